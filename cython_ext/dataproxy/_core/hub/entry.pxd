@@ -1,0 +1,35 @@
+"""One accepted request on its way from a door to the store and back."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from dataproxy._core.base.slice cimport Slice
+
+
+ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to
+    Entry* next
+    # Origin: the server loop that gets the entry back, and the session to answer there.
+    void* origin
+    uint64_t session
+    # Routing and counts.
+    Slice group             # the topic of the log
+    Slice stream
+    uint32_t partition
+    uint32_t records
+    int64_t data_time_ms
+    int64_t receive_ms
+    Slice value             # bytes to store: queue header (hub/header) + InLongMsg
+    Slice reply             # success answer, sent after the commit; empty = no answer wanted
+    # Filled by the store.
+    uint64_t offset
+    int status              # ST_OK, ST_DISK_FULL or ST_STORE
+
+
+ctypedef struct StoreOps:   # a store as the committer sees it; called by one thread at a time
+    # Append a chain of entries as one commit.  Sets offset and status of each; on return everything
+    # with ST_OK is durable (in a durable store).  Never frees entries.
+    void (*append)(void* store, Entry* chain) noexcept nogil
+    # Drop what is past the retention limits.  Returns the number of entries dropped.
+    int64_t (*retain)(void* store, int64_t now_ms) noexcept nogil
+
+
+ctypedef void (*EntryDone)(void* origin, Entry* chain) noexcept nogil   # any thread; takes ownership back

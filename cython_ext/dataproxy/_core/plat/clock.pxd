@@ -1,0 +1,18 @@
+"""Monotonic time for deadlines, wall time for what goes over the wire."""
+
+from libc.stdint cimport int64_t
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
+
+
+cdef inline int64_t now_us() noexcept nogil:
+    """Return CLOCK_MONOTONIC in microseconds.  Locality: any thread.  Locks: none."""
+    cdef timespec t
+    clock_gettime(CLOCK_MONOTONIC, &t)
+    return <int64_t>t.tv_sec * 1000000 + t.tv_nsec // 1000
+
+
+cdef inline int64_t wall_ms() noexcept nogil:
+    """Return CLOCK_REALTIME in milliseconds since 1970.  Locality: any thread.  Locks: none."""
+    cdef timespec t
+    clock_gettime(CLOCK_REALTIME, &t)
+    return <int64_t>t.tv_sec * 1000 + t.tv_nsec // 1000000

@@ -1,0 +1,101 @@
+"""What io and the layers above know of a wire: tables of pure functions over bytes.
+
+A wire holds no sockets, clocks, locks or Python objects.  Time is an argument.  Every function is
+reentrant and runs on any thread; slices in results borrow from the bytes that were passed in.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.slice cimport Slice
+
+
+cdef enum EventKind:
+    EV_ACK = 1              # answer to a data frame
+    EV_HEARTBEAT_ACK = 2
+    EV_UNKNOWN = 3          # a whole frame that this wire does not know; it is skipped
+
+
+cdef enum HeartbeatKind:
+    HB_BINARY = 8
+    HB_MESSAGE = 1
+
+
+cdef enum ItemForm:         # how the items of a pack body are laid out
+    ITEM_LENGTH = 0         # u32 length, body
+    ITEM_ATTRS = 1          # u32 length, body, u32 length, attribute text
+    ITEM_LINES = 2          # bodies joined by LF
+
+
+ctypedef struct WireEvent:
+    int kind                # EventKind
+    int msg_type
+    bint has_seq
+    uint32_t seq            # with has_seq: the sequence number that is answered
+    int code                # acks: 0 is success, else the server's error code
+    Slice message           # acks: the server's error text
+    Slice node              # acks: the answering node's own name (dpIp)
+    Slice text              # acks: the whole attribute text
+    int load                # heartbeat acks: 0..65534, or -1 when unknown
+
+
+ctypedef struct FrameSpec:  # what one frame says besides its items
+    int family              # message type of the plain form: 7, 5 or 3
+    int items               # ItemForm
+    bint compressed         # the body is one snappy block
+    uint32_t seq
+    uint32_t count          # messages, 1..65535
+    int64_t data_time_ms
+    Slice attrs             # groupId=...&streamId=...[&key=value]
+
+
+cdef enum RequestAction:
+    REQ_STORE = 1           # store `entry`, then send `reply` (if not empty)
+    REQ_REPLY = 2           # nothing to store: send `reply` (if not empty) now
+    REQ_CLOSE = 3           # close the connection without a byte
+
+
+ctypedef struct Request:    # what a server does with one frame; Bufs are reused by the caller
+    int action              # RequestAction
+    int code                # error code that `reply` carries, 0 for success
+    int msg_type
+    Slice group             # borrowed from the frame; valid until the frame's bytes go
+    Slice stream
+    uint32_t records
+    int64_t data_time_ms
+    bint order              # syncSend=true
+    Slice partition_key
+    Buf reply               # the answer to send (after the commit for REQ_STORE)
+    Buf entry               # InLongMsg container to store
+    Buf scratch             # the wire's own working memory
+
+
+ctypedef struct ServerProfile:  # settings of the server role; constant while the server runs
+    bint compat             # copy the reference server's quirks (else: strict)
+    bint compress_entries   # msg-compressed
+    int service_code        # 0, or the code that every data request gets (1 not ready, 2 stopped)
+    int load                # answer to heartbeats, -1 unknown
+    Slice node_ip           # dpIp=
+    bint (*known)(void* context, Slice group, Slice stream) noexcept nogil   # NULL: every topic is known
+    void* context
+
+
+ctypedef struct WireOps:
+    const char* name
+    size_t head_room        # bytes a frame needs before its body
+    # Find the first frame in p[0:n]: ST_OK with *size, ST_NEED_DATA (with *size, or 0 while unknown),
+    # ST_LIMIT (frame over max_frame) or ST_PROTOCOL (stream out of step; close).
+    int (*delimit)(const uint8_t* p, size_t n, size_t max_frame, size_t* size) noexcept nogil
+    # --- client role
+    # Parse one whole frame from a server.  ST_OK or ST_PROTOCOL.
+    int (*parse_reply)(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil
+    int (*heartbeat)(int kind, int64_t now_ms, Buf* out) noexcept nogil
+    size_t (*tail_room)(const FrameSpec* spec) noexcept nogil   # bytes a frame needs after its body
+    # Write header and trailer around the body at buf[head_room : head_room + body_n]; buf has tail_room
+    # bytes behind the body.  On ST_OK the frame is buf[*start : *start + *size].  ST_LIMIT: a field overflows.
+    int (*frame)(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t* start, size_t* size) noexcept nogil
+    # --- server role
+    # Judge one whole frame.  Always fills `out`; ST_OK or ST_NO_MEMORY.
+    int (*serve)(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil
+    # Turn a success reply made by `serve` into a refusal with this code and text, appended to `out`.
+    int (*refuse)(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil

@@ -1,0 +1,1 @@
+"""Native producer, Spark sink and embedded hub for Apache InLong DataProxy."""

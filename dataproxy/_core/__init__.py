@@ -1,0 +1,3 @@
+"""Compiled core. Private: its modules may change in any release."""
+
+__all__: list[str] = []
