@@ -1,0 +1,55 @@
+"""Log-linear histogram of non-negative integers; constant time to add, no allocation."""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
+
+
+cdef extern from *:
+    int __builtin_clzll(unsigned long long v) noexcept nogil
+
+
+cdef void hist_clear(Hist* h) noexcept nogil:
+    """Forget all values.  Locality: any thread.  Locks: the owner's."""
+    memset(h, 0, sizeof(Hist))
+
+
+cdef inline int _slot(int64_t value) noexcept nogil:
+    cdef int power
+    if value < HIST_STEPS:
+        return <int>value if value > 0 else 0
+    power = 63 - __builtin_clzll(<unsigned long long>value)     # >= 5
+    if power > 40:
+        return HIST_SLOTS - 1
+    return (power - 4) * HIST_STEPS + <int>((value >> (power - 5)) & (HIST_STEPS - 1))
+
+
+cdef int64_t _upper(int slot) noexcept nogil:
+    cdef int power
+    if slot < HIST_STEPS:
+        return slot
+    power = slot // HIST_STEPS + 4
+    return ((<int64_t>(HIST_STEPS + slot % HIST_STEPS + 1)) << (power - 5)) - 1
+
+
+cdef void hist_add(Hist* h, int64_t value, int64_t weight) noexcept nogil:
+    """Count ``value`` ``weight`` times.  Locality: any thread.  Locks: the owner's."""
+    h.counts[_slot(value)] += weight
+    h.n += weight
+    if value > h.largest:
+        h.largest = value
+
+
+cdef int64_t hist_percentile(const Hist* h, double percent) noexcept nogil:
+    """Return the value below which ``percent`` of all lie, -1 when empty.  Locks: the owner's."""
+    cdef int64_t rank, seen = 0
+    cdef int slot
+    if h.n == 0:
+        return -1
+    rank = <int64_t>(percent / 100.0 * <double>h.n)
+    if rank >= h.n:
+        return h.largest
+    for slot in range(HIST_SLOTS):
+        seen += h.counts[slot]
+        if seen > rank:
+            return min(_upper(slot), h.largest)
+    return h.largest

@@ -1,0 +1,108 @@
+"""A pack: many bodies in one frame, from the first append to the final result.
+
+A sealed pack is self-contained: frame bytes, sequence number, data time, deadline and attempts.
+Exactly one owner holds it at a time: an open stream, an inbox, a link pool, a completion queue.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.timers cimport Timer
+from dataproxy._core.plat.thread cimport pthread_mutex_t
+
+
+cdef enum PackState:
+    PK_OPEN = 0         # bodies are still appended (client)
+    PK_POSTED = 1       # in an executor's inbox
+    PK_WAITING = 2      # no connection can take it yet
+    PK_QUEUED = 3       # in the send queue of `link`
+    PK_IN_FLIGHT = 4    # written to `link`, not answered
+    PK_BACKOFF = 5      # waits for its next attempt
+    PK_SETTLED = 6      # its result is final
+
+
+cdef enum Outcome:
+    OUT_PENDING = 0
+    OUT_DELIVERED = 1
+    OUT_FAILED = 2
+    OUT_EXPIRED = 3
+
+
+ctypedef struct Verdict:    # the shared final result of a pack, for those who hold a Delivery
+    int64_t refs            # atomic
+    int64_t done            # atomic: 0, then 1 after the rest is written
+    int outcome
+    int code                # the server's error code, or a LocalCode
+    int attempts
+    bint maybe_delivered
+    bint watched            # guarded by the books' lock: Python wants a call when it is done
+    uint32_t seq
+    int64_t latency_us
+    char node[64]
+    char text[160]
+
+
+ctypedef struct Pack:
+    Pack* next              # link of the list that holds it
+    Pack* prev
+    int state               # PackState
+    # Bytes: [head room | items | tail room].
+    uint8_t* buf
+    size_t cap
+    size_t head             # head room in front of the items
+    size_t body_n           # bytes of items
+    uint8_t* frame          # sealed: first byte of the frame inside buf
+    size_t frame_n
+    # Identity, kept over all attempts.
+    uint32_t seq
+    uint32_t count          # messages
+    int items               # ItemForm
+    int64_t data_time_ms
+    Slice attrs             # attribute text; borrowed from the stream, which outlives the pack
+    void* stream
+    # Accounting.
+    size_t charge           # bytes counted against the buffer limit
+    int64_t generation      # flush generation it was sealed in
+    int64_t bucket          # span of data time that its messages share (open packs)
+    # Delivery.
+    int64_t opened_us
+    int64_t deadline_us
+    int64_t sent_us         # last time its last byte was written
+    int attempts            # times it was written whole
+    bint touched            # some byte of it was ever handed to a socket
+    bint answered           # a success arrived while a later attempt was half written
+    int link                # index of the link it is queued or in flight on, -1 otherwise
+    Timer timer             # deadline, or the next attempt
+    # Result.
+    int outcome             # Outcome
+    int code
+    bint report             # the completion queue wants it
+    char* error_text        # owned, may be NULL
+    Verdict* verdict        # may be NULL
+    char node[64]
+
+
+ctypedef struct PackList:
+    Pack* head
+    Pack* tail
+    int64_t n
+
+
+ctypedef struct PackPool:   # spare packs with their buffers
+    pthread_mutex_t lock
+    Pack* spare             # guarded by lock
+    size_t spare_bytes      # guarded by lock
+    size_t max_bytes
+
+
+cdef void list_push(PackList* l, Pack* p) noexcept nogil
+cdef void list_push_front(PackList* l, Pack* p) noexcept nogil
+cdef void list_remove(PackList* l, Pack* p) noexcept nogil
+cdef Pack* list_pop(PackList* l) noexcept nogil
+
+cdef void pool_open(PackPool* pool, size_t max_bytes) noexcept nogil
+cdef void pool_close(PackPool* pool) noexcept nogil
+cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil
+cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil
+cdef int pack_room(Pack* p, size_t extra) noexcept nogil
+cdef Verdict* verdict_new() noexcept nogil
+cdef void verdict_release(Verdict* v) noexcept nogil
