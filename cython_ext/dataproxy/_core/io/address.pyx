@@ -1,0 +1,49 @@
+"""Numeric socket addresses over inet_pton and inet_ntop."""
+
+from libc.string cimport memset
+
+from dataproxy._core.base.status cimport ST_INVALID, ST_OK
+from dataproxy._core.plat.socket cimport (
+    AF_INET, AF_INET6, htons, inet_ntop, inet_pton, ntohs, sockaddr_in, sockaddr_in6,
+)
+
+
+cdef int address_parse(const char* host, uint16_t port, Address* out) noexcept nogil:
+    """Fill ``out`` from a numeric address.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef sockaddr_in* v4 = <sockaddr_in*>&out.raw
+    cdef sockaddr_in6* v6 = <sockaddr_in6*>&out.raw
+    memset(out, 0, sizeof(Address))
+    if inet_pton(AF_INET, host, &v4.sin_addr) == 1:
+        v4.sin_family = <unsigned short>AF_INET
+        v4.sin_port = htons(port)
+        out.n = sizeof(sockaddr_in)
+        return ST_OK
+    memset(out, 0, sizeof(Address))
+    if inet_pton(AF_INET6, host, &v6.sin6_addr) == 1:
+        v6.sin6_family = <unsigned short>AF_INET6
+        v6.sin6_port = htons(port)
+        out.n = sizeof(sockaddr_in6)
+        return ST_OK
+    return ST_INVALID
+
+
+cdef int address_text(const Address* a, char text[ADDRESS_TEXT]) noexcept nogil:
+    """Write the numeric host and return the port.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef const sockaddr_in* v4 = <const sockaddr_in*>&a.raw
+    cdef const sockaddr_in6* v6 = <const sockaddr_in6*>&a.raw
+    text[0] = 0
+    if a.raw.ss_family == AF_INET:
+        inet_ntop(AF_INET, &v4.sin_addr, text, ADDRESS_TEXT)
+        return ntohs(v4.sin_port)
+    if a.raw.ss_family == AF_INET6:
+        inet_ntop(AF_INET6, &v6.sin6_addr, text, ADDRESS_TEXT)
+        return ntohs(v6.sin6_port)
+    return -1
