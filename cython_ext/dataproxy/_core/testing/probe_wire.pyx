@@ -1,0 +1,185 @@
+"""Python access to the pure functions of the wires, for tests and fuzzers."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
+from dataproxy._core.base.compress cimport check_block, pack_block, pack_bound, unpack_block, unpacked_size
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_OK, status_name
+from dataproxy._core.wire.api cimport FrameSpec, WireEvent, WireOps
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+
+__all__ = ["ProbeError", "Wire", "pack", "pack_limit", "size_of_packed", "unpack", "verify_packed"]
+
+
+class ProbeError(Exception):
+    """A function of the core returned a failure; ``status`` is its number."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__((<bytes>status_name(status)).decode())
+        self.status = status
+
+
+cdef bytes _taken(Slice s):
+    return s.p[:s.n] if s.n else b""
+
+
+cdef int _ok(int status) except -100:
+    if status < 0:
+        raise ProbeError(status)
+    return status
+
+
+cdef class Exact:
+    """A copy of some bytes in memory of exactly their size, so that a sanitizer sees every overrun."""
+
+    cdef uint8_t* p
+    cdef size_t n
+
+    def __cinit__(self, bytes data):
+        self.n = <size_t>len(data)
+        self.p = <uint8_t*>malloc(self.n if self.n else 1)
+        if self.p == NULL:
+            raise MemoryError
+        memcpy(self.p, <const char*>data, self.n)
+
+    def __dealloc__(self):
+        free(self.p)
+
+    cdef Slice view(self):
+        return slice_of(self.p, self.n)
+
+
+cdef class Wire:
+    """One wire's table of functions; ``name`` chooses it."""
+
+    cdef const WireOps* ops
+
+    def __cinit__(self, str name="inlong"):
+        if name != "inlong":
+            raise ValueError(f"unknown wire {name!r}; known: 'inlong'")
+        self.ops = inlong_ops()
+
+    @property
+    def name(self) -> str:
+        """Return the wire's name."""
+        return (<bytes>self.ops.name).decode()
+
+    @property
+    def head_room(self) -> int:
+        """Return the bytes that a frame may need before its body."""
+        return self.ops.head_room
+
+    def delimit(self, bytes data, size_t max_frame=524288):
+        """Return (status, size) of the first frame of ``data``."""
+        cdef size_t size = 0
+        cdef Exact exact = Exact(data)
+        cdef int status
+        with nogil:
+            status = self.ops.delimit(exact.p, exact.n, max_frame, &size)
+        return status, size
+
+    def parse_reply(self, bytes data):
+        """Return one whole reply as a dictionary; raise ProbeError for a malformed one."""
+        cdef WireEvent event
+        cdef Exact exact = Exact(data)
+        cdef int status
+        with nogil:
+            status = self.ops.parse_reply(exact.p, exact.n, &event)
+        _ok(status)
+        return {
+            "kind": event.kind,
+            "msg_type": event.msg_type,
+            "seq": event.seq if event.has_seq else None,
+            "code": event.code,
+            "message": _taken(event.message),
+            "node": _taken(event.node),
+            "text": _taken(event.text),
+            "load": event.load,
+        }
+
+    def heartbeat(self, int kind, int64_t now_ms):
+        """Return the bytes of one heartbeat request."""
+        cdef Buf out
+        buf_init(&out)
+        try:
+            _ok(self.ops.heartbeat(kind, now_ms, &out))
+            return out.p[:out.n]
+        finally:
+            buf_free(&out)
+
+    def frame(self, bytes body, bytes attrs, *, int family=7, int items=0, bint compressed=False, uint32_t seq=1,
+              uint32_t count=1, int64_t data_time_ms=0):
+        """Return the frame around ``body``; compressed says that the body is one snappy block already."""
+        cdef FrameSpec spec
+        cdef size_t start = 0
+        cdef size_t size = 0
+        cdef Exact text = Exact(attrs)
+        cdef size_t n = <size_t>len(body)
+        cdef uint8_t* room
+        cdef int status
+        memset(&spec, 0, sizeof(FrameSpec))
+        spec.family = family
+        spec.items = items
+        spec.compressed = compressed
+        spec.seq = seq
+        spec.count = count
+        spec.data_time_ms = data_time_ms
+        spec.attrs = text.view()
+        room = <uint8_t*>malloc(self.ops.head_room + n + self.ops.tail_room(&spec))
+        if room == NULL:
+            raise MemoryError
+        try:
+            memcpy(room + self.ops.head_room, <const char*>body, n)
+            with nogil:
+                status = self.ops.frame(&spec, room, n, &start, &size)
+            _ok(status)
+            return room[start:start + size]
+        finally:
+            free(room)
+
+
+def pack(bytes data):
+    """Return ``data`` as one snappy block."""
+    cdef Buf out
+    cdef Exact exact = Exact(data)
+    buf_init(&out)
+    try:
+        _ok(pack_block(exact.p, exact.n, &out))
+        return out.p[:out.n]
+    finally:
+        buf_free(&out)
+
+
+def pack_limit(size_t n):
+    """Return the most bytes that packing ``n`` bytes can give."""
+    return pack_bound(n)
+
+
+def unpack(bytes data, size_t limit):
+    """Return the content of one snappy block."""
+    cdef Buf out
+    cdef Exact exact = Exact(data)
+    buf_init(&out)
+    try:
+        _ok(unpack_block(exact.p, exact.n, limit, &out))
+        return out.p[:out.n]
+    finally:
+        buf_free(&out)
+
+
+def size_of_packed(bytes data, size_t limit):
+    """Return the size of a block's content from its head."""
+    cdef size_t size = 0
+    cdef Exact exact = Exact(data)
+    _ok(unpacked_size(exact.p, exact.n, limit, &size))
+    return size
+
+
+def verify_packed(bytes data, size_t limit):
+    """Tell whether a block is whole and within ``limit``."""
+    cdef Exact exact = Exact(data)
+    return check_block(exact.p, exact.n, limit) == ST_OK

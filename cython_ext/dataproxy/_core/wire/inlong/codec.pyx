@@ -1,0 +1,22 @@
+"""The table of functions that is the InLong DataProxy wire."""
+
+from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
+from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
+
+
+cdef WireOps OPS
+
+OPS.name = b"inlong"
+OPS.head_room = FRAME_HEAD_ROOM
+OPS.delimit = find_frame
+OPS.parse_reply = read_reply
+OPS.heartbeat = put_heartbeat
+OPS.tail_room = frame_tail_room
+OPS.frame = frame_around
+OPS.serve = NULL
+OPS.refuse = NULL
+
+
+cdef const WireOps* inlong_ops() noexcept nogil:
+    """Return the table; it lives as long as the process.  Locality: any thread.  Locks: none."""
+    return &OPS
