@@ -68,6 +68,7 @@ ctypedef struct Pack:
     int64_t deadline_us
     int64_t sent_us         # last time its last byte was written
     int attempts            # times it was written whole
+    int open_attempts       # of these, without an answer: the frame may be stored
     bint touched            # some byte of it was ever handed to a socket
     bint answered           # a success arrived while a later attempt was half written
     int link                # index of the link it is queued or in flight on, -1 otherwise

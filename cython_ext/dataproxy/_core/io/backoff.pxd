@@ -8,11 +8,9 @@ from dataproxy._core.base.rand cimport rand_below
 cdef inline int64_t backoff_us(int attempt, int64_t base_us, int64_t max_us, uint64_t* random) noexcept nogil:
     """Return the wait before attempt number ``attempt`` (1 = the first retry).  Locality: owner."""
     cdef int64_t span = base_us
-    cdef int i
-    for i in range(1, attempt):
-        if span >= max_us:
-            break
+    while attempt > 1 and span < max_us:
         span *= 2
+        attempt -= 1
     if span > max_us:
         span = max_us
     return base_us // 2 + <int64_t>rand_below(random, <uint64_t>span + 1)

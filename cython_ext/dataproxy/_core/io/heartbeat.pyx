@@ -1,0 +1,36 @@
+"""Heartbeats: only when nothing waits in the send queue, and supervised."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.io.link cimport LE_SILENT, LF_CLOSE, LF_WRITE, Link, LinkPool
+from dataproxy._core.io.sendq cimport mark_dirty, sendq_empty
+from dataproxy._core.plat.atomic cimport relaxed_store
+
+
+cdef void link_silent(LinkPool* pool, Link* link, int event) noexcept nogil:
+    """Have a link closed whose peer does not answer.  Locality: executor.  Locks: none."""
+    link.close_event = event
+    mark_dirty(pool, link, LF_CLOSE)
+
+
+cdef void heartbeat_due(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Send a heartbeat if it is time and the send queue is empty, else skip this round.
+
+    Locality: executor.  Locks: none.  After ``heartbeat_retries`` unanswered ones in a row the link is
+    closed and replaced.
+    """
+    if pool.config.heartbeat_us == 0 or now_us < link.heartbeat_at_us:
+        return
+    link.heartbeat_at_us = now_us + pool.config.heartbeat_us
+    if link.unanswered >= pool.config.heartbeat_retries:
+        link_silent(pool, link, LE_SILENT)
+        return
+    if not sendq_empty(link):
+        return
+    if pool.wire.heartbeat(pool.config.heartbeat_kind, pool.wall_offset_ms + now_us // 1000, &link.control) != ST_OK:
+        link.control.n = 0
+        return
+    link.unanswered += 1
+    relaxed_store(&link.counters.unanswered, link.unanswered)
+    mark_dirty(pool, link, LF_WRITE)

@@ -1,0 +1,154 @@
+"""Client connections as data: what the decision modules of io read and write.
+
+A link touches no descriptor.  The executor (or a simulator on virtual time) owns the socket that
+belongs to a link, feeds it bytes and the clock, and does what ``Link.flags`` asks for.
+"""
+
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.base.timers cimport Timer, Timers
+from dataproxy._core.io.inflight cimport InFlight
+from dataproxy._core.io.load cimport LoadWindow
+from dataproxy._core.wire.api cimport WireOps
+
+
+cdef enum LinkFlag:         # what the executor has to do for a link
+    LF_CONNECT = 1
+    LF_CLOSE = 2
+    LF_WRITE = 4
+
+
+cdef enum TimerKind:
+    TK_PACK = 1
+    TK_LINK = 2
+
+
+cdef enum LocalCode:        # results that no server gave; negative, so that they never meet a server's code
+    LC_TIMEOUT = -1         # delivery_timeout passed
+    LC_ACK_TIMEOUT = -2
+    LC_CONNECTION_LOST = -3
+    LC_CLOSED = -4          # the producer's close deadline passed
+    LC_ENCODE = -5          # the frame could not be built
+    LC_NO_MEMORY = -6
+
+
+cdef enum RetryClass:
+    RC_OK = 0
+    RC_NEVER = 1            # permanent
+    RC_NODE = 2             # another node, and leave this one alone for a while
+    RC_BACK = 3             # back off, any node
+    RC_LATE = 4             # configuration: slowly and a few times
+
+
+cdef enum LinkEvent:
+    LE_CONNECTED = 1
+    LE_CONNECT_FAILED = 2   # detail: errno, or 0 for a timeout
+    LE_LOST = 3             # detail: errno, 0 for end of stream
+    LE_SILENT = 4           # heartbeats or frames stayed unanswered; closed
+    LE_PROTOCOL = 5         # bytes that are no reply; closed
+    LE_UNKNOWN_FRAME = 6    # detail: message type; skipped
+    LE_DRAINED = 7          # detail: server code; left alone for a while
+    LE_REFUSED = 8          # detail: server code of a refused frame
+
+
+ctypedef void (*EventSink)(void* context, int event, const char* label, int detail) noexcept nogil
+
+
+ctypedef struct Endpoint:
+    uint8_t address[128]    # struct sockaddr_storage
+    uint32_t address_n
+    int family
+    char label[64]          # host:port as the user knows it
+
+
+ctypedef struct LinkConfig:
+    int64_t ack_timeout_us
+    int64_t connect_timeout_us
+    int64_t retry_backoff_us
+    int64_t retry_backoff_max_us
+    int64_t reconnect_backoff_us
+    int64_t reconnect_backoff_max_us
+    int64_t heartbeat_us        # 0 = off
+    int heartbeat_kind          # HeartbeatKind
+    int heartbeat_retries
+    int64_t avoid_us            # how long a drained node is left alone
+    int late_attempts           # attempts of a frame refused with RC_LATE
+    size_t max_frame
+    int8_t classes[256]         # RetryClass by server code
+    int unknown_class           # RetryClass of all other codes
+
+
+ctypedef struct LinkCounters:   # written by the executor, read by any thread (relaxed)
+    int64_t state
+    int64_t sent_bytes
+    int64_t read_bytes
+    int64_t sent_frames
+    int64_t acked_frames
+    int64_t waiting             # frames in the send queue
+    int64_t in_flight
+    int64_t unanswered
+    int64_t load                # average, or LOAD_UNKNOWN / LOAD_STOPPED
+    int64_t connects
+    int64_t losses
+
+
+ctypedef struct Link:           # executor only, but for `counters`
+    int index
+    int state                   # LinkState; links.link_enter alone writes it
+    int flags                   # LinkFlag: work for the executor
+    bint dirty                  # in the pool's dirty list
+    Link* next_dirty
+    int active_slot             # place in LinkPool.active, -1 outside
+    int endpoint                # index into LinkPool.endpoints, -1 without one
+    Endpoint peer               # its own copy: the list may change
+    bint retired                # its endpoint left the list; closes when nothing waits
+    # Send queue: a heartbeat first, at a frame boundary only, then frames in order.
+    PackList queue
+    int64_t queue_bytes
+    size_t head_sent            # bytes of queue.head already written
+    Buf control
+    size_t control_sent
+    # Written and not answered, in the order of writing.
+    PackList flight
+    int64_t flight_bytes
+    Timer timer
+    int64_t connect_deadline_us
+    int64_t reconnect_at_us
+    int64_t heartbeat_at_us
+    int64_t last_read_us
+    int64_t avoid_until_us
+    int close_event             # why LF_CLOSE was asked for: a LinkEvent, 0 = by plan
+    int failures                # connects and losses in a row without a single reply
+    int unanswered              # heartbeats
+    LoadWindow load
+    LinkCounters counters
+
+
+ctypedef struct LinkPool:       # executor only
+    const WireOps* wire
+    LinkConfig config
+    Link** links                # all slots ever made; a slot is reused, never freed before the pool
+    int n_links
+    Link** active               # those that take frames
+    int n_active
+    uint32_t cursor             # round-robin
+    Endpoint* endpoints
+    int n_endpoints
+    int next_endpoint
+    PackList waiting            # no link could take them
+    PackList backoff            # wait for their next attempt
+    PackList settled            # results of this round, for the executor to hand over
+    InFlight in_flight
+    Timers timers
+    uint64_t random
+    Link* dirty
+    bint closing
+    int64_t wall_offset_ms      # wall clock minus the pool's clock, for what goes over the wire
+    EventSink event
+    void* event_context
+    # Counters read by any thread (relaxed).
+    int64_t retries
+    int64_t unmatched           # replies to numbers that are not pending
+    int64_t duplicates          # answers that came after the first attempt was given up

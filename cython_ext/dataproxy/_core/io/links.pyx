@@ -1,0 +1,371 @@
+"""Life of the links of one executor: endpoints, connects, losses, heartbeats, deadlines.
+
+Everything here takes the time as an argument and asks for socket work through ``Link.flags``.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset, strcmp
+
+from dataproxy._core.base.buf cimport buf_free
+from dataproxy._core.base.pack cimport OUT_EXPIRED, OUT_FAILED, Pack, list_pop
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.timers cimport Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop
+from dataproxy._core.io.backoff cimport backoff_us
+from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
+from dataproxy._core.io.inflight cimport inflight_free, inflight_init
+from dataproxy._core.io.link cimport (
+    LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_SILENT, LF_CLOSE, LF_CONNECT,
+    TK_LINK, Endpoint, EventSink, Link, LinkConfig, LinkPool,
+)
+from dataproxy._core.io.linkstate cimport (
+    LS_ACTIVE, LS_BACKOFF, LS_CLOSED, LS_CONNECTING, LS_IDLE, link_change_allowed,
+)
+from dataproxy._core.io.load cimport LOAD_STOPPED, LOAD_UNKNOWN, load_clear
+from dataproxy._core.io.retry cimport retry_due, retry_unanswered, route, route_waiting
+from dataproxy._core.io.sendq cimport mark_dirty, sendq_empty
+from dataproxy._core.io.settle cimport detach, settle_delivered, settle_failed
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+from dataproxy._core.wire.api cimport WireOps
+
+
+cdef int links_open(
+    LinkPool* pool, const WireOps* wire, const LinkConfig* config, EventSink event, void* context,
+) noexcept nogil:
+    """Make an empty pool; ST_OK or ST_NO_MEMORY.  Locality: the executor's creator.  Locks: none."""
+    memset(pool, 0, sizeof(LinkPool))
+    pool.wire = wire
+    memcpy(&pool.config, config, sizeof(LinkConfig))
+    pool.event = event
+    pool.event_context = context
+    timers_init(&pool.timers)
+    return inflight_init(&pool.in_flight)
+
+
+cdef void links_free(LinkPool* pool) noexcept nogil:
+    """Release the pool; every pack must have left it.  Locality: after the executor ended.  Locks: none."""
+    cdef int i
+    for i in range(pool.n_links):
+        buf_free(&pool.links[i].control)
+        free(pool.links[i])
+    free(pool.links)
+    free(pool.active)
+    free(pool.endpoints)
+    inflight_free(&pool.in_flight)
+    timers_free(&pool.timers)
+    memset(pool, 0, sizeof(LinkPool))
+
+
+cdef void _activate(LinkPool* pool, Link* link) noexcept nogil:
+    if link.active_slot < 0:
+        link.active_slot = pool.n_active
+        pool.active[pool.n_active] = link
+        pool.n_active += 1
+
+
+cdef void _deactivate(LinkPool* pool, Link* link) noexcept nogil:
+    cdef Link* last
+    if link.active_slot >= 0:
+        pool.n_active -= 1
+        last = pool.active[pool.n_active]
+        pool.active[link.active_slot] = last
+        last.active_slot = link.active_slot
+        link.active_slot = -1
+
+
+cdef void link_enter(LinkPool* pool, Link* link, int state) noexcept nogil:
+    """Change the state: the only writer of ``Link.state``.  Locality: executor.  Locks: none."""
+    if not link_change_allowed(link.state, state):
+        return
+    if state == LS_ACTIVE:
+        _activate(pool, link)
+    else:
+        _deactivate(pool, link)
+    link.state = state
+    relaxed_store(&link.counters.state, state)
+    if state != LS_ACTIVE:
+        relaxed_store(&link.counters.load, LOAD_STOPPED)
+
+
+cdef int _users(const LinkPool* pool, int endpoint, const Link* but) noexcept nogil:
+    cdef int i, n = 0
+    for i in range(pool.n_links):
+        if pool.links[i].endpoint == endpoint and pool.links[i] != but:
+            n += 1
+    return n
+
+
+cdef int _pick_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
+    """Return the endpoint for the next connect of ``link``.
+
+    A standby proxy that no link uses comes first.  Otherwise a link stays with its proxy while others of
+    the pool work, so that a returning proxy is used again, and moves on when none works.
+    """
+    cdef int i, at, best = -1, fewest = 0, users
+    for i in range(pool.n_endpoints):
+        at = (pool.next_endpoint + i) % pool.n_endpoints
+        if at == link.endpoint and pool.n_endpoints > 1:
+            continue
+        users = _users(pool, at, link)
+        if best < 0 or users < fewest:
+            best = at
+            fewest = users
+    if fewest > 0 and link.endpoint >= 0 and pool.n_active > 0:
+        return link.endpoint
+    pool.next_endpoint = (best + 1) % pool.n_endpoints
+    return best
+
+
+cdef void _start_connect(LinkPool* pool, Link* link, int endpoint, int64_t now_us) noexcept nogil:
+    link.endpoint = endpoint
+    memcpy(&link.peer, &pool.endpoints[endpoint], sizeof(Endpoint))
+    link.retired = False
+    link.connect_deadline_us = now_us + pool.config.connect_timeout_us
+    link_enter(pool, link, LS_CONNECTING)
+    timers_arm(&pool.timers, &link.timer, link.connect_deadline_us)
+    relaxed_add(&link.counters.connects, 1)
+    mark_dirty(pool, link, LF_CONNECT)
+
+
+cdef Link* _new_link(LinkPool* pool) noexcept nogil:
+    cdef Link* link = <Link*>calloc(1, sizeof(Link))
+    cdef Link** links = <Link**>realloc(pool.links, <size_t>(pool.n_links + 1) * sizeof(Link*))
+    cdef Link** active
+    if links != NULL:
+        pool.links = links
+    active = <Link**>realloc(pool.active, <size_t>(pool.n_links + 1) * sizeof(Link*))
+    if active != NULL:
+        pool.active = active
+    if link == NULL or links == NULL or active == NULL:
+        free(link)
+        return NULL
+    link.index = pool.n_links
+    link.state = LS_IDLE
+    link.active_slot = -1
+    link.endpoint = -1
+    link.counters.load = LOAD_UNKNOWN
+    timer_init(&link.timer, TK_LINK, link)
+    load_clear(&link.load)
+    pool.links[pool.n_links] = link
+    pool.n_links += 1
+    return link
+
+
+cdef int _find_endpoint(const LinkPool* pool, const char* label) noexcept nogil:
+    cdef int i
+    for i in range(pool.n_endpoints):
+        if strcmp(pool.endpoints[i].label, label) == 0:
+            return i
+    return -1
+
+
+cdef int links_endpoints(
+    LinkPool* pool, const Endpoint* list, int n, int links, int offset, int64_t now_us,
+) noexcept nogil:
+    """Take a new proxy list and the number of links wanted; ST_OK or ST_NO_MEMORY (nothing changed).
+
+    Locality: executor.  Locks: none.  A link whose proxy is still listed is not touched.  One whose proxy
+    left takes no new frames and is closed when nothing waits on it.  ``offset`` spreads several executors.
+    """
+    cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
+    cdef Link* link
+    cdef int i
+    if copy == NULL:
+        return ST_NO_MEMORY
+    memcpy(copy, list, <size_t>n * sizeof(Endpoint))
+    free(pool.endpoints)
+    pool.endpoints = copy
+    pool.n_endpoints = n
+    pool.next_endpoint = offset % n
+    for i in range(pool.n_links):
+        link = pool.links[i]
+        if link.state == LS_IDLE:
+            continue
+        link.endpoint = _find_endpoint(pool, link.peer.label)
+        if link.endpoint < 0:
+            link.retired = True
+            _retire(pool, link, now_us)
+        else:
+            link.retired = False
+            if link.state == LS_ACTIVE:
+                _activate(pool, link)
+    while pool.n_links < links:
+        if _new_link(pool) == NULL:
+            return ST_NO_MEMORY if pool.n_links == 0 else ST_OK
+    for i in range(pool.n_links):
+        link = pool.links[i]
+        if link.state == LS_IDLE and _busy_links(pool) < links:
+            _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
+    return ST_OK
+
+
+cdef int _busy_links(const LinkPool* pool) noexcept nogil:
+    cdef int i, n = 0
+    for i in range(pool.n_links):
+        if pool.links[i].state != LS_IDLE and not pool.links[i].retired:
+            n += 1
+    return n
+
+
+cdef void _retire(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Stop using a link whose proxy left the list; what it holds may still be answered."""
+    _deactivate(pool, link)             # no new frames
+    if link.queue.head == NULL and link.flight.head == NULL:
+        mark_dirty(pool, link, LF_CLOSE)
+    else:
+        timers_arm(&pool.timers, &link.timer, now_us + pool.config.ack_timeout_us)
+
+
+cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+    """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor."""
+    if p.deadline_us <= now_us:
+        settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
+        return
+    timers_arm(&pool.timers, &p.timer, p.deadline_us)
+    route(pool, p, now_us)
+
+
+cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Begin to use a link whose connect succeeded.  Locality: executor.  Locks: none."""
+    load_clear(&link.load)
+    link.head_sent = 0
+    link.control.n = 0
+    link.control_sent = 0
+    link.unanswered = 0
+    link.avoid_until_us = 0
+    link.last_read_us = now_us
+    link.heartbeat_at_us = now_us + pool.config.heartbeat_us
+    link_enter(pool, link, LS_ACTIVE)
+    relaxed_store(&link.counters.load, LOAD_UNKNOWN)
+    relaxed_store(&link.counters.unanswered, 0)
+    _arm(pool, link, now_us)
+    pool.event(pool.event_context, LE_CONNECTED, link.peer.label, 0)
+    route_waiting(pool, now_us)
+
+
+cdef void _give_back(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Hand on everything a lost link held: unanswered frames first, then the unwritten, in order."""
+    cdef Pack* p
+    cdef int64_t n = link.flight.n
+    link.head_sent = 0
+    while n > 0:
+        n -= 1
+        p = link.flight.head
+        if now_us >= p.deadline_us:
+            settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
+        else:
+            retry_unanswered(pool, p, LC_CONNECTION_LOST, now_us)
+    n = link.queue.n
+    while n > 0:
+        n -= 1
+        p = link.queue.head
+        if p.answered:
+            settle_delivered(pool, p)
+        elif now_us >= p.deadline_us:
+            settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
+        else:
+            detach(pool, p)
+            p.code = LC_CONNECTION_LOST
+            route(pool, p, now_us)
+
+
+cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil:
+    """Act on a failed connect or a lost connection; the executor has closed the socket.
+
+    Locality: executor.  Locks: none.  The link connects again after a backoff, to the next proxy of the
+    list if there is another.
+    """
+    if link.state == LS_IDLE or link.state == LS_CLOSED:
+        return
+    link.flags = 0
+    relaxed_add(&link.counters.losses, 1)
+    timers_cancel(&pool.timers, &link.timer)
+    if event:
+        pool.event(pool.event_context, event, link.peer.label, detail)
+    link.failures += 1
+    if link.retired or pool.closing:
+        link_enter(pool, link, LS_IDLE)
+        link.endpoint = -1
+    else:
+        link_enter(pool, link, LS_BACKOFF)
+        link.reconnect_at_us = now_us + backoff_us(
+            link.failures, pool.config.reconnect_backoff_us, pool.config.reconnect_backoff_max_us, &pool.random)
+        timers_arm(&pool.timers, &link.timer, link.reconnect_at_us)
+    _give_back(pool, link, now_us)
+    relaxed_store(&link.counters.waiting, 0)
+    relaxed_store(&link.counters.in_flight, 0)
+
+
+cdef void _arm(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Arm an active link's timer for the earliest of what it has to watch."""
+    cdef int64_t due = now_us + pool.config.ack_timeout_us
+    if pool.config.heartbeat_us and link.heartbeat_at_us < due:
+        due = link.heartbeat_at_us
+    if link.flight.head != NULL and link.flight.head.sent_us + pool.config.ack_timeout_us < due:
+        due = link.flight.head.sent_us + pool.config.ack_timeout_us
+    timers_arm(&pool.timers, &link.timer, due if due > now_us else now_us + 1000)
+
+
+cdef void _ack_timeouts(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    cdef Pack* p
+    cdef int64_t oldest = now_us - pool.config.ack_timeout_us
+    while link.flight.head != NULL and link.flight.head.sent_us <= oldest:
+        p = link.flight.head
+        if link.last_read_us < p.sent_us:
+            # Nothing at all was heard since it was written: the connection is as good as dead.
+            link_silent(pool, link, LE_SILENT)
+            return
+        retry_unanswered(pool, p, LC_CONNECTION_LOST, now_us)
+
+
+cdef void _link_timer(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    if link.state == LS_CONNECTING:
+        link_silent(pool, link, LE_CONNECT_FAILED)
+    elif link.state == LS_BACKOFF:
+        _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
+    elif link.state == LS_ACTIVE:
+        if link.retired and link.queue.head == NULL and link.flight.head == NULL:
+            mark_dirty(pool, link, LF_CLOSE)
+            return
+        _ack_timeouts(pool, link, now_us)
+        if not (link.flags & LF_CLOSE):
+            heartbeat_due(pool, link, now_us)
+        _arm(pool, link, now_us)
+
+
+cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:
+    """Act on every timer that is due.  Locality: executor.  Locks: none."""
+    cdef Timer* timer = timers_pop(&pool.timers, now_us)
+    while timer != NULL:
+        if timer.kind == TK_LINK:
+            _link_timer(pool, <Link*>timer.owner, now_us)
+        else:
+            retry_due(pool, <Pack*>timer.owner, now_us)
+        timer = timers_pop(&pool.timers, now_us)
+
+
+cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
+    """Fail everything that has no result yet, and close all links.  Locality: executor.  Locks: none."""
+    cdef int i
+    cdef Link* link
+    pool.closing = True
+    while pool.waiting.head != NULL:
+        settle_failed(pool, pool.waiting.head, OUT_FAILED, code)
+    while pool.backoff.head != NULL:
+        settle_failed(pool, pool.backoff.head, OUT_FAILED, code)
+    for i in range(pool.n_links):
+        link = pool.links[i]
+        while link.flight.head != NULL:
+            settle_failed(pool, link.flight.head, OUT_FAILED, code)
+        while link.queue.head != NULL:
+            settle_failed(pool, link.queue.head, OUT_FAILED, code)
+        mark_dirty(pool, link, LF_CLOSE)
+
+
+cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil:
+    """Return a link that wants socket work, or NULL; its flags are the executor's to clear."""
+    cdef Link* link = pool.dirty
+    if link != NULL:
+        pool.dirty = link.next_dirty
+        link.dirty = False
+    return link

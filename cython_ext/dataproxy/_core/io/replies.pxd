@@ -1,0 +1,8 @@
+"""Bytes from a proxy -> acks, heartbeat answers and loads."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from dataproxy._core.io.link cimport Link, LinkPool
+
+
+cdef int take_bytes(LinkPool* pool, Link* link, const uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil

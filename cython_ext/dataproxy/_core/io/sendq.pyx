@@ -1,0 +1,112 @@
+"""Send queue of a link.  Nothing here touches a descriptor: gather says what to write, wrote what was."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.base.pack cimport PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.io.inflight cimport inflight_put
+from dataproxy._core.io.link cimport LF_WRITE, Link, LinkPool
+from dataproxy._core.io.settle cimport settle_delivered
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+from dataproxy._core.plat.uio cimport iovec
+
+
+cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil:
+    """Ask the executor for work on ``link``.  Locality: executor.  Locks: none."""
+    link.flags |= flag
+    if not link.dirty:
+        link.dirty = True
+        link.next_dirty = pool.dirty
+        pool.dirty = link
+
+
+cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
+    """Queue ``p`` on ``link``; a frame that is queued already stays where it is.  Locality: executor."""
+    if p.state == PK_QUEUED:
+        return
+    p.state = PK_QUEUED
+    p.link = link.index
+    list_push(&link.queue, p)
+    link.queue_bytes += <int64_t>p.frame_n
+    relaxed_store(&link.counters.waiting, link.queue.n)
+    mark_dirty(pool, link, LF_WRITE)
+
+
+cdef bint sendq_withdraw(Link* link, Pack* p) noexcept nogil:
+    """Take a queued frame back; False if it is partly written and so cannot be.  Locality: executor."""
+    if p == link.queue.head and link.head_sent > 0:
+        return False
+    list_remove(&link.queue, p)
+    link.queue_bytes -= <int64_t>p.frame_n
+    relaxed_store(&link.counters.waiting, link.queue.n)
+    p.link = -1
+    return True
+
+
+cdef bint sendq_empty(const Link* link) noexcept nogil:
+    """Tell whether nothing is left to write.  Locality: executor.  Locks: none."""
+    return link.queue.head == NULL and link.control_sent == link.control.n
+
+
+cdef int sendq_gather(const Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil:
+    """Fill ``out`` with what to write next; return the number of parts.  Locality: executor."""
+    cdef int n = 0
+    cdef size_t total = 0, skip = link.head_sent
+    cdef const Pack* p = link.queue.head
+    if link.control_sent < link.control.n and skip == 0:
+        out[0].iov_base = link.control.p + link.control_sent
+        out[0].iov_len = link.control.n - link.control_sent
+        n = 1
+    while p != NULL and n < most and total < most_bytes:
+        out[n].iov_base = p.frame + skip
+        out[n].iov_len = p.frame_n - skip
+        total += p.frame_n - skip
+        skip = 0
+        n += 1
+        p = p.next
+    return n
+
+
+cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept nogil:
+    list_remove(&link.queue, p)
+    link.queue_bytes -= <int64_t>p.frame_n
+    link.head_sent = 0
+    p.attempts += 1
+    p.open_attempts += 1
+    p.sent_us = now_us
+    relaxed_add(&link.counters.sent_frames, 1)
+    if p.attempts > 1:
+        relaxed_add(&pool.retries, 1)
+    p.state = PK_IN_FLIGHT
+    list_push(&link.flight, p)
+    link.flight_bytes += <int64_t>p.frame_n
+    if p.answered or inflight_put(&pool.in_flight, p) != ST_OK:
+        # Without memory for the table the ack cannot be matched: the ack timeout resends the frame.
+        if p.answered:
+            settle_delivered(pool, p)
+
+
+cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noexcept nogil:
+    """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave.  Locality: executor."""
+    cdef size_t part
+    cdef Pack* p
+    relaxed_add(&link.counters.sent_bytes, <int64_t>n)
+    if link.control_sent < link.control.n and link.head_sent == 0:
+        part = link.control.n - link.control_sent
+        part = part if part < n else n
+        link.control_sent += part
+        n -= part
+        if link.control_sent == link.control.n:
+            link.control.n = 0
+            link.control_sent = 0
+    while n > 0 and link.queue.head != NULL:
+        p = link.queue.head
+        p.touched = True
+        part = p.frame_n - link.head_sent
+        if n < part:
+            link.head_sent += n
+            break
+        n -= part
+        _written(pool, link, p, now_us)
+    relaxed_store(&link.counters.waiting, link.queue.n)
+    relaxed_store(&link.counters.in_flight, link.flight.n)

@@ -1,0 +1,74 @@
+"""Final results of packs."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from dataproxy._core.base.pack cimport (
+    OUT_DELIVERED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack, list_push, list_remove,
+)
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.timers cimport timers_cancel
+from dataproxy._core.io.inflight cimport inflight_remove
+from dataproxy._core.io.link cimport Link, LinkPool
+from dataproxy._core.plat.atomic cimport relaxed_store
+
+
+cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
+    """Take ``p`` out of the list it is in; its number stays known.  Locality: executor.  Locks: none.
+
+    A frame that is partly written must not come here: the stream would fall out of step.
+    """
+    cdef Link* link
+    if p.state == PK_WAITING:
+        list_remove(&pool.waiting, p)
+    elif p.state == PK_BACKOFF:
+        list_remove(&pool.backoff, p)
+    elif p.state == PK_QUEUED:
+        link = pool.links[p.link]
+        list_remove(&link.queue, p)
+        link.queue_bytes -= <int64_t>p.frame_n
+        relaxed_store(&link.counters.waiting, link.queue.n)
+    elif p.state == PK_IN_FLIGHT:
+        link = pool.links[p.link]
+        list_remove(&link.flight, p)
+        link.flight_bytes -= <int64_t>p.frame_n
+        relaxed_store(&link.counters.in_flight, link.flight.n)
+
+
+cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+    if p.link >= 0:
+        memcpy(p.node, pool.links[p.link].peer.label, sizeof(p.node))
+    detach(pool, p)
+    timers_cancel(&pool.timers, &p.timer)
+    inflight_remove(&pool.in_flight, p.seq)
+    p.outcome = outcome
+    p.code = code
+    p.state = PK_SETTLED
+    p.link = -1
+    list_push(&pool.settled, p)
+
+
+cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
+    """Give ``p`` its result: stored by the proxy.  Locality: executor.  Locks: none."""
+    _settle(pool, p, OUT_DELIVERED, 0)
+
+
+cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor."""
+    _settle(pool, p, outcome, code)
+
+
+cdef void note_error(Pack* p, Slice text) noexcept nogil:
+    """Keep the server's text of the newest refusal (cut at 400 bytes).  Locality: executor."""
+    cdef size_t n = text.n if text.n < 400 else 400
+    cdef char* copy
+    if n == 0:
+        return
+    copy = <char*>malloc(n + 1)
+    if copy == NULL:
+        return      # the code alone must do
+    memcpy(copy, text.p, n)
+    copy[n] = 0
+    free(p.error_text)
+    p.error_text = copy
