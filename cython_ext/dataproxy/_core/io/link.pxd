@@ -9,6 +9,7 @@ from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.pack cimport Pack, PackList
 from dataproxy._core.base.timers cimport Timer, Timers
+from dataproxy._core.io.address cimport Address
 from dataproxy._core.io.inflight cimport InFlight
 from dataproxy._core.io.load cimport LoadWindow
 from dataproxy._core.wire.api cimport WireOps
@@ -57,8 +58,7 @@ ctypedef void (*EventSink)(void* context, int event, const char* label, int deta
 
 
 ctypedef struct Endpoint:
-    uint8_t address[128]    # struct sockaddr_storage
-    uint32_t address_n
+    Address address
     int family
     char label[64]          # host:port as the user knows it
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.io.link cimport Link, LinkPool
-from dataproxy._core.plat.uio cimport iovec
+from dataproxy._core.plat.socket cimport iovec
 
 
 cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil

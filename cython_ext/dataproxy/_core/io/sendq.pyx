@@ -8,7 +8,7 @@ from dataproxy._core.io.inflight cimport inflight_put
 from dataproxy._core.io.link cimport LF_WRITE, Link, LinkPool
 from dataproxy._core.io.settle cimport settle_delivered
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
-from dataproxy._core.plat.uio cimport iovec
+from dataproxy._core.plat.socket cimport iovec
 
 
 cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil:

@@ -1,0 +1,62 @@
+"""Executor: one thread, one epoll set, one pool of links."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.base.pack cimport Pack, PackList, PackPool
+from dataproxy._core.io.framing cimport FrameRules
+from dataproxy._core.io.link cimport Endpoint, EventSink, LinkConfig, LinkPool
+from dataproxy._core.io.poller cimport Poller
+from dataproxy._core.io.recvbuf cimport RecvBuf
+from dataproxy._core.io.transport cimport Transport, TransportOptions
+from dataproxy._core.io.wakeup cimport Wakeup
+from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.wire.api cimport WireOps
+
+
+ctypedef struct Channel:        # the socket of one link; executor only
+    Transport transport
+    RecvBuf received
+    bint open
+    int interest
+
+
+ctypedef struct ExecutorHooks:  # what the layer above gives; called on the executor's thread
+    void* context
+    void (*settled)(void* context, PackList* packs) noexcept nogil      # takes all of them
+    int64_t (*tick)(void* context, int64_t now_us) noexcept nogil       # returns its next due time, or -1
+    EventSink event
+
+
+ctypedef struct Executor:
+    int index
+    LinkPool pool               # executor only (counters: relaxed)
+    Channel** channels          # by link index; executor only
+    int n_channels
+    Poller poller
+    Wakeup wakeup
+    FrameRules rules            # constant
+    PackPool* spares
+    ExecutorHooks hooks         # constant
+    TransportOptions options    # constant
+    int64_t tick_due_us         # executor only
+    # Inbox: everything below is guarded by lock.
+    pthread_mutex_t lock
+    PackList inbox
+    Endpoint* new_endpoints
+    int n_new_endpoints
+    int new_links
+    bint tick_asked
+    bint stop_asked
+    pthread_mutex_t registry    # guards the link table against readers of statistics
+
+
+cdef int executor_open(
+    Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
+    PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
+) noexcept nogil
+cdef void executor_free(Executor* e) noexcept nogil
+cdef void executor_post(Executor* e, Pack* p) noexcept nogil
+cdef void executor_ask_tick(Executor* e) noexcept nogil
+cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil
+cdef void executor_stop(Executor* e) noexcept nogil
+cdef void executor_run(Executor* e) noexcept nogil

@@ -1,0 +1,384 @@
+"""One executor: the loop that joins sockets to the decisions of ``links``.
+
+Only ``executor_post``, ``executor_ask_tick``, ``executor_set_endpoints`` and ``executor_stop`` may be
+called by other threads; they leave something in the inbox and wake the loop.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.pack cimport OUT_FAILED, PK_POSTED, PK_SETTLED, Pack, PackList, PackPool, list_pop, list_push
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.status cimport (
+    ST_EOF, ST_NO_MEMORY, ST_OK, ST_PROTOCOL, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
+)
+from dataproxy._core.base.timers cimport timers_next
+from dataproxy._core.io.framing cimport FrameRules, frame_pack
+from dataproxy._core.io.link cimport (
+    LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_WRITE, Endpoint, Link,
+    LinkConfig,
+)
+from dataproxy._core.io.links cimport (
+    links_abort, links_connected, links_endpoints, links_expire, links_free, links_lost, links_open, links_submit,
+    links_take_dirty,
+)
+from dataproxy._core.io.linkstate cimport LS_ACTIVE, LS_CONNECTING
+from dataproxy._core.io.poller cimport (
+    POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_close, poller_open, poller_remove, poller_set,
+    poller_wait,
+)
+from dataproxy._core.io.recvbuf cimport (
+    recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_room,
+)
+from dataproxy._core.io.replies cimport take_bytes
+from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.io.transport cimport transport_init, transport_open, transport_tcp
+from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
+from dataproxy._core.plat.atomic cimport relaxed_add
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from dataproxy._core.plat.socket cimport iovec
+from dataproxy._core.wire.api cimport WireOps
+
+cdef enum:
+    ROUND_EVENTS = 64
+    GATHER = 64                     # frames of one sendmsg
+    GATHER_BYTES = 1048576
+    WRITES_A_ROUND = 8              # then other links and the inbox get their turn
+    READ_CHUNK = 16384
+    READS_A_ROUND = 16
+
+
+cdef int executor_open(
+    Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
+    PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
+) noexcept nogil:
+    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator."""
+    memset(e, 0, sizeof(Executor))
+    e.index = index
+    memcpy(&e.rules, rules, sizeof(FrameRules))
+    memcpy(&e.hooks, hooks, sizeof(ExecutorHooks))
+    e.spares = spares
+    e.options.nagle = nagle
+    e.tick_due_us = -1
+    pthread_mutex_init(&e.lock, NULL)
+    pthread_mutex_init(&e.registry, NULL)
+    if links_open(&e.pool, wire, config, hooks.event, hooks.context) != ST_OK:
+        return ST_NO_MEMORY
+    e.pool.wall_offset_ms = wall_offset_ms
+    e.pool.random = (<uint64_t>now_us() << 16) + <uint64_t>index + 1
+    if poller_open(&e.poller) != ST_OK:
+        links_free(&e.pool)
+        return ST_SYSTEM
+    if wakeup_open(&e.wakeup) != ST_OK:
+        poller_close(&e.poller)
+        links_free(&e.pool)
+        return ST_SYSTEM
+    return wakeup_watch(&e.wakeup, &e.poller, &e.wakeup)
+
+
+cdef void executor_free(Executor* e) noexcept nogil:
+    """Release everything; the thread has ended.  Locality: its creator.  Locks: none."""
+    cdef int i
+    for i in range(e.n_channels):
+        if e.channels[i].open:
+            e.channels[i].transport.ops.close(&e.channels[i].transport)
+        recvbuf_free(&e.channels[i].received)
+        free(e.channels[i])
+    free(e.channels)
+    free(e.new_endpoints)
+    wakeup_close(&e.wakeup)
+    poller_close(&e.poller)
+    links_free(&e.pool)
+    pthread_mutex_destroy(&e.lock)
+    pthread_mutex_destroy(&e.registry)
+
+
+cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
+    """Hand over a sealed pack.  Locality: any thread.  Locks: takes lock."""
+    p.state = PK_POSTED
+    pthread_mutex_lock(&e.lock)
+    list_push(&e.inbox, p)
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef void executor_ask_tick(Executor* e) noexcept nogil:
+    """Have ``hooks.tick`` called soon.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&e.lock)
+    e.tick_asked = True
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil:
+    """Give a new proxy list (n >= 1); ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: takes lock."""
+    cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
+    if copy == NULL:
+        return ST_NO_MEMORY
+    memcpy(copy, list, <size_t>n * sizeof(Endpoint))
+    pthread_mutex_lock(&e.lock)
+    free(e.new_endpoints)
+    e.new_endpoints = copy
+    e.n_new_endpoints = n
+    e.new_links = links
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+    return ST_OK
+
+
+cdef void executor_stop(Executor* e) noexcept nogil:
+    """End the loop; what is still pending fails with LC_CLOSED.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&e.lock)
+    e.stop_asked = True
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    if c.open:
+        poller_remove(&e.poller, &c.transport)
+        c.transport.ops.close(&c.transport)
+        recvbuf_free(&c.received)
+        c.open = False
+
+
+cdef void _lose(Executor* e, Link* link, int event, int detail) noexcept nogil:
+    _close_channel(e, link)
+    links_lost(&e.pool, link, event, detail, now_us())
+
+
+cdef void _watch(Executor* e, Link* link) noexcept nogil:
+    """Keep epoll's interest in step with what the link wants."""
+    cdef Channel* c = e.channels[link.index]
+    cdef int want = POLL_READ
+    if link.state == LS_CONNECTING:
+        want = POLL_WRITE
+    elif not sendq_empty(link):
+        want = POLL_READ | POLL_WRITE
+    if c.open and want != c.interest:
+        c.interest = want
+        poller_set(&e.poller, &c.transport, link, want)
+
+
+cdef void _connect(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    cdef int status
+    transport_init(&c.transport, transport_tcp())
+    recvbuf_init(&c.received, e.pool.config.max_frame + READ_CHUNK)
+    if transport_open(&c.transport, link.peer.family, &e.options) != ST_OK:
+        links_lost(&e.pool, link, LE_CONNECT_FAILED, c.transport.error, now_us())
+        return
+    c.open = True
+    c.interest = POLL_WRITE
+    status = c.transport.ops.start(&c.transport, &link.peer.address)
+    if status != ST_OK and status != ST_WANT_WRITE:
+        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        return
+    if poller_add(&e.poller, &c.transport, link, POLL_WRITE) != ST_OK:
+        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        return
+    if status == ST_OK:
+        links_connected(&e.pool, link, now_us())
+
+
+cdef void _finish_connect(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    if c.transport.ops.finish(&c.transport) != ST_OK:
+        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        return
+    links_connected(&e.pool, link, now_us())
+    _watch(e, link)
+
+
+cdef void _read(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    cdef uint8_t* p = NULL
+    cdef Slice data
+    cdef size_t room = 0, got, used = 0
+    cdef int status, rounds = READS_A_ROUND
+    while rounds > 0:
+        rounds -= 1
+        if recvbuf_room(&c.received, READ_CHUNK, &p, &room) != ST_OK:
+            _lose(e, link, LE_LOST, 0)
+            return
+        got = 0
+        status = c.transport.ops.recv(&c.transport, p, room, &got)
+        if status == ST_WANT_READ or status == ST_WANT_WRITE:
+            return
+        if status != ST_OK:
+            _lose(e, link, LE_LOST, c.transport.error if status == ST_SYSTEM else 0)
+            return
+        recvbuf_filled(&c.received, got)
+        relaxed_add(&link.counters.read_bytes, <int64_t>got)
+        data = recvbuf_data(&c.received)
+        status = take_bytes(&e.pool, link, data.p, data.n, now_us(), &used)
+        recvbuf_consume(&c.received, used)
+        if status != ST_OK:
+            _lose(e, link, LE_PROTOCOL, 0)
+            return
+        if got < room:              # drained; level-triggered epoll tells of more
+            return
+
+
+cdef void _write(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    cdef iovec parts[GATHER]
+    cdef size_t sent
+    cdef int n, status, rounds = WRITES_A_ROUND
+    while rounds > 0 and link.state == LS_ACTIVE and c.open:
+        rounds -= 1
+        n = sendq_gather(link, parts, GATHER, GATHER_BYTES)
+        if n == 0:
+            break
+        sent = 0
+        status = c.transport.ops.send(&c.transport, parts, n, &sent)
+        if status == ST_WANT_WRITE or status == ST_WANT_READ:
+            break
+        if status != ST_OK:
+            _lose(e, link, LE_LOST, c.transport.error)
+            return
+        sendq_wrote(&e.pool, link, sent, now_us())
+    _watch(e, link)
+
+
+cdef void _work_on_links(Executor* e) noexcept nogil:
+    """Do what the decisions asked for: closes first, then connects, then writes."""
+    cdef Link* link = links_take_dirty(&e.pool)
+    cdef int flags, event
+    while link != NULL:
+        flags = link.flags
+        link.flags = 0
+        if flags & LF_CLOSE:
+            event = link.close_event
+            link.close_event = 0
+            _lose(e, link, event, 0)
+        elif flags & LF_CONNECT:
+            _connect(e, link)
+        elif flags & LF_WRITE and link.state == LS_ACTIVE:
+            _write(e, link)
+        link = links_take_dirty(&e.pool)
+
+
+cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
+    if frame_pack(e.pool.wire, &e.rules, e.spares, p) != ST_OK:
+        p.outcome = OUT_FAILED
+        p.code = LC_ENCODE
+        p.state = PK_SETTLED
+        list_push(&e.pool.settled, p)
+        return
+    links_submit(&e.pool, p, now)
+
+
+cdef int _grow_channels(Executor* e) noexcept nogil:
+    """Have a channel for each link; the link table may have grown."""
+    cdef Channel** grown
+    if e.n_channels >= e.pool.n_links:
+        return ST_OK
+    grown = <Channel**>realloc(e.channels, <size_t>e.pool.n_links * sizeof(Channel*))
+    if grown == NULL:
+        return ST_NO_MEMORY
+    e.channels = grown
+    while e.n_channels < e.pool.n_links:
+        e.channels[e.n_channels] = <Channel*>calloc(1, sizeof(Channel))
+        if e.channels[e.n_channels] == NULL:
+            return ST_NO_MEMORY
+        e.n_channels += 1
+    return ST_OK
+
+
+cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t now) noexcept nogil:
+    pthread_mutex_lock(&e.registry)
+    links_endpoints(&e.pool, list, n, links, e.index, now)
+    _grow_channels(e)
+    pthread_mutex_unlock(&e.registry)
+    free(list)
+
+
+cdef bint _take_inbox(Executor* e) noexcept nogil:
+    """Act on what other threads left; False when the loop has to end."""
+    cdef PackList packs
+    cdef Pack* p
+    cdef Endpoint* list
+    cdef int n, links
+    cdef bint tick, stop
+    cdef int64_t now
+    pthread_mutex_lock(&e.lock)
+    packs = e.inbox
+    memset(&e.inbox, 0, sizeof(PackList))
+    list = e.new_endpoints
+    n = e.n_new_endpoints
+    links = e.new_links
+    e.new_endpoints = NULL
+    tick = e.tick_asked
+    e.tick_asked = False
+    stop = e.stop_asked
+    pthread_mutex_unlock(&e.lock)
+    now = now_us()
+    if list != NULL:
+        _take_endpoints(e, list, n, links, now)
+    p = list_pop(&packs)
+    while p != NULL:
+        _submit(e, p, now)
+        p = list_pop(&packs)
+    if tick:
+        e.tick_due_us = e.hooks.tick(e.hooks.context, now)
+    return not stop
+
+
+cdef int64_t _timeout_us(const Executor* e, int64_t now) noexcept nogil:
+    cdef int64_t due = timers_next(&e.pool.timers)
+    if e.tick_due_us >= 0 and (due < 0 or e.tick_due_us < due):
+        due = e.tick_due_us
+    if due < 0:
+        return -1
+    return due - now if due > now else 0
+
+
+cdef void _hand_over(Executor* e) noexcept nogil:
+    if e.pool.settled.head != NULL:
+        e.hooks.settled(e.hooks.context, &e.pool.settled)
+
+
+cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
+    cdef Link* link = <Link*>ready.tag
+    if link.state == LS_CONNECTING:
+        _finish_connect(e, link)
+        return
+    if ready.ready & (POLL_READ | POLL_HANGUP):
+        _read(e, link)
+    if ready.ready & POLL_WRITE and link.state == LS_ACTIVE and e.channels[link.index].open:
+        _write(e, link)
+
+
+cdef void executor_run(Executor* e) noexcept nogil:
+    """Run until ``executor_stop``.  Locality: the executor's own thread, without the GIL.
+
+    Locks: lock, for the inbox alone; the hooks take theirs.  It blocks in epoll_wait and nowhere else.
+    """
+    cdef PollEvent ready[ROUND_EVENTS]
+    cdef bint going = True
+    cdef int i, n
+    cdef int64_t now
+    while going:
+        n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, now_us()))
+        for i in range(n):
+            if ready[i].tag == &e.wakeup:
+                wakeup_clear(&e.wakeup)
+            else:
+                _serve(e, &ready[i])
+        going = _take_inbox(e)
+        now = now_us()
+        links_expire(&e.pool, now)
+        if e.tick_due_us >= 0 and now >= e.tick_due_us:
+            e.tick_due_us = e.hooks.tick(e.hooks.context, now)
+            going = _take_inbox(e) and going
+        _work_on_links(e)
+        _hand_over(e)
+    links_abort(&e.pool, LC_CLOSED)
+    _work_on_links(e)
+    _hand_over(e)

@@ -1,0 +1,14 @@
+"""Sealed pack -> frame: compression if it pays, then header and trailer around the body."""
+
+from dataproxy._core.base.pack cimport Pack, PackPool
+from dataproxy._core.wire.api cimport WireOps
+
+
+ctypedef struct FrameRules:
+    int family              # message type of the plain form: 7, 5 or 3
+    bint compress
+    size_t compress_min     # smaller bodies stay plain
+    size_t max_frame
+
+
+cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spares, Pack* p) noexcept nogil
