@@ -1,18 +1,28 @@
-"""Build of the compiled core: module discovery and build profiles.
+"""Build of the compiled core: module discovery, build profiles, and the check for the libraries it links.
 
 ``DATAPROXY_BUILD`` chooses a profile (release, debug, coverage, asan, tsan, annotate) and
 ``DATAPROXY_ONLY`` (folder names below ``_core``, comma separated) restricts a developer's build.
+Everything in between lies in ``build/<profile>/``, so profiles never share an object file; the modules built in
+place belong to one profile at a time, which ``build/inplace`` names.  ``make test-asan`` and its like build in a copy
+of the tree instead (``tools/build.py``) and leave the modules of the checkout alone.
 """
 
 import os
+import shlex
+import shutil
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path("cython_ext")
 CORE = ROOT / "dataproxy" / "_core"
+INPLACE = Path("dataproxy", "_core")
+STAMP = Path("build", "inplace")
 
 WARNINGS = [
     "-Wall",
@@ -24,34 +34,73 @@ WARNINGS = [
     "-Wno-cast-function-type",  # METH_FASTCALL entries, as CPython documents them
     "-Wno-sign-compare",  # raised by Cython's own enum comparisons
 ]
+UNFORTIFIED = "-U_FORTIFY_SOURCE"  # Debian's Python asks for it; without optimisation or with a sanitizer it only warns
+SANITIZED = [UNFORTIFIED, "-O1", "-g1", "-fno-omit-frame-pointer"]
 PROFILES = {
     "release": {"cflags": ["-O2", "-g1"]},
-    "debug": {"cflags": ["-O0", "-g3"], "macros": [("DATAPROXY_DEBUG", "1")]},
+    "debug": {"cflags": [UNFORTIFIED, "-O0", "-g3"], "macros": [("DATAPROXY_DEBUG", "1")]},
     "coverage": {
-        "cflags": ["-O0", "-g1"],
+        "cflags": [UNFORTIFIED, "-O0", "-g1"],
         "macros": [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")],
         "directives": {"linetrace": True},
     },
     "asan": {
-        "cflags": ["-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"],
+        "cflags": [*SANITIZED, "-fsanitize=address,undefined"],
         "ldflags": ["-fsanitize=address,undefined"],
         "macros": [("DATAPROXY_DEBUG", "1")],
     },
     "tsan": {
-        "cflags": ["-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=thread"],
+        "cflags": [*SANITIZED, "-fsanitize=thread"],
         "ldflags": ["-fsanitize=thread"],
         "macros": [("DATAPROXY_DEBUG", "1")],
+        "folders": [Path("tests", "sanitizer")],
     },
     "annotate": {"cflags": ["-O2"], "annotate": True},
 }
 # Libraries by the folder or module that needs them; everything else links nothing.
 LIBRARIES = {"base/compress": ["snappy"], "hub": ["lmdb"]}
+# What each library needs: its header, one function to link against, the name pkg-config knows, Debian's package.
+NEEDS = {
+    "snappy": ("snappy-c.h", "snappy_compress", "snappy", "libsnappy-dev"),
+    "lmdb": ("lmdb.h", "mdb_env_create", "lmdb", "liblmdb-dev"),
+}
+
+
+def profile_name() -> str:
+    """Return the chosen profile."""
+    name = os.environ.get("DATAPROXY_BUILD", "release")
+    if name not in PROFILES:
+        sys.exit(f"DATAPROXY_BUILD={name!r} is unknown; choose one of {', '.join(PROFILES)}")
+    return name
 
 
 def libraries(module: Path) -> list[str]:
     """Return the libraries that one ``.pyx`` file links."""
     key = module.relative_to(CORE).with_suffix("").as_posix()
     return [lib for prefix, libs in LIBRARIES.items() if key == prefix or key.startswith(prefix + "/") for lib in libs]
+
+
+def flags(library: str, option: str) -> list[str]:
+    """Return what pkg-config says about ``library``, nothing where it is not installed or does not know it."""
+    if not shutil.which("pkg-config"):
+        return []
+    asked = subprocess.run(["pkg-config", option, NEEDS[library][2]], capture_output=True, text=True, check=False)
+    return shlex.split(asked.stdout) if asked.returncode == 0 else []
+
+
+def missing(libs: set[str]) -> list[str]:
+    """Return those of ``libs`` that a small program cannot be compiled and linked with."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    extra = shlex.split(os.environ.get("CPPFLAGS", "")) + shlex.split(os.environ.get("CFLAGS", ""))
+    absent = []
+    for library in sorted(libs):
+        header, function, _, _ = NEEDS[library]
+        program = f"#include <{header}>\nint main(void) {{ return (void *)&{function} == 0; }}\n"
+        tail = [*flags(library, "--libs-only-L"), *shlex.split(os.environ.get("LDFLAGS", "")), f"-l{library}"]
+        command = [*compiler, "-x", "c", "-", "-o", os.devnull, *extra, *flags(library, "--cflags"), *tail]
+        if subprocess.run(command, input=program.encode(), capture_output=True, check=False).returncode:
+            absent.append(library)
+    return absent
 
 
 def extensions(profile: dict) -> list[Extension]:
@@ -62,34 +111,67 @@ def extensions(profile: dict) -> list[Extension]:
         below = module.relative_to(CORE)
         if only and below.parts[0] not in only:
             continue
-        target = Path("dataproxy", "_core", below.parent)
-        target.mkdir(parents=True, exist_ok=True)
-        name = ".".join(("dataproxy", "_core", *below.with_suffix("").parts))
-        found.append(
-            Extension(
-                name,
-                [str(module)],
-                include_dirs=[str(CORE / "plat")],
-                libraries=libraries(module),
-                extra_compile_args=["-std=gnu11", *WARNINGS, *profile["cflags"]],
-                extra_link_args=profile.get("ldflags", []),
-                define_macros=profile.get("macros", []),
-            )
-        )
+        (INPLACE / below.parent).mkdir(parents=True, exist_ok=True)
+        found.append(extension(".".join(("dataproxy", "_core", *below.with_suffix("").parts)), module, profile))
+    for folder in profile.get("folders", []):
+        found += [extension(".".join(m.with_suffix("").parts), m, profile) for m in sorted(folder.rglob("*.pyx"))]
     return found
+
+
+def extension(name: str, module: Path, profile: dict) -> Extension:
+    """Return the extension ``name`` that is built from ``module``."""
+    libs = libraries(module) if module.is_relative_to(CORE) else []
+    cflags = [flag for lib in libs for flag in flags(lib, "--cflags")]
+    ldflags = [flag for lib in libs for flag in flags(lib, "--libs-only-L")]
+    return Extension(
+        name,
+        [str(module)],
+        include_dirs=[str(CORE / "plat")],
+        libraries=libs,
+        depends=["setup.py", *map(str, sorted(CORE.rglob("*.h")))],
+        extra_compile_args=["-std=gnu11", *WARNINGS, *cflags, *profile["cflags"]],
+        extra_link_args=[*ldflags, *profile.get("ldflags", [])],
+        define_macros=profile.get("macros", []),
+    )
+
+
+class BuildCore(build_ext):
+    """``build_ext`` that checks for the libraries first and never leaves modules of two profiles side by side."""
+
+    def build_extensions(self) -> None:
+        """Compile, or stop with the command that installs what is missing."""
+        absent = missing({lib for ext in self.extensions for lib in ext.libraries})
+        if absent:
+            packages = " ".join(NEEDS[lib][3] for lib in absent)
+            sys.exit(
+                f"The compiled core needs {' and '.join('lib' + lib for lib in absent)} with headers, not found here.\n"
+                f"Install with:  apt-get install {packages}\n"
+                "(elsewhere: set CPPFLAGS=-I... and LDFLAGS=-L... to where the library is)"
+            )
+        super().build_extensions()
+
+    def copy_extensions_to_source(self) -> None:
+        """Copy the built modules into the checkout, and throw out those of another profile."""
+        name = profile_name()
+        if not STAMP.exists() or STAMP.read_text() != name:
+            for module in INPLACE.rglob("*.so"):
+                module.unlink()
+        super().copy_extensions_to_source()
+        STAMP.parent.mkdir(exist_ok=True)
+        STAMP.write_text(name)
 
 
 def main() -> None:
     """Compile in the chosen profile and hand over to setuptools."""
-    name = os.environ.get("DATAPROXY_BUILD", "release")
-    if name not in PROFILES:
-        sys.exit(f"DATAPROXY_BUILD={name!r} is unknown; choose one of {', '.join(PROFILES)}")
+    name = profile_name()
     profile = PROFILES[name]
+    base = Path("build", name)
     modules = cythonize(
         extensions(profile),
         include_path=[str(ROOT)],
         nthreads=os.cpu_count() or 1,
-        build_dir=None if name == "coverage" else f"build/cython-{name}",
+        # The coverage plugin finds the C text only beside the .pyx.
+        build_dir=None if name == "coverage" else str(base / "cython"),
         force=name == "coverage",
         annotate=profile.get("annotate", False),
         emit_linenums=name in ("asan", "tsan", "debug"),
@@ -104,7 +186,11 @@ def main() -> None:
             **profile.get("directives", {}),
         },
     )
-    setup(ext_modules=modules, options={"build_ext": {"parallel": os.cpu_count() or 1}})
+    setup(
+        ext_modules=modules,
+        cmdclass={"build_ext": BuildCore},
+        options={"build": {"build_base": str(base)}, "build_ext": {"parallel": os.cpu_count() or 1}},
+    )
 
 
 if __name__ == "__main__":

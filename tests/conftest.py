@@ -1,0 +1,97 @@
+"""Rules for the whole suite: no stale extension is tested, and in CI no test is skipped in silence."""
+
+import os
+import sys
+import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "cython_ext"
+ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.toml")
+INTEROP = Path(__file__).with_name("interop")
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def stale_modules(sources: Path, package_root: Path, *, only: tuple[str, ...] = (), missing: bool = False) -> list[str]:
+    """Return the compiled modules that are older than their source (with ``missing``, also those never built)."""
+    stale = []
+    for source in sorted(sources.rglob("*.pyx")):
+        below = source.relative_to(sources)
+        if only and below.parts[2] not in only:
+            continue
+        built = package_root / below.with_suffix(EXTENSION_SUFFIXES[0])
+        if not built.exists():
+            if missing:
+                stale.append(f"{below} (never built)")
+            continue
+        header = source.with_suffix(".pxd")
+        newest = max(path.stat().st_mtime for path in (source, header) if path.exists())
+        if newest > built.stat().st_mtime:
+            stale.append(str(below))
+    return stale
+
+
+def allowed_skips() -> dict[str, str]:
+    """Return the skips that CI accepts: start of a test's id -> the reason it must give."""
+    with ALLOWED_SKIPS.open("rb") as file:
+        return {entry["test"]: entry["reason"] for entry in tomllib.load(file).get("skip", [])}
+
+
+def refusal(nodeid: str, reason: str) -> str | None:
+    """Return why CI does not accept this skip, None where the table lists it."""
+    for start, wanted in allowed_skips().items():
+        if nodeid.startswith(start) and wanted in reason:
+            return None
+    return f"skipped in CI ({reason}), and tests/{ALLOWED_SKIPS.name} does not list it"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse to test modules that are older than their sources."""
+    if not SOURCES.is_dir():
+        return  # the installed wheel is under test
+    only = tuple(part for part in os.environ.get("DATAPROXY_ONLY", "").split(",") if part)
+    stale = stale_modules(SOURCES, ROOT, only=only, missing=IN_CI)
+    if stale:
+        shown = ", ".join(stale[:5]) + (f" and {len(stale) - 5} more" if len(stale) > 5 else "")
+        pytest.exit(
+            f"compiled modules are older than their sources: {shown}\n"
+            f"build first:  make build   (or: {sys.executable} setup.py build_ext --inplace)",
+            returncode=4,
+        )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the Java interoperability tests to the runs that name them (``make test-interop``)."""
+    if collection_path != INTEROP:
+        return None
+    named = any(Path(config.invocation_params.dir, arg.split("::")[0]).is_relative_to(INTEROP) for arg in config.args)
+    return None if named else True
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if not IN_CI or report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    refused = refusal(report.nodeid, reason)
+    if refused is not None:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid}: {refused}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """Turn a skip that nobody has listed into a failure."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    """Turn a skipped module that nobody has listed into a failure."""
+    report = yield
+    _refuse_skip(report)
+    return report
