@@ -1,0 +1,202 @@
+"""Result codes: what a DataProxy answers, what the client itself reports, and whether a retry can help."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+__all__ = [
+    "LATE_ATTEMPTS",
+    "LOCAL_CODES",
+    "RETRY_CLASS",
+    "SERVER_CODES",
+    "SUCCESS",
+    "UNKNOWN_ERROR",
+    "LocalCode",
+    "RetryClass",
+    "ServerCode",
+    "code_name",
+    "describe",
+    "retry_class",
+]
+
+
+class RetryClass(IntEnum):
+    """Say what the producer does with a frame that a server answered with a code."""
+
+    OK = 0  #: the message is stored
+    NODE = 1  #: send it again through another node
+    BACKOFF = 2  #: send it again after a pause, through any node
+    LATE = 3  #: send it again slowly, ``LATE_ATTEMPTS`` times at most
+    NO = 4  #: fail at once, a retry cannot help
+
+
+class ServerCode(NamedTuple):
+    """Describe one code of the DataProxy protocol."""
+
+    code: int
+    name: str
+    text: str
+    retry: RetryClass
+    hint: str
+
+
+class LocalCode(NamedTuple):
+    """Describe one code that the client reports by itself."""
+
+    code: str
+    error: str
+    text: str
+    retriable: bool
+    hint: str
+
+
+SUCCESS: Final = 0
+UNKNOWN_ERROR: Final = 2147483647
+#: Attempts that a code of class ``LATE``, and ``UNKNOWN_ERROR``, may use up before the message fails.
+LATE_ATTEMPTS: Final = 5
+
+_OK, _NODE, _BACK, _LATE, _NO = RetryClass
+
+_BUG = "the frame is malformed for this server; report it with the server's version"
+_HTTP = "the address answers HTTP reports; check that the target is a DataProxy TCP port"
+_MQ = "the queue behind the proxy has trouble; it is retried until delivery_timeout, see the proxy's log"
+_TOPIC = "check that group and stream are approved in the Manager; a new stream reaches the proxies within a minute"
+
+_SERVER: Final[tuple[ServerCode, ...]] = (
+    ServerCode(0, "SUCCESS", "Ok", _OK, ""),
+    ServerCode(1, "SINK_SERVICE_UNREADY", "Service sink not ready", _NODE, "this proxy has no queue configured yet"),
+    ServerCode(2, "SERVICE_CLOSED", "Service closed", _NODE, "an operator drained this proxy; others are used"),
+    ServerCode(3, "CONF_SERVICE_UNREADY", "Configure Service not ready", _NODE, "this proxy lacks its id mapping"),
+    ServerCode(10, "ILLEGAL_VISIT_IP", "Illegal visit ip", _NO, "ask the cluster's operator to allow this address"),
+    ServerCode(31, "HTTP_DECODE_REQ_FAILURE", "Decode request failure", _NO, _HTTP),
+    ServerCode(32, "HTTP_UNSUPPORTED_METHOD", "Un-supported method", _NO, _HTTP),
+    ServerCode(33, "HTTP_REQ_URI_BLANK", "Request uri is blank", _NO, _HTTP),
+    ServerCode(34, "HTTP_DECODE_REQ_URI_FAILURE", "Decode uri failure", _NO, _HTTP),
+    ServerCode(35, "HTTP_UNSUPPORTED_SERVICE_URI", "Un-supported service uri", _NO, _HTTP),
+    ServerCode(36, "HTTP_UNSUPPORTED_CONTENT_TYPE", "Un-supported content type", _NO, _HTTP),
+    ServerCode(94, "FIELD_MAGIC_NOT_EQUAL", "Magic value not equal", _NO, _BUG),
+    ServerCode(95, "FIELD_LENGTH_VALUE_NOT_EQUAL", "Field length value not equal", _NO, _BUG),
+    ServerCode(96, "UNCOMPRESS_DATA_ERROR", "Uncompress data error", _NO, "try compression='none'"),
+    ServerCode(100, "MISS_REQUIRED_GROUPID_ARGUMENT", "Parameter groupId is required", _NO, "give a group id"),
+    ServerCode(101, "MISS_REQUIRED_STREAMID_ARGUMENT", "Parameter streamId is required", _NO, "give a stream id"),
+    ServerCode(102, "MISS_REQUIRED_DT_ARGUMENT", "Parameter dt is required", _NO, "give a data time"),
+    ServerCode(103, "MISS_REQUIRED_BODY_ARGUMENT", "Parameter body is required", _NO, "send a body that is not empty"),
+    ServerCode(
+        104, "BODY_EXCEED_MAX_LEN", "Body length exceed the maximum length", _NO, "lower batch_bytes or max_frame_bytes"
+    ),
+    ServerCode(105, "BODY_LENGTH_ZERO", "Body length is 0", _NO, "send a body that is not empty"),
+    ServerCode(106, "BODY_LENGTH_LESS_ZERO", "Body length less than 0", _NO, _BUG),
+    ServerCode(107, "ATTR_LENGTH_LESS_ZERO", "Attribute length less than 0", _NO, "shorten the attributes"),
+    ServerCode(108, "ERROR_PROCESS_LOGIC", "Wrong data processing logic", _NO, "see the proxy's log"),
+    ServerCode(109, "SPLIT_ATTR_ERROR", "Split attributes failure", _NO, "no key or value may hold '&' or '='"),
+    ServerCode(110, "UNSUPPORTED_MSG_TYPE", "Unsupported msgType", _NO, "use message_type=7"),
+    ServerCode(111, "EMPTY_MSG", "Empty message", _NO, "send a body that is not empty"),
+    ServerCode(112, "UNSUPPORTED_EXTEND_FIELD_VALUE", "Unsupported extend field value", _NO, _BUG),
+    ServerCode(113, "UNCONFIGURED_GROUPID_OR_STREAMID", "Unconfigured groupId or streamId", _LATE, _TOPIC),
+    ServerCode(
+        114, "PUT_EVENT_TO_CHANNEL_FAILURE", "Put event to Channels failure", _BACK, "the proxy's queue is full; wait"
+    ),
+    ServerCode(115, "TOPIC_IS_BLANK", "Topic is null", _LATE, _TOPIC),
+    ServerCode(116, "NO_AVAILABLE_PRODUCER", "No available producer info", _BACK, _MQ),
+    ServerCode(117, "PRODUCER_IS_NULL", "Producer is null", _BACK, _MQ),
+    ServerCode(118, "SEND_REQUEST_TO_MQ_FAILURE", "Send request to MQ failure", _BACK, _MQ),
+    ServerCode(119, "MQ_RETURN_ERROR", "MQ client return error", _BACK, _MQ),
+    ServerCode(120, "DUPLICATED_MESSAGE", "Duplicated message", _OK, "the message is there already"),
+    ServerCode(121, "GROUPID_OR_STREAMID_NOT_CONFIGURE", "GroupId or StreamId not found in configure", _LATE, _TOPIC),
+    ServerCode(122, "GROUPID_OR_STREAMID_INCONSTANT", "GroupId or StreamId inconstant", _NO, _BUG),
+    ServerCode(123, "MSG_BODY_ITEMS_INVALID", "Msg body items invalid", _NO, _BUG),
+    ServerCode(
+        150,
+        "ATTR_ORDER_CONTROL_CONFLICT_ERROR",
+        "Require order send but isAck is false",
+        _NO,
+        "remove isAck or syncSend",
+    ),
+    ServerCode(
+        151,
+        "ATTR_PROXY_CONTROL_CONFLICT_ERROR",
+        "Require proxy send but isAck is false",
+        _NO,
+        "remove isAck or proxySend",
+    ),
+    ServerCode(UNKNOWN_ERROR, "UNKNOWN_ERROR", "Unknown error", _BACK, "see the proxy's log"),
+)
+
+#: Every code of the protocol by number.
+SERVER_CODES: Final[dict[int, ServerCode]] = {entry.code: entry for entry in _SERVER}
+#: Class of every code of the protocol; the engine fills its table from this.
+RETRY_CLASS: Final[dict[int, int]] = {entry.code: int(entry.retry) for entry in _SERVER}
+
+_LOCAL: Final[tuple[LocalCode, ...]] = (
+    LocalCode("ERROR", "DataProxyError", "an error without a code of its own", False, ""),
+    LocalCode("CONFIG", "ConfigError", "an option or an argument is not allowed", False, "correct the option"),
+    LocalCode(
+        "UNKNOWN_OPTION", "ConfigError", "there is no option of this name", False, "CONFIGURATION.md lists every option"
+    ),
+    LocalCode("INVALID_MESSAGE", "InvalidMessageError", "a message cannot be sent as it is", False, ""),
+    LocalCode("EMPTY_BODY", "InvalidMessageError", "a body has no bytes", False, "leave empty records out"),
+    LocalCode(
+        "BODY_TOO_LARGE",
+        "InvalidMessageError",
+        "a body does not fit into one frame",
+        False,
+        "split it, or raise max_frame_bytes here and on the proxies",
+    ),
+    LocalCode("BAD_BODY", "InvalidMessageError", "a body is not bytes", False, "encode text: body.encode()"),
+    LocalCode("BAD_NAME", "InvalidMessageError", "a group or stream id breaks the rules", False, "choose another id"),
+    LocalCode("BAD_ATTRIBUTE", "InvalidMessageError", "an attribute breaks the rules", False, "put it into the body"),
+    LocalCode("BAD_TIME", "InvalidMessageError", "a data time is out of range", False, "give milliseconds since 1970"),
+    LocalCode("BAD_COLUMN", "InvalidMessageError", "a column cannot be sent as bodies", False, "cast it to binary"),
+    LocalCode("LOCAL_PROTOCOL", "LocalProtocolError", "a call does not fit the state of its object", False, ""),
+    LocalCode("REMOTE_PROTOCOL", "RemoteProtocolError", "a server broke the protocol", True, "check the address"),
+    LocalCode("TRANSPORT", "TransportError", "the network failed", True, ""),
+    LocalCode("CONNECT_FAILED", "TransportError", "no connection could be made", True, "check address and firewall"),
+    LocalCode("CONNECTION_LOST", "TransportError", "a connection ended before its answers came", True, ""),
+    LocalCode("ACK_TIMEOUT", "TransportError", "no answer came within ack_timeout", True, ""),
+    LocalCode("DISCOVERY", "DiscoveryError", "the list of proxies could not be had", True, ""),
+    LocalCode("UNRESOLVED_HOST", "DiscoveryError", "a host name has no address", True, "check the name and the DNS"),
+    LocalCode("MANAGER_REFUSED", "DiscoveryError", "the Manager refused the request", False, "check the credentials"),
+    LocalCode("MANAGER_TIMEOUT", "DiscoveryError", "the Manager did not answer in time", True, "check the URL"),
+    LocalCode("MANAGER_ANSWER", "DiscoveryError", "the Manager's answer makes no sense", True, "check the URL"),
+    LocalCode("NO_PROXIES", "DiscoveryError", "the Manager knows no proxy for the group", True, "check the group"),
+    LocalCode("CLOSED", "ClosedError", "the object is closed", False, "make a new one"),
+    LocalCode("FORKED", "ForkedError", "the object came through a fork", False, "make one in each process"),
+    LocalCode("BUFFER_FULL", "BufferFullError", "the buffer is full", True, "wait, or raise buffer_bytes"),
+    LocalCode(
+        "EXPIRED", "DeliveryExpired", "no success within delivery_timeout", True, "see details for the last cause"
+    ),
+    LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, ""),
+    LocalCode("ABORTED", "DeliveryFailed", "the producer was closed first", True, "raise close_timeout"),
+    LocalCode("PENDING", "DeliveryPending", "the result is not known yet", True, "wait longer"),
+    LocalCode("FLUSH_TIMEOUT", "FlushTimeout", "messages were still pending at the deadline", True, "wait longer"),
+    LocalCode("UNDELIVERED", "UndeliveredError", "some messages were not delivered", False, "see .report"),
+    LocalCode("HUB", "HubError", "the embedded hub failed", False, ""),
+    LocalCode("STORE", "StoreError", "the hub's store failed", False, "check the directory and the disk"),
+    LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub goes on by itself"),
+)
+
+#: Every code that the client reports by itself.
+LOCAL_CODES: Final[dict[str, LocalCode]] = {entry.code: entry for entry in _LOCAL}
+
+
+def retry_class(code: int) -> RetryClass:
+    """Return the class of a server's code; codes that nobody knows count as ``UNKNOWN_ERROR``."""
+    return RetryClass(RETRY_CLASS.get(code, RETRY_CLASS[UNKNOWN_ERROR]))
+
+
+def code_name(code: int | str) -> str:
+    """Return the name of a code, ``CODE_<n>`` for a number that the protocol does not define."""
+    if isinstance(code, str):
+        return code
+    entry = SERVER_CODES.get(code)
+    return entry.name if entry is not None else f"CODE_{code}"
+
+
+def describe(code: int | str) -> tuple[str, str]:
+    """Return ``(text, hint)`` of a code, both empty for one that is not in the tables."""
+    if isinstance(code, str):
+        local = LOCAL_CODES.get(code)
+        return (local.text, local.hint) if local is not None else ("", "")
+    server = SERVER_CODES.get(code)
+    return (server.text, server.hint) if server is not None else ("", "")

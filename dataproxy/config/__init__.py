@@ -1,0 +1,79 @@
+"""Configuration: one table of options, read from files, environment and arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dataproxy.config.file import read_file
+from dataproxy.config.hub import HUB
+from dataproxy.config.loader import read_environment, settle
+from dataproxy.config.model import HubConfig, ProducerConfig
+from dataproxy.config.option import Option, OptionTable
+from dataproxy.config.producer import PRODUCER
+from dataproxy.config.spark import spark_options
+from dataproxy.errors import ConfigError
+
+__all__ = [
+    "HUB",
+    "PRODUCER",
+    "HubConfig",
+    "Option",
+    "OptionTable",
+    "ProducerConfig",
+    "load_hub_config",
+    "load_producer_config",
+    "spark_options",
+]
+
+
+def load_producer_config(
+    target: str | None = None,
+    *,
+    file: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    require_target: bool = True,
+    **options: Any,
+) -> ProducerConfig:
+    """Return the configuration of a producer: defaults, then ``file``, then ``DATAPROXY_*``, then arguments.
+
+    ``env`` is the environment (None: that of the process; ``{}``: none).  Options that are None count as not
+    given.  Raises ConfigError that names the option, the value, the limit and the way out.
+    """
+    values, origins = settle(PRODUCER, _layers(PRODUCER, file, env, {"target": target, **options}))
+    if require_target and not values["target"]:
+        raise ConfigError(
+            "there is no target",
+            hint="give e.g. 'tcp://host1:46801,host2:46801' or 'http://manager:8083', or set DATAPROXY_TARGET",
+        )
+    return ProducerConfig(**values, _origins=origins)
+
+
+def load_hub_config(
+    store: str | os.PathLike[str] | None = None,
+    *,
+    file: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> HubConfig:
+    """Return the configuration of a hub: defaults, then ``file``, then ``DATAPROXY_HUB_*``, then arguments.
+
+    The parameters are as for ``load_producer_config``.  Raises ConfigError.
+    """
+    path = None if store is None else os.fspath(store)
+    values, origins = settle(HUB, _layers(HUB, file, env, {"store": path, **options}))
+    return HubConfig(**values, _origins=origins)
+
+
+def _layers(
+    table: OptionTable, file: str | Path | None, env: Mapping[str, str] | None, options: Mapping[str, Any]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if file is not None:
+        layers.append((f"file {os.fspath(file)}", read_file(table, file)))
+    foreign = () if table is HUB else (HUB.env_prefix,)
+    layers.append(("environment", read_environment(table, os.environ if env is None else env, foreign)))
+    layers.append(("argument", options))
+    return layers

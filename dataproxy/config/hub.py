@@ -1,0 +1,109 @@
+"""Options of the hub: the table, nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dataproxy.config.option import Option, OptionTable
+from dataproxy.config.rules import HUB_RULES
+
+__all__ = ["HUB"]
+
+_KIB: Final = 1 << 10
+_MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
+
+_OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        "store",
+        "text",
+        "",
+        "Directory of the durable store; empty keeps everything in memory only.",
+        importance="high",
+    ),
+    Option("host", "text", "127.0.0.1", "Address to listen on.", importance="high"),
+    Option("port", "int", 0, "TCP port for producers; 0 takes a free one.", low=0, high=65535, importance="high"),
+    Option(
+        "manager_port",
+        "int",
+        0,
+        "HTTP port of the Manager and hub API; 0 takes a free one.",
+        low=0,
+        high=65535,
+        importance="high",
+    ),
+    Option("threads", "int", 1, "Network threads.", low=1, high=64),
+    Option(
+        "retention_bytes",
+        "size",
+        0,
+        "Oldest entries of a log are dropped above this size; 0 keeps all.",
+        low=0,
+        high=1024 * 1024 * _GIB,
+        importance="high",
+    ),
+    Option(
+        "retention_age",
+        "duration",
+        0.0,
+        "Entries older than this are dropped; 0 keeps all.",
+        low=0.0,
+        high=3650 * 86400.0,
+        importance="high",
+    ),
+    Option(
+        "max_store_bytes",
+        "size",
+        1024 * _GIB,
+        "The store refuses more than this; also the size of its memory map.",
+        low=1 * _MIB,
+        high=1024 * 1024 * _GIB,
+    ),
+    Option(
+        "queue_bytes",
+        "size",
+        64 * _MIB,
+        "Accepted bytes that may wait for a commit; then producers are told to come back (code 114).",
+        low=64 * _KIB,
+        high=1024 * _GIB,
+    ),
+    Option("max_frame_bytes", "size", 512 * _KIB, "Largest frame that is taken.", low=64, high=256 * _MIB),
+    Option("max_connections", "int", 30000, "Connections at the same time.", low=1, high=1_000_000),
+    Option(
+        "read_idle",
+        "duration",
+        180.0,
+        "A connection that says nothing for this long is closed.",
+        low=0.01,
+        high=86400.0,
+    ),
+    Option(
+        "profile",
+        "choice",
+        "strict",
+        "Reaction to broken requests: `strict` answers with codes, `compat` copies the reference server.",
+        choices=("strict", "compat"),
+        importance="low",
+    ),
+    Option(
+        "load",
+        "text",
+        "auto",
+        "Load in heartbeat answers: `auto` (how full the queue is), `unknown`, or a number from 0 to 65534.",
+        importance="low",
+    ),
+    Option("compress_entries", "bool", True, "Compress stored entries.", importance="low"),
+    Option("partitions", "int", 1, "Logs of each topic.", low=1, high=1024),
+    Option("node_ip", "text", "127.0.0.1", "Own name in acks (`dpIp`) and in Manager answers.", importance="low"),
+    Option("topics", "names", (), "Groups that are accepted (others get code 115); empty accepts all."),
+    Option("cluster_id", "int", 1, "Cluster id in Manager answers.", low=1, high=2**31 - 1, importance="low"),
+)
+
+#: Every option of the hub.
+HUB: Final = OptionTable(
+    title="Hub",
+    section="hub",
+    env_prefix="DATAPROXY_HUB_",
+    options=_OPTIONS,
+    rules=HUB_RULES,
+)

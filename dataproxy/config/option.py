@@ -1,0 +1,218 @@
+"""What an option is: the one description from which everything else about it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from dataproxy.config.units import format_duration, format_size, parse_duration, parse_size
+from dataproxy.errors import ConfigError
+
+__all__ = ["Alias", "Kind", "Option", "OptionTable", "Refusal", "Rule"]
+
+Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names"]
+
+_TRUE: Final = frozenset({"true", "yes", "on", "1"})
+_FALSE: Final = frozenset({"false", "no", "off", "0"})
+_TYPE_TEXT: Final = {
+    "text": "text",
+    "bool": "true or false",
+    "int": "whole number",
+    "duration": "duration",
+    "size": "size",
+    "choice": "choice",
+    "names": "list of names",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Describe one option.
+
+    ``default``, ``low`` and ``high`` are in base units: seconds for durations, bytes for sizes.  ``secret``
+    values are never shown.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[Any, ...] = ()
+    importance: Literal["high", "medium", "low"] = "medium"
+    secret: bool = False
+
+    @property
+    def type_text(self) -> str:
+        """Return the type in words."""
+        if self.kind == "choice":
+            return " \\| ".join(str(choice) for choice in self.choices)
+        return _TYPE_TEXT[self.kind]
+
+    def parse(self, value: object, source: str = "argument") -> Any:
+        """Return ``value`` in base units.
+
+        Raises ConfigError that names the option, the value (unless secret), the limit and the way out.
+        """
+        try:
+            parsed = _PARSERS[self.kind](self, value)
+            self._check_range(parsed)
+        except ValueError as error:
+            shown = "the given value" if self.secret else repr(value)
+            raise ConfigError(
+                f"option {self.name} ({source}): {shown} {error}",
+                details={"option": self.name, "source": source, **({} if self.secret else {"value": value})},
+            ) from None
+        return parsed
+
+    def format(self, value: Any) -> str:
+        """Return a value in base units as people write it; secrets come out as stars."""
+        if self.secret:
+            return "***" if value else ""
+        if self.kind == "duration":
+            return format_duration(value)
+        if self.kind == "size":
+            return format_size(value)
+        if self.kind == "bool":
+            return "true" if value else "false"
+        if self.kind == "names":
+            return ",".join(value)
+        return str(value)
+
+    def range_text(self) -> str:
+        """Return the allowed range in words, empty when there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{self._shown(self.low)} .. {self._shown(self.high)}"
+
+    def _shown(self, value: float) -> str:
+        return self.format(int(value) if self.kind in ("int", "size") else value)
+
+    def _check_range(self, parsed: Any) -> None:
+        if self.low is not None and parsed < self.low:
+            raise ValueError(f"is too small; allowed is {self.range_text()}")
+        if self.high is not None and parsed > self.high:
+            raise ValueError(f"is too large; allowed is {self.range_text()}")
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Accept an option name of another SDK.
+
+    ``convert`` turns the foreign value into native ones by name; it may raise ValueError that says why a value
+    has no counterpart.  ``meaning`` says in words what it stands for.
+    """
+
+    name: str
+    convert: Callable[[Any], Mapping[str, Any]]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Refuse an option name of another SDK, saying why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Tie two options: ``check`` gets all values and returns a complaint or None.
+
+    ``yields`` names the option whose *default* gives way (by ``adjust``) before anybody complains.
+    """
+
+    check: Callable[[Mapping[str, Any]], str | None]
+    yields: str = ""
+    adjust: Callable[[Mapping[str, Any]], Any] | None = None
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class OptionTable:
+    """Hold the options of one part, what other names mean, and the rules between options."""
+
+    title: str
+    section: str
+    env_prefix: str
+    options: tuple[Option, ...]
+    aliases: tuple[Alias, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    by_name: Mapping[str, Option] = field(init=False, repr=False)
+    by_alias: Mapping[str, Alias] = field(init=False, repr=False)
+    by_refusal: Mapping[str, Refusal] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {option.name: option for option in self.options})
+        object.__setattr__(self, "by_alias", {alias.name.lower(): alias for alias in self.aliases})
+        object.__setattr__(self, "by_refusal", {refusal.name.lower(): refusal for refusal in self.refusals})
+
+
+def _parse_text(option: Option, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"is of type {type(value).__name__}; give text")
+    if "\0" in value:
+        raise ValueError("holds a NUL character; remove it")
+    return value
+
+
+def _parse_bool(option: Option, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else None
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError("is neither true nor false; write true or false")
+
+
+def _parse_int(option: Option, value: object) -> int:
+    form = f"is not a whole number; allowed is {option.range_text()}"
+    if isinstance(value, str):
+        try:
+            return int(value.strip())
+        except ValueError:
+            raise ValueError(form) from None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ValueError(form)
+
+
+def _parse_choice(option: Option, value: object) -> Any:
+    word = str(value).strip().lower()
+    if not isinstance(value, bool):
+        for choice in option.choices:
+            if str(choice) == word:
+                return choice
+    raise ValueError(f"is not one of {', '.join(repr(choice) for choice in option.choices)}")
+
+
+def _parse_names(option: Option, value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        parts: list[object] = [part.strip() for part in value.split(",")]
+    elif isinstance(value, (list, tuple)):
+        parts = list(value)
+    else:
+        raise ValueError("is not a list; give names, in text with commas between them")
+    names = [part for part in parts if part != ""]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("holds something that is not text; give names")
+    return tuple(str(name) for name in names)
+
+
+_PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {
+    "text": _parse_text,
+    "bool": _parse_bool,
+    "int": _parse_int,
+    "duration": lambda option, value: parse_duration(value),
+    "size": lambda option, value: parse_size(value),
+    "choice": _parse_choice,
+    "names": _parse_names,
+}

@@ -1,0 +1,258 @@
+"""Options of the producer: the table, nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dataproxy.config.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
+from dataproxy.config.option import Option, OptionTable
+from dataproxy.config.rules import PRODUCER_RULES
+
+__all__ = ["PRODUCER"]
+
+_KIB: Final = 1 << 10
+_MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
+_DAY: Final = 86400.0
+
+_OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        "target",
+        "text",
+        "",
+        "Where to send: proxies as `tcp://host1:port,host2:port` (port 46801 when left out) or a Manager as"
+        " `http://host:8083` or `https://host`. Required.",
+        importance="high",
+    ),
+    Option(
+        "group_id",
+        "text",
+        "",
+        "Group (InLong groupId) of messages that do not name one.",
+        importance="high",
+    ),
+    Option("executors", "int", 1, "Native network threads.", low=1, high=64),
+    Option(
+        "connections",
+        "int",
+        0,
+        "Connections in all; 0 means one for each proxy, at most 8, at least one for each executor.",
+        low=0,
+        high=1024,
+    ),
+    Option(
+        "buffer_bytes",
+        "size",
+        64 * _MIB,
+        "Most bytes of accepted messages that wait for their result. Then `on_full` decides.",
+        low=1 * _KIB,
+        high=1024 * _GIB,
+        importance="high",
+    ),
+    Option(
+        "buffer_messages",
+        "int",
+        0,
+        "Most accepted messages that wait for their result; 0 means that only `buffer_bytes` counts.",
+        low=0,
+        high=10**12,
+    ),
+    Option(
+        "on_full",
+        "choice",
+        "block",
+        "With a full buffer `send` waits up to `max_block` (`block`) or raises BufferFullError at once (`raise`).",
+        choices=("block", "raise"),
+        importance="high",
+    ),
+    Option("max_block", "duration", 60.0, "Longest wait of one `send` for room in the buffer.", low=0.0, high=7 * _DAY),
+    Option(
+        "batch_bytes",
+        "size",
+        256 * _KIB,
+        "A pack is sent when its body reaches this size. Larger messages travel alone.",
+        low=1,
+        high=255 * _MIB,
+        importance="high",
+    ),
+    Option("batch_messages", "int", 65535, "A pack is sent when it holds this many messages.", low=1, high=65535),
+    Option(
+        "linger",
+        "duration",
+        0.005,
+        "A pack is sent when its first message has waited this long. 0 sends at once.",
+        low=0.0,
+        high=60.0,
+        importance="high",
+    ),
+    Option(
+        "max_open_packs",
+        "int",
+        16,
+        "Packs of one stream that may be open side by side (they differ in data time or attributes).",
+        low=1,
+        high=4096,
+        importance="low",
+    ),
+    Option(
+        "pack_seconds",
+        "int",
+        1,
+        "Messages with a data time of their own share a pack when their times lie in the same span of so many"
+        " seconds. The pack's time is that of its first message.",
+        low=1,
+        high=3600,
+        importance="low",
+    ),
+    Option(
+        "exact_time",
+        "bool",
+        False,
+        "Send the exact milliseconds of a message's own data time as an attribute of that message; the frame keeps"
+        " seconds only.",
+        importance="low",
+    ),
+    Option(
+        "delivery_timeout",
+        "duration",
+        120.0,
+        "Time from `send` to the final result, retries included.",
+        low=0.01,
+        high=7 * _DAY,
+        importance="high",
+    ),
+    Option(
+        "ack_timeout",
+        "duration",
+        10.0,
+        "A frame without an answer for this long goes to another connection.",
+        low=0.01,
+        high=3600.0,
+    ),
+    Option("connect_timeout", "duration", 5.0, "Longest time to set up one connection.", low=0.01, high=600.0),
+    Option(
+        "close_timeout",
+        "duration",
+        30.0,
+        "Longest time that `close` waits for results; what is left then counts as failed.",
+        low=0.0,
+        high=7 * _DAY,
+        importance="high",
+    ),
+    Option("retry_backoff", "duration", 0.1, "First pause before a frame is sent again.", low=0.0, high=600.0),
+    Option("retry_backoff_max", "duration", 5.0, "Longest pause before a frame is sent again.", low=0.0, high=3600.0),
+    Option(
+        "reconnect_backoff", "duration", 0.1, "First pause before a connection is tried again.", low=0.0, high=600.0
+    ),
+    Option(
+        "reconnect_backoff_max",
+        "duration",
+        10.0,
+        "Longest pause before a connection is tried again.",
+        low=0.0,
+        high=3600.0,
+    ),
+    Option(
+        "heartbeat",
+        "choice",
+        "binary",
+        "Heartbeats on idle connections: type 8 (`binary`, answered with the load), type 1 (`message`) or none (`off`).",
+        choices=("binary", "message", "off"),
+        importance="low",
+    ),
+    Option(
+        "heartbeat_interval",
+        "duration",
+        30.0,
+        "Idle time before a heartbeat. Servers close connections that are silent for 180 s.",
+        low=0.01,
+        high=170.0,
+        importance="low",
+    ),
+    Option(
+        "heartbeat_retries",
+        "int",
+        3,
+        "A connection with this many heartbeats unanswered in a row is replaced.",
+        low=1,
+        high=100,
+        importance="low",
+    ),
+    Option(
+        "compression",
+        "choice",
+        "none",
+        "Compression of packs; used where it makes a pack smaller.",
+        choices=("none", "snappy"),
+    ),
+    Option(
+        "compression_min_bytes",
+        "size",
+        512,
+        "Packs below this size are not compressed.",
+        low=0,
+        high=255 * _MIB,
+        importance="low",
+    ),
+    Option(
+        "message_type",
+        "choice",
+        7,
+        "Frame layout: 7 binary, 5 text with length-prefixed items (any character in attributes), 3 text with lines"
+        " (bodies without line feeds).",
+        choices=(7, 5, 3),
+        importance="low",
+    ),
+    Option(
+        "ack",
+        "choice",
+        "source",
+        "What counts as delivered: `source` means the proxy has taken the message over.",
+        choices=("source",),
+    ),
+    Option(
+        "max_frame_bytes",
+        "size",
+        512 * _KIB,
+        "Largest frame that the proxies take (their `max-msg-length`).",
+        low=2 * _KIB,
+        high=256 * _MIB,
+    ),
+    Option("nagle", "bool", False, "Let the kernel collect small writes (no TCP_NODELAY).", importance="low"),
+    Option(
+        "discovery_interval",
+        "duration",
+        120.0,
+        "Time between two questions to the Manager. Good connections are never closed by it.",
+        low=1.0,
+        high=_DAY,
+    ),
+    Option("manager_timeout", "duration", 5.0, "Longest wait for one answer of the Manager.", low=0.01, high=600.0),
+    Option("manager_secret_id", "text", "", "Secret id for the Manager (HTTP Basic).", secret=True),
+    Option("manager_secret_key", "text", "", "Secret key for the Manager (HTTP Basic).", secret=True),
+    Option(
+        "empty_value",
+        "choice",
+        "fail",
+        "Empty values in Arrow data and Spark columns: `fail` refuses them, `skip` leaves them out and counts them.",
+        choices=("fail", "skip"),
+    ),
+    Option(
+        "null_value",
+        "choice",
+        "fail",
+        "Null values in Arrow data and Spark columns: `fail`, `skip`, or `empty` (treated by `empty_value`).",
+        choices=("fail", "skip", "empty"),
+    ),
+)
+
+#: Every option of the producer.
+PRODUCER: Final = OptionTable(
+    title="Producer",
+    section="producer",
+    env_prefix="DATAPROXY_",
+    options=_OPTIONS,
+    aliases=PRODUCER_ALIASES,
+    refusals=PRODUCER_REFUSALS,
+    rules=PRODUCER_RULES,
+)

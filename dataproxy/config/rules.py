@@ -1,0 +1,72 @@
+"""Rules between options.  A default gives way to what somebody chose; two choices that clash are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dataproxy.config.option import Rule
+from dataproxy.config.units import format_duration, format_size
+
+__all__ = ["FRAME_OVERHEAD_BYTES", "HUB_RULES", "PRODUCER_RULES"]
+
+#: Room that ``max_frame_bytes`` keeps for header, group and stream names around a pack's body.
+FRAME_OVERHEAD_BYTES: Final = 1024
+
+_LONGEST_SILENCE: Final = 3600.0
+
+
+def _not_above(small: str, large: str, show: Callable[[Any], str], yields: str = "", margin: int = 0) -> Rule:
+    """Return the rule ``small + margin <= large``."""
+    extra = f" plus {margin} bytes of overhead" if margin else ""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        if values[small] + margin <= values[large]:
+            return None
+        return (
+            f"{small} ({show(values[small])}){extra} is above {large} ({show(values[large])});"
+            f" lower {small} or raise {large}"
+        )
+
+    def adjust(values: Mapping[str, Any]) -> Any:
+        return values[large] - margin if yields == small else values[small] + margin
+
+    return Rule(check, yields, adjust, large if yields == small else small)
+
+
+def _heartbeats_in_time(values: Mapping[str, Any]) -> str | None:
+    silence = values["heartbeat_interval"] * values["heartbeat_retries"]
+    if values["heartbeat"] == "off" or silence <= _LONGEST_SILENCE:
+        return None
+    return (
+        f"heartbeat_retries ({values['heartbeat_retries']}) times heartbeat_interval"
+        f" ({format_duration(values['heartbeat_interval'])}) lets a dead connection live for {format_duration(silence)},"
+        f" allowed is {format_duration(_LONGEST_SILENCE)}; lower one of them"
+    )
+
+
+def _whole_credentials(values: Mapping[str, Any]) -> str | None:
+    if bool(values["manager_secret_id"]) == bool(values["manager_secret_key"]):
+        return None
+    have, lack = "manager_secret_id", "manager_secret_key"
+    if values[lack]:
+        have, lack = lack, have
+    return f"{have} is given without {lack}; give both or none"
+
+
+#: Rules of the producer, in the order in which they are applied.
+PRODUCER_RULES: Final[tuple[Rule, ...]] = (
+    _not_above("batch_bytes", "max_frame_bytes", format_size, "batch_bytes", FRAME_OVERHEAD_BYTES),
+    _not_above("batch_bytes", "buffer_bytes", format_size, "batch_bytes"),
+    _not_above("ack_timeout", "delivery_timeout", format_duration, "ack_timeout"),
+    _not_above("linger", "delivery_timeout", format_duration, "linger"),
+    _not_above("retry_backoff", "retry_backoff_max", format_duration, "retry_backoff"),
+    _not_above("retry_backoff", "retry_backoff_max", format_duration, "retry_backoff_max"),
+    _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, "reconnect_backoff"),
+    _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, "reconnect_backoff_max"),
+    Rule(_heartbeats_in_time),
+    Rule(_whole_credentials),
+)
+
+#: Rules of the hub.
+HUB_RULES: Final[tuple[Rule, ...]] = (_not_above("max_frame_bytes", "queue_bytes", format_size, "queue_bytes"),)

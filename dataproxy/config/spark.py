@@ -1,0 +1,71 @@
+"""Producer options as Spark writes them: lowerCamelCase, without regard to case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from dataproxy.config.loader import unknown_option
+from dataproxy.config.producer import PRODUCER
+from dataproxy.config.suggestion import nearest_name
+from dataproxy.errors import ConfigError
+
+__all__ = ["camel_case", "spark_options"]
+
+_PREFIX: Final = "dataproxy."
+
+
+def camel_case(name: str) -> str:
+    """Return the lowerCamelCase spelling of an option name."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> dict[str, Any]:
+    """Return keyword arguments for ``load_producer_config`` from the options of a Spark reader or writer.
+
+    Accepted without regard to case: lowerCamelCase (``batchBytes``), native names with or without the prefix
+    ``dataproxy.`` (``dataproxy.batch_bytes``), names of the official SDKs.  ``known`` are further names that the
+    caller treats itself; they are left out.  Raises ConfigError for unknown and for repeated options.
+    """
+    own = {name.lower() for name in known}
+    found: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    complaints: list[str] = []
+    for key, value in options.items():
+        word = key.lower().removeprefix(_PREFIX)
+        if word in own:
+            continue
+        name = _NAMES.get(word) or _NAMES.get(word.replace("_", ""))
+        if name is None:
+            complaints.append(_complaint(key, known))
+        elif name in found:
+            complaints.append(f"options {written[name]!r} and {key!r} both set {name}; keep one")
+        else:
+            found[name] = value
+            written[name] = key
+    if complaints:
+        raise ConfigError("; ".join(complaints), code="UNKNOWN_OPTION", hint="CONFIGURATION.md lists every option")
+    return found
+
+
+def _complaint(key: str, known: Iterable[str]) -> str:
+    spellings = [camel_case(name) for name in PRODUCER.by_name]
+    near = nearest_name(key.removeprefix(_PREFIX), [*spellings, *known])
+    if near is not None:
+        return f"there is no option {key!r}, did you mean {near!r}?"
+    return unknown_option(PRODUCER, key)
+
+
+def _names() -> dict[str, str]:
+    names = {refusal.name.lower(): refusal.name for refusal in PRODUCER.refusals}
+    for alias in PRODUCER.aliases:
+        names[alias.name.lower()] = alias.name
+        names[alias.name.lower().replace("_", "")] = alias.name
+    for name in PRODUCER.by_name:
+        names[name] = name
+        names[name.replace("_", "")] = name
+    return names
+
+
+_NAMES: Final = _names()

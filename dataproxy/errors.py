@@ -1,0 +1,267 @@
+"""The tree of errors.  Policy reads ``code``, ``retriable`` and ``fatal``; the text is for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from dataproxy.codes import RetryClass, code_name, describe, retry_class
+
+__all__ = [
+    "BufferFullError",
+    "ClosedError",
+    "ConfigError",
+    "DataProxyError",
+    "DeliveryError",
+    "DeliveryExpired",
+    "DeliveryFailed",
+    "DeliveryPending",
+    "DiscoveryError",
+    "FlushTimeout",
+    "ForkedError",
+    "HubError",
+    "InvalidMessageError",
+    "LocalProtocolError",
+    "RemoteProtocolError",
+    "StoreError",
+    "TransportError",
+    "UndeliveredError",
+]
+
+
+def _rebuild(kind: type[DataProxyError], state: dict[str, Any], extra: dict[str, Any]) -> DataProxyError:
+    error = kind.__new__(kind)
+    DataProxyError.__init__(error, **state)
+    error.__dict__.update(extra)
+    return error
+
+
+class DataProxyError(Exception):
+    """Say what happened, with which value, and what to do next.
+
+    ``code`` is a word for what the client reports by itself and the server's number for an answer of a
+    proxy; ``name`` is a word in both cases.  ``retriable``: the same call may succeed later.  ``fatal``:
+    the object is of no more use.  ``hint``: what to do.  ``details``: the facts, read-only.  Errors can be
+    pickled and copied without loss.
+    """
+
+    default_code: ClassVar[str] = "ERROR"
+    default_retriable: ClassVar[bool] = False
+    default_fatal: ClassVar[bool] = False
+
+    message: str
+    code: str | int
+    retriable: bool
+    fatal: bool
+    hint: str
+    _details: dict[str, Any]
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | int | None = None,
+        retriable: bool | None = None,
+        fatal: bool | None = None,
+        hint: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = self.default_code if code is None else code
+        self.retriable = self.default_retriable if retriable is None else retriable
+        self.fatal = self.default_fatal if fatal is None else fatal
+        self.hint = hint
+        self._details = dict(details) if details else {}
+
+    @property
+    def name(self) -> str:
+        """Return the code as a word, for a server's number its name in the protocol."""
+        return code_name(self.code)
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """Return the facts of the error as a read-only mapping."""
+        return MappingProxyType(self._details)
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.hint:
+            text = f"{text}; {self.hint}"
+        if isinstance(self.code, int):
+            return f"{text} [{self.code} {self.name}]"
+        return f"{text} [{self.code}]"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r}, code={self.code!r}, retriable={self.retriable})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {
+            "message": self.message,
+            "code": self.code,
+            "retriable": self.retriable,
+            "fatal": self.fatal,
+            "hint": self.hint,
+            "details": self._details,
+        }
+        known = {*state, "_details"}
+        extra = {key: value for key, value in self.__dict__.items() if key not in known}
+        return _rebuild, (type(self), state, extra)
+
+
+class ConfigError(DataProxyError, ValueError):
+    """Report an option, an argument or a target address that is not allowed."""
+
+    default_code = "CONFIG"
+
+
+class InvalidMessageError(DataProxyError, ValueError):
+    """Report a body, name, attribute, time or column that cannot be sent; nothing of the call was accepted."""
+
+    default_code = "INVALID_MESSAGE"
+
+
+class LocalProtocolError(DataProxyError):
+    """Report a call that does not fit the state of its object."""
+
+    default_code = "LOCAL_PROTOCOL"
+
+
+class RemoteProtocolError(DataProxyError):
+    """Report bytes from a peer that break the protocol."""
+
+    default_code = "REMOTE_PROTOCOL"
+    default_retriable = True
+
+
+class TransportError(DataProxyError):
+    """Report a failure of the network."""
+
+    default_code = "TRANSPORT"
+    default_retriable = True
+
+
+class DiscoveryError(DataProxyError):
+    """Report that the addresses of the proxies could not be had."""
+
+    default_code = "DISCOVERY"
+    default_retriable = True
+
+
+class ClosedError(DataProxyError):
+    """Report the use of a closed object."""
+
+    default_code = "CLOSED"
+    default_fatal = True
+
+
+class ForkedError(DataProxyError):
+    """Report the use of an object that came through ``fork``."""
+
+    default_code = "FORKED"
+    default_fatal = True
+
+
+class BufferFullError(DataProxyError):
+    """Report that a message was not accepted since the buffer is full."""
+
+    default_code = "BUFFER_FULL"
+    default_retriable = True
+
+
+class DeliveryError(DataProxyError):
+    """Report that an accepted message was not delivered."""
+
+    default_code = "DELIVERY"
+
+
+class DeliveryFailed(DeliveryError):
+    """Report an accepted message that a proxy refused for good, or that was given up."""
+
+    default_code = "ABORTED"
+
+    @classmethod
+    def from_code(cls, code: int, text: str = "", details: Mapping[str, Any] | None = None) -> DeliveryFailed:
+        """Return the error for a server's answer ``code`` with its own ``text`` (may be empty)."""
+        meaning, hint = describe(code)
+        said = f": {text!r}" if text else ""
+        what = f" ({meaning})" if meaning else ""
+        retriable = retry_class(code) not in (RetryClass.NO, RetryClass.OK)
+        return cls(
+            f"the proxy refused the message with code {code}{what}{said}",
+            code=code,
+            retriable=retriable,
+            hint=hint,
+            details=details,
+        )
+
+
+class DeliveryExpired(DeliveryError):
+    """Report an accepted message that had no success within ``delivery_timeout``; it may have arrived."""
+
+    default_code = "EXPIRED"
+    default_retriable = True
+
+
+class DeliveryPending(DataProxyError, TimeoutError):
+    """Report that a result was not known when the wait for it ended; the message is still on its way."""
+
+    default_code = "PENDING"
+    default_retriable = True
+
+
+class FlushTimeout(DataProxyError, TimeoutError):
+    """Report that messages were still on their way when the wait for them ended.
+
+    ``report`` is the producer's report at that moment, or None.
+    """
+
+    default_code = "FLUSH_TIMEOUT"
+    default_retriable = True
+
+    report: Any
+
+    def __init__(self, message: str, *, report: Any = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.report = report
+
+
+class UndeliveredError(DataProxyError):
+    """Report at the end of a producer's life that not everything was delivered.
+
+    ``report`` is the final report: counts by outcome and by error code.
+    """
+
+    default_code = "UNDELIVERED"
+
+    report: Any
+
+    def __init__(self, report: Any, message: str = "", **facts: Any) -> None:
+        super().__init__(message or _undelivered_text(report), **facts)
+        self.report = report
+
+
+class HubError(DataProxyError):
+    """Report a failure of the embedded hub."""
+
+    default_code = "HUB"
+
+
+class StoreError(HubError):
+    """Report a failure of the hub's store."""
+
+    default_code = "STORE"
+
+
+def _undelivered_text(report: Any) -> str:
+    parts = []
+    for name in ("failed", "expired", "dropped", "pending"):
+        count = getattr(report, name, 0)
+        if count:
+            parts.append(f"{count} {name}")
+    accepted = getattr(report, "accepted", None)
+    total = f" of {accepted} accepted messages" if accepted is not None else " messages"
+    errors = getattr(report, "errors", None)
+    causes = f", by code {dict(errors)!r}" if errors else ""
+    return f"not delivered{total}: {', '.join(parts) or 'unknown'}{causes}"
