@@ -373,7 +373,9 @@ cdef void executor_run(Executor* e) noexcept nogil:
                 _serve(e, &ready[i])
         going = _take_inbox(e)
         now = now_us()
+        pthread_mutex_lock(&e.registry)     # a link may change its proxy
         links_expire(&e.pool, now)
+        pthread_mutex_unlock(&e.registry)
         if e.tick_due_us >= 0 and now >= e.tick_due_us:
             e.tick_due_us = e.hooks.tick(e.hooks.context, now)
             going = _take_inbox(e) and going

@@ -1,0 +1,75 @@
+"""Batcher: bodies -> open packs -> sealed packs in the executors' inboxes."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from dataproxy._core.base.pack cimport Pack, PackList, PackPool, Verdict
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.client.books cimport Books
+from dataproxy._core.client.rows cimport Rows
+from dataproxy._core.client.streams cimport Stream, StreamTable
+from dataproxy._core.io.executor cimport Executor
+from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.wire.api cimport WireOps
+
+cdef enum:
+    NO_TIME = -1            # the message has no data time of its own
+
+
+ctypedef struct Segment:    # consecutive messages of one pack
+    Verdict* verdict        # holds a reference
+    uint32_t first
+    uint32_t count
+
+
+ctypedef struct Segments:   # what one call put where
+    Segment* items
+    int64_t n
+    int64_t cap
+    int64_t messages
+
+
+ctypedef struct Batcher:
+    # Constant.
+    const WireOps* wire
+    PackPool* spares
+    Books* books
+    Executor** executors
+    int n_executors
+    size_t batch_bytes
+    uint32_t batch_messages
+    int max_others
+    int64_t linger_us
+    int64_t delivery_us
+    int64_t limit_bytes
+    int64_t limit_messages  # 0: bounded by bytes alone
+    int64_t span_ms         # messages with their own time share a pack within such a span
+    bint lines              # message type 3: bodies joined by LF
+    bint report_all         # every pack's result goes to the completion queue
+    size_t max_frame
+    # Guarded by lock.
+    pthread_mutex_t lock
+    StreamTable streams
+    PackList open           # in the order of opening
+    int64_t accepted
+    int64_t accepted_bytes  # bodies
+    int64_t open_messages
+    int64_t charged         # bytes ever counted against the limit
+    uint32_t next_seq
+    int next_executor
+    bint tick_armed
+    bint closed
+
+
+cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef int batcher_append(
+    Batcher* b, Stream* s, const uint8_t* body, size_t n, int64_t data_time_ms, Slice item_attrs,
+    Verdict** verdict, uint32_t* index,
+) noexcept nogil
+cdef int batcher_append_rows(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, int64_t data_time_ms, Slice item_attrs,
+    Segments* segments,
+) noexcept nogil
+cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
+cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil
+cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil
+cdef void segments_free(Segments* g) noexcept nogil

@@ -1,0 +1,359 @@
+"""Batcher: appends bodies behind a length prefix to the open pack of their stream.
+
+One lock guards all open packs of a producer; an append holds it for tens of nanoseconds.  A pack is
+sealed when the next message like the last one would not fit, when it is old enough, or on a flush.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.pack cimport (
+    PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_room, pool_give, pool_take, verdict_new,
+    verdict_release,
+)
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.books cimport books_new_generation, books_sealed
+from dataproxy._core.client.rows cimport Rows, rows_get
+from dataproxy._core.client.streams cimport Stream, streams_add, streams_find
+from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.clock cimport now_us as clock_us, wall_ms
+from dataproxy._core.plat.endian cimport store_be32
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES, FrameSpec
+
+cdef enum:
+    FIRST_CAP = 2048        # of a stream's first pack; later ones start at the size of the last
+    ATTRS_SPARE = 96        # dt, mid, cnt, cp and the trailer, at most
+
+
+cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: takes lock."""
+    cdef Stream* s
+    cdef size_t overhead
+    pthread_mutex_lock(&b.lock)
+    s = streams_find(&b.streams, group, stream, attrs)
+    if s == NULL:
+        s = streams_add(&b.streams, group, stream, attrs, b.max_others)
+        if s != NULL:
+            overhead = b.wire.head_room + s.text_n + ATTRS_SPARE + 4
+            s.max_body = b.max_frame - overhead if b.max_frame > overhead else 0
+            if s.max_body + 4 > <size_t>b.limit_bytes:
+                s.max_body = <size_t>b.limit_bytes - 4
+    pthread_mutex_unlock(&b.lock)
+    return s
+
+
+cdef void _forget(Stream* s, Pack* p) noexcept nogil:
+    """Take an open pack out of its stream."""
+    cdef int i
+    if s.plain == p:
+        s.plain = NULL
+        return
+    for i in range(s.n_others):
+        if s.others[i] == p:
+            s.n_others -= 1
+            while i < s.n_others:           # keep the order of opening: the first is the oldest
+                s.others[i] = s.others[i + 1]
+                i += 1
+            return
+
+
+cdef void _seal(Batcher* b, Pack* p) noexcept nogil:
+    """Send an open pack on its way.  Locks: lock is held; takes books.lock, then an inbox's."""
+    cdef Stream* s = <Stream*>p.stream
+    _forget(s, p)
+    list_remove(&b.open, p)
+    s.size_hint = p.body_n
+    if p.items == ITEM_LINES:
+        p.body_n -= 1                       # no LF after the last line
+    p.attrs = slice_of(s.text, s.text_n)
+    p.deadline_us = p.opened_us + b.delivery_us
+    b.open_messages -= p.count
+    books_sealed(b.books, p)
+    b.next_executor = (b.next_executor + 1) % b.n_executors
+    executor_post(b.executors[b.next_executor], p)
+
+
+cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_time_ms, size_t need) noexcept nogil:
+    """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
+    cdef size_t cap = s.size_hint if s.size_hint > FIRST_CAP else FIRST_CAP
+    cdef Pack* p
+    if cap < need:
+        cap = need
+    p = pool_take(b.spares, b.wire.head_room, b.wire.head_room + cap + s.text_n + ATTRS_SPARE)
+    if p == NULL:
+        return NULL
+    p.state = PK_OPEN
+    p.stream = s
+    p.items = items
+    p.bucket = bucket
+    p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else wall_ms()
+    p.opened_us = clock_us()
+    p.report = b.report_all
+    p.seq = b.next_seq
+    b.next_seq += 1
+    if items == ITEM_ATTRS or bucket != NO_TIME:
+        if s.n_others == b.max_others:
+            _seal(b, s.others[0])
+        s.others[s.n_others] = p
+        s.n_others += 1
+    else:
+        s.plain = p
+    list_push(&b.open, p)
+    if not b.tick_armed:
+        b.tick_armed = True
+        executor_ask_tick(b.executors[0])
+    return p
+
+
+cdef Pack* _find(Stream* s, int items, int64_t bucket) noexcept nogil:
+    """Return the open pack that such a message may join, or NULL.  Locks: lock is held."""
+    cdef int i = s.n_others - 1
+    if items != ITEM_ATTRS and bucket == NO_TIME:
+        return s.plain
+    while i >= 0:
+        if s.others[i].items == items and s.others[i].bucket == bucket:
+            return s.others[i]
+        i -= 1
+    return NULL
+
+
+cdef Pack* _pack_for(Batcher* b, Stream* s, size_t need, int64_t data_time_ms, bint with_attrs) noexcept nogil:
+    """Return an open pack with room for ``need`` more bytes; NULL without memory.  Locks: lock is held."""
+    cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
+    cdef int64_t bucket = data_time_ms // b.span_ms if data_time_ms != NO_TIME else NO_TIME
+    cdef Pack* p = _find(s, items, bucket)
+    if p != NULL and p.body_n + need > b.batch_bytes and p.count > 0:
+        _seal(b, p)
+        p = NULL
+    if p == NULL:
+        p = _open(b, s, items, bucket, data_time_ms, need)
+        if p == NULL:
+            return NULL
+    if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
+        return NULL
+    return p
+
+
+cdef inline size_t _item_size(const Batcher* b, size_t n, Slice item_attrs) noexcept nogil:
+    if item_attrs.n:
+        return 8 + n + item_attrs.n
+    return n + 1 if b.lines else n + 4
+
+
+cdef inline void _write_item(const Batcher* b, Pack* p, const uint8_t* body, size_t n, Slice item_attrs) noexcept nogil:
+    cdef uint8_t* to = p.buf + p.head + p.body_n
+    if p.items == ITEM_LINES:
+        memcpy(to, body, n)
+        to[n] = 10
+        return
+    store_be32(to, <uint32_t>n)
+    memcpy(to + 4, body, n)
+    if item_attrs.n:
+        store_be32(to + 4 + n, <uint32_t>item_attrs.n)
+        memcpy(to + 8 + n, item_attrs.p, item_attrs.n)
+
+
+cdef inline bint _has_room(const Batcher* b, size_t need) noexcept nogil:
+    if b.charged + <int64_t>need - atomic_load(&b.books.released) > b.limit_bytes:
+        return False
+    return b.limit_messages == 0 or b.accepted - atomic_load(&b.books.released_messages) < b.limit_messages
+
+
+cdef inline void _count(Batcher* b, Pack* p, size_t n, size_t need) noexcept nogil:
+    p.body_n += need
+    p.charge += need
+    p.count += 1
+    b.charged += <int64_t>need
+    b.accepted += 1
+    b.accepted_bytes += <int64_t>n
+    b.open_messages += 1
+
+
+cdef int _claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
+    """Give the caller a reference to the pack's verdict.  Locks: the batcher's is held."""
+    if p.verdict == NULL:
+        p.verdict = verdict_new()
+        if p.verdict == NULL:
+            return ST_NO_MEMORY
+        p.verdict.seq = p.seq
+    atomic_add(&p.verdict.refs, 1)
+    verdict[0] = p.verdict
+    index[0] = p.count
+    return ST_OK
+
+
+cdef int batcher_append(
+    Batcher* b, Stream* s, const uint8_t* body, size_t n, int64_t data_time_ms, Slice item_attrs,
+    Verdict** verdict, uint32_t* index,
+) noexcept nogil:
+    """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED or ST_NO_MEMORY (then nothing was accepted).
+
+    Locality: any thread.  Locks: takes lock.  With ``verdict`` the caller gets a reference to the pack's
+    verdict and the message's index in it.
+    """
+    cdef Pack* p = NULL
+    cdef size_t need
+    cdef int status = ST_OK
+    pthread_mutex_lock(&b.lock)
+    need = _item_size(b, n, item_attrs)
+    if b.closed:
+        status = ST_CLOSED
+    elif not _has_room(b, need):
+        status = ST_FULL
+    else:
+        p = _pack_for(b, s, need, data_time_ms, item_attrs.n != 0)
+        if p == NULL:
+            status = ST_NO_MEMORY
+        elif verdict != NULL:
+            status = _claim(p, verdict, index)
+    if status == ST_OK:
+        _write_item(b, p, body, n, item_attrs)
+        _count(b, p, n, need)
+        if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
+            _seal(b, p)
+    pthread_mutex_unlock(&b.lock)
+    return status
+
+
+cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept nogil:
+    """Remember that ``count`` messages from ``first`` on lie in ``p``.  Locks: the batcher's is held."""
+    cdef Segment* grown
+    cdef uint32_t index = 0
+    if g.n == g.cap:
+        g.cap = g.cap * 2 if g.cap else 4
+        grown = <Segment*>realloc(g.items, <size_t>g.cap * sizeof(Segment))
+        if grown == NULL:
+            return ST_NO_MEMORY
+        g.items = grown
+    if _claim(p, &g.items[g.n].verdict, &index) != ST_OK:
+        return ST_NO_MEMORY
+    g.items[g.n].first = first
+    g.items[g.n].count = count
+    g.n += 1
+    g.messages += count
+    return ST_OK
+
+
+cdef int _fill(
+    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice item_attrs,
+) noexcept nogil:
+    """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held."""
+    cdef const uint8_t* body = NULL
+    cdef size_t n = 0, need
+    cdef int64_t i = at[0]
+    cdef int status = ST_OK
+    while i < end:
+        if not rows_get(rows, i, &body, &n) or n == 0:
+            i += 1                          # skipped by policy: the rows were checked before
+            continue
+        need = _item_size(b, n, item_attrs)
+        if p.body_n + need > b.batch_bytes and p.count > 0 or p.count >= b.batch_messages:
+            break
+        if not _has_room(b, need):
+            status = ST_FULL
+            break
+        if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
+            status = ST_NO_MEMORY
+            break
+        _write_item(b, p, body, n, item_attrs)
+        _count(b, p, n, need)
+        i += 1
+    at[0] = i
+    return status
+
+
+cdef int batcher_append_rows(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, int64_t data_time_ms, Slice item_attrs,
+    Segments* segments,
+) noexcept nogil:
+    """Accept checked rows from ``at`` on; ``at`` moves past what was accepted or skipped.
+
+    Locality: any thread.  Locks: takes lock, anew for each pack.  ST_OK when all are in, else ST_FULL,
+    ST_CLOSED or ST_NO_MEMORY with ``at`` exact.
+    """
+    cdef int status = ST_OK
+    cdef Pack* p
+    cdef uint32_t before
+    while at[0] < end and status == ST_OK:
+        pthread_mutex_lock(&b.lock)
+        if b.closed:
+            status = ST_CLOSED
+        else:
+            p = _pack_for(b, s, 1, data_time_ms, item_attrs.n != 0)
+            if p == NULL:
+                status = ST_NO_MEMORY
+            else:
+                before = p.count
+                status = _fill(b, p, rows, at, end, item_attrs)
+                if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
+                    status = ST_NO_MEMORY
+                if p.count > 0 and (at[0] < end or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
+                    _seal(b, p)
+        pthread_mutex_unlock(&b.lock)
+    return status
+
+
+cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
+    """Seal every open pack; return the generation that all accepted messages belong to at the latest.
+
+    Locality: any thread.  Locks: takes lock, then books.lock.
+    """
+    cdef int64_t generation
+    pthread_mutex_lock(&b.lock)
+    while b.open.head != NULL:
+        _seal_or_drop(b, b.open.head)
+    generation = books_new_generation(b.books)
+    pthread_mutex_unlock(&b.lock)
+    return generation
+
+
+cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
+    """Seal ``p``; one without a message (its first append failed) goes back to the pool."""
+    if p.count > 0:
+        _seal(b, p)
+        return
+    _forget(<Stream*>p.stream, p)
+    list_remove(&b.open, p)
+    pool_give(b.spares, p)
+
+
+cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
+    """Seal what has lingered; return when to come again, or -1.  Locality: executor 0.  Locks: takes lock."""
+    cdef int64_t due = -1
+    pthread_mutex_lock(&b.lock)
+    while b.open.head != NULL and b.open.head.opened_us + b.linger_us <= now_us:
+        _seal_or_drop(b, b.open.head)
+    if b.open.head != NULL:
+        due = b.open.head.opened_us + b.linger_us
+    else:
+        b.tick_armed = False
+    pthread_mutex_unlock(&b.lock)
+    return due
+
+
+cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
+    """Close the batcher; open packs go to ``out`` as sealed.  Locality: any thread.  Locks: takes lock."""
+    cdef Pack* p
+    pthread_mutex_lock(&b.lock)
+    b.closed = True
+    while b.open.head != NULL:
+        p = b.open.head
+        _forget(<Stream*>p.stream, p)
+        list_remove(&b.open, p)
+        b.open_messages -= p.count
+        books_sealed(b.books, p)
+        list_push(out, p)
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef void segments_free(Segments* g) noexcept nogil:
+    """Drop all references.  Locality: owner.  Locks: none."""
+    cdef int64_t i
+    for i in range(g.n):
+        verdict_release(g.items[i].verdict)
+    free(g.items)
+    memset(g, 0, sizeof(Segments))

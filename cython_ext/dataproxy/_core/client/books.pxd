@@ -1,0 +1,47 @@
+"""The books: what was accepted, and what became of it."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.base.hist cimport Hist
+from dataproxy._core.base.pack cimport Pack, Verdict
+from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
+
+cdef enum:
+    GENERATIONS = 64        # flushes that can be waited for at the same time
+    CODES = 64              # distinct error codes that are counted apart
+
+
+ctypedef struct Books:
+    pthread_mutex_t lock
+    pthread_cond_t changed      # a pack was settled, or the producer closed
+    # Everything below is guarded by lock.
+    int64_t waiters
+    int64_t in_flight           # messages sealed and not settled
+    int64_t in_flight_packs
+    int64_t delivered
+    int64_t failed
+    int64_t expired
+    int64_t delivered_bytes     # charged bytes: bodies and their framing
+    int64_t settled_packs
+    int64_t resent              # attempts beyond the first, of settled packs
+    int64_t by_generation[64]   # unsettled packs; slot = generation % GENERATIONS
+    int64_t oldest_generation   # all before it are settled
+    int64_t newest_generation
+    int64_t codes[64]
+    int64_t code_counts[64]
+    int n_codes
+    Hist latency                # microseconds from the first append of the pack, weighted by messages
+    # Read without the lock by the batcher: atomic.
+    int64_t released            # bytes given back to the buffer limit
+    int64_t released_messages
+
+
+cdef void books_open(Books* k) noexcept nogil
+cdef void books_close(Books* k) noexcept nogil
+cdef void books_sealed(Books* k, Pack* p) noexcept nogil
+cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil
+cdef int64_t books_new_generation(Books* k) noexcept nogil
+cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_us) noexcept nogil
+cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil
+cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept nogil
+cdef void books_wake(Books* k) noexcept nogil

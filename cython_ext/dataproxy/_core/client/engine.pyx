@@ -1,0 +1,143 @@
+"""The parts of one producer and the hooks between them."""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from dataproxy._core.base.pack cimport OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pool_close, pool_give, pool_open
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
+from dataproxy._core.client.books cimport books_close, books_open, books_settle, books_wake
+from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
+from dataproxy._core.client.streams cimport streams_close, streams_open
+from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open
+from dataproxy._core.io.framing cimport FrameRules
+from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
+from dataproxy._core.plat.clock cimport now_us, wall_ms
+from dataproxy._core.plat.thread cimport pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+
+cdef void _settled(void* context, PackList* packs) noexcept nogil:
+    """Enter results into the books, then recycle the packs or hand them to Python.
+
+    Locality: executor.  Locks: takes books.lock, then completions.lock or the pool's.
+    """
+    cdef Engine* g = <Engine*>context
+    cdef PackList reported, spent
+    cdef Pack* p
+    cdef int64_t now = now_us()
+    memset(&reported, 0, sizeof(PackList))
+    memset(&spent, 0, sizeof(PackList))
+    pthread_mutex_lock(&g.books.lock)
+    p = list_pop(packs)
+    while p != NULL:
+        books_settle(&g.books, p, now)
+        if p.report or (p.verdict != NULL and p.verdict.watched):
+            list_push(&reported, p)
+        else:
+            list_push(&spent, p)
+        p = list_pop(packs)
+    books_wake(&g.books)
+    pthread_mutex_unlock(&g.books.lock)
+    p = list_pop(&spent)
+    while p != NULL:
+        pool_give(&g.spares, p)
+        p = list_pop(&spent)
+    if reported.head != NULL:
+        completions_put(&g.completions, &reported)
+
+
+cdef int64_t _tick(void* context, int64_t now) noexcept nogil:
+    return batcher_tick(&(<Engine*>context).batcher, now)
+
+
+cdef void _event(void* context, int kind, const char* label, int detail) noexcept nogil:
+    completions_event(&(<Engine*>context).completions, kind, label, detail)
+
+
+cdef int engine_open(
+    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, bint nagle,
+) noexcept nogil:
+    """Make a stopped engine; the batcher's settings were filled in before.
+
+    Locality: the producer's creator.  Locks: none.  ST_OK, ST_NO_MEMORY or ST_SYSTEM; after a failure
+    ``engine_free`` releases what was made.
+    """
+    cdef ExecutorHooks hooks
+    cdef int i, status
+    cdef int64_t offset = wall_ms() - now_us() // 1000
+    pthread_mutex_init(&g.batcher.lock, NULL)
+    pool_open(&g.spares, <size_t>g.batcher.limit_bytes)
+    books_open(&g.books)
+    g.batcher.books = &g.books
+    g.batcher.spares = &g.spares
+    g.batcher.wire = inlong_ops()
+    g.batcher.next_seq = <uint32_t>now_us()
+    if completions_open(&g.completions) != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
+        return ST_NO_MEMORY
+    hooks.context = g
+    hooks.settled = _settled
+    hooks.tick = _tick
+    hooks.event = _event
+    g.executors = <Executor**>calloc(<size_t>executors, sizeof(Executor*))
+    if g.executors == NULL:
+        return ST_NO_MEMORY
+    g.batcher.executors = g.executors
+    for i in range(executors):
+        g.executors[i] = <Executor*>calloc(1, sizeof(Executor))
+        if g.executors[i] == NULL:
+            return ST_NO_MEMORY
+        status = executor_open(g.executors[i], i, g.batcher.wire, links, rules, &g.spares, &hooks, nagle, offset)
+        if status != ST_OK:
+            free(g.executors[i])
+            return status
+        g.n_executors = i + 1
+    g.batcher.n_executors = executors
+    return ST_OK
+
+
+cdef void engine_abandon_open(Engine* g) noexcept nogil:
+    """Close the batcher; messages that were never sealed fail with LC_CLOSED.
+
+    Locality: any thread.  Locks: batcher.lock, then books.lock, then completions.lock.
+    """
+    cdef PackList packs
+    cdef Pack* p
+    memset(&packs, 0, sizeof(PackList))
+    batcher_abandon(&g.batcher, &packs)
+    p = packs.head
+    while p != NULL:
+        p.outcome = OUT_FAILED
+        p.code = LC_CLOSED
+        p.state = PK_SETTLED
+        p = p.next
+    if packs.head != NULL:
+        _settled(g, &packs)
+
+
+cdef void engine_free(Engine* g) noexcept nogil:
+    """Release everything; all threads have ended.  Locality: the last user.  Locks: none."""
+    cdef int i
+    cdef Pack* p
+    for i in range(g.n_executors):
+        p = list_pop(&g.executors[i].inbox)
+        while p != NULL:
+            pool_give(&g.spares, p)
+            p = list_pop(&g.executors[i].inbox)
+        executor_free(g.executors[i])
+        free(g.executors[i])
+    free(g.executors)
+    p = list_pop(&g.batcher.open)
+    while p != NULL:
+        pool_give(&g.spares, p)
+        p = list_pop(&g.batcher.open)
+    p = list_pop(&g.completions.packs)
+    while p != NULL:
+        pool_give(&g.spares, p)
+        p = list_pop(&g.completions.packs)
+    completions_close(&g.completions)
+    streams_close(&g.batcher.streams)
+    books_close(&g.books)
+    pool_close(&g.spares)
+    pthread_mutex_destroy(&g.batcher.lock)

@@ -1,0 +1,51 @@
+"""Many bodies in foreign memory: pointers, fixed-width records, or an Arrow column."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+cdef enum RowsKind:
+    ROWS_POINTERS = 0       # pointers[i], lengths[i]
+    ROWS_STRIDED = 1        # base + i * stride, `width` bytes
+    ROWS_OFFSETS32 = 2      # Arrow binary/utf8
+    ROWS_OFFSETS64 = 3      # Arrow large_binary/large_utf8
+    ROWS_VIEWS = 4          # Arrow binary_view/utf8_view
+    ROWS_FIXED = 5          # Arrow fixed_size_binary: as strided, with validity
+
+
+cdef enum RowProblem:
+    ROW_GOOD = 0
+    ROW_NULL = 1
+    ROW_EMPTY = 2
+    ROW_TOO_LARGE = 3
+    ROW_HAS_LF = 4
+
+
+ctypedef struct Rows:       # borrowed; the owner outlives the call
+    int kind
+    const uint8_t** pointers
+    const int64_t* lengths
+    const uint8_t* base
+    int64_t width
+    int64_t stride
+    const int32_t* offsets32
+    const int64_t* offsets64
+    const uint8_t* views    # 16 bytes each
+    const uint8_t** buffers
+    const uint8_t* validity # bitmap, NULL: no nulls
+    int64_t offset          # first row inside the column's buffers
+    int64_t n
+
+
+ctypedef struct RowsCheck:  # what a look at all rows found
+    int64_t first_bad       # -1: none
+    int problem             # RowProblem of first_bad
+    int64_t bad_size
+    int64_t nulls           # skipped by policy
+    int64_t empties
+    int64_t bytes           # of the bodies that will be sent
+
+
+cdef bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t* n) noexcept nogil
+cdef void rows_check(
+    const Rows* rows, size_t max_body, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
+) noexcept nogil

@@ -1,0 +1,78 @@
+"""Access to bodies in foreign memory, without a Python object for any of them."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memchr, memcpy
+
+
+cdef bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t* n) noexcept nogil:
+    """Point ``p``/``n`` at row ``i``; False for a null.  Locality: any thread.  Locks: none."""
+    cdef int64_t at = rows.offset + i, start
+    cdef int32_t short_n, where, buffer
+    cdef const uint8_t* view
+    if rows.validity != NULL and not (rows.validity[at >> 3] >> (at & 7)) & 1:
+        p[0] = NULL
+        n[0] = 0
+        return False
+    if rows.kind == ROWS_POINTERS:
+        p[0] = rows.pointers[i]
+        n[0] = <size_t>rows.lengths[i]
+    elif rows.kind == ROWS_OFFSETS32:
+        start = rows.offsets32[at]
+        p[0] = rows.base + start
+        n[0] = <size_t>(rows.offsets32[at + 1] - start)
+    elif rows.kind == ROWS_OFFSETS64:
+        start = rows.offsets64[at]
+        p[0] = rows.base + start
+        n[0] = <size_t>(rows.offsets64[at + 1] - start)
+    elif rows.kind == ROWS_VIEWS:
+        view = rows.views + at * 16
+        memcpy(&short_n, view, 4)
+        n[0] = <size_t>short_n
+        if short_n <= 12:
+            p[0] = view + 4
+        else:
+            memcpy(&buffer, view + 8, 4)
+            memcpy(&where, view + 12, 4)
+            p[0] = rows.buffers[buffer] + where
+    else:
+        p[0] = rows.base + at * rows.stride
+        n[0] = <size_t>rows.width
+    return True
+
+
+cdef void rows_check(
+    const Rows* rows, size_t max_body, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
+) noexcept nogil:
+    """Look at every row before any is accepted.  Locality: any thread.  Locks: none."""
+    cdef const uint8_t* p
+    cdef size_t n
+    cdef int64_t i
+    cdef int problem
+    out.first_bad = -1
+    out.problem = ROW_GOOD
+    out.bad_size = 0
+    out.nulls = 0
+    out.empties = 0
+    out.bytes = 0
+    for i in range(rows.n):
+        problem = ROW_GOOD
+        if not rows_get(rows, i, &p, &n):
+            if skip_null:
+                out.nulls += 1
+                continue
+            problem = ROW_NULL
+        elif n == 0:
+            if skip_empty:
+                out.empties += 1
+                continue
+            problem = ROW_EMPTY
+        elif n > max_body:
+            problem = ROW_TOO_LARGE
+        elif lines and memchr(p, 10, n) != NULL:
+            problem = ROW_HAS_LF
+        if problem != ROW_GOOD:
+            out.first_bad = i
+            out.problem = problem
+            out.bad_size = <int64_t>n
+            return
+        out.bytes += <int64_t>n

@@ -1,0 +1,34 @@
+"""Streams of a producer: (group, stream, attributes) -> one attribute text and its open packs."""
+
+from libc.stdint cimport uint8_t, uint64_t
+
+from dataproxy._core.base.pack cimport Pack
+from dataproxy._core.base.slice cimport Slice
+
+
+ctypedef struct Stream:         # lives as long as its producer
+    Stream* next                # in its hash slot; guarded by the batcher's lock
+    uint64_t hash
+    uint8_t* text               # groupId=G&streamId=S[&attributes]; constant
+    size_t text_n
+    Slice group                 # inside text
+    Slice stream
+    Slice attrs
+    size_t max_body             # largest body that fits a frame with this text
+    # Guarded by the batcher's lock.
+    Pack* plain                 # open pack of messages without own time or attributes
+    Pack** others               # open packs of one span of time or with item attributes
+    int n_others
+    size_t size_hint            # bytes of the last sealed pack
+
+
+ctypedef struct StreamTable:    # guarded by the batcher's lock
+    Stream** slots
+    size_t mask
+    size_t n
+
+
+cdef int streams_open(StreamTable* t) noexcept nogil
+cdef void streams_close(StreamTable* t) noexcept nogil
+cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil

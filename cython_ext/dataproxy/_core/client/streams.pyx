@@ -1,0 +1,114 @@
+"""Table of streams; names and attributes were checked before they come here."""
+
+from libc.stdint cimport uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+
+
+cdef int streams_open(StreamTable* t) noexcept nogil:
+    """Make an empty table; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator.  Locks: none."""
+    t.n = 0
+    t.mask = 63
+    t.slots = <Stream**>calloc(64, sizeof(Stream*))
+    return ST_OK if t.slots != NULL else ST_NO_MEMORY
+
+
+cdef void streams_close(StreamTable* t) noexcept nogil:
+    """Release all streams; no pack refers to one any more.  Locality: the last user.  Locks: none."""
+    cdef size_t i
+    cdef Stream* s
+    cdef Stream* following
+    if t.slots == NULL:
+        return
+    for i in range(t.mask + 1):
+        s = t.slots[i]
+        while s != NULL:
+            following = s.next
+            free(s.text)
+            free(s.others)
+            free(s)
+            s = following
+    free(t.slots)
+    t.slots = NULL
+
+
+cdef inline uint64_t _mix(uint64_t h, Slice s) noexcept nogil:
+    cdef size_t i
+    for i in range(s.n):
+        h = (h ^ s.p[i]) * <uint64_t>0x100000001B3        # FNV-1a
+    return (h ^ 0xFF) * <uint64_t>0x100000001B3
+
+
+cdef inline uint64_t _hash(Slice group, Slice stream, Slice attrs) noexcept nogil:
+    return _mix(_mix(_mix(<uint64_t>0xCBF29CE484222325, group), stream), attrs)
+
+
+cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    """Return the stream, or NULL.  Locality: any thread.  Locks: the batcher's is held."""
+    cdef uint64_t h = _hash(group, stream, attrs)
+    cdef Stream* s = t.slots[h & t.mask]
+    while s != NULL:
+        if (s.hash == h and slice_equals(s.stream, stream) and slice_equals(s.group, group)
+                and slice_equals(s.attrs, attrs)):
+            return s
+        s = s.next
+    return NULL
+
+
+cdef void _grow(StreamTable* t) noexcept nogil:
+    cdef size_t i, cap = (t.mask + 1) * 2
+    cdef Stream** slots = <Stream**>calloc(cap, sizeof(Stream*))
+    cdef Stream* s
+    cdef Stream* following
+    if slots == NULL:
+        return                  # longer chains, nothing worse
+    for i in range(t.mask + 1):
+        s = t.slots[i]
+        while s != NULL:
+            following = s.next
+            s.next = slots[s.hash & (cap - 1)]
+            slots[s.hash & (cap - 1)] = s
+            s = following
+    free(t.slots)
+    t.slots = slots
+    t.mask = cap - 1
+
+
+cdef size_t _part(Stream* s, size_t at, const char* key, size_t key_n, Slice value) noexcept nogil:
+    memcpy(s.text + at, key, key_n)
+    if value.n:
+        memcpy(s.text + at + key_n, value.p, value.n)
+    return at + key_n + value.n
+
+
+cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil:
+    """Add a stream that is not there yet; NULL without memory.  Locks: the batcher's is held."""
+    cdef Stream* s = <Stream*>calloc(1, sizeof(Stream))
+    cdef size_t at
+    if s == NULL:
+        return NULL
+    s.text = <uint8_t*>malloc(8 + group.n + 10 + stream.n + 1 + attrs.n)
+    s.others = <Pack**>calloc(<size_t>max_others, sizeof(Pack*))
+    if s.text == NULL or s.others == NULL:
+        free(s.text)
+        free(s.others)
+        free(s)
+        return NULL
+    at = _part(s, 0, "groupId=", 8, group)
+    s.group = slice_of(s.text + 8, group.n)
+    at = _part(s, at, "&streamId=", 10, stream)
+    s.stream = slice_of(s.text + at - stream.n, stream.n)
+    if attrs.n:
+        at = _part(s, at, "&", 1, attrs)
+    s.attrs = slice_of(s.text + at - attrs.n, attrs.n)
+    s.text_n = at
+    s.hash = _hash(group, stream, attrs)
+    if t.n > t.mask:
+        _grow(t)
+    s.next = t.slots[s.hash & t.mask]
+    t.slots[s.hash & t.mask] = s
+    t.n += 1
+    return s
