@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dataproxy.codes import RetryClass, code_name, describe, retry_class
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "BufferFullError",
@@ -176,7 +178,7 @@ class DeliveryError(DataProxyError):
     default_code = "DELIVERY"
 
 
-class DeliveryFailed(DeliveryError):
+class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
     """Report an accepted message that a proxy refused for good, or that was given up."""
 
     default_code = "ABORTED"
@@ -197,21 +199,21 @@ class DeliveryFailed(DeliveryError):
         )
 
 
-class DeliveryExpired(DeliveryError):
+class DeliveryExpired(DeliveryError):  # noqa: N818 - named like an outcome
     """Report an accepted message that had no success within ``delivery_timeout``; it may have arrived."""
 
     default_code = "EXPIRED"
     default_retriable = True
 
 
-class DeliveryPending(DataProxyError, TimeoutError):
+class DeliveryPending(DataProxyError, TimeoutError):  # noqa: N818 - named like an outcome
     """Report that a result was not known when the wait for it ended; the message is still on its way."""
 
     default_code = "PENDING"
     default_retriable = True
 
 
-class FlushTimeout(DataProxyError, TimeoutError):
+class FlushTimeout(DataProxyError, TimeoutError):  # noqa: N818 - named like an outcome
     """Report that messages were still on their way when the wait for them ended.
 
     ``report`` is the producer's report at that moment, or None.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dataproxy.config.file import read_file
 from dataproxy.config.hub import HUB
@@ -15,6 +13,10 @@ from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.producer import PRODUCER
 from dataproxy.config.spark import spark_options
 from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = [
     "HUB",

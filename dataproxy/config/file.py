@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config.option import OptionTable
 from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dataproxy.config.option import OptionTable
 
 __all__ = ["read_file"]
 

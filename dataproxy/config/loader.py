@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dataproxy.config.option import Option, OptionTable
 
 __all__ = ["read_environment", "settle", "unknown_option"]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from dataproxy.config.hub import HUB
 from dataproxy.config.loader import settle
-from dataproxy.config.option import OptionTable
 from dataproxy.config.producer import PRODUCER
 from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dataproxy.config.option import OptionTable
 
 __all__ = ["Config", "HubConfig", "ProducerConfig"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dataproxy.config.units import format_duration, format_size, parse_duration, parse_size
 from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __all__ = ["Alias", "Kind", "Option", "OptionTable", "Refusal", "Rule"]
 
@@ -152,7 +154,7 @@ class OptionTable:
         object.__setattr__(self, "by_refusal", {refusal.name.lower(): refusal for refusal in self.refusals})
 
 
-def _parse_text(option: Option, value: object) -> str:
+def _parse_text(_option: Option, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"is of type {type(value).__name__}; give text")
     if "\0" in value:
@@ -160,7 +162,7 @@ def _parse_text(option: Option, value: object) -> str:
     return value
 
 
-def _parse_bool(option: Option, value: object) -> bool:
+def _parse_bool(_option: Option, value: object) -> bool:
     if isinstance(value, bool):
         return value
     word = value.strip().lower() if isinstance(value, str) else None
@@ -194,7 +196,7 @@ def _parse_choice(option: Option, value: object) -> Any:
     raise ValueError(f"is not one of {', '.join(repr(choice) for choice in option.choices)}")
 
 
-def _parse_names(option: Option, value: object) -> tuple[str, ...]:
+def _parse_names(_option: Option, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         parts: list[object] = [part.strip() for part in value.split(",")]
     elif isinstance(value, (list, tuple)):
@@ -211,8 +213,8 @@ _PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {
     "text": _parse_text,
     "bool": _parse_bool,
     "int": _parse_int,
-    "duration": lambda option, value: parse_duration(value),
-    "size": lambda option, value: parse_size(value),
+    "duration": lambda _option, value: parse_duration(value),
+    "size": lambda _option, value: parse_size(value),
     "choice": _parse_choice,
     "names": _parse_names,
 }

@@ -156,7 +156,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "heartbeat",
         "choice",
         "binary",
-        "Heartbeats on idle connections: type 8 (`binary`, answered with the load), type 1 (`message`) or none (`off`).",
+        "Heartbeats on idle connections: type 8 (`binary`, answered with the load), type 1 (`message`), or `off`.",
         choices=("binary", "message", "off"),
         importance="low",
     ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.option import Rule
 from dataproxy.config.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __all__ = ["FRAME_OVERHEAD_BYTES", "HUB_RULES", "PRODUCER_RULES"]
 
@@ -40,7 +42,7 @@ def _heartbeats_in_time(values: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"heartbeat_retries ({values['heartbeat_retries']}) times heartbeat_interval"
-        f" ({format_duration(values['heartbeat_interval'])}) lets a dead connection live for {format_duration(silence)},"
+        f" ({format_duration(values['heartbeat_interval'])}) lets a dead connection live {format_duration(silence)},"
         f" allowed is {format_duration(_LONGEST_SILENCE)}; lower one of them"
     )
 

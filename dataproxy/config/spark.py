@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.loader import unknown_option
 from dataproxy.config.producer import PRODUCER
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["camel_case", "spark_options"]
 

@@ -1,0 +1,3 @@
+"""Client side of the Python API."""
+
+__all__: list[str] = []

@@ -1,0 +1,193 @@
+"""Targets, their addresses, and what changes when a new list of proxies arrives."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dataproxy.client.manager import ManagerClient
+from dataproxy.config.suggestion import nearest_name
+from dataproxy.errors import ConfigError, DiscoveryError
+from dataproxy.types import Endpoint, ManagerTarget, ProxyList, ResolvedEndpoint, StaticTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "DEFAULT_PORT",
+    "Endpoint",
+    "EndpointChange",
+    "ManagerClient",
+    "ManagerTarget",
+    "ProxyList",
+    "ResolvedEndpoint",
+    "StaticTarget",
+    "diff",
+    "parse_target",
+    "resolve",
+]
+
+#: Port of a DataProxy when a target names none.
+DEFAULT_PORT: Final = 46801
+
+_MAX_PORT: Final = 65535
+_SCHEMES: Final = ("tcp", "http", "https")
+_FORMS: Final = "write 'tcp://host1:46801,host2:46801' for proxies or 'http://manager:8083' for a Manager"
+_HOST: Final = re.compile(r"[^\s\[\]/@?#:,%&=\\<>\"']+")
+#: What the official SDKs' default URLs end with; it is cut off since the client adds it itself.
+_API_PATH: Final = re.compile(r"/inlong/manager/openapi/dataproxy/getIpList(/.*)?$")
+
+
+class EndpointChange(NamedTuple):
+    """Say what a new list of proxies means for the connections: whom to add, whom to drop, whom to leave alone."""
+
+    add: tuple[Endpoint, ...]
+    drop: tuple[Endpoint, ...]
+    keep: tuple[Endpoint, ...]
+
+
+def parse_target(text: str) -> StaticTarget | ManagerTarget:
+    """Return what a target text names.
+
+    Forms: ``tcp://host[:port],...`` (port 46801 when left out, IPv6 addresses in brackets) and
+    ``http(s)://host[:port][/prefix]``.  Raises ConfigError that names the part that is wrong.
+    """
+    given: object = text
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigError(f"target {text!r} is no address", hint=_FORMS)
+    scheme, separator, rest = text.strip().partition("://")
+    scheme = scheme.lower()
+    if "@" in text:
+        raise ConfigError(
+            "the target holds '@' (user or password in the address)",
+            hint="give credentials as manager_secret_id and manager_secret_key",
+        )
+    if not separator:
+        raise ConfigError(f"target {text!r} has no scheme", hint=_FORMS)
+    if scheme not in _SCHEMES:
+        near = nearest_name(scheme, _SCHEMES)
+        meant = f"did you mean {near}://? " if near else ""
+        raise ConfigError(f"target {text!r} has the unknown scheme {scheme!r}", hint=meant + _FORMS)
+    if scheme == "tcp":
+        return _parse_static(text, rest)
+    return _parse_manager(text, scheme, rest)
+
+
+def resolve(endpoints: Iterable[Endpoint], *, strict: bool = True) -> list[ResolvedEndpoint]:
+    """Return the addresses of proxies, IPv4 ones where a name has any, else IPv6.
+
+    A name with several addresses gives several entries; an address comes once.  Raises DiscoveryError (code
+    UNRESOLVED_HOST) that names every failing host with the resolver's words; with ``strict`` False only when no
+    host at all could be resolved.  Blocks as long as the system's resolver does; releases the GIL.
+    """
+    found: dict[tuple[str, int], ResolvedEndpoint] = {}
+    failures: dict[str, str] = {}
+    for endpoint in endpoints:
+        try:
+            answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            failures[endpoint.host] = error.strerror or str(error)
+            continue
+        except UnicodeError as error:
+            failures[endpoint.host] = f"no valid host name ({error})"
+            continue
+        by_family: dict[int, list[str]] = {}
+        for kind, _, _, _, where in answers:
+            by_family.setdefault(int(kind), []).append(str(where[0]))
+        family = int(socket.AF_INET) if socket.AF_INET in by_family else int(socket.AF_INET6)
+        for address in by_family.get(family, ()):
+            label = str(endpoint) if address == endpoint.host else f"{endpoint} ({address})"
+            entry = ResolvedEndpoint(endpoint.host, endpoint.port, family, address, label)
+            found.setdefault((address, endpoint.port), entry)
+    if failures and (strict or not found):
+        named = ", ".join(f"{host!r} ({why})" for host, why in failures.items())
+        raise DiscoveryError(
+            f"no address found for {named}",
+            code="UNRESOLVED_HOST",
+            hint="check the spelling and the name service",
+            details={"hosts": failures},
+        )
+    return list(found.values())
+
+
+def diff(old: Iterable[Endpoint], new: Iterable[Endpoint]) -> EndpointChange:
+    """Return what changes from one list to the next; only who left the list is dropped.
+
+    Order and repetition do not count.
+    """
+    before, after = dict.fromkeys(old), dict.fromkeys(new)
+    return EndpointChange(
+        add=tuple(endpoint for endpoint in after if endpoint not in before),
+        drop=tuple(endpoint for endpoint in before if endpoint not in after),
+        keep=tuple(endpoint for endpoint in before if endpoint in after),
+    )
+
+
+def _parse_static(text: str, rest: str) -> StaticTarget:
+    endpoints: dict[Endpoint, None] = {}
+    for part in rest.split(","):
+        endpoint = _parse_endpoint(text, part.strip())
+        if endpoint in endpoints:
+            raise ConfigError(f"target {text!r} names {endpoint} twice", hint="name each proxy once")
+        endpoints[endpoint] = None
+    return StaticTarget(tuple(endpoints))
+
+
+def _parse_endpoint(text: str, part: str) -> Endpoint:
+    if not part:
+        raise ConfigError(f"target {text!r} has an empty address", hint=_FORMS)
+    if part.startswith("["):
+        host, bracket, tail = part[1:].partition("]")
+        if not bracket or (tail and not tail.startswith(":")):
+            raise ConfigError(f"target {text!r}: {part!r} is no address", hint="write IPv6 as [2001:db8::1]:46801")
+        port_text = tail[1:] if tail else None
+        _check_ipv6(text, host)
+    else:
+        host, colon, after = part.partition(":")
+        port_text = after if colon else None
+        if part.count(":") > 1:
+            raise ConfigError(f"target {text!r}: {part!r} has several colons", hint="write IPv6 as [2001:db8::1]:46801")
+        if not _HOST.fullmatch(host):
+            raise ConfigError(f"target {text!r}: {host!r} is no host name or address", hint=_FORMS)
+    return Endpoint(host.lower(), _parse_port(text, port_text))
+
+
+def _check_ipv6(text: str, host: str) -> None:
+    import ipaddress
+
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        raise ConfigError(
+            f"target {text!r}: {host!r} is no IPv6 address", hint="brackets are for IPv6 addresses only"
+        ) from None
+
+
+def _parse_port(text: str, port_text: str | None) -> int:
+    if port_text is None:
+        return DEFAULT_PORT
+    if not (port_text.isascii() and port_text.isdigit()):
+        raise ConfigError(f"target {text!r}: port {port_text!r} is no number", hint=f"allowed is 1 .. {_MAX_PORT}")
+    port = int(port_text[:10])
+    if not 1 <= port <= _MAX_PORT:
+        raise ConfigError(f"target {text!r}: port {port_text} is out of range", hint=f"allowed is 1 .. {_MAX_PORT}")
+    return port
+
+
+def _parse_manager(text: str, scheme: str, rest: str) -> ManagerTarget:
+    for mark in "?#":
+        if mark in rest:
+            raise ConfigError(f"target {text!r} holds {mark!r}", hint="give the Manager's base URL only")
+    if "," in rest:
+        raise ConfigError(f"target {text!r} names several Managers", hint="give one URL; for proxies write tcp://")
+    authority, slash, path = rest.partition("/")
+    if not authority:
+        raise ConfigError(f"target {text!r} has no host", hint=_FORMS)
+    endpoint = _parse_endpoint(text, authority)
+    explicit = authority.endswith(f":{endpoint.port}")
+    shown = str(endpoint) if explicit else str(endpoint).removesuffix(f":{endpoint.port}")
+    prefix = _API_PATH.sub("", (slash + path).rstrip("/")).rstrip("/")
+    if any(character.isspace() for character in prefix):
+        raise ConfigError(f"target {text!r} holds blanks", hint=_FORMS)
+    return ManagerTarget(f"{scheme}://{shown}{prefix}")

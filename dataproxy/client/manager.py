@@ -1,0 +1,193 @@
+"""The question to the Manager: which proxies take messages of a group?"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import socket
+import time
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from dataproxy.errors import ConfigError, DiscoveryError
+
+if TYPE_CHECKING:
+    import urllib3
+
+    from dataproxy.config.model import ProducerConfig
+    from dataproxy.types import ManagerTarget, ProxyList
+
+__all__ = ["ManagerClient"]
+
+_log: Final = logging.getLogger("dataproxy.discovery")
+
+_PATH: Final = "/inlong/manager/openapi/dataproxy/getIpList/"
+_VERSION: Final = "dataproxy-python"
+_MAX_ANSWER_BYTES: Final = 8 << 20
+_CHUNK_BYTES: Final = 1 << 16
+_SHOWN: Final = 60
+_OK: Final = 200
+_SERVER_ERROR: Final = 500
+
+
+class ManagerClient:
+    """Ask one Manager for lists of proxies.
+
+    Certificates are verified (the system's authorities, or those of ``SSL_CERT_FILE``).  Secrets go into one
+    header and nowhere else.  Not to be shared by threads.
+    """
+
+    def __init__(self, target: ManagerTarget, config: ProducerConfig) -> None:
+        if ":" in config.manager_secret_id:
+            raise ConfigError("manager_secret_id holds ':', which ends it in the header", hint="check the id")
+        self._url = target.url
+        self._timeout = config.manager_timeout
+        self._headers = {"accept": "application/json"}
+        self._has_secret = bool(config.manager_secret_id)
+        if self._has_secret:
+            pair = f"{config.manager_secret_id}:{config.manager_secret_key}".encode()
+            self._headers["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
+        self._pool: urllib3.PoolManager | None = None
+
+    def __repr__(self) -> str:
+        return f"ManagerClient({self._url!r})"
+
+    def fetch(self, group_id: str) -> ProxyList:
+        """Return the proxies of a group; one question, at most ``manager_timeout`` long.
+
+        Raises DiscoveryError that says what the Manager did, by code: MANAGER_TIMEOUT, MANAGER_REFUSED,
+        MANAGER_ANSWER, NO_PROXIES, else DISCOVERY.
+        """
+        from dataproxy.client.answer import decode_answer
+
+        status, kind, body = self._ask(group_id)
+        if status != _OK:
+            raise self._bad_status(status, body)
+        try:
+            answer = decode_answer(body)
+        except ValueError as error:
+            raise self._error(
+                f"answered with {kind or 'no content type'} that {error}, starting {_start(body)}",
+                code="MANAGER_ANSWER",
+                hint="check that the target is a Manager's base URL",
+            ) from None
+        if isinstance(answer, str):
+            raise self._error(
+                f"refused group {group_id!r}: {answer!r}",
+                code="MANAGER_REFUSED",
+                hint="check that the group exists and is approved",
+                retriable=True,
+            )
+        if not answer.endpoints:
+            raise self._error(
+                f"knows no TCP proxy for group {group_id!r}",
+                code="NO_PROXIES",
+                hint="check that the group's cluster has DataProxy nodes",
+            )
+        _log.debug("%s: group %s has %d proxies", self._url, group_id, len(answer.endpoints))
+        return answer
+
+    def close(self) -> None:
+        """Close idle connections; may be called again."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.clear()
+
+    def _ask(self, group_id: str) -> tuple[int, str, bytes]:
+        import urllib3
+
+        if self._pool is None:
+            self._pool = urllib3.PoolManager(retries=False)
+        deadline = time.monotonic() + self._timeout
+        try:
+            response = self._pool.request(
+                "POST",
+                f"{self._url}{_PATH}{quote(group_id, safe='')}",
+                fields={"ip": self._own_address(), "version": _VERSION, "protocolType": "TCP"},
+                encode_multipart=False,
+                headers=self._headers,
+                timeout=urllib3.Timeout(total=self._timeout),
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                body = self._read(response, deadline)
+            finally:
+                response.close()
+        except urllib3.exceptions.TimeoutError:
+            raise self._too_late() from None
+        except urllib3.exceptions.SSLError as error:
+            raise self._error(
+                f"cannot be trusted: {error}", hint="install its authority, or name it by SSL_CERT_FILE"
+            ) from None
+        except urllib3.exceptions.NameResolutionError as error:
+            raise self._error(f"has no address: {error}", code="UNRESOLVED_HOST", hint="check the host name") from None
+        except urllib3.exceptions.HTTPError as error:
+            raise self._error(f"cannot be reached: {error}", hint="check host, port and scheme") from None
+        return response.status, response.headers.get("content-type", ""), body
+
+    def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        for part in response.stream(_CHUNK_BYTES, decode_content=True):
+            parts.append(part)
+            size += len(part)
+            if time.monotonic() > deadline:
+                raise self._too_late()
+            if size > _MAX_ANSWER_BYTES:
+                raise self._error(
+                    f"answered with more than {_MAX_ANSWER_BYTES} bytes",
+                    code="MANAGER_ANSWER",
+                    hint="check that the target is a Manager's base URL",
+                )
+        return b"".join(parts)
+
+    def _own_address(self) -> str:
+        """Return the address that this machine uses towards the Manager (nothing is sent to find out)."""
+        parts = urlsplit(self._url)
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.connect((parts.hostname or "", parts.port or 80))
+                return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+    def _too_late(self) -> DiscoveryError:
+        return self._error(
+            f"did not answer within {self._timeout:g} s",
+            code="MANAGER_TIMEOUT",
+            hint="check it, or raise manager_timeout",
+        )
+
+    def _bad_status(self, status: int, body: bytes) -> DiscoveryError:
+        if status in (401, 403):
+            hint = "check manager_secret_id and manager_secret_key"
+            if not self._has_secret:
+                hint = "it wants credentials: set manager_secret_id and manager_secret_key"
+            return self._error(f"refused the request with HTTP {status}", code="MANAGER_REFUSED", hint=hint)
+        return self._error(
+            f"answered with HTTP {status}, starting {_start(body)}",
+            code="MANAGER_ANSWER",
+            hint="see the Manager's log"
+            if status >= _SERVER_ERROR
+            else "check that the target is a Manager's base URL",
+            retriable=status >= _SERVER_ERROR,
+        )
+
+    def _error(
+        self, what: str, *, code: str = "DISCOVERY", hint: str = "", retriable: bool | None = None
+    ) -> DiscoveryError:
+        if retriable is None and code == "MANAGER_REFUSED":
+            retriable = False
+        return DiscoveryError(
+            f"the Manager at {self._url} {what}",
+            code=code,
+            hint=hint,
+            retriable=retriable,
+            details={"url": self._url},
+        )
+
+
+def _start(body: bytes) -> str:
+    text = body[: 4 * _SHOWN].decode("utf-8", "replace").strip()
+    return repr(text[:_SHOWN] + ("..." if len(text) > _SHOWN else ""))

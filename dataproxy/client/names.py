@@ -1,0 +1,166 @@
+"""Rules for group and stream ids and for attributes.  Attribute text has no escaping, so some things cannot travel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from dataproxy.errors import InvalidMessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ATTRS_MAX_BYTES", "NAME_MAX_BYTES", "RESERVED_ATTRS", "check_attrs", "check_name"]
+
+#: Longest group or stream id in bytes of UTF-8.
+NAME_MAX_BYTES: Final = 256
+#: Longest attribute text of a frame in bytes, ids included.  Servers close the connection a little above.
+ATTRS_MAX_BYTES: Final = 32000
+
+#: Attributes that the protocol, the servers or the SDKs set themselves.
+RESERVED_ATTRS: Final = frozenset(
+    {
+        "groupId",
+        "streamId",
+        "dt",
+        "msgUUID",
+        "cp",
+        "cnt",
+        "mt",
+        "m",
+        "sid",
+        "t",
+        "NodeIP",
+        "messageId",
+        "isAck",
+        "proxySend",
+        "errCode",
+        "errMsg",
+        "rtms",
+        "sdkVersion",
+        "_file_status_check",
+        "_secretId",
+        "_signature",
+        "_timeStamp",
+        "_nonce",
+        "_userName",
+        "_clientIP",
+        "_encyVersion",
+        "_encyAesKey",
+        "mid",
+        "wid",
+        "rt",
+        "dpIp",
+        "dpIP",
+        "uniq",
+        "topic",
+    }
+)
+
+_FORBIDDEN: Final = ("&", "=", "\0")
+_IDS_TEXT: Final = len("groupId=&streamId=")
+_WORST_IDS: Final = _IDS_TEXT + 2 * NAME_MAX_BYTES
+_BINARY_TYPE: Final = 7
+
+
+def check_name(kind: Literal["group", "stream"], value: object, *, message_type: int = 7) -> str:
+    """Return a group or stream id if it may travel.
+
+    It is text of 1 to 256 bytes without ``&``, ``=`` and control characters, without blanks at its ends, and
+    ASCII only with ``message_type`` 7.  Raises InvalidMessageError (code BAD_NAME).  Any thread.
+    """
+    if not isinstance(value, str):
+        raise _bad_name(kind, value, f"is of type {type(value).__name__}", "give text (str)")
+    if not value:
+        raise _bad_name(kind, value, "is empty", f"name the {kind}")
+    for character in value:
+        if character in _FORBIDDEN or not character.isprintable():
+            raise _bad_name(kind, value, f"holds {character!r}", "'&', '=' and control characters cannot travel")
+    if value != value.strip():
+        raise _bad_name(kind, value, "has blanks at its ends", "remove them; servers cut them off")
+    if message_type == _BINARY_TYPE and not value.isascii():
+        raise _bad_name(kind, value, "is not ASCII", "frames of type 7 carry ASCII only; use message_type=5")
+    size = len(value.encode())
+    if size > NAME_MAX_BYTES:
+        raise _bad_name(kind, value, f"has {size} bytes", f"at most {NAME_MAX_BYTES} are allowed")
+    return value
+
+
+def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, message_type: int = 7) -> str:
+    """Return attributes as the text that travels, ``a=1&b=2``, sorted by key so that equal mappings give equal text.
+
+    ``ids_bytes`` is the length of group id plus stream id (None: the longest possible).  Raises
+    InvalidMessageError (code BAD_ATTRIBUTE) that names the key, the value and the rule.  Any thread.
+    """
+    if not attrs:
+        return ""
+    try:
+        text = "&".join([f"{key}={attrs[key]}" for key in sorted(attrs)])
+    except TypeError:
+        text = ""
+    count = len(attrs)
+    plain = (
+        text.count("=") == count
+        and text.count("&") == count - 1
+        and text.isascii()
+        and text.isprintable()
+        and " " not in text
+        and "" not in attrs
+        and RESERVED_ATTRS.isdisjoint(attrs)
+        and all(type(key) is str and type(value) is str for key, value in attrs.items())
+    )
+    if not plain:
+        _check_each(attrs, message_type)
+    room = ATTRS_MAX_BYTES - (_WORST_IDS if ids_bytes is None else _IDS_TEXT + ids_bytes) - 1
+    size = len(text.encode())
+    if size > room:
+        raise InvalidMessageError(
+            f"the attributes take {size} bytes, allowed are {room} beside the ids",
+            code="BAD_ATTRIBUTE",
+            hint="put large values into the body",
+            details={"size": size, "limit": room},
+        )
+    return text
+
+
+def _check_each(attrs: Mapping[str, str], message_type: int) -> None:
+    for key, value in attrs.items():
+        for what, part in (("key", key), ("value", value)):
+            if not isinstance(part, str):
+                raise _bad_attr(
+                    key, value, f"its {what} is of type {type(part).__name__}", "give text, e.g. str(value)"
+                )
+            for character in _FORBIDDEN:
+                if character in part:
+                    raise _bad_attr(key, value, f"its {what} holds {character!r}", "it cannot travel; encode it")
+            if message_type == _BINARY_TYPE and not part.isascii():
+                raise _bad_attr(
+                    key, value, f"its {what} is not ASCII", "frames of type 7 carry ASCII only; use message_type=5"
+                )
+            try:
+                part.encode()
+            except UnicodeEncodeError:
+                raise _bad_attr(key, value, f"its {what} holds half a surrogate pair", "give valid text") from None
+        if not key:
+            raise _bad_attr(key, value, "its key is empty", "name the attribute")
+        if key != key.strip() or value != value.rstrip():
+            raise _bad_attr(key, value, "it has blanks at its ends", "remove them; servers cut them off")
+        if key in RESERVED_ATTRS:
+            reserved = ", ".join(sorted(RESERVED_ATTRS))
+            raise _bad_attr(key, value, "its key is reserved", f"choose another; reserved are {reserved}")
+
+
+def _bad_name(kind: str, value: object, problem: str, hint: str) -> InvalidMessageError:
+    return InvalidMessageError(
+        f"{kind} id {_short(value)} {problem}", code="BAD_NAME", hint=hint, details={"kind": kind, "value": value}
+    )
+
+
+def _bad_attr(key: object, value: object, problem: str, hint: str) -> InvalidMessageError:
+    return InvalidMessageError(
+        f"attribute {_short(key)}={_short(value)}: {problem}", code="BAD_ATTRIBUTE", hint=hint, details={"key": key}
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
