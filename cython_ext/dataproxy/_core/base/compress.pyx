@@ -38,7 +38,7 @@ cdef int unpacked_size(const uint8_t* p, size_t n, size_t limit, size_t* size) n
 
 cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexcept nogil:
     """Append the content of one block of at most ``limit`` bytes.  Locality: owner of ``out``.  Locks: none."""
-    cdef size_t size
+    cdef size_t size = 0
     cdef int status = unpacked_size(p, n, limit, &size)
     if status != ST_OK:
         return status
@@ -55,7 +55,7 @@ cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexce
 
 cdef int check_block(const uint8_t* p, size_t n, size_t limit) noexcept nogil:
     """Tell whether a block is whole and holds at most ``limit`` bytes.  Locality: any thread.  Locks: none."""
-    cdef size_t size
+    cdef size_t size = 0
     cdef int status = unpacked_size(p, n, limit, &size)
     if status != ST_OK:
         return status

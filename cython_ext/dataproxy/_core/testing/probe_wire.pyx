@@ -8,11 +8,11 @@ from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.compress cimport check_block, pack_block, pack_bound, unpack_block, unpacked_size
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
-from dataproxy._core.wire.api cimport FrameSpec, WireEvent, WireOps
+from dataproxy._core.wire.api cimport FrameSpec, Request, ServerProfile, WireEvent, WireOps
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 
-__all__ = ["ProbeError", "Wire", "pack", "pack_limit", "size_of_packed", "unpack", "verify_packed"]
+__all__ = ["ProbeError", "Server", "Wire", "pack", "pack_limit", "size_of_packed", "unpack", "verify_packed"]
 
 
 class ProbeError(Exception):
@@ -140,6 +140,90 @@ cdef class Wire:
             return room[start:start + size]
         finally:
             free(room)
+
+
+cdef bint _is_known(void* context, Slice group, Slice stream) noexcept nogil:
+    with gil:
+        return _taken(group) in <object>context
+
+
+cdef class Server:
+    """The server role of a wire; every call reuses the same buffers, as a server loop does."""
+
+    cdef Wire wire
+    cdef ServerProfile profile
+    cdef Request request
+    cdef bytes node
+    cdef object groups
+
+    def __cinit__(self, *, bint compat=False, bint compress_entries=True, int service_code=0, int load=-1,
+                  bytes node_ip=b"127.0.0.1", int port=46801, groups=None):
+        self.wire = Wire()
+        self.node = node_ip
+        self.groups = groups
+        memset(&self.profile, 0, sizeof(ServerProfile))
+        memset(&self.request, 0, sizeof(Request))
+        self.profile.compat = compat
+        self.profile.compress_entries = compress_entries
+        self.profile.service_code = service_code
+        self.profile.load = load
+        self.profile.port = port
+        self.profile.node_ip = slice_of(<const char*>self.node, <size_t>len(node_ip))
+        if groups is not None:
+            self.profile.known = _is_known
+            self.profile.context = <void*>groups
+
+    def __dealloc__(self):
+        buf_free(&self.request.reply)
+        buf_free(&self.request.entry)
+        buf_free(&self.request.scratch)
+
+    def serve(self, bytes data, int64_t now_ms):
+        """Return what a server does with one whole frame as a dictionary."""
+        cdef Exact exact = Exact(data)
+        cdef Request* r = &self.request
+        cdef int status
+        with nogil:
+            status = self.wire.ops.serve(&self.profile, exact.p, exact.n, now_ms, r)
+        _ok(status)
+        return {
+            "action": {1: "store", 2: "reply", 3: "close"}[r.action],
+            "code": r.code,
+            "msg_type": r.msg_type,
+            "group": _taken(r.group),
+            "stream": _taken(r.stream),
+            "records": r.records,
+            "data_time_ms": r.data_time_ms,
+            "order": bool(r.order),
+            "partition_key": _taken(r.partition_key),
+            "reply": r.reply.p[:r.reply.n] if r.reply.n else b"",
+            "entry": r.entry.p[:r.entry.n] if r.entry.n else b"",
+        }
+
+    def serve_many(self, bytes data, int64_t now_ms, int times):
+        """Judge the same frame many times, for measurements."""
+        cdef Exact exact = Exact(data)
+        cdef int i
+        with nogil:
+            for i in range(times):
+                self.wire.ops.serve(&self.profile, exact.p, exact.n, now_ms, &self.request)
+
+    def refuse(self, bytes reply, int code, bytes message=None):
+        """Return a success reply turned into a refusal."""
+        cdef Buf out
+        cdef Exact exact = Exact(reply)
+        cdef const char* text = NULL
+        cdef int status
+        if message is not None:
+            text = message
+        buf_init(&out)
+        try:
+            with nogil:
+                status = self.wire.ops.refuse(exact.p, exact.n, code, text, &out)
+            _ok(status)
+            return out.p[:out.n]
+        finally:
+            buf_free(&out)
 
 
 def pack(bytes data):

@@ -76,6 +76,7 @@ ctypedef struct ServerProfile:  # settings of the server role; constant while th
     int service_code        # 0, or the code that every data request gets (1 not ready, 2 stopped)
     int load                # answer to heartbeats, -1 unknown
     Slice node_ip           # dpIp=
+    int port                # compat writes it where the trace wants an address
     bint (*known)(void* context, Slice group, Slice stream) noexcept nogil   # NULL: every topic is known
     void* context
 

@@ -1,7 +1,9 @@
 """The table of functions that is the InLong DataProxy wire."""
 
+from dataproxy._core.wire.inlong.answer cimport refuse_reply
 from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
+from dataproxy._core.wire.inlong.serve cimport serve_frame
 
 
 cdef WireOps OPS
@@ -13,8 +15,8 @@ OPS.parse_reply = read_reply
 OPS.heartbeat = put_heartbeat
 OPS.tail_room = frame_tail_room
 OPS.frame = frame_around
-OPS.serve = NULL
-OPS.refuse = NULL
+OPS.serve = serve_frame
+OPS.refuse = refuse_reply
 
 
 cdef const WireOps* inlong_ops() noexcept nogil:
