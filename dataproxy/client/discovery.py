@@ -34,9 +34,9 @@ DEFAULT_PORT: Final = 46801
 _MAX_PORT: Final = 65535
 _SCHEMES: Final = ("tcp", "http", "https")
 _FORMS: Final = "write 'tcp://host1:46801,host2:46801' for proxies or 'http://manager:8083' for a Manager"
-_HOST: Final = re.compile(r"[^\s\[\]/@?#:,%&=\\<>\"']+")
+_HOST: Final = r"[^\s\[\]/@?#:,%&=\\<>\"']+"
 #: What the official SDKs' default URLs end with; it is cut off since the client adds it itself.
-_API_PATH: Final = re.compile(r"/inlong/manager/openapi/dataproxy/getIpList(/.*)?$")
+_API_PATH: Final = r"/inlong/manager/openapi/dataproxy/getIpList(/.*)?$"
 
 
 class EndpointChange(NamedTuple):
@@ -148,7 +148,7 @@ def _parse_endpoint(text: str, part: str) -> Endpoint:
         port_text = after if colon else None
         if part.count(":") > 1:
             raise ConfigError(f"target {text!r}: {part!r} has several colons", hint="write IPv6 as [2001:db8::1]:46801")
-        if not _HOST.fullmatch(host):
+        if not re.fullmatch(_HOST, host):
             raise ConfigError(f"target {text!r}: {host!r} is no host name or address", hint=_FORMS)
     return Endpoint(host.lower(), _parse_port(text, port_text))
 
@@ -187,7 +187,7 @@ def _parse_manager(text: str, scheme: str, rest: str) -> ManagerTarget:
     endpoint = _parse_endpoint(text, authority)
     explicit = authority.endswith(f":{endpoint.port}")
     shown = str(endpoint) if explicit else str(endpoint).removesuffix(f":{endpoint.port}")
-    prefix = _API_PATH.sub("", (slash + path).rstrip("/")).rstrip("/")
+    prefix = re.sub(_API_PATH, "", (slash + path).rstrip("/")).rstrip("/")
     if any(character.isspace() for character in prefix):
         raise ConfigError(f"target {text!r} holds blanks", hint=_FORMS)
     return ManagerTarget(f"{scheme}://{shown}{prefix}")

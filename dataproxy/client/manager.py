@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import logging
 import socket
 import time
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
 
 from dataproxy.errors import ConfigError, DiscoveryError
 
@@ -18,8 +15,6 @@ if TYPE_CHECKING:
     from dataproxy.types import ManagerTarget, ProxyList
 
 __all__ = ["ManagerClient"]
-
-_log: Final = logging.getLogger("dataproxy.discovery")
 
 _PATH: Final = "/inlong/manager/openapi/dataproxy/getIpList/"
 _VERSION: Final = "dataproxy-python"
@@ -45,6 +40,8 @@ class ManagerClient:
         self._headers = {"accept": "application/json"}
         self._has_secret = bool(config.manager_secret_id)
         if self._has_secret:
+            import base64
+
             pair = f"{config.manager_secret_id}:{config.manager_secret_key}".encode()
             self._headers["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
         self._pool: urllib3.PoolManager | None = None
@@ -84,7 +81,6 @@ class ManagerClient:
                 code="NO_PROXIES",
                 hint="check that the group's cluster has DataProxy nodes",
             )
-        _log.debug("%s: group %s has %d proxies", self._url, group_id, len(answer.endpoints))
         return answer
 
     def close(self) -> None:
@@ -94,6 +90,8 @@ class ManagerClient:
             pool.clear()
 
     def _ask(self, group_id: str) -> tuple[int, str, bytes]:
+        from urllib.parse import quote
+
         import urllib3
 
         if self._pool is None:
@@ -114,16 +112,8 @@ class ManagerClient:
                 body = self._read(response, deadline)
             finally:
                 response.close()
-        except urllib3.exceptions.TimeoutError:
-            raise self._too_late() from None
-        except urllib3.exceptions.SSLError as error:
-            raise self._error(
-                f"cannot be trusted: {error}", hint="install its authority, or name it by SSL_CERT_FILE"
-            ) from None
-        except urllib3.exceptions.NameResolutionError as error:
-            raise self._error(f"has no address: {error}", code="UNRESOLVED_HOST", hint="check the host name") from None
         except urllib3.exceptions.HTTPError as error:
-            raise self._error(f"cannot be reached: {error}", hint="check host, port and scheme") from None
+            raise self._unreachable(error) from None
         return response.status, response.headers.get("content-type", ""), body
 
     def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
@@ -144,6 +134,8 @@ class ManagerClient:
 
     def _own_address(self) -> str:
         """Return the address that this machine uses towards the Manager (nothing is sent to find out)."""
+        from urllib.parse import urlsplit
+
         parts = urlsplit(self._url)
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -151,6 +143,23 @@ class ManagerClient:
                 return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
+
+    def _unreachable(self, error: urllib3.exceptions.HTTPError) -> DiscoveryError:
+        """Return the error for a failure below HTTP.  Some of urllib3's classes descend from its TimeoutError."""
+        from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError, TimeoutError  # noqa: A004
+
+        cause = error.__context__
+        why = getattr(cause, "strerror", None) or str(error)
+        if isinstance(error, NameResolutionError):
+            return self._error(f"has no address: {why}", code="UNRESOLVED_HOST", hint="check the host name")
+        if isinstance(error, SSLError):
+            hint = "check the scheme: the port may speak plain HTTP"
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                hint = "install its authority's certificate, or name it by the variable SSL_CERT_FILE"
+            return self._error(f"failed the TLS handshake: {error}", hint=hint)
+        if isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError):
+            return self._too_late()
+        return self._error(f"cannot be reached: {why}", hint="check host, port and scheme")
 
     def _too_late(self) -> DiscoveryError:
         return self._error(

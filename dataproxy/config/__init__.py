@@ -16,7 +16,6 @@ from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 __all__ = [
     "HUB",
@@ -34,7 +33,7 @@ __all__ = [
 def load_producer_config(
     target: str | None = None,
     *,
-    file: str | Path | None = None,
+    file: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     require_target: bool = True,
     **options: Any,
@@ -50,13 +49,13 @@ def load_producer_config(
             "there is no target",
             hint="give e.g. 'tcp://host1:46801,host2:46801' or 'http://manager:8083', or set DATAPROXY_TARGET",
         )
-    return ProducerConfig(**values, _origins=origins)
+    return ProducerConfig(values, origins)
 
 
 def load_hub_config(
     store: str | os.PathLike[str] | None = None,
     *,
-    file: str | Path | None = None,
+    file: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     **options: Any,
 ) -> HubConfig:
@@ -66,11 +65,11 @@ def load_hub_config(
     """
     path = None if store is None else os.fspath(store)
     values, origins = settle(HUB, _layers(HUB, file, env, {"store": path, **options}))
-    return HubConfig(**values, _origins=origins)
+    return HubConfig(values, origins)
 
 
 def _layers(
-    table: OptionTable, file: str | Path | None, env: Mapping[str, str] | None, options: Mapping[str, Any]
+    table: OptionTable, file: str | os.PathLike[str] | None, env: Mapping[str, str] | None, options: Mapping[str, Any]
 ) -> list[tuple[str, Mapping[str, Any]]]:
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if file is not None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:
+    import logging
+
     from dataproxy.config.option import Option, OptionTable
 
 __all__ = ["read_environment", "settle", "unknown_option"]
-
-_log: Final = logging.getLogger("dataproxy.config")
 
 _Layer = tuple[str, Mapping[str, Any]]
 
@@ -64,7 +63,7 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
         if near is not None:
             slips.append(f"{variable}; did you mean {table.env_prefix}{near.upper()}?")
         else:
-            _log.debug("environment variable %s is no option and is left alone", variable)
+            _logger().debug("environment variable %s is no option and is left alone", variable)
     if slips:
         raise ConfigError(
             f"environment: no option is called {' '.join(slips)}",
@@ -123,7 +122,7 @@ def _translate(table: OptionTable, source: str, key: str, value: Any, complaints
     except ValueError as error:
         complaints.append(f"{key!r}: {value!r} {error}")
         return {}
-    _log.warning("%s: %r is the name of another SDK and stands for %s", source, key, alias.meaning)
+    _logger().warning("%s: %r is the name of another SDK and stands for %s", source, key, alias.meaning)
     return given
 
 
@@ -140,3 +139,9 @@ def _apply_rules(table: OptionTable, values: dict[str, Any], origins: dict[str, 
                 origins[rule.yields] = f"default, changed to fit {rule.cause}"
                 continue
         raise ConfigError(complaint)
+
+
+def _logger() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("dataproxy.config")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from dataproxy.config.hub import HUB
@@ -23,6 +22,22 @@ class Config:
 
     table: ClassVar[OptionTable]
     _origins: Mapping[str, str]
+
+    def __init__(self, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+        """Take settled values of every option (``load_producer_config`` and ``load_hub_config`` make them)."""
+        self.__dict__.update(values, _origins=origins)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; make a copy by replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; {name} stays")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.as_dict().values()))
 
     def origin(self, name: str) -> str:
         """Return where the value of an option comes from, e.g. ``default`` or ``file producer.toml``.
@@ -48,9 +63,7 @@ class Config:
         Raises ConfigError.
         """
         values, origins = settle(self.table, [("argument", options)], base=(self.as_dict(), self._origins))
-        kind: Any = type(self)
-        copy: Self = kind(**values, _origins=origins)
-        return copy
+        return type(self)(values, origins)
 
     def __repr__(self) -> str:
         changed = ", ".join(
@@ -61,75 +74,71 @@ class Config:
         return f"{type(self).__name__}({changed})"
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
 class ProducerConfig(Config):
     """Hold the settled options of a producer: seconds as float, sizes in bytes.  See CONFIGURATION.md."""
 
     table: ClassVar[OptionTable] = PRODUCER
 
-    target: str = ""
-    group_id: str = ""
-    executors: int = 1
-    connections: int = 0
-    buffer_bytes: int = 64 << 20
-    buffer_messages: int = 0
-    on_full: Literal["block", "raise"] = "block"
-    max_block: float = 60.0
-    batch_bytes: int = 256 << 10
-    batch_messages: int = 65535
-    linger: float = 0.005
-    max_open_packs: int = 16
-    pack_seconds: int = 1
-    exact_time: bool = False
-    delivery_timeout: float = 120.0
-    ack_timeout: float = 10.0
-    connect_timeout: float = 5.0
-    close_timeout: float = 30.0
-    retry_backoff: float = 0.1
-    retry_backoff_max: float = 5.0
-    reconnect_backoff: float = 0.1
-    reconnect_backoff_max: float = 10.0
-    heartbeat: Literal["binary", "message", "off"] = "binary"
-    heartbeat_interval: float = 30.0
-    heartbeat_retries: int = 3
-    compression: Literal["none", "snappy"] = "none"
-    compression_min_bytes: int = 512
-    message_type: Literal[7, 5, 3] = 7
-    ack: Literal["source"] = "source"
-    max_frame_bytes: int = 512 << 10
-    nagle: bool = False
-    discovery_interval: float = 120.0
-    manager_timeout: float = 5.0
-    manager_secret_id: str = ""
-    manager_secret_key: str = ""
-    empty_value: Literal["fail", "skip"] = "fail"
-    null_value: Literal["fail", "skip", "empty"] = "fail"
-    _origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    target: str
+    group_id: str
+    executors: int
+    connections: int
+    buffer_bytes: int
+    buffer_messages: int
+    on_full: Literal["block", "raise"]
+    max_block: float
+    batch_bytes: int
+    batch_messages: int
+    linger: float
+    max_open_packs: int
+    pack_seconds: int
+    exact_time: bool
+    delivery_timeout: float
+    ack_timeout: float
+    connect_timeout: float
+    close_timeout: float
+    retry_backoff: float
+    retry_backoff_max: float
+    reconnect_backoff: float
+    reconnect_backoff_max: float
+    heartbeat: Literal["binary", "message", "off"]
+    heartbeat_interval: float
+    heartbeat_retries: int
+    compression: Literal["none", "snappy"]
+    compression_min_bytes: int
+    message_type: Literal[7, 5, 3]
+    ack: Literal["source"]
+    max_frame_bytes: int
+    nagle: bool
+    discovery_interval: float
+    manager_timeout: float
+    manager_secret_id: str
+    manager_secret_key: str
+    empty_value: Literal["fail", "skip"]
+    null_value: Literal["fail", "skip", "empty"]
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
 class HubConfig(Config):
     """Hold the settled options of a hub: seconds as float, sizes in bytes.  See CONFIGURATION.md."""
 
     table: ClassVar[OptionTable] = HUB
 
-    store: str = ""
-    host: str = "127.0.0.1"
-    port: int = 0
-    manager_port: int = 0
-    threads: int = 1
-    retention_bytes: int = 0
-    retention_age: float = 0.0
-    max_store_bytes: int = 1 << 40
-    queue_bytes: int = 64 << 20
-    max_frame_bytes: int = 512 << 10
-    max_connections: int = 30000
-    read_idle: float = 180.0
-    profile: Literal["strict", "compat"] = "strict"
-    load: str = "auto"
-    compress_entries: bool = True
-    partitions: int = 1
-    node_ip: str = "127.0.0.1"
-    topics: tuple[str, ...] = ()
-    cluster_id: int = 1
-    _origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    store: str
+    host: str
+    port: int
+    manager_port: int
+    threads: int
+    retention_bytes: int
+    retention_age: float
+    max_store_bytes: int
+    queue_bytes: int
+    max_frame_bytes: int
+    max_connections: int
+    read_idle: float
+    profile: Literal["strict", "compat"]
+    load: str
+    compress_entries: bool
+    partitions: int
+    node_ip: str
+    topics: tuple[str, ...]
+    cluster_id: int

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dataproxy.config.units import format_duration, format_size, parse_duration, parse_size
 from dataproxy.errors import ConfigError
@@ -28,8 +27,7 @@ _TYPE_TEXT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """Describe one option.
 
     ``default``, ``low`` and ``high`` are in base units: seconds for durations, bytes for sizes.  ``secret``
@@ -99,8 +97,7 @@ class Option:
             raise ValueError(f"is too large; allowed is {self.range_text()}")
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(NamedTuple):
     """Accept an option name of another SDK.
 
     ``convert`` turns the foreign value into native ones by name; it may raise ValueError that says why a value
@@ -112,16 +109,14 @@ class Alias:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Refuse an option name of another SDK, saying why."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Tie two options: ``check`` gets all values and returns a complaint or None.
 
     ``yields`` names the option whose *default* gives way (by ``adjust``) before anybody complains.
@@ -133,25 +128,33 @@ class Rule:
     cause: str = ""
 
 
-@dataclass(frozen=True)
 class OptionTable:
-    """Hold the options of one part, what other names mean, and the rules between options."""
+    """Hold the options of one part, what other names mean, and the rules between options.
 
-    title: str
-    section: str
-    env_prefix: str
-    options: tuple[Option, ...]
-    aliases: tuple[Alias, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    by_name: Mapping[str, Option] = field(init=False, repr=False)
-    by_alias: Mapping[str, Alias] = field(init=False, repr=False)
-    by_refusal: Mapping[str, Refusal] = field(init=False, repr=False)
+    ``by_alias`` and ``by_refusal`` have lower-case keys.
+    """
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {option.name: option for option in self.options})
-        object.__setattr__(self, "by_alias", {alias.name.lower(): alias for alias in self.aliases})
-        object.__setattr__(self, "by_refusal", {refusal.name.lower(): refusal for refusal in self.refusals})
+    def __init__(
+        self,
+        *,
+        title: str,
+        section: str,
+        env_prefix: str,
+        options: tuple[Option, ...],
+        aliases: tuple[Alias, ...] = (),
+        refusals: tuple[Refusal, ...] = (),
+        rules: tuple[Rule, ...] = (),
+    ) -> None:
+        self.title = title
+        self.section = section
+        self.env_prefix = env_prefix
+        self.options = options
+        self.aliases = aliases
+        self.refusals = refusals
+        self.rules = rules
+        self.by_name: Mapping[str, Option] = {option.name: option for option in options}
+        self.by_alias: Mapping[str, Alias] = {alias.name.lower(): alias for alias in aliases}
+        self.by_refusal: Mapping[str, Refusal] = {refusal.name.lower(): refusal for refusal in refusals}
 
 
 def _parse_text(_option: Option, value: object) -> str:

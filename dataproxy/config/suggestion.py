@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ def nearest_name(word: str, names: Iterable[str]) -> str | None:
 
     Names one edit away come before everything that merely has much in common; the case does not count.
     """
+    from difflib import SequenceMatcher
+
     lowered = word.lower().replace("-", "_")
     best: tuple[float, str] | None = None
     for name in sorted(names):

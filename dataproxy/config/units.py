@@ -31,8 +31,8 @@ _BYTES: Final = {
 }
 _SHOWN_SECONDS: Final = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000))
 _SHOWN_BYTES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_PART: Final = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d_]*)", re.ASCII)
+_NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_PART: Final = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z\u00b5]*)"
 _DURATION_FORM: Final = "write e.g. '5s', '100ms', '2m', or a plain number of seconds"
 _SIZE_FORM: Final = "write e.g. '64MiB', '64MB', '1GiB', or a plain number of bytes"
 
@@ -92,12 +92,12 @@ def format_size(size: int) -> str:
 
 def _sum_of_parts(text: str, units: dict[str, float] | dict[str, int], what: str, form: str) -> float:
     stripped = text.strip()
-    if _NUMBER.fullmatch(stripped):
+    if re.fullmatch(_NUMBER, stripped):
         return float(stripped)
     position = 0
     total = 0.0
     while position < len(stripped):
-        match = _PART.match(stripped, position)
+        match = re.compile(_PART).match(stripped, position)
         if match is None:
             raise ValueError(f"is not a {'duration' if what == 'time' else 'size'}; {form}")
         number, unit = match.groups()
