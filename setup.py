@@ -23,6 +23,7 @@ ROOT = Path("cython_ext")
 CORE = ROOT / "dataproxy" / "_core"
 INPLACE = Path("dataproxy", "_core")
 STAMP = Path("build", "inplace")
+PLANTED = Path("tests", "sanitizer")  # mistakes that show a sanitizer to be awake
 
 WARNINGS = [
     "-Wall",
@@ -48,12 +49,13 @@ PROFILES = {
         "cflags": [*SANITIZED, "-fsanitize=address,undefined"],
         "ldflags": ["-fsanitize=address,undefined"],
         "macros": [("DATAPROXY_DEBUG", "1")],
+        "folders": [PLANTED],
     },
     "tsan": {
         "cflags": [*SANITIZED, "-fsanitize=thread"],
         "ldflags": ["-fsanitize=thread"],
         "macros": [("DATAPROXY_DEBUG", "1")],
-        "folders": [Path("tests", "sanitizer")],
+        "folders": [PLANTED],
     },
     "annotate": {"cflags": ["-O2"], "annotate": True},
 }

@@ -7,11 +7,19 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No assertion depends on how fast the machine is; a sanitizer's run is shorter, since each example costs more.
+settings.register_profile("suite", deadline=None, print_blob=True)
+settings.register_profile("short", deadline=None, print_blob=True, max_examples=20)
+settings.load_profile(os.environ.get("DATAPROXY_HYPOTHESIS", "suite"))
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "cython_ext"
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.toml")
 INTEROP = Path(__file__).with_name("interop")
+PLANTED = Path(__file__).with_name("sanitizer")
+SANITIZER = os.environ.get("DATAPROXY_SANITIZER")
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 
@@ -64,7 +72,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave the Java interoperability tests to the runs that name them (``make test-interop``)."""
+    """Leave tests that need something of their own to the runs that have it (Java classes, a sanitizer)."""
+    if collection_path == PLANTED and not SANITIZER:
+        return True
     if collection_path != INTEROP:
         return None
     named = any(Path(config.invocation_params.dir, arg.split("::")[0]).is_relative_to(INTEROP) for arg in config.args)

@@ -48,7 +48,7 @@ class _MissingModule:
     """Asked last, when nobody else has found a module below this package: raises the helpful error."""
 
     @classmethod
-    def find_spec(cls, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG003
+    def find_spec(cls, fullname: str, path: object = None, target: object = None) -> None:
         """Raise ImportError for a module of the compiled core, and leave every other name alone."""
         if fullname.startswith(__name__ + "."):
             raise ModuleNotFoundError(explain_missing(fullname), name=fullname)

@@ -1,0 +1,83 @@
+# Everything a developer or user runs.  `make demo` and `make test` do all of their set-up themselves.
+#   PYTHON=python3.12 make test      another interpreter than python3
+#   make test T="tests/unit -k pack" a part of the suite
+PYTHON ?= python3
+VENV   ?= .venv
+T      ?= tests
+SANITIZED ?= tests/unit tests/io
+FUZZ_SECONDS ?= 60
+
+PY := $(VENV)/bin/python
+export PYTHON VENV
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# What libraries would put into the user's home stays in the checkout.
+export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
+export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint types test-asan test-tsan test-matrix test-interop test-wheel \
+        coverage fuzz bench annotate docs lock clean distclean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
+
+setup: ## system packages, virtual environment, pinned packages (a second call does nothing)
+	@tools/setup.sh
+
+build: setup ## compile the core in place (release profile)
+	@$(PY) tools/build.py >/dev/null
+
+demo: build ## 336,776 real flights through Spark, producer and hub, and every row accounted for
+	@$(PY) examples/flights_demo.py
+
+test: build ## the whole test suite
+	@$(PY) -m pytest $(T)
+
+lint: setup ## ruff, cython-lint, generated files
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check -q .
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint cython_ext tests/sanitizer
+
+types: build ## mypy --strict on the package, stubs against the compiled modules
+	@$(PY) tools/types.py
+
+test-asan: setup ## unit and io tests under AddressSanitizer and UBSan
+	@tools/sanitize.sh asan tests/sanitizer $(SANITIZED)
+
+test-tsan: setup ## unit and io tests under ThreadSanitizer, with a planted race to show that it is awake
+	@tools/sanitize.sh tsan tests/sanitizer $(SANITIZED)
+
+test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpark
+	@tools/matrix.sh
+
+test-interop: build ## against InLong's released Java classes (needs Maven, fetches jars once)
+	@tools/interop.sh
+
+test-wheel: setup ## sdist -> wheel -> fresh environment -> tests from outside the checkout
+	@tools/wheel.sh
+
+coverage: setup ## lines covered by the unit tests, compiled code included
+	@tools/coverage.sh
+
+fuzz: build ## FUZZ_SECONDS (60) of random input for each parser
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(PY) -m pytest -q --timeout=0 tests/fuzz
+
+bench: build ## the benchmark runner; writes benchmarks/RESULTS.md
+	@$(PY) benchmarks/run.py
+
+annotate: setup ## Cython's annotated HTML, in build/tree-annotate
+	@$(PY) tools/build.py annotate
+
+docs: build ## write the generated files again (CONFIGURATION.md, conf/*.toml)
+	@$(PY) -m dataproxy.config.render
+
+lock: setup ## resolve requirements/dev.in into dev.lock
+	@tools/lock.sh
+
+clean: ## remove what was built
+	rm -rf build dist .cache .pytest_cache .hypothesis demo-out *.egg-info .coverage
+	find dataproxy tests pyspark_dataproxy examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find dataproxy tests -name '*.so' -delete
+
+distclean: clean ## remove the virtual environments too
+	rm -rf .venv .venv-*

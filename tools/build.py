@@ -1,0 +1,98 @@
+"""Build the compiled core in one profile, and only when something changed.
+
+``python tools/build.py`` builds the release profile inside the checkout.  Any other profile is built in a copy of the
+checkout, ``build/tree-<profile>``, so that a sanitizer or coverage run never touches the modules a developer works
+with.  The path of the tree is printed on stdout, everything else goes to stderr.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LEFT_OUT = {
+    ".cache", ".git", ".hypothesis", ".interop", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__",
+    "build", "demo-out", "dist",
+}  # fmt: skip
+PRODUCTS = (".so", ".pyc")
+
+
+def sources(tree: Path) -> list[Path]:
+    """Return the files of ``tree`` that belong to the project, relative to it."""
+    found = []
+    for folder, names, files in os.walk(tree):
+        names[:] = [name for name in names if name not in LEFT_OUT and not name.startswith(".venv")]
+        found += [Path(folder, name).relative_to(tree) for name in files if not name.endswith(PRODUCTS)]
+    return found
+
+
+def is_current(tree: Path, profile: str) -> bool:
+    """Return whether every module of ``tree`` is built, in this profile, and newer than all sources."""
+    stamp, complete = tree / "build" / "inplace", tree / "build" / "complete"
+    if not stamp.is_file() or stamp.read_text() != profile or not complete.exists():
+        return False
+    core, planted = tree / "cython_ext", tree / "tests" / "sanitizer"
+    inputs = [tree / "setup.py", *core.rglob("*.p[yx]*"), *core.rglob("*.h"), *planted.glob("*.pyx")]
+    newest = max(path.stat().st_mtime for path in inputs)
+    built = [tree / module.relative_to(core).with_suffix(EXTENSION_SUFFIXES[0]) for module in core.rglob("*.pyx")]
+    return all(module.exists() for module in built) and newest <= complete.stat().st_mtime
+
+
+def synchronise(tree: Path) -> None:
+    """Make ``tree`` a copy of the checkout: changed files are copied with their times, vanished ones removed."""
+    wanted = sources(ROOT)
+    for name in wanted:
+        source, target = ROOT / name, tree / name
+        facts = source.stat()
+        if target.exists() and (target.stat().st_mtime, target.stat().st_size) == (facts.st_mtime, facts.st_size):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+    known = set(wanted)
+    generated = {name.with_suffix(".c") for name in wanted if name.suffix == ".pyx"}
+    for name in sources(tree):
+        if name not in known and name not in generated and not name.name.startswith(".coverage"):
+            (tree / name).unlink()
+    for module in (tree / "dataproxy").rglob("*.so"):
+        source = Path("cython_ext", module.relative_to(tree)).with_name(module.name.split(".")[0] + ".pyx")
+        if source not in known:
+            module.unlink()
+
+
+def build(tree: Path, profile: str) -> None:
+    """Compile in ``tree``; the compiler's output is shown only when it fails."""
+    print(f"building the compiled core ({profile}) ...", file=sys.stderr, flush=True)
+    environment = {**os.environ, "DATAPROXY_BUILD": profile, "PYTHONPATH": ""}
+    environment.pop("DATAPROXY_ONLY", None)
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    begun = time.time()
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr + f"\nbuild failed: DATAPROXY_BUILD={profile} {' '.join(command)}")
+    complete = tree / "build" / "complete"
+    complete.touch()
+    os.utime(complete, (begun, begun))  # what was edited meanwhile counts as newer
+
+
+def main() -> None:
+    """Bring one profile's tree up to date and print where it is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("profile", nargs="?", default="release")
+    parser.add_argument("--tree", action="store_true", help="copy the release profile too")
+    arguments = parser.parse_args()
+    tree = ROOT
+    if arguments.tree or arguments.profile != "release":
+        tree = ROOT / "build" / f"tree-{arguments.profile}"
+        synchronise(tree)
+    if not is_current(tree, arguments.profile):
+        build(tree, arguments.profile)
+    print(tree)
+
+
+if __name__ == "__main__":
+    main()
