@@ -17,11 +17,11 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     uint32_t records
     int64_t data_time_ms
     int64_t receive_ms
-    Slice value             # bytes to store: queue header (hub/header) + InLongMsg
+    Slice value             # bytes to store: queue header (hub/header) + InLongMsg; entry_new writes the header
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
     # Filled by the store.
     uint64_t offset
-    int status              # ST_OK, ST_DISK_FULL or ST_STORE
+    int status              # ST_OK, ST_DISK_FULL or ST_STORE (also: a name over 255 bytes, an empty group)
 
 
 ctypedef struct StoreOps:   # a store as the committer sees it; called by one thread at a time
@@ -32,4 +32,5 @@ ctypedef struct StoreOps:   # a store as the committer sees it; called by one th
     int64_t (*retain)(void* store, int64_t now_ms) noexcept nogil
 
 
-ctypedef void (*EntryDone)(void* origin, Entry* chain) noexcept nogil   # any thread; takes ownership back
+# Takes ownership back; called on the committing thread.  chain NULL: there is room again after ST_FULL.
+ctypedef void (*EntryDone)(void* origin, Entry* chain) noexcept nogil

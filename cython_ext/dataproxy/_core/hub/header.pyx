@@ -1,0 +1,80 @@
+"""Write and read the queue header of a stored entry."""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_OK, ST_STORE
+from dataproxy._core.plat.endian cimport load_be16, load_be32, load_be64, store_be16, store_be32, store_be64
+
+
+cdef size_t header_size(const QueueHeader* header) noexcept nogil:
+    """Return the bytes that ``header_write`` will write.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    return HEADER_FIXED + 2 + _text_size(header.source) + _text_size(header.node)
+
+
+cdef size_t header_write(const QueueHeader* header, uint8_t* out) noexcept nogil:
+    """Write the header to ``out`` (``header_size`` bytes) and return its size; texts are cut at 255 bytes.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef size_t at = HEADER_FIXED
+    memset(out, 0, HEADER_FIXED)
+    out[0] = HEADER_VERSION
+    out[1] = HEADER_ENCODING
+    out[2] = HEADER_QUEUE_VERSION
+    store_be64(out + HEADER_AT_RECEIVE, <unsigned long long>header.receive_ms)
+    store_be64(out + HEADER_AT_TIME, <unsigned long long>header.data_time_ms)
+    store_be32(out + HEADER_AT_RECORDS, header.records)
+    store_be32(out + HEADER_AT_STREAM, header.stream)
+    at += _put_text(out + at, header.source)
+    at += _put_text(out + at, header.node)
+    store_be16(out + HEADER_AT_SIZE, <uint16_t>at)
+    return at
+
+
+cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* size) noexcept nogil:
+    """Read the header at ``p``: ST_OK with its size, or ST_STORE when the bytes are not a known header.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef size_t at = HEADER_FIXED
+    cdef size_t end
+    if n < HEADER_FIXED + 2 or p[0] != HEADER_VERSION:
+        return ST_STORE
+    end = load_be16(p + HEADER_AT_SIZE)
+    if end < HEADER_FIXED + 2 or end > n:
+        return ST_STORE
+    header.receive_ms = <int64_t>load_be64(p + HEADER_AT_RECEIVE)
+    header.data_time_ms = <int64_t>load_be64(p + HEADER_AT_TIME)
+    header.records = load_be32(p + HEADER_AT_RECORDS)
+    header.stream = load_be32(p + HEADER_AT_STREAM)
+    if at + 1 + p[at] >= end:
+        return ST_STORE
+    header.source = slice_of(p + at + 1, p[at])
+    at += 1 + <size_t>p[at]
+    if at + 1 + p[at] > end:
+        return ST_STORE
+    header.node = slice_of(p + at + 1, p[at])
+    size[0] = end
+    return ST_OK
+
+
+cdef size_t _text_size(Slice text) noexcept nogil:
+    """Return the bytes of a text after the cut.  Locality: any thread.  Locks: none."""
+    return text.n if text.n <= 255 else 255
+
+
+cdef size_t _put_text(uint8_t* out, Slice text) noexcept nogil:
+    """Write a length byte and the text.  Locality: any thread.  Locks: none."""
+    cdef size_t n = _text_size(text)
+    out[0] = <uint8_t>n
+    if n:
+        memcpy(out + 1, text.p, n)
+    return n + 1

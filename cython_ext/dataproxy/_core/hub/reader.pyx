@@ -1,0 +1,359 @@
+"""Read batches, and the reader of the durable store (one short read transaction for each call)."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_slice
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.hub.storecatalog cimport CATALOG_NAME_MAX
+from dataproxy._core.hub.storeenv cimport (
+    FAULT_ROW,
+    KEY_ENTRY,
+    KEY_INDEX,
+    KEY_LOG,
+    KEY_STREAM,
+    LOG_ROW,
+    STREAM_ROW,
+    StoreEnv,
+    key_entry,
+    key_index,
+    key_name,
+    read_begin,
+    read_end,
+)
+from dataproxy._core.plat.endian cimport load_be32, load_be64
+from dataproxy._core.plat.lmdb cimport (
+    MDB_FIRST,
+    MDB_NEXT,
+    MDB_NOTFOUND,
+    MDB_SET_RANGE,
+    MDB_cursor,
+    MDB_cursor_op,
+    MDB_dbi,
+    MDB_txn,
+    MDB_val,
+    mdb_cursor_close,
+    mdb_cursor_get,
+    mdb_cursor_open,
+    mdb_get,
+)
+
+cdef ReaderOps _durable
+_durable.read = _read
+_durable.offsets = _offsets
+_durable.logs = _logs
+_durable.streams = _streams
+
+
+cdef const ReaderOps* durable_reader() noexcept nogil:
+    """Return the reader of durable stores.  Locality: any thread.  Locks: none."""
+    return &_durable
+
+
+cdef void batch_init(ReadBatch* batch) noexcept nogil:
+    """Make an empty batch.  Locality: owner.  Locks: none."""
+    buf_init(&batch.rows)
+    buf_init(&batch.data)
+    batch.error = 0
+
+
+cdef void batch_free(ReadBatch* batch) noexcept nogil:
+    """Release the memory of a batch.  Locality: owner.  Locks: none."""
+    buf_free(&batch.rows)
+    buf_free(&batch.data)
+
+
+cdef void batch_clear(ReadBatch* batch) noexcept nogil:
+    """Empty a batch and keep its memory.  Locality: owner.  Locks: none."""
+    batch.rows.n = 0
+    batch.data.n = 0
+    batch.error = 0
+
+
+cdef int batch_add(ReadBatch* batch, uint64_t offset, const void* p, size_t n) noexcept nogil:
+    """Append one entry.  Locality: owner.  Locks: none."""
+    cdef ReadRow row
+    row.offset = offset
+    row.start = batch.data.n
+    row.size = n
+    if buf_put(&batch.data, p, n) != ST_OK:
+        return ST_NO_MEMORY
+    return buf_put(&batch.rows, &row, sizeof(row))
+
+
+cdef int batch_add_name(ReadBatch* batch, NameRow* row, Slice topic, Slice name) noexcept nogil:
+    """Append one log or stream row with its names.  Locality: owner.  Locks: none."""
+    row.start = batch.data.n
+    row.topic_size = <uint32_t>topic.n
+    row.name_size = <uint32_t>name.n
+    if buf_put_slice(&batch.data, topic) != ST_OK or buf_put_slice(&batch.data, name) != ST_OK:
+        return ST_NO_MEMORY
+    return buf_put(&batch.rows, row, sizeof(NameRow))
+
+
+ctypedef struct LogKeys:    # what a read needs to know of one log
+    uint32_t id
+    uint64_t first
+
+
+cdef int _settle(ReadBatch* out, int rc) noexcept nogil:
+    """Turn a library result into a status.  Locality: any thread.  Locks: none."""
+    if rc == 0 or rc == MDB_NOTFOUND:
+        return ST_OK
+    out.error = rc
+    return ST_STORE
+
+
+cdef int _read(void* store, Slice topic, uint32_t partition, const Slice* stream, uint64_t offset,
+               size_t max_entries, size_t max_bytes, ReadBatch* out) noexcept nogil:
+    """Read entries.  Locality: any thread.  Locks: takes the environment's mutex."""
+    cdef StoreEnv* e = <StoreEnv*>store
+    cdef MDB_txn* txn = NULL
+    cdef LogKeys log
+    cdef int status
+    cdef int rc
+    batch_clear(out)
+    rc = read_begin(e, &txn)
+    if rc:
+        return _settle(out, rc)
+    rc = _find_log(e, txn, topic, partition, &log)
+    if rc:
+        status = _settle(out, rc)
+    elif stream == NULL:
+        status = _read_log(e, txn, &log, offset, max_entries, max_bytes, out)
+    else:
+        status = _read_stream(e, txn, &log, stream[0], offset, max_entries, max_bytes, out)
+    read_end(e, txn)
+    return status
+
+
+cdef int _read_log(StoreEnv* e, MDB_txn* txn, LogKeys* log, uint64_t offset, size_t max_entries, size_t max_bytes,
+                   ReadBatch* out) noexcept nogil:
+    """Copy entries of all streams out of one transaction.  Locality: any thread.  Locks: none."""
+    cdef uint8_t key_raw[KEY_ENTRY]
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_val key = key_entry(key_raw, log.id, offset if offset > log.first else log.first)
+    cdef MDB_val value
+    cdef MDB_cursor_op op = MDB_SET_RANGE
+    cdef size_t n = 0
+    cdef int status = ST_OK
+    cdef int rc = mdb_cursor_open(txn, e.entries, &cursor)
+    if rc:
+        return _settle(out, rc)
+    while n < max_entries and status == ST_OK and (n == 0 or out.data.n < max_bytes):
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        if rc or key.mv_size != KEY_ENTRY or load_be32(key.mv_data) != log.id:
+            break
+        status = batch_add(out, load_be64(<uint8_t*>key.mv_data + 4), value.mv_data, value.mv_size)
+        op = MDB_NEXT
+        n += 1
+    mdb_cursor_close(cursor)
+    return status if status != ST_OK else _settle(out, rc)
+
+
+cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uint64_t offset, size_t max_entries,
+                      size_t max_bytes, ReadBatch* out) noexcept nogil:
+    """Copy entries of one stream out of one transaction.  Locality: any thread.  Locks: none."""
+    cdef uint8_t key_raw[KEY_INDEX]
+    cdef uint8_t entry_raw[KEY_ENTRY]
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_val key
+    cdef MDB_val entry
+    cdef MDB_val value
+    cdef MDB_cursor_op op = MDB_SET_RANGE
+    cdef uint32_t number = 0
+    cdef uint64_t at
+    cdef size_t n = 0
+    cdef int status = ST_OK
+    cdef int rc = _find_stream(e, txn, log.id, stream, &number)
+    if rc == 0:
+        rc = mdb_cursor_open(txn, e.index, &cursor)
+    if rc:
+        return _settle(out, rc)
+    key = key_index(key_raw, log.id, number, offset)
+    while n < max_entries and status == ST_OK and (n == 0 or out.data.n < max_bytes):
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        if rc or not _is_index(&key, log.id, number):
+            break
+        at = load_be64(<uint8_t*>key.mv_data + 8)
+        entry = key_entry(entry_raw, log.id, at)
+        rc = mdb_get(txn, e.entries, &entry, &value)
+        if rc:
+            rc = FAULT_ROW if rc == MDB_NOTFOUND else rc
+            break
+        status = batch_add(out, at, value.mv_data, value.mv_size)
+        op = MDB_NEXT
+        n += 1
+    mdb_cursor_close(cursor)
+    return status if status != ST_OK else _settle(out, rc)
+
+
+cdef int _offsets(void* store, Slice topic, uint32_t partition, Slice stream, uint64_t start, size_t n,
+                  ReadBatch* out) noexcept nogil:
+    """Read offsets of one stream from the index.  Locality: any thread.  Locks: takes the environment's mutex."""
+    cdef StoreEnv* e = <StoreEnv*>store
+    cdef uint8_t key_raw[KEY_INDEX]
+    cdef MDB_txn* txn = NULL
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_cursor_op op = MDB_SET_RANGE
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef LogKeys log
+    cdef uint32_t number = 0
+    cdef int status = ST_OK
+    cdef int rc
+    batch_clear(out)
+    rc = read_begin(e, &txn)
+    if rc:
+        return _settle(out, rc)
+    rc = _find_log(e, txn, topic, partition, &log)
+    if rc == 0:
+        rc = _find_stream(e, txn, log.id, stream, &number)
+    if rc == 0:
+        rc = mdb_cursor_open(txn, e.index, &cursor)
+    if rc == 0:
+        key = key_index(key_raw, log.id, number, start)
+    while rc == 0 and status == ST_OK and n > 0:
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        if rc or not _is_index(&key, log.id, number):
+            break
+        status = batch_add(out, load_be64(<uint8_t*>key.mv_data + 8), NULL, 0)
+        op = MDB_NEXT
+        n -= 1
+    if cursor != NULL:
+        mdb_cursor_close(cursor)
+    read_end(e, txn)
+    return status if status != ST_OK else _settle(out, rc)
+
+
+cdef int _logs(void* store, ReadBatch* out) noexcept nogil:
+    """Read all log rows.  Locality: any thread.  Locks: takes the environment's mutex."""
+    return _names(<StoreEnv*>store, False, out)
+
+
+cdef int _streams(void* store, ReadBatch* out) noexcept nogil:
+    """Read all stream rows.  Locality: any thread.  Locks: takes the environment's mutex."""
+    return _names(<StoreEnv*>store, True, out)
+
+
+cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
+    """Read the log rows, with ``streams`` the stream rows of each.
+
+    Locality: any thread.
+    Locks: takes the environment's mutex.
+    """
+    cdef MDB_txn* txn = NULL
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_cursor_op op = MDB_FIRST
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef NameRow row
+    cdef int status = ST_OK
+    cdef int rc
+    batch_clear(out)
+    rc = read_begin(e, &txn)
+    if rc:
+        return _settle(out, rc)
+    rc = mdb_cursor_open(txn, e.logs, &cursor)
+    if rc:
+        read_end(e, txn)
+        return _settle(out, rc)
+    while status == ST_OK:
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        op = MDB_NEXT
+        if rc:
+            break
+        if value.mv_size != LOG_ROW or key.mv_size < 4:
+            rc = FAULT_ROW
+            break
+        row.partition = load_be32(key.mv_data)
+        row.log = load_be32(value.mv_data)
+        row.stream = 0
+        row.first = load_be64(<uint8_t*>value.mv_data + 4)
+        row.next = load_be64(<uint8_t*>value.mv_data + 12)
+        row.tally.entries = load_be64(<uint8_t*>value.mv_data + 20)
+        row.tally.records = load_be64(<uint8_t*>value.mv_data + 28)
+        row.tally.bytes = load_be64(<uint8_t*>value.mv_data + 36)
+        if streams:
+            status = _log_streams(e, txn, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), out)
+        else:
+            status = batch_add_name(out, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), slice_of(NULL, 0))
+    mdb_cursor_close(cursor)
+    read_end(e, txn)
+    return status if status != ST_OK else _settle(out, rc)
+
+
+cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, ReadBatch* out) noexcept nogil:
+    """Read the stream rows of one log.  Locality: any thread.  Locks: none."""
+    cdef uint8_t key_raw[KEY_STREAM]
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_cursor_op op = MDB_SET_RANGE
+    cdef MDB_val key = key_name(key_raw, row.log, slice_of(NULL, 0))
+    cdef MDB_val value
+    cdef int status = ST_OK
+    cdef int rc = mdb_cursor_open(txn, e.streams, &cursor)
+    if rc:
+        return _settle(out, rc)
+    while status == ST_OK:
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        op = MDB_NEXT
+        if rc or key.mv_size < 4 or load_be32(key.mv_data) != row.log:
+            break
+        if value.mv_size != STREAM_ROW:
+            rc = FAULT_ROW
+            break
+        row.stream = load_be32(value.mv_data)
+        row.tally.entries = load_be64(<uint8_t*>value.mv_data + 4)
+        row.tally.records = load_be64(<uint8_t*>value.mv_data + 12)
+        row.tally.bytes = load_be64(<uint8_t*>value.mv_data + 20)
+        status = batch_add_name(out, row, topic, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4))
+    mdb_cursor_close(cursor)
+    return status if status != ST_OK else _settle(out, rc)
+
+
+cdef bint _is_index(MDB_val* key, uint32_t log, uint32_t stream) noexcept nogil:
+    """Tell whether the key is an index row of this stream.  Locality: any thread.  Locks: none."""
+    return (key.mv_size == KEY_INDEX and load_be32(key.mv_data) == log
+            and load_be32(<uint8_t*>key.mv_data + 4) == stream)
+
+
+cdef int _find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, LogKeys* out) noexcept nogil:
+    """Find a log: 0, MDB_NOTFOUND or an error.  Locality: any thread.  Locks: none."""
+    cdef uint8_t raw[KEY_LOG]
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef int rc
+    if topic.n == 0 or topic.n > CATALOG_NAME_MAX:
+        return MDB_NOTFOUND
+    key = key_name(raw, partition, topic)
+    rc = mdb_get(txn, e.logs, &key, &value)
+    if rc:
+        return rc
+    if value.mv_size != LOG_ROW:
+        return FAULT_ROW
+    out.id = load_be32(value.mv_data)
+    out.first = load_be64(<uint8_t*>value.mv_data + 4)
+    return 0
+
+
+cdef int _find_stream(StoreEnv* e, MDB_txn* txn, uint32_t log, Slice name, uint32_t* number) noexcept nogil:
+    """Find the number of a stream by its name: 0, MDB_NOTFOUND or an error.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef uint8_t raw[KEY_STREAM]
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef int rc
+    if name.n > CATALOG_NAME_MAX:
+        return MDB_NOTFOUND
+    key = key_name(raw, log, name)
+    rc = mdb_get(txn, e.streams, &key, &value)
+    if rc:
+        return rc
+    if value.mv_size != STREAM_ROW:
+        return FAULT_ROW
+    number[0] = load_be32(value.mv_data)
+    return 0

@@ -1,0 +1,118 @@
+"""Appending to the durable store: one transaction for each chain, on disk when the call returns."""
+
+from libc.errno cimport EDQUOT, EFBIG, ENOMEM, ENOSPC
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
+from dataproxy._core.hub.entry cimport Entry, StoreOps
+from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
+from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, catalog_added, catalog_log, catalog_stream
+from dataproxy._core.hub.storeenv cimport KEY_ENTRY, KEY_INDEX, key_entry, key_index
+from dataproxy._core.hub.storeretain cimport store_retain
+from dataproxy._core.hub.storetxn cimport ENTRY_OVERHEAD, Store, store_begin, store_failed, store_finish
+from dataproxy._core.plat.endian cimport store_be32
+from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
+
+cdef StoreOps _ops
+_ops.append = _append
+_ops.retain = store_retain
+
+
+cdef const StoreOps* store_ops() noexcept nogil:
+    """Return the operations of the durable store.  Locality: any thread.  Locks: none."""
+    return &_ops
+
+
+cdef void _append(void* self, Entry* chain) noexcept nogil:
+    """Append a chain as one commit.
+
+    Locality: appending thread.
+    Locks: the library's writer lock.
+    """
+    cdef Store* store = <Store*>self
+    cdef Entry* entry
+    cdef MDB_txn* txn = NULL
+    cdef int rc
+    if not _has_room(store, chain):
+        _settle_chain(chain, ST_DISK_FULL)
+        store_failed(store, MDB_MAP_FULL)
+        return
+    rc = store_begin(store, &txn)
+    if rc:
+        store_failed(store, rc)
+        _settle_chain(chain, _refusal(rc))
+        return
+    entry = chain
+    while entry != NULL and rc == 0:
+        entry.status = ST_OK
+        rc = _put_entry(store, txn, entry)
+        entry = entry.next
+    rc = store_finish(store, txn, rc)
+    if rc:
+        _settle_chain(chain, _refusal(rc))
+
+
+cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:
+    """Give one entry its offset and put value and index row.
+
+    A name over its limit refuses this entry alone.  Returns 0 or an error that fails the commit.
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef uint8_t raw[KEY_ENTRY]
+    cdef uint8_t index_raw[KEY_INDEX]
+    cdef LogStat* log = NULL
+    cdef StreamStat* stream = NULL
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef int rc
+    cdef int status = catalog_log(&store.catalog, entry.group, entry.partition, &log)
+    if status == ST_OK:
+        status = catalog_stream(&store.catalog, log, entry.stream, &stream)
+    if status == ST_LIMIT or entry.value.n < HEADER_FIXED:
+        entry.status = ST_STORE
+        return 0
+    if status != ST_OK:
+        return ENOMEM
+    entry.offset = log.next
+    key = key_entry(raw, log.id, entry.offset)
+    value.mv_size = entry.value.n
+    value.mv_data = NULL
+    rc = mdb_put(txn, store.env.entries, &key, &value, MDB_RESERVE)
+    if rc:
+        return rc
+    memcpy(value.mv_data, entry.value.p, entry.value.n)
+    store_be32(<uint8_t*>value.mv_data + HEADER_AT_STREAM, stream.id)
+    key = key_index(index_raw, log.id, stream.id, entry.offset)
+    value.mv_size = 0
+    value.mv_data = NULL
+    rc = mdb_put(txn, store.env.index, &key, &value, 0)
+    if rc == 0:
+        catalog_added(&store.catalog, stream, entry.records, entry.value.n)
+    return rc
+
+
+cdef bint _has_room(Store* store, Entry* chain) noexcept nogil:
+    """Tell whether the chain fits the store's own limit.  Locality: appending thread.  Locks: none."""
+    cdef uint64_t wanted = store.catalog.now.bytes + store.catalog.now.entries * ENTRY_OVERHEAD
+    if store.limits.max_bytes == 0:
+        return True
+    while chain != NULL:
+        wanted += chain.value.n + ENTRY_OVERHEAD
+        chain = chain.next
+    return wanted <= store.limits.max_bytes
+
+
+cdef int _refusal(int rc) noexcept nogil:
+    """Return the status of entries whose commit failed with this error.  Locality: any thread.  Locks: none."""
+    if rc == ENOSPC or rc == EDQUOT or rc == EFBIG or rc == MDB_MAP_FULL:
+        return ST_DISK_FULL
+    return ST_STORE
+
+
+cdef void _settle_chain(Entry* chain, int status) noexcept nogil:
+    """Give every entry of a chain the same status.  Locality: owner.  Locks: none."""
+    while chain != NULL:
+        chain.status = status
+        chain = chain.next

@@ -1,0 +1,57 @@
+"""The LMDB environment of a durable store: open, format check, read transactions, key layout.
+
+One process opens an environment once (the library's locks are per process), so the writer and all
+readers of a process share a ``StoreEnv``.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.plat.lmdb cimport MDB_dbi, MDB_env, MDB_txn, MDB_val
+from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
+
+
+cdef enum StoreConst:
+    STORE_FORMAT = 1
+    KEY_LOG = 4 + 255           # logs: partition u32, topic
+    KEY_STREAM = 4 + 255        # streams: log u32, name
+    KEY_ENTRY = 12              # entries: log u32, offset u64
+    KEY_INDEX = 16              # index: log u32, stream number u32, offset u64
+    LOG_ROW = 44                # id u32, first u64, next u64, entries u64, records u64, bytes u64
+    STREAM_ROW = 28             # stream number u32, entries u64, records u64, bytes u64
+
+
+cdef enum EnvFault:             # beside the library's (negative) and the system's (positive) codes
+    FAULT_FORMAT = -20001       # not a store of ours
+    FAULT_VERSION = -20002      # another format version
+    FAULT_TRUNCATED = -20003    # the file is shorter than its own header says
+    FAULT_ROW = -20004          # a row that cannot be read
+    FAULT_MISSING = -20005      # no store there
+
+
+ctypedef struct StoreEnv:
+    MDB_env* env
+    MDB_dbi meta
+    MDB_dbi logs
+    MDB_dbi streams
+    MDB_dbi entries
+    MDB_dbi index
+    uint32_t version            # format version found
+    pthread_mutex_t mutex       # guards the next two
+    pthread_cond_t cond
+    int readers                 # transactions under way
+    bint exclusive              # the map is being changed
+    bint ready                  # mutex and cond are initialised
+
+
+# `create` also makes directory content that is missing.  ST_OK, or ST_STORE with *error.
+cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes, int* error) noexcept nogil
+cdef void env_close(StoreEnv* e) noexcept nogil
+cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil
+cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil
+cdef int read_begin(StoreEnv* e, MDB_txn** txn) noexcept nogil
+cdef void read_end(StoreEnv* e, MDB_txn* txn) noexcept nogil
+cdef const char* env_error(int error) noexcept nogil
+cdef MDB_val key_entry(uint8_t* out, uint32_t log, uint64_t offset) noexcept nogil
+cdef MDB_val key_index(uint8_t* out, uint32_t log, uint32_t stream, uint64_t offset) noexcept nogil
+cdef MDB_val key_name(uint8_t* out, uint32_t number, Slice name) noexcept nogil   # a log or a stream

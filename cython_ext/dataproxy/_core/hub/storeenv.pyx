@@ -1,0 +1,334 @@
+"""Opening, checking and sharing the LMDB environment of a durable store."""
+
+from libc.errno cimport errno
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy, memset, strlen
+from posix.stat cimport stat, struct_stat
+
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.plat.endian cimport load_be32, store_be32, store_be64
+from dataproxy._core.plat.lmdb cimport (
+    MDB_CREATE,
+    MDB_MAP_RESIZED,
+    MDB_NOMEMINIT,
+    MDB_NORDAHEAD,
+    MDB_NOTFOUND,
+    MDB_NOTLS,
+    MDB_PANIC,
+    MDB_RDONLY,
+    MDB_SUCCESS,
+    MDB_dbi,
+    MDB_env,
+    MDB_envinfo,
+    MDB_stat,
+    MDB_txn,
+    MDB_val,
+    mdb_dbi_open,
+    mdb_env_close,
+    mdb_env_create,
+    mdb_env_info,
+    mdb_env_open,
+    mdb_env_set_mapsize,
+    mdb_env_set_maxdbs,
+    mdb_env_stat,
+    mdb_get,
+    mdb_put,
+    mdb_reader_check,
+    mdb_stat,
+    mdb_strerror,
+    mdb_txn_abort,
+    mdb_txn_begin,
+    mdb_txn_commit,
+)
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_broadcast,
+    pthread_cond_destroy,
+    pthread_cond_init,
+    pthread_cond_wait,
+    pthread_mutex_destroy,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+
+
+cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes, int* error) noexcept nogil:
+    """Open the store in directory ``path`` and check its format.
+
+    ``map_bytes`` 0 keeps the size limit that the file has.
+    Locality: any thread, once for each directory in a process.
+    Locks: none.
+    """
+    memset(e, 0, sizeof(StoreEnv))
+    if pthread_mutex_init(&e.mutex, NULL) != 0 or pthread_cond_init(&e.cond, NULL) != 0:
+        return ST_NO_MEMORY
+    e.ready = True
+    error[0] = _open(e, path, create, read_only, map_bytes)
+    return ST_OK if error[0] == 0 else ST_STORE
+
+
+cdef void env_close(StoreEnv* e) noexcept nogil:
+    """Close the environment; no transaction may be under way.  Locality: owner.  Locks: none."""
+    if e.env != NULL:
+        mdb_env_close(e.env)
+    if e.ready:
+        pthread_mutex_destroy(&e.mutex)
+        pthread_cond_destroy(&e.cond)
+    memset(e, 0, sizeof(StoreEnv))
+
+
+cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil:
+    """Set the size limit (0: the one in the file) while no reader of this process is under way.
+
+    Returns 0 or the library's error.
+    Locality: any thread without a transaction of its own.
+    Locks: takes mutex.
+    """
+    cdef int rc = MDB_PANIC
+    _enter_exclusive(e)
+    if e.env != NULL:
+        rc = mdb_env_set_mapsize(e.env, map_bytes)
+    _leave_exclusive(e)
+    return rc
+
+
+cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil:
+    """Open the environment afresh after the library declared it unusable.
+
+    Locality: the appending thread, without a transaction.
+    Locks: takes mutex.
+    """
+    cdef int rc
+    _enter_exclusive(e)
+    if e.env != NULL:
+        mdb_env_close(e.env)
+        e.env = NULL
+    rc = _open(e, path, True, False, map_bytes)
+    _leave_exclusive(e)
+    return rc
+
+
+cdef int read_begin(StoreEnv* e, MDB_txn** txn) noexcept nogil:
+    """Begin a read transaction: 0 or the library's error.  Every success needs ``read_end``.
+
+    Locality: any thread.
+    Locks: takes mutex.
+    """
+    cdef int rc
+    cdef int tries = 0
+    while True:
+        pthread_mutex_lock(&e.mutex)
+        while e.exclusive:
+            pthread_cond_wait(&e.cond, &e.mutex)
+        e.readers += 1
+        pthread_mutex_unlock(&e.mutex)
+        rc = MDB_PANIC if e.env == NULL else mdb_txn_begin(e.env, NULL, MDB_RDONLY, txn)
+        if rc == MDB_SUCCESS:
+            return rc
+        _leave_read(e)
+        tries += 1
+        if rc != MDB_MAP_RESIZED or tries > 8:
+            return rc
+        rc = env_resize(e, 0)      # another process has made the store larger
+        if rc != MDB_SUCCESS:
+            return rc
+
+
+cdef void read_end(StoreEnv* e, MDB_txn* txn) noexcept nogil:
+    """End a read transaction.  Locality: any thread.  Locks: takes mutex."""
+    mdb_txn_abort(txn)
+    _leave_read(e)
+
+
+cdef const char* env_error(int error) noexcept nogil:
+    """Return the text for an error code of this module, the library or the system.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    if error == FAULT_FORMAT: return "it is not a hub store"
+    if error == FAULT_VERSION: return "it has another format version"
+    if error == FAULT_TRUNCATED: return "data.mdb is shorter than its own header says"
+    if error == FAULT_ROW: return "a row cannot be read"
+    if error == FAULT_MISSING: return "there is no store"
+    return mdb_strerror(error)
+
+
+cdef MDB_val key_entry(uint8_t* out, uint32_t log, uint64_t offset) noexcept nogil:
+    """Write the key of an entry to ``out``.  Locality: any thread.  Locks: none."""
+    cdef MDB_val key
+    store_be32(out, log)
+    store_be64(out + 4, offset)
+    key.mv_data = out
+    key.mv_size = KEY_ENTRY
+    return key
+
+
+cdef MDB_val key_index(uint8_t* out, uint32_t log, uint32_t stream, uint64_t offset) noexcept nogil:
+    """Write the key of an index row to ``out``.  Locality: any thread.  Locks: none."""
+    cdef MDB_val key
+    store_be32(out, log)
+    store_be32(out + 4, stream)
+    store_be64(out + 8, offset)
+    key.mv_data = out
+    key.mv_size = KEY_INDEX
+    return key
+
+
+cdef MDB_val key_name(uint8_t* out, uint32_t number, Slice name) noexcept nogil:
+    """Write the key of a log row (partition, topic) or stream row (log, stream) to ``out``.
+
+    The name has at most CATALOG_NAME_MAX bytes.
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef MDB_val key
+    store_be32(out, number)
+    if name.n:
+        memcpy(out + 4, name.p, name.n)
+    key.mv_data = out
+    key.mv_size = 4 + name.n
+    return key
+
+
+cdef int _open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes) noexcept nogil:
+    """Open environment and databases: 0 or an error.  Locality: as the caller.  Locks: none."""
+    cdef MDB_env* env = NULL
+    cdef MDB_txn* txn = NULL
+    cdef int dead = 0
+    cdef int rc = mdb_env_create(&env)
+    if rc:
+        return rc
+    rc = mdb_env_set_maxdbs(env, 8)
+    if rc == 0 and map_bytes:
+        rc = mdb_env_set_mapsize(env, map_bytes)
+    if rc == 0:
+        rc = mdb_env_open(env, path, MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT | (MDB_RDONLY if read_only else 0), 0o640)
+    if rc == 0:
+        rc = _check_length(env, path)
+    if rc == 0 and not read_only:
+        mdb_reader_check(env, &dead)
+    if rc == 0:
+        rc = mdb_txn_begin(env, NULL, 0 if create else MDB_RDONLY, &txn)
+    if rc == 0:
+        rc = _open_databases(e, txn, create)
+        if rc == 0:
+            rc = mdb_txn_commit(txn)
+        else:
+            mdb_txn_abort(txn)
+    if rc == 0:
+        e.env = env
+    else:
+        mdb_env_close(env)
+    return rc
+
+
+cdef int _check_length(MDB_env* env, const char* path) noexcept nogil:
+    """Refuse a data file that lost its end: reading it through the map would be fatal.
+
+    Locality: as the caller.
+    Locks: none.
+    """
+    cdef MDB_envinfo info
+    cdef MDB_stat st
+    cdef struct_stat on_disk
+    cdef char name[4096]
+    cdef size_t n = strlen(path)
+    if n + 10 > sizeof(name):
+        return FAULT_MISSING
+    memcpy(name, path, n)
+    memcpy(name + n, b"/data.mdb", 10)
+    if stat(name, &on_disk) != 0:
+        return errno
+    mdb_env_stat(env, &st)
+    mdb_env_info(env, &info)
+    if <uint64_t>on_disk.st_size < (<uint64_t>info.me_last_pgno + 1) * st.ms_psize:
+        return FAULT_TRUNCATED
+    return 0
+
+
+cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
+    """Check the format row and open the databases.  Locality: as the caller.  Locks: none."""
+    cdef MDB_dbi root = 0
+    cdef MDB_stat st
+    cdef unsigned int flags = MDB_CREATE if create else 0
+    cdef bint fresh
+    cdef int rc = mdb_dbi_open(txn, NULL, 0, &root)
+    if rc == 0:
+        rc = mdb_stat(txn, root, &st)
+    if rc:
+        return rc
+    fresh = st.ms_entries == 0
+    if fresh and not create:
+        return FAULT_MISSING
+    rc = mdb_dbi_open(txn, b"meta", flags if fresh else 0, &e.meta)
+    if rc == MDB_NOTFOUND:
+        return FAULT_FORMAT
+    if rc == 0:
+        rc = _check_format(e, txn, fresh)
+    if rc == 0:
+        rc = mdb_dbi_open(txn, b"logs", flags, &e.logs)
+    if rc == 0:
+        rc = mdb_dbi_open(txn, b"streams", flags, &e.streams)
+    if rc == 0:
+        rc = mdb_dbi_open(txn, b"entries", flags, &e.entries)
+    if rc == 0:
+        rc = mdb_dbi_open(txn, b"index", flags, &e.index)
+    return rc
+
+
+cdef int _check_format(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
+    """Read the format row, or write it to a fresh store.  Locality: as the caller.  Locks: none."""
+    cdef const char* mark = b"dataproxy hub store"
+    cdef size_t n = strlen(mark)
+    cdef uint8_t row[32]
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef int rc
+    key.mv_data = <void*>b"format"
+    key.mv_size = 6
+    if fresh:
+        memcpy(row, mark, n)
+        store_be32(row + n, STORE_FORMAT)
+        value.mv_data = row
+        value.mv_size = n + 4
+        e.version = STORE_FORMAT
+        return mdb_put(txn, e.meta, &key, &value, 0)
+    rc = mdb_get(txn, e.meta, &key, &value)
+    if rc == MDB_NOTFOUND:
+        return FAULT_FORMAT
+    if rc:
+        return rc
+    if value.mv_size != n + 4 or memcmp(value.mv_data, mark, n) != 0:
+        return FAULT_FORMAT
+    e.version = load_be32(<uint8_t*>value.mv_data + n)
+    return 0 if e.version == STORE_FORMAT else FAULT_VERSION
+
+
+cdef void _enter_exclusive(StoreEnv* e) noexcept nogil:
+    """Wait until this process has no reader and keep new ones out.  Locality: any thread.  Locks: takes mutex."""
+    pthread_mutex_lock(&e.mutex)
+    while e.exclusive:
+        pthread_cond_wait(&e.cond, &e.mutex)
+    e.exclusive = True
+    while e.readers:
+        pthread_cond_wait(&e.cond, &e.mutex)
+    pthread_mutex_unlock(&e.mutex)
+
+
+cdef void _leave_exclusive(StoreEnv* e) noexcept nogil:
+    """Let readers in again.  Locality: any thread.  Locks: takes mutex."""
+    pthread_mutex_lock(&e.mutex)
+    e.exclusive = False
+    pthread_cond_broadcast(&e.cond)
+    pthread_mutex_unlock(&e.mutex)
+
+
+cdef void _leave_read(StoreEnv* e) noexcept nogil:
+    """Count a reader out.  Locality: any thread.  Locks: takes mutex."""
+    pthread_mutex_lock(&e.mutex)
+    e.readers -= 1
+    if e.readers == 0:
+        pthread_cond_broadcast(&e.cond)
+    pthread_mutex_unlock(&e.mutex)

@@ -1,0 +1,40 @@
+"""The durable store's state and its write transactions; ``store`` and ``storeretain`` work on top."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from dataproxy._core.hub.storecatalog cimport Catalog
+from dataproxy._core.hub.storeenv cimport StoreEnv
+from dataproxy._core.plat.lmdb cimport MDB_txn
+
+
+cdef enum StoreTxnConst:
+    ENTRY_OVERHEAD = 64         # what an entry takes beside its value, as max_bytes counts it
+
+
+ctypedef struct StoreLimits:
+    uint64_t max_bytes          # appends over it are refused (ST_DISK_FULL); 0 = none
+    uint64_t retention_bytes    # the oldest entries beyond it are dropped; 0 = keep
+    int64_t retention_ms        # older entries are dropped; 0 = keep
+
+
+ctypedef struct Store:
+    StoreEnv* env               # shared with the readers of this process
+    const char* path            # owned by the caller, for reopening
+    size_t map_bytes
+    StoreLimits limits
+    Catalog catalog             # appending thread only
+    # Statistics, relaxed atomics.
+    int64_t commits
+    int64_t failures
+    int64_t dropped_entries
+    int64_t dropped_records
+    int64_t dropped_bytes
+    int64_t last_error          # code of the last failure, 0 when none has happened
+
+
+cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, const StoreLimits* limits,
+                    int* error) noexcept nogil
+cdef void store_free(Store* store) noexcept nogil
+cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil
+cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil
+cdef void store_failed(Store* store, int error) noexcept nogil

@@ -1,0 +1,247 @@
+"""Catalog and write transactions of the durable store."""
+
+from libc.errno cimport ENOMEM
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
+
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.hub.storecatalog cimport (
+    LogStat,
+    StreamStat,
+    Tally,
+    catalog_free,
+    catalog_init,
+    catalog_keep,
+    catalog_restore_log,
+    catalog_restore_stream,
+    catalog_undo,
+)
+from dataproxy._core.hub.storeenv cimport (
+    FAULT_ROW,
+    KEY_LOG,
+    LOG_ROW,
+    STREAM_ROW,
+    env_reopen,
+    key_name,
+    read_begin,
+    read_end,
+)
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
+from dataproxy._core.plat.lmdb cimport (
+    MDB_FIRST,
+    MDB_NEXT,
+    MDB_NOTFOUND,
+    MDB_PANIC,
+    MDB_cursor,
+    MDB_cursor_op,
+    MDB_txn,
+    MDB_val,
+    mdb_cursor_close,
+    mdb_cursor_get,
+    mdb_cursor_open,
+    mdb_put,
+    mdb_txn_abort,
+    mdb_txn_begin,
+    mdb_txn_commit,
+)
+
+
+cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, const StoreLimits* limits,
+                    int* error) noexcept nogil:
+    """Load the catalog of an open environment: ST_OK, ST_NO_MEMORY, or ST_STORE with *error.
+
+    Locality: owner, before the appending thread starts.
+    Locks: takes the environment's mutex.
+    """
+    cdef MDB_txn* txn = NULL
+    cdef int status
+    memset(store, 0, sizeof(Store))
+    store.env = env
+    store.path = path
+    store.map_bytes = map_bytes
+    store.limits = limits[0]
+    error[0] = 0
+    if catalog_init(&store.catalog) != ST_OK:
+        return ST_NO_MEMORY
+    error[0] = read_begin(env, &txn)
+    if error[0]:
+        return ST_STORE
+    status = _load_logs(store, txn, error)
+    if status == ST_OK:
+        status = _load_streams(store, txn, error)
+    read_end(env, txn)
+    return status
+
+
+cdef void store_free(Store* store) noexcept nogil:
+    """Release the catalog; the environment belongs to the caller.  Locality: owner.  Locks: none."""
+    catalog_free(&store.catalog)
+
+
+cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil:
+    """Begin a write transaction, opening the environment afresh if the library gave it up.
+
+    Returns 0 or the library's error.
+    Locality: appending thread.
+    Locks: takes the environment's mutex; the library's writer lock until the transaction ends.
+    """
+    cdef int rc = MDB_PANIC
+    if store.env.env != NULL:
+        rc = mdb_txn_begin(store.env.env, NULL, 0, txn)
+    if rc == MDB_PANIC:
+        rc = env_reopen(store.env, store.path, store.map_bytes)
+        if rc == 0:
+            rc = mdb_txn_begin(store.env.env, NULL, 0, txn)
+    return rc
+
+
+cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
+    """Write the changed counts and commit; with an error in ``rc`` or on the way, take everything back.
+
+    Returns 0 or the library's error.
+    Locality: appending thread.
+    Locks: none.
+    """
+    if rc == 0:
+        rc = _save_catalog(store, txn)
+    if rc == 0:
+        rc = mdb_txn_commit(txn)
+    else:
+        mdb_txn_abort(txn)
+    if rc == 0:
+        catalog_keep(&store.catalog)
+        relaxed_add(&store.commits, 1)
+    else:
+        catalog_undo(&store.catalog)
+        store_failed(store, rc)
+    return rc
+
+
+cdef void store_failed(Store* store, int error) noexcept nogil:
+    """Count a refused commit and keep its error for the statistics.  Locality: appending thread.  Locks: none."""
+    relaxed_add(&store.failures, 1)
+    relaxed_store(&store.last_error, error)
+
+
+cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:
+    """Put the rows of every log and stream that changed: 0 or an error.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef uint8_t raw[KEY_LOG]
+    cdef uint8_t row[LOG_ROW]
+    cdef LogStat* log = store.catalog.touched_logs
+    cdef StreamStat* stream = store.catalog.touched_streams
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef int rc = 0
+    value.mv_data = row
+    while log != NULL and rc == 0:
+        store_be32(row, log.id)
+        store_be64(row + 4, log.first)
+        store_be64(row + 12, log.next)
+        _store_tally(row + 20, &log.now)
+        value.mv_size = LOG_ROW
+        key = key_name(raw, log.partition, log.node.name)
+        rc = mdb_put(txn, store.env.logs, &key, &value, 0)
+        log = log.next_touched
+    while stream != NULL and rc == 0:
+        store_be32(row, stream.id)
+        _store_tally(row + 4, &stream.now)
+        value.mv_size = STREAM_ROW
+        key = key_name(raw, stream.log.id, stream.node.name)
+        rc = mdb_put(txn, store.env.streams, &key, &value, 0)
+        stream = stream.next_touched
+    return rc
+
+
+cdef void _store_tally(uint8_t* out, const Tally* tally) noexcept nogil:
+    """Write a tally to a row.  Locality: any thread.  Locks: none."""
+    store_be64(out, tally.entries)
+    store_be64(out + 8, tally.records)
+    store_be64(out + 16, tally.bytes)
+
+
+cdef void _load_tally(const uint8_t* p, Tally* tally) noexcept nogil:
+    """Read a tally from a row.  Locality: any thread.  Locks: none."""
+    tally.entries = load_be64(p)
+    tally.records = load_be64(p + 8)
+    tally.bytes = load_be64(p + 16)
+
+
+cdef int _load_logs(Store* store, MDB_txn* txn, int* error) noexcept nogil:
+    """Load all log rows.  Locality: owner.  Locks: none."""
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_cursor_op op = MDB_FIRST
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef LogStat* log = NULL
+    cdef uint8_t* row
+    cdef int status = ST_OK
+    cdef int rc = mdb_cursor_open(txn, store.env.logs, &cursor)
+    if rc:
+        error[0] = rc
+        return ST_STORE
+    while rc == 0:
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        op = MDB_NEXT
+        if rc:
+            break
+        row = <uint8_t*>value.mv_data
+        if value.mv_size != LOG_ROW or key.mv_size < 4:
+            rc = FAULT_ROW
+            break
+        status = catalog_restore_log(&store.catalog, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4),
+                                     load_be32(key.mv_data), load_be32(row), &log)
+        if status != ST_OK:
+            rc = ENOMEM if status == ST_NO_MEMORY else FAULT_ROW
+            break
+        log.first = log.kept_first = load_be64(row + 4)
+        log.next = log.kept_next = load_be64(row + 12)
+        _load_tally(row + 20, &log.now)
+        log.kept = log.now
+        store.catalog.now.entries += log.now.entries
+        store.catalog.now.records += log.now.records
+        store.catalog.now.bytes += log.now.bytes
+        store.catalog.kept = store.catalog.now
+    mdb_cursor_close(cursor)
+    error[0] = 0 if rc == MDB_NOTFOUND else rc
+    return ST_OK if error[0] == 0 else ST_STORE
+
+
+cdef int _load_streams(Store* store, MDB_txn* txn, int* error) noexcept nogil:
+    """Load all stream rows.  Locality: owner.  Locks: none."""
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_cursor_op op = MDB_FIRST
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef StreamStat* stream = NULL
+    cdef uint32_t id
+    cdef int status = ST_OK
+    cdef int rc = mdb_cursor_open(txn, store.env.streams, &cursor)
+    if rc:
+        error[0] = rc
+        return ST_STORE
+    while rc == 0:
+        rc = mdb_cursor_get(cursor, &key, &value, op)
+        op = MDB_NEXT
+        if rc:
+            break
+        id = load_be32(key.mv_data) if key.mv_size >= 4 else store.catalog.log_count
+        if value.mv_size != STREAM_ROW or id >= store.catalog.log_count or store.catalog.logs[id] == NULL:
+            rc = FAULT_ROW
+            break
+        status = catalog_restore_stream(&store.catalog, store.catalog.logs[id],
+                                        slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4),
+                                        load_be32(value.mv_data), &stream)
+        if status != ST_OK:
+            rc = ENOMEM if status == ST_NO_MEMORY else FAULT_ROW
+            break
+        _load_tally(<uint8_t*>value.mv_data + 4, &stream.now)
+        stream.kept = stream.now
+    mdb_cursor_close(cursor)
+    error[0] = 0 if rc == MDB_NOTFOUND else rc
+    return ST_OK if error[0] == 0 else ST_STORE
