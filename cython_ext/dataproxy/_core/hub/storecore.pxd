@@ -1,0 +1,27 @@
+"""Facade of the store: opens it, runs the committer, reads."""
+
+from dataproxy._core.hub.committer cimport Committer, CommitterLimits
+from dataproxy._core.hub.entry cimport EntryDone, StoreOps
+from dataproxy._core.hub.memstore cimport MemStore
+from dataproxy._core.hub.storetxn cimport Store, StoreLimits
+from dataproxy._core.hub.storeview cimport StoreView
+
+
+cdef class StoreCore(StoreView):
+    cdef Committer* committer       # of this object; valid until it is deallocated
+    cdef Committer _committer
+    cdef Store _store
+    cdef MemStore _memory
+    cdef bint _has_store
+    cdef bint _has_memory
+    cdef bint _has_committer
+    cdef bint _in_loop              # guarded by _gate
+    cdef bint _own_done             # entries come from append_for_test
+    cdef object _gate
+    cdef object _ended              # set when the loop has returned
+    cdef object _lock_file
+
+    cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1
+    cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace) except -1
+    cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1
+    cdef int set_done(self, EntryDone done) except -1   # before the loop starts

@@ -1,0 +1,234 @@
+"""The store for Python and for the hub's server: durable in a directory, or in memory."""
+
+import fcntl
+import os
+import threading
+import time
+
+from dataproxy.errors import ClosedError, StoreError
+
+from libc.stdint cimport int64_t, uint64_t
+
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.hub.committer cimport (
+    CommitterLimits,
+    committer_free,
+    committer_init,
+    committer_run,
+    committer_stop,
+)
+from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
+from dataproxy._core.hub.memstore cimport memory_reader, memstore_free, memstore_init, memstore_ops
+from dataproxy._core.hub.reader cimport durable_reader
+from dataproxy._core.hub.store cimport store_ops
+from dataproxy._core.hub.storefeed cimport feed_chain, feed_done, feed_results, feed_through
+from dataproxy._core.hub.storeenv cimport env_error
+from dataproxy._core.hub.storeshared cimport prepare_directory, shared_env, store_fault
+from dataproxy._core.hub.storetxn cimport StoreLimits, store_free, store_init
+from dataproxy._core.plat.atomic cimport relaxed_load
+
+cdef uint64_t _DEFAULT_MAP = <uint64_t>1 << 38      # address space, not memory or disk
+
+
+cdef class StoreCore(StoreView):
+    """Own a store and its committer.
+
+    ``path`` None keeps entries in memory, at most ``max_bytes`` of them (the oldest are dropped and
+    counted).  A directory makes them durable: an append beyond ``max_bytes`` is refused as a full disk is.
+    0 means no limit.  Raises StoreError when the directory is in use, foreign, damaged or of another version.
+    """
+
+    def __init__(self, str path=None, *, uint64_t max_bytes=0, uint64_t retention_bytes=0, int64_t retention_ms=0,
+                 size_t queue_bytes=64 << 20, size_t commit_bytes=32 << 20, int64_t retain_every_ms=1000):
+        cdef StoreLimits limits
+        cdef CommitterLimits pace
+        if self._gate is not None:
+            raise StoreError("the store is already open", hint="make a new object")
+        self._gate = threading.Lock()
+        self._ended = threading.Event()
+        limits.max_bytes = max_bytes
+        limits.retention_bytes = retention_bytes
+        limits.retention_ms = retention_ms
+        pace.queue_bytes = queue_bytes
+        pace.commit_bytes = commit_bytes
+        pace.retain_every_ms = retain_every_ms
+        self.path = path
+        if path is None:
+            self._open_memory(&limits, &pace)
+        else:
+            self._open_durable(&limits, &pace)
+        self._own_done = True
+        self._closed = False
+
+    def __dealloc__(self):
+        if self._pid != os.getpid():
+            return
+        if self._has_committer:
+            committer_free(&self._committer)
+        if self._has_memory:
+            memstore_free(&self._memory)
+        if self._has_store:
+            store_free(&self._store)
+
+    cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1:
+        """Make the store in memory.  Locality: GIL.  Locks: none."""
+        if memstore_init(&self._memory, limits) != ST_OK:
+            raise MemoryError
+        self._has_memory = True
+        self._reader = memory_reader()
+        self._source = &self._memory
+        return self._make_committer(memstore_ops(), <void*>&self._memory, pace)
+
+    cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace) except -1:
+        """Lock and open the directory.  Locality: GIL.  Locks: none."""
+        cdef size_t map_bytes = _DEFAULT_MAP if limits.max_bytes == 0 else 2 * limits.max_bytes + (64 << 20)
+        cdef const char* text
+        cdef int error = 0
+        cdef int status
+        prepare_directory(self.path, True)
+        self._lock_file = _lock_directory(self.path)
+        self._shared = shared_env(self.path, True, map_bytes)
+        text = self._shared.path
+        with nogil:
+            status = store_init(&self._store, &self._shared.env, text, map_bytes, limits, &error)
+        self._has_store = True
+        if status == ST_NO_MEMORY:
+            raise MemoryError
+        if status != ST_OK:
+            raise store_fault(error, self.path, "load the store")
+        self._reader = durable_reader()
+        self._source = &self._shared.env
+        return self._make_committer(store_ops(), <void*>&self._store, pace)
+
+    cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1:
+        """Make the committer.  Locality: GIL.  Locks: none."""
+        if committer_init(&self._committer, ops, store, feed_done, pace) != ST_OK:
+            raise MemoryError
+        self._has_committer = True
+        self.committer = &self._committer
+        return 0
+
+    cdef int set_done(self, EntryDone done) except -1:
+        """Choose who gets entries back; before the loop starts.  Locality: GIL.  Locks: takes _gate."""
+        with self._gate:
+            if self._in_loop:
+                raise ClosedError("the committer runs already", hint="set the receiver before starting it")
+            self._committer.done = done
+            self._own_done = False
+        return 0
+
+    def run_committer(self):
+        """Commit until ``stop``; run it on a thread of its own.  Entered once, without the GIL."""
+        self._ensure_open()
+        with self._gate:
+            if self._in_loop:
+                raise ClosedError("the committer was started before", hint="make a new store object")
+            self._in_loop = True
+        try:
+            with nogil:
+                committer_run(&self._committer)
+        finally:
+            self._ended.set()
+
+    def stop(self):
+        """Let the committer end after what is queued; idempotent, any thread."""
+        if self._has_committer and self._pid == os.getpid():
+            with nogil:
+                committer_stop(&self._committer)
+
+    def close(self):
+        """Stop, wait until everything queued is committed and handed back, and release the directory.
+
+        Idempotent.  Not from the committing thread.
+        """
+        cdef bint alone = False
+        if self._closed:
+            return
+        if self._pid != os.getpid():
+            self._closed = True
+            return
+        self.stop()
+        with self._gate:
+            alone = not self._in_loop
+            self._in_loop = True
+        if alone:
+            with nogil:
+                committer_run(&self._committer)
+            self._ended.set()
+        self._ended.wait()
+        self._closed = True
+        if self._lock_file is not None:
+            self._lock_file.close()
+
+    def stats(self):
+        """Return counters of committer and store as a dictionary of numbers, with the last error as text."""
+        cdef int64_t error = relaxed_load(&self._store.last_error)
+        cdef dict found = {
+            "commits": relaxed_load(&self._committer.commits),
+            "entries": relaxed_load(&self._committer.entries),
+            "refused": relaxed_load(&self._committer.refused),
+            "queued_bytes": relaxed_load(&self._committer.queued_bytes),
+            "failures": relaxed_load(&self._store.failures) + relaxed_load(&self._memory.failures),
+            "dropped_entries": relaxed_load(&self._store.dropped_entries) + relaxed_load(&self._memory.dropped_entries),
+            "dropped_records": relaxed_load(&self._store.dropped_records) + relaxed_load(&self._memory.dropped_records),
+            "dropped_bytes": relaxed_load(&self._store.dropped_bytes) + relaxed_load(&self._memory.dropped_bytes),
+        }
+        found["last_error"] = env_error(<int>error).decode("utf-8", "replace") if error else ""
+        return found
+
+    def append_for_test(self, entries, *, unsigned int partition=0, unsigned int records=1, int64_t data_time_ms=0,
+                        receive_ms=None, str source="127.0.0.1"):
+        """Append (group, stream, InLongMsg bytes) triples as one chain: [(offset, status name)].
+
+        Through the committer when it runs, else directly.  Not beside a running server.
+        """
+        cdef Entry* chain
+        cdef bint through = False
+        self._ensure_open()
+        if not self._own_done:
+            raise ClosedError("the store belongs to a running server", hint="send through the server")
+        chain = feed_chain(entries, partition, records, data_time_ms,
+                           int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode())
+        with self._gate:
+            through = self._in_loop
+            if not through:
+                with nogil:
+                    self._committer.ops.append(self._committer.store, chain)
+        if through:
+            with nogil:
+                chain = feed_through(&self._committer, chain)
+        return feed_results(chain)
+
+    def retain_for_test(self, int64_t now_ms):
+        """Drop one step of what is past the limits and return the number of entries; the committer must not run."""
+        cdef int64_t dropped = 0
+        self._ensure_open()
+        with self._gate:
+            if self._in_loop:
+                raise ClosedError("the committer runs", hint="it applies the retention limits itself")
+            with nogil:
+                dropped = self._committer.ops.retain(self._committer.store, now_ms)
+        return dropped
+
+
+def _lock_directory(str path):
+    """Take the writer's lock of a directory and return its open file.  Raises StoreError."""
+    cdef str name = os.path.join(path, "writer.lock")
+    try:
+        held = open(name, "a+b", buffering=0)
+    except OSError as failure:
+        raise store_fault(failure.errno, path, "lock the store") from failure
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as failure:
+        held.seek(0)
+        holder = held.read(20).decode("ascii", "replace").strip() or "unknown"
+        held.close()
+        raise StoreError(
+            f"the store {path!r} is in use by another hub (process {holder})",
+            hint="stop that hub, or give this one a directory of its own",
+            details={"path": path, "holder": holder},
+        ) from failure
+    held.truncate(0)
+    held.write(b"%d\n" % os.getpid())
+    return held

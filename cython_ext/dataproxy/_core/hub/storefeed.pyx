@@ -1,0 +1,128 @@
+"""The Python side's own origin of entries: a waiter on the caller's stack."""
+
+from libc.string cimport memset
+
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_OK, status_name
+from dataproxy._core.hub.committer cimport Committer, committer_submit
+from dataproxy._core.hub.entries cimport entry_free, entry_free_chain, entry_new
+from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_destroy,
+    pthread_cond_init,
+    pthread_cond_signal,
+    pthread_cond_t,
+    pthread_cond_wait,
+    pthread_mutex_destroy,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_t,
+    pthread_mutex_unlock,
+)
+
+ctypedef struct Waiter:
+    pthread_mutex_t mutex
+    pthread_cond_t cond
+    Entry* head             # handed back, in order
+    Entry* tail
+    long pending            # entries not yet handed back
+    bint room               # told that there is room
+
+
+cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int records, long long data_time_ms,
+                       long long receive_ms, bytes source) except NULL:
+    """Return a chain of entries made from (group, stream, InLongMsg bytes) triples.
+
+    Locality: GIL.
+    Locks: none.
+    """
+    cdef Entry parts
+    cdef Entry* head = NULL
+    cdef Entry* tail = NULL
+    cdef Entry* entry
+    cdef bytes group_raw
+    cdef bytes stream_raw
+    cdef bytes value_raw
+    memset(&parts, 0, sizeof(parts))
+    parts.partition = partition
+    parts.records = records
+    parts.data_time_ms = data_time_ms
+    parts.receive_ms = receive_ms
+    for group, stream, value in entries:
+        group_raw = group.encode()
+        stream_raw = stream.encode()
+        value_raw = value
+        parts.group = slice_of(<const char*>group_raw, <size_t>len(group_raw))
+        parts.stream = slice_of(<const char*>stream_raw, <size_t>len(stream_raw))
+        parts.value = slice_of(<const char*>value_raw, <size_t>len(value_raw))
+        entry = entry_new(&parts, slice_of(<const char*>source, <size_t>len(source)), slice_of(NULL, 0))
+        if entry == NULL:
+            entry_free_chain(head)
+            raise MemoryError
+        if head == NULL:
+            head = entry
+        else:
+            tail.next = entry
+        tail = entry
+    if head == NULL:
+        raise ValueError("no entries were given; give at least one")
+    return head
+
+
+cdef list feed_results(Entry* chain):
+    """Return [(offset, status name)] and release the chain.  Locality: GIL.  Locks: none."""
+    cdef list found = []
+    cdef Entry* entry
+    while chain != NULL:
+        entry = chain
+        chain = entry.next
+        found.append((entry.offset, status_name(entry.status).decode()))
+        entry_free(entry)
+    return found
+
+
+cdef Entry* feed_through(Committer* committer, Entry* chain) noexcept nogil:
+    """Submit a chain, wait until all of it came back, and return it; refused ones keep ST_CLOSED.
+
+    Locality: any thread.
+    Locks: takes the committer's mutex and its own.
+    """
+    cdef Waiter waiter
+    cdef Entry* entry = chain
+    cdef int status = ST_FULL
+    memset(&waiter, 0, sizeof(waiter))
+    pthread_mutex_init(&waiter.mutex, NULL)
+    pthread_cond_init(&waiter.cond, NULL)
+    while entry != NULL:
+        entry.origin = &waiter
+        entry.status = ST_CLOSED
+        waiter.pending += 1
+        entry = entry.next
+    while status == ST_FULL:
+        status = committer_submit(committer, chain)
+        pthread_mutex_lock(&waiter.mutex)
+        while not (waiter.room if status == ST_FULL else waiter.pending == 0 or status != ST_OK):
+            pthread_cond_wait(&waiter.cond, &waiter.mutex)
+        waiter.room = False
+        pthread_mutex_unlock(&waiter.mutex)
+    pthread_mutex_destroy(&waiter.mutex)
+    pthread_cond_destroy(&waiter.cond)
+    return waiter.head if status == ST_OK else chain
+
+
+cdef void feed_done(void* origin, Entry* chain) noexcept nogil:
+    """Take entries back for the waiter that is their origin.  Locality: committing thread.  Locks: takes its mutex."""
+    cdef Waiter* waiter = <Waiter*>origin
+    pthread_mutex_lock(&waiter.mutex)
+    if chain == NULL:
+        waiter.room = True
+    elif waiter.head == NULL:
+        waiter.head = chain
+    else:
+        waiter.tail.next = chain
+    while chain != NULL:
+        waiter.pending -= 1
+        waiter.tail = chain
+        chain = chain.next
+    pthread_cond_signal(&waiter.cond)
+    pthread_mutex_unlock(&waiter.mutex)

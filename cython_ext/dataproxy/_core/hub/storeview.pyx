@@ -1,0 +1,188 @@
+"""Read access for Python: every call copies out of one short read transaction without the GIL."""
+
+import os
+
+from dataproxy.errors import ClosedError, ForkedError
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.hub.header cimport QueueHeader, header_read
+from dataproxy._core.hub.reader cimport (
+    NameRow,
+    ReadBatch,
+    ReadRow,
+    batch_free,
+    batch_init,
+    durable_reader,
+)
+from dataproxy._core.hub.storeenv cimport FAULT_ROW
+from dataproxy._core.hub.storeshared cimport shared_env, store_fault
+
+
+cdef class StoreView:
+    """Read a store; ``StoreView.open(path)`` for a durable one, ``StoreCore`` for the one it appends to.
+
+    Any thread may call any method.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self._pid = os.getpid()
+        self._names = {}
+        self._closed = True
+
+    @staticmethod
+    def open(str path):
+        """Open the durable store in a directory for reading.  Raises StoreError."""
+        cdef StoreView view = StoreView.__new__(StoreView)
+        view._shared = shared_env(path, False, 0)
+        view._reader = durable_reader()
+        view._source = &view._shared.env
+        view.path = path
+        view._closed = False
+        return view
+
+    def close(self):
+        """Give the store up; idempotent."""
+        self._closed = True
+
+    def read(self, str topic, uint32_t partition, uint64_t offset, size_t max_entries=1024, size_t max_bytes=1 << 20,
+             str stream=None):
+        """Return entries from ``offset`` on, oldest first: [(offset, header, InLongMsg bytes)].
+
+        The header is (receive_ms, data_time_ms, records, stream_id, source, node).  With ``stream`` only
+        entries of that stream.  A batch ends after ``max_entries`` or when ``max_bytes`` are reached; one
+        entry is always given.  Raises StoreError, ClosedError.
+        """
+        cdef bytes topic_raw = topic.encode()
+        cdef bytes stream_raw = b"" if stream is None else stream.encode()
+        cdef Slice topic_slice = _slice(topic_raw)
+        cdef Slice stream_slice = _slice(stream_raw)
+        cdef const Slice* only = NULL if stream is None else &stream_slice
+        cdef ReadBatch batch
+        cdef int status
+        self._ensure_open()
+        batch_init(&batch)
+        try:
+            with nogil:
+                status = self._reader.read(self._source, topic_slice, partition, only, offset, max_entries, max_bytes,
+                                           &batch)
+            self._check(status, batch.error)
+            return self._entries(topic, partition, &batch)
+        finally:
+            batch_free(&batch)
+
+    def stream_offsets(self, str topic, uint32_t partition, str stream, uint64_t start, size_t n):
+        """Return up to ``n`` offsets of a stream's entries, the first at or after ``start``.  Raises StoreError."""
+        cdef bytes topic_raw = topic.encode()
+        cdef bytes stream_raw = stream.encode()
+        cdef Slice topic_slice = _slice(topic_raw)
+        cdef Slice stream_slice = _slice(stream_raw)
+        cdef ReadBatch batch
+        cdef ReadRow* rows
+        cdef int status
+        self._ensure_open()
+        batch_init(&batch)
+        try:
+            with nogil:
+                status = self._reader.offsets(self._source, topic_slice, partition, stream_slice, start, n, &batch)
+            self._check(status, batch.error)
+            rows = <ReadRow*>batch.rows.p
+            return [rows[i].offset for i in range(batch.rows.n // sizeof(ReadRow))]
+        finally:
+            batch_free(&batch)
+
+    def logs(self):
+        """Return [(topic, partition, first_offset, next_offset, entries, records, bytes)].  Raises StoreError."""
+        return [row[:2] + row[3:] for row in self._names_of(False)]
+
+    def counts(self):
+        """Return what is stored by stream: {(topic, stream_id): (entries, records, bytes)}.  Raises StoreError."""
+        found = {}
+        for topic, _, stream, _, _, entries, records, size in self._names_of(True):
+            before = found.get((topic, stream), (0, 0, 0))
+            found[topic, stream] = (before[0] + entries, before[1] + records, before[2] + size)
+        return found
+
+    cdef int _ensure_open(self) except -1:
+        """Refuse a closed store and one inherited by a fork.  Locality: GIL.  Locks: none."""
+        if self._closed:
+            raise ClosedError("the store is closed", hint="open it again")
+        if self._pid != os.getpid():
+            raise ForkedError("the store was opened before a fork", hint="open it in the child process")
+        return 0
+
+    cdef int _check(self, int status, int error) except -1:
+        """Raise what a reader's status means.  Locality: GIL.  Locks: none."""
+        if status == ST_OK:
+            return 0
+        if status == ST_NO_MEMORY:
+            raise MemoryError
+        raise store_fault(error, self.path or "", "read the store")
+
+    cdef list _entries(self, str topic, uint32_t partition, ReadBatch* batch):
+        """Turn a batch into Python objects.  Locality: GIL.  Locks: none."""
+        cdef ReadRow* rows = <ReadRow*>batch.rows.p
+        cdef QueueHeader header
+        cdef size_t head = 0
+        cdef size_t i
+        cdef list found = []
+        for i in range(batch.rows.n // sizeof(ReadRow)):
+            if header_read(batch.data.p + rows[i].start, rows[i].size, &header, &head) != ST_OK:
+                raise store_fault(FAULT_ROW, self.path or "", f"read entry {rows[i].offset} of {topic!r} in the store")
+            found.append((
+                rows[i].offset,
+                (header.receive_ms, header.data_time_ms, header.records,
+                 self._stream_name(topic, partition, header.stream), _text(header.source), _text(header.node)),
+                batch.data.p[rows[i].start + head:rows[i].start + rows[i].size],
+            ))
+        return found
+
+    cdef str _stream_name(self, str topic, unsigned int partition, unsigned int number):
+        """Return the name of a stream by its number in the log.  Locality: GIL.  Locks: none."""
+        cdef dict names = self._names.get((topic, partition))
+        if names is None or number not in names:
+            self._names_of(True)
+            names = self._names.get((topic, partition), {})
+        return names.get(number, "")
+
+    cdef list _names_of(self, bint streams):
+        """Return rows (topic, partition, stream, first, next, entries, records, bytes) of all logs or streams.
+
+        Locality: GIL.
+        Locks: none.
+        """
+        cdef ReadBatch batch
+        cdef NameRow* row
+        cdef size_t i
+        cdef int status
+        cdef list found = []
+        self._ensure_open()
+        batch_init(&batch)
+        try:
+            with nogil:
+                status = (self._reader.streams if streams else self._reader.logs)(self._source, &batch)
+            self._check(status, batch.error)
+            for i in range(batch.rows.n // sizeof(NameRow)):
+                row = <NameRow*>batch.rows.p + i
+                topic = _text(slice_of(batch.data.p + row.start, row.topic_size))
+                stream = _text(slice_of(batch.data.p + row.start + row.topic_size, row.name_size))
+                if streams:
+                    self._names.setdefault((topic, row.partition), {})[row.stream] = stream
+                found.append((topic, row.partition, stream, row.first, row.next,
+                              row.tally.entries, row.tally.records, row.tally.bytes))
+            return found
+        finally:
+            batch_free(&batch)
+
+
+cdef inline Slice _slice(bytes raw):
+    """Return the bytes of ``raw``, which the caller keeps.  Locality: GIL.  Locks: none."""
+    return slice_of(<const char*>raw, <size_t>len(raw))
+
+
+cdef inline str _text(Slice slice):
+    """Return a text that may not be UTF-8.  Locality: GIL.  Locks: none."""
+    return (<const char*>slice.p)[:slice.n].decode("utf-8", "surrogateescape") if slice.n else ""
