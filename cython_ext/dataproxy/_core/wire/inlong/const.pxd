@@ -16,6 +16,7 @@ cdef enum:  # the other bits of the type byte
     TYPE_MASK = 0x1F
     TYPE_FLAGS = 0xE0           # all bits above the type
     TYPE_SNAPPY = 0x20          # the body of a binary frame is one snappy block
+    TYPE_ENCRYPTED = 0x40
 
 
 cdef enum:  # sizes

@@ -47,6 +47,7 @@ from dataproxy._core.wire.inlong.const cimport (
     MAGIC,
     MAX_BINARY_ATTRS,
     MAX_BODY,
+    TYPE_ENCRYPTED,
     TYPE_FLAGS,
     TYPE_SNAPPY,
 )
@@ -173,7 +174,7 @@ cdef int _judge_content(Exchange* x, uint16_t ext, bint* done) noexcept nogil:
             return _refuse(
                 x, ERR_UNPACK, b"Uncompress body failure: not a snappy block of at most 20971520 bytes", True)
         body = slice_of(scratch.p + at, scratch.n - at)
-    if flags != 0 and flags != TYPE_SNAPPY:     # encrypted: nothing can be checked
+    if flags & TYPE_ENCRYPTED:      # nothing can be checked
         x.out.records = max(<uint32_t>load_be16(x.p + BIN_COUNT), <uint32_t>1)
         done[0] = False
         return ST_OK

@@ -1,0 +1,26 @@
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+__all__ = ["Group", "Message", "decode", "encode", "records"]
+
+class Group(NamedTuple):
+    attrs: dict[str, str]
+    records: list[bytes]
+
+class Message(NamedTuple):
+    version: int
+    create_time_ms: int
+    count: int
+    compressed: bool
+    groups: list[Group]
+
+def decode(data: bytes, *, limit: int = ...) -> Message: ...
+def records(data: bytes, *, limit: int = ...) -> list[tuple[bytes, dict[str, str]]]: ...
+def encode(
+    version: int,
+    groups: Iterable[tuple[Mapping[str, str] | str, Sequence[bytes | tuple[bytes, Mapping[str, str] | str]]]],
+    *,
+    create_time_ms: int = ...,
+    compress: bool = ...,
+    seq: int = ...,
+) -> bytes: ...
