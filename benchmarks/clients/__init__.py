@@ -1,0 +1,3 @@
+"""Programs that one measurement runs in a process of its own; each prints one JSON object."""
+
+__all__: list[str] = []

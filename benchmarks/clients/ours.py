@@ -1,0 +1,140 @@
+"""Client program for ``dataproxy.Producer``: one way of sending, as fast as it goes, until the time is over.
+
+``python -m benchmarks.clients.ours --mode send_nowait --port N``
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks import bodies
+from benchmarks.clients.section import Section, repeat, report
+from dataproxy import Producer
+
+__all__ = ["MODES", "main"]
+
+STREAM = "s_bench"
+Step = Callable[[], object]
+
+
+def send_nowait(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Call ``Producer.send_nowait`` for each body."""
+    send = producer.send_nowait
+
+    def step() -> None:
+        for body in block:
+            send(STREAM, body)
+
+    return step
+
+
+def stream_nowait(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Call the bound stream's ``send_nowait`` for each body."""
+    send = producer.stream(STREAM).send_nowait
+
+    def step() -> None:
+        for body in block:
+            send(body)
+
+    return step
+
+
+def send_delivery(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Call ``Producer.send`` for each body and drop its Delivery."""
+    send = producer.send
+
+    def step() -> None:
+        for body in block:
+            send(STREAM, body)
+
+    return step
+
+
+def send_await(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Call ``Producer.send`` for a block of bodies, then ``result()`` of each Delivery."""
+    send = producer.send
+
+    def step() -> None:
+        for delivery in [send(STREAM, body) for body in block]:
+            delivery.result()
+
+    return step
+
+
+def send_batch(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Send the block as one list of bytes."""
+    whole = list(block)
+    return lambda: producer.send_batch(STREAM, whole)
+
+
+def send_numpy(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Send the block as one NumPy array of fixed-width records."""
+    import numpy as np
+
+    records = np.array(block, dtype=f"S{len(block[0])}")
+    return lambda: producer.send_batch(STREAM, records)
+
+
+def send_arrow(producer: Producer, block: Sequence[bytes]) -> Step:
+    """Send the block as one Arrow table with a binary column."""
+    import pyarrow as pa
+
+    table = pa.table({"body": pa.array(block, pa.binary())})
+    return lambda: producer.send_arrow(STREAM, table, column="body")
+
+
+MODES: dict[str, Callable[[Producer, Sequence[bytes]], Step]] = {
+    "send_nowait": send_nowait,
+    "stream_nowait": stream_nowait,
+    "send_delivery": send_delivery,
+    "send_await": send_await,
+    "send_batch": send_batch,
+    "send_numpy": send_numpy,
+    "send_arrow": send_arrow,
+}
+
+
+def options(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mode", choices=sorted(MODES), required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--warmup", type=float, default=0.5)
+    parser.add_argument("--body", type=int, default=100)
+    parser.add_argument("--block", type=int, default=bodies.BLOCK)
+    parser.add_argument("--text", action="store_true", help="bodies that compress like logs")
+    parser.add_argument("--compression", default="none")
+    parser.add_argument("--executors", type=int, default=1)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one measurement and print it; AssertionError when the books do not balance."""
+    asked = options(argv)
+    block = bodies.text(asked.body, asked.block) if asked.text else bodies.plain(asked.body, asked.block)
+    settings: dict[str, Any] = {"compression": asked.compression, "executors": asked.executors}
+    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", **settings) as producer:
+        step = MODES[asked.mode](producer, block)
+        blocks = repeat(step, asked.warmup)
+        producer.flush(60)
+        section = Section()
+        measured = repeat(step, asked.seconds)
+        books = producer.flush(60)
+        fields = section.end(measured * len(block), asked.body)
+    blocks += measured
+    assert books.ok, books
+    assert books.accepted == books.delivered == blocks * len(block), books
+    report(
+        fields
+        | {
+            "total_records": blocks * len(block),
+            "total_crc_sum": blocks * bodies.crc_sum(block),
+            "retries": books.retries,
+            "duplicates_possible": books.duplicates_possible,
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

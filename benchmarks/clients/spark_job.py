@@ -1,0 +1,117 @@
+"""Client program for Spark: the same job written by the counting writer and by our sink, in turns, in one session.
+
+``python -m benchmarks.clients.spark_job --port N --rounds 7 --rows 4000000`` prints one JSON object a measured job.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from benchmarks.clients.counting import CountingSource
+from benchmarks.floors import ROOT
+
+__all__ = ["main", "tree_cpu_seconds"]
+
+BODY = 100
+
+
+def stat_fields(pid: str) -> list[str]:
+    """Return the fields of ``/proc/PID/stat`` after the name; empty when the process is gone."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return []
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """Return the CPU seconds of a process, all its descendants and the children they have waited for."""
+    parents: dict[str, str] = {}
+    ticks: dict[str, int] = {}
+    for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit()):
+        fields = stat_fields(pid)
+        if fields:
+            parents[pid] = fields[1]
+            ticks[pid] = sum(int(field) for field in fields[11:15])
+    family = set(descendants(str(root), parents))
+    return sum(ticks[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(root: str, parents: dict[str, str]) -> Iterator[str]:
+    """Give a process and everything below it."""
+    yield root
+    for pid, parent in parents.items():
+        if parent == root:
+            yield from descendants(pid, parents)
+
+
+def session() -> SparkSession:
+    """Return a local session that shows nothing and knows the counting writer."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(CountingSource)
+    return spark
+
+
+def rows(spark: SparkSession, count: int) -> DataFrame:
+    """Return the job's input: one string column of 100 bytes that differ by row."""
+    tail = f.lit("abcdefghijklmnopqrstuvwxyz" * 4)
+    return spark.range(0, count, 1, 4).select(
+        f.concat(f.lpad(f.col("id").cast("string"), 10, "0"), tail).substr(1, BODY).alias("value")
+    )
+
+
+def write(frame: DataFrame, name: str, port: int) -> None:
+    """Run the job once with one of the writers."""
+    if name == "counting writer":
+        frame.write.format("bench_counting").mode("append").save()
+        return
+    options = {"target": f"tcp://127.0.0.1:{port}", "groupId": "b_bench", "streamId": "s_bench"}
+    frame.write.format("dataproxy").options(**options).mode("append").save()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the rounds, after one of each that is not counted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--writers", default="counting writer,dataproxy sink")
+    asked = parser.parse_args(argv)
+    spark = session()
+    frame = rows(spark, asked.rows)
+    writers = asked.writers.split(",")
+    for number in range(-1, asked.rounds):
+        for name in writers if number % 2 else writers[::-1]:
+            cpu, began = tree_cpu_seconds(os.getpid()), time.perf_counter()
+            write(frame, name, asked.port)
+            seconds, cpu = time.perf_counter() - began, tree_cpu_seconds(os.getpid()) - cpu
+            if number >= 0:
+                point = {
+                    "records": asked.rows,
+                    "bytes": asked.rows * BODY,
+                    "seconds": seconds,
+                    "cpu_user": cpu,
+                    "cpu_sys": 0.0,
+                }
+                print(json.dumps({"name": name} | point), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+/* Floor of one call: append a body behind its length prefix to a recycled buffer under a pthread mutex.
+ *
+ *   copyloop [--seconds 1] [--body 100] [--pack 262144]
+ *
+ * Prints one JSON object; `ns_per_call` is the price of lock, copy and unlock.
+ */
+#include "frame.h"
+
+#include <pthread.h>
+
+struct pack {
+    pthread_mutex_t lock;
+    uint8_t *bytes;
+    size_t filled;
+    size_t room;
+    uint32_t count;
+};
+
+__attribute__((noinline)) static void append(struct pack *pack, const uint8_t *body, size_t n)
+{
+    pthread_mutex_lock(&pack->lock);
+    if (pack->room - pack->filled < n + 4) {
+        pack->filled = 0;
+        pack->count = 0;
+    }
+    put_be32(pack->bytes + pack->filled, (uint32_t)n);
+    memcpy(pack->bytes + pack->filled + 4, body, n);
+    pack->filled += n + 4;
+    pack->count++;
+    pthread_mutex_unlock(&pack->lock);
+}
+
+int main(int argc, char **argv)
+{
+    struct pack pack = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct section section;
+    size_t body = (size_t)number(argc, argv, "--body", 100);
+    size_t bodies = 10000;
+    uint8_t *text = must_alloc(bodies * body);
+    uint64_t calls = 0;
+    pack.room = (size_t)number(argc, argv, "--pack", 262144);
+    pack.bytes = must_alloc(pack.room);
+    if (body + 4 > pack.room)
+        die("a body of %zu bytes does not fit a pack of %zu", body, pack.room);
+    fill_bodies(text, bodies * body, NULL);
+    for (size_t i = 0; i < bodies; i++)
+        append(&pack, text + i * body, body);
+    section_begin(&section);
+    double until = section.began + number(argc, argv, "--seconds", 1);
+    while (now_seconds() < until) {
+        for (size_t i = 0; i < bodies; i++)
+            append(&pack, text + i * body, body);
+        calls += bodies;
+    }
+    double seconds = now_seconds() - section.began;
+    section_print(&section, calls, calls * body);
+    printf(", \"ns_per_call\": %.3f}\n", seconds * 1e9 / (double)calls);
+    return 0;
+}

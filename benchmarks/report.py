@@ -1,0 +1,187 @@
+"""Turns the JSON of a run into the Markdown of ``RESULTS.md``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contest import Contestant, Mark
+from benchmarks.floors import ROOT
+from benchmarks.machine import BUSY_SHARE
+from benchmarks.samples import noise_floor, summarise
+from benchmarks.table import ALL, SCENARIOS
+
+__all__ = ["figure", "render", "verdict", "write"]
+
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+REMARKS = ROOT / "benchmarks" / "REMARKS.md"
+# metric: (divisor, decimals, unit, whether more is better)
+METRICS = {
+    "rate": (1e6, 2, "M/s", True),
+    "body_rate": (1e9, 2, "GB/s", True),
+    "frame_rate": (1e3, 0, "k frames/s", True),
+    "ns_per_call": (1, 0, "ns", False),
+    "p50_us": (1, 0, "µs", False),
+    "p99_us": (1, 0, "µs", False),
+    "excess_mib": (1, 0, "MiB over the limit", False),
+    "cpu_per_million": (1, 3, "CPU-s per million", False),
+}
+Points = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def figure(metric: str, value: float) -> str:
+    """Return a value with its unit."""
+    divisor, decimals, unit, _more = METRICS[metric]
+    return f"{value / divisor:.{decimals}f} {unit}"
+
+
+def medians(points: Points, name: str) -> dict[str, float]:
+    """Return the median of each metric of one contestant."""
+    return {metric: summarise(series).median for metric, series in points[name].items()}
+
+
+def share(contestant: Contestant, points: Points) -> float | None:
+    """Return the median figure divided by the floor's; None when the floor was not measured."""
+    if contestant.floor not in points or contestant.metric not in points[contestant.floor]:
+        return None
+    own, floor = (summarise(points[name][contestant.metric]).median for name in (contestant.name, contestant.floor))
+    return own / floor if floor else None
+
+
+def verdict(mark: Mark, figures: Mapping[str, float]) -> str:
+    """Return whether a mark is met by the figures; a figure that was not measured is said."""
+    known = [bound for bound in mark.bounds if bound.metric in figures]
+    if not known:
+        return "not measured"
+    return "met" if any(bound.met(figures[bound.metric]) for bound in known) else "**missed**"
+
+
+def row(contestant: Contestant, points: Points) -> str:
+    """Return one line of a table."""
+    series = points[contestant.name]
+    divisor, decimals, unit, more = METRICS[contestant.metric]
+    own = summarise(series[contestant.metric])
+    ratio = share(contestant, points)
+    figures = medians(points, contestant.name) | ({} if ratio is None else {"share": ratio})
+    ratio_text = "" if ratio is None else f"{ratio:.2f}" if more else f"{ratio:.1f} x"
+    rss = figures.get("peak_rss_kb", 0) / 1024
+    cells = (
+        contestant.name,
+        contestant.role,
+        f"{own.median / divisor:.{decimals}f} {unit}",
+        f"{own.low / divisor:.{decimals}f}..{own.high / divisor:.{decimals}f}",
+        f"{figures['cpu_per_million']:.3f}",
+        ratio_text,
+        f"{rss:.0f}" if rss else "",
+        "; ".join(mark.text for mark in contestant.marks),
+        "; ".join(verdict(mark, figures) for mark in contestant.marks),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(scenario: str, points: Points) -> Iterator[str]:
+    """Give the lines of one scenario's table."""
+    entries = [contestant for contestant in ALL if contestant.scenario == scenario and contestant.name in points]
+    if not entries:
+        return
+    yield f"## {SCENARIOS[scenario]}"
+    yield ""
+    yield "| contestant | who | median | min..max | client CPU-s per million | of the floor | peak RSS, MiB | mark | |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    yield from (row(contestant, points) for contestant in entries)
+    yield ""
+    for contestant in entries:
+        if "p99_us" in points[contestant.name]:
+            figures = medians(points, contestant.name)
+            yield f"{contestant.name}: " + ", ".join(f"{p} {figures[f'{p}_us']:.0f} µs" for p in ("p50", "p99", "p999"))
+        if contestant.options:
+            yield f"{contestant.name}: {contestant.options}."
+        yield ""
+
+
+def conditions(content: Mapping[str, Any]) -> Iterator[str]:
+    """Give the lines that say where and how the run was made."""
+    machine, settings = content["machine"], content["settings"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    yield f"- Run of {content['started']}, commit {machine['commit']}."
+    yield (
+        f"- {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; kernel {machine['kernel']}; "
+        f"governor {machine['governor']}."
+    )
+    yield (
+        f"- Python {machine['python']}; {machine['compiler']}, floor built with `{settings['floor_cflags']}`; "
+        f"Java: {machine['java']}."
+    )
+    yield f"- {packages}."
+    yield (
+        f"- {settings['rounds']} rounds, contestants in turn (order reversed every second round), "
+        "each run in a fresh process: "
+        f"{settings['warmup']} s of warm-up, {settings['seconds']} s measured. "
+        f"Client on core {settings['client_cores']}, server on core {settings['server_cores']}."
+    )
+
+
+def quiet(content: Mapping[str, Any]) -> Iterator[str]:
+    """Give the lines about others on the machine, the noise, and what failed or was left out."""
+    points = content["points"]
+    shares = [value for series in points.values() for value in series.get("others", ())]
+    busy = sum(value > BUSY_SHARE for value in shares)
+    state = "The machine was quiet" if not busy else "**The machine was busy**"
+    if shares:
+        yield (
+            f"- {state}: in {busy} of {len(shares)} runs others used more than {BUSY_SHARE:.0%} of a core "
+            f"(worst {max(shares):.0%}). Load average {machine_load(content)}."
+        )
+    again = "blast (again, A/A)"
+    if {"blast", again} <= points.keys():
+        noise = noise_floor(points["blast"]["rate"], points[again]["rate"])
+        yield (
+            f"- Noise: the same floor program entered twice differs by {noise:.1%} in its median; "
+            "differences under twice that say nothing."
+        )
+    for name, text in content["verified"].items():
+        yield f"- Verified before the first round: {name}: {text}."
+    for name, reason in content["left_out"].items():
+        yield f"- Left out: {name}: {reason}."
+    for failure in content["failures"]:
+        last = (failure["error"].splitlines() or [""])[-1]
+        yield f"- **Failed**: {failure['name']} ({failure['where']}): {last}"
+
+
+def machine_load(content: Mapping[str, Any]) -> str:
+    """Return the load averages before and after."""
+    machine = content["machine"]
+    return f"{machine['load_before']:.2f} before, {machine.get('load_after', 0.0):.2f} after"
+
+
+def render(content: Mapping[str, Any], source: Path) -> str:
+    """Return the whole page."""
+    origin = source.relative_to(ROOT) if source.is_relative_to(ROOT) else source.name
+    lines = [
+        "# Benchmark results",
+        "",
+        f"Written by `python -m benchmarks.run` from `{origin}`; not edited by hand.",
+        "What is measured and how: [README](README.md).",
+        "",
+        *conditions(content),
+        *quiet(content),
+        "",
+    ]
+    for scenario in SCENARIOS:
+        lines.extend(table(scenario, content["points"]))
+    if REMARKS.exists():
+        lines.append(REMARKS.read_text().rstrip())
+    return collapse(lines)
+
+
+def collapse(lines: Sequence[str]) -> str:
+    """Join lines, never leaving two empty ones after each other."""
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1]):
+            kept.append(line)
+    return "\n".join(kept).rstrip() + "\n"
+
+
+def write(content: Mapping[str, Any], source: Path) -> None:
+    """Write ``RESULTS.md``."""
+    RESULTS.write_text(render(content, source))

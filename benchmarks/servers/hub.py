@@ -1,0 +1,42 @@
+"""The embedded hub in a process of its own: prints its port, ends on SIGTERM.
+
+``python -m benchmarks.servers.hub [--store FOLDER]``
+"""
+
+import argparse
+import json
+import resource
+import signal
+from collections.abc import Sequence
+
+from dataproxy.hub import Hub
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Start the hub in memory mode, or durable when a folder is given, and wait."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store")
+    asked = parser.parse_args(argv)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    with Hub(asked.store) as hub:
+        print(json.dumps({"port": int(hub.target.rsplit(":", 1)[1])}), flush=True)
+        signal.sigwait({signal.SIGTERM})
+        counts = hub.counts()
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    print(
+        json.dumps(
+            {
+                "records": sum(count.records for count in counts.values()),
+                "cpu_user": usage.ru_utime,
+                "cpu_sys": usage.ru_stime,
+                "peak_rss_kb": usage.ru_maxrss,
+            }
+        ),
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
