@@ -63,7 +63,7 @@ fuzz: build ## FUZZ_SECONDS (60) of random input for each parser
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(PY) -m pytest -q --timeout=0 tests/fuzz
 
 bench: build ## the benchmark runner; writes benchmarks/RESULTS.md
-	@$(PY) benchmarks/run.py
+	@$(PY) -m benchmarks.run
 
 annotate: setup ## Cython's annotated HTML, in build/tree-annotate
 	@$(PY) tools/build.py annotate

@@ -21,6 +21,7 @@ __all__ = [
     "Contestant",
     "Mark",
     "RunFailedError",
+    "balance",
     "derive",
     "measure",
     "missing",
@@ -113,9 +114,22 @@ def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:
     with serve(contestant.server, conditions) as (port, counts):
         result = derive(read_result(client(contestant, conditions, port)))
     result["others"] = watch.others()
+    balance(result, counts)
     if "cpu_user" in counts:
         result["server_cpu"] = counts["cpu_user"] + counts["cpu_sys"]
     return result
+
+
+def balance(result: dict[str, float], counts: dict[str, float]) -> None:
+    """Compare what the client says was acknowledged with what the server counted; raise RunFailedError if they differ.
+
+    A server may have seen more when the client says that something was sent twice.
+    """
+    if "total_records" not in result or "records" not in counts:
+        return
+    extra = counts["records"] - result["total_records"]
+    if extra < 0 or (extra > 0 and not result.get("duplicates_possible")):
+        raise RunFailedError(f"{result['total_records']} acknowledged, the server counted {counts['records']}")
 
 
 def derive(result: dict[str, float]) -> dict[str, float]:

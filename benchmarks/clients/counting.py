@@ -33,6 +33,6 @@ class CountingSource(DataSource):
         """Return the format's name."""
         return "bench_counting"
 
-    def writer(self, schema: StructType, overwrite: bool) -> CountingWriter:  # noqa: ARG002
+    def writer(self, schema: StructType, overwrite: bool) -> CountingWriter:
         """Return the writer; every schema will do."""
         return CountingWriter()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.clients.section import status_kb
-from benchmarks.contest import Bound, Contestant, Mark, RunFailedError, derive, missing, read_result
+from benchmarks.contest import Bound, Contestant, Mark, RunFailedError, balance, derive, missing, read_result
 from benchmarks.machine import busy_jiffies
 from benchmarks.run import choose
 from benchmarks.table import ALL, SCENARIOS
@@ -39,6 +39,15 @@ def test_derived_figures():
     assert derived["body_rate"] == 1e8
     assert derived["cpu_per_million"] == pytest.approx(0.2)
     assert derived["frame_rate"] == 500
+
+
+def test_the_books_of_client_and_server_must_agree():
+    balance({"total_records": 10}, {"records": 10})
+    balance({"total_records": 10, "duplicates_possible": 2}, {"records": 11})
+    balance({"records": 10}, {"records": 3})
+    for counted in (9, 11):
+        with pytest.raises(RunFailedError, match="counted"):
+            balance({"total_records": 10, "duplicates_possible": 0}, {"records": counted})
 
 
 def test_bounds_hold_in_their_direction():
