@@ -1,0 +1,110 @@
+"""The sink's columns: which there may be, of which types, and where they are in a DataFrame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
+
+from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ABSENT", "ColumnPlan", "plan_columns"]
+
+ABSENT = -1
+"""Index of a column that the DataFrame does not have, or that an option overrides."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """Where each column of the sink is in a DataFrame: an index, or ABSENT."""
+
+    value: int
+    group_id: int = ABSENT
+    stream_id: int = ABSENT
+    dt: int = ABSENT
+    attrs: int = ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column that the sink knows: the types it takes, in words, and the test of a type."""
+
+    types: str
+    accepts: Callable[[DataType], bool]
+    hint: str
+
+
+def _is_text(kind: DataType) -> bool:
+    return isinstance(kind, StringType)
+
+
+def _is_body(kind: DataType) -> bool:
+    return isinstance(kind, (StringType, BinaryType))
+
+
+def _is_time(kind: DataType) -> bool:
+    return isinstance(kind, (TimestampType, LongType))
+
+
+def _is_attrs(kind: DataType) -> bool:
+    return isinstance(kind, MapType) and _is_text(kind.keyType) and _is_text(kind.valueType)
+
+
+_BODY = _Column("string or binary", _is_body, 'cast it, or use to_json(struct("*")) for whole rows')
+_NAME = _Column("string", _is_text, "cast it to string")
+_TIME = _Column("timestamp or bigint (milliseconds)", _is_time, "cast it to timestamp")
+_ATTRS = _Column("map<string,string>", _is_attrs, 'cast it to "map<string,string>"')
+_COLUMNS = {"value": _BODY, "body": _BODY, "group_id": _NAME, "stream_id": _NAME, "dt": _TIME, "attrs": _ATTRS}
+
+
+def plan_columns(schema: StructType, *, group_given: bool, stream_given: bool) -> ColumnPlan:
+    """Check a DataFrame's schema and return where the sink's columns are.
+
+    With `group_given` or `stream_given` an option names the group or stream and its column, if any, is not
+    read.  Names are compared without case.  Raises ConfigError for an unknown or repeated column, a wrong
+    type, and a missing ``value``, group or stream.
+    """
+    found: dict[str, int] = {}
+    for index, field in enumerate(schema.fields):
+        name = field.name.lower()
+        column = _COLUMNS.get(name)
+        if column is None:
+            raise _unknown(field.name)
+        if not column.accepts(field.dataType):
+            raise ConfigError(
+                f"column {field.name!r} has type {field.dataType.simpleString()}, the sink takes {column.types}",
+                hint=column.hint,
+            )
+        key = "value" if name == "body" else name
+        if key in found:
+            raise ConfigError(
+                f"columns {schema.fields[found[key]].name!r} and {field.name!r} are the same column of the sink",
+                hint="keep one of them",
+            )
+        found[key] = index
+    if "value" not in found:
+        raise ConfigError(
+            f"there is no column 'value' among {schema.fieldNames()!r}",
+            hint='name the body column "value", or use select(to_json(struct("*")).alias("value"))',
+        )
+    if group_given:
+        found.pop("group_id", None)
+    elif "group_id" not in found:
+        raise ConfigError("no group is named", hint='set the option "groupId" or add a column "group_id"')
+    if stream_given:
+        found.pop("stream_id", None)
+    elif "stream_id" not in found:
+        raise ConfigError("no stream is named", hint='set the option "streamId" or add a column "stream_id"')
+    return ColumnPlan(**found)
+
+
+def _unknown(name: str) -> ConfigError:
+    """Return the error for a column that the sink does not know, naming the nearest one."""
+    near = get_close_matches(name.lower(), _COLUMNS, n=1)
+    advice = f"perhaps {near[0]!r} is meant" if near else f"the sink knows {', '.join(_COLUMNS)}"
+    return ConfigError(f"column {name!r} is unknown to the sink", hint=f"{advice}; drop or rename the column")

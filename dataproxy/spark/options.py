@@ -1,0 +1,115 @@
+"""The sink's options: those of the producer in Spark's spelling, and three of its own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, spark_options
+from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
+
+SINK_OPTIONS: Final[tuple[Option, ...]] = (
+    Option("streamId", "text", "", "Stream (InLong streamId) of all rows. It overrides the column `stream_id`."),
+    Option(
+        "connectCheck",
+        "bool",
+        True,
+        "Let the driver try one connection before any task starts. Set it to false where only executors reach the"
+        " proxies.",
+    ),
+    Option(
+        "reportFile",
+        "text",
+        "",
+        "File on the driver's machine that gets the books of the write as JSON after a commit.",
+    ),
+)
+"""Options that only the sink has, in Spark's spelling."""
+
+_NO_PATH = "the sink takes no path: call save() without one and name the proxies by the option 'target'"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """What tasks need: the producer's settled options with a fixed proxy list, the stream, no secrets.
+
+    Two equal objects may share one producer.
+    """
+
+    producer: tuple[tuple[str, Any], ...]
+    stream_id: str
+
+    def config(self) -> ProducerConfig:
+        """Return the producer's configuration; the executor's environment plays no part."""
+        return load_producer_config(env={}, **dict(self.producer))
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSettings:
+    """What the driver read from a write's options."""
+
+    config: ProducerConfig
+    stream_id: str
+    connect_check: bool
+    report_file: Path | None
+
+    def for_tasks(self, target: str) -> SinkOptions:
+        """Return what tasks get: `target` names the proxies that the driver found."""
+        values = {
+            name: value
+            for name, value in self.config.as_dict().items()
+            if not PRODUCER.by_name[name].secret and value != PRODUCER.by_name[name].default
+        }
+        values["target"] = target
+        return SinkOptions(tuple(sorted(values.items())), self.stream_id)
+
+
+def read_options(options: Mapping[str, str]) -> SinkSettings:
+    """Read the options of a write.
+
+    The driver's ``DATAPROXY_*`` variables fill in what the options leave out.  Names are compared without
+    case.  Raises ConfigError for unknown names (with the nearest one), bad values and a missing target.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    if "path" in given:
+        raise ConfigError(f"save() was called with the path {given['path']!r}", hint=_NO_PATH)
+    own = {
+        option.name: option.parse(given.get(option.name.lower(), option.default), "Spark option")
+        for option in SINK_OPTIONS
+    }
+    config = load_producer_config(**spark_options(options, known=[option.name for option in SINK_OPTIONS]))
+    if config.on_full != "block":
+        raise ConfigError(
+            f"option onFull={config.on_full!r} cannot be used in Spark",
+            hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
+        )
+    report = own["reportFile"]
+    if report and not os.access(Path(report).absolute().parent, os.W_OK):
+        raise ConfigError(f"option reportFile={report!r}: its folder cannot be written", hint="create the folder")
+    return SinkSettings(
+        config=_with_sink_defaults(config),
+        stream_id=own["streamId"],
+        connect_check=own["connectCheck"],
+        report_file=Path(report) if report else None,
+    )
+
+
+def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
+    """Return the options with the sink's own defaults.
+
+    One connection for each worker process, since there are many; a full buffer is waited for as long as
+    deliveries are.
+    """
+    changes: dict[str, Any] = {}
+    if config.origin("connections").startswith("default"):
+        changes["connections"] = max(1, config.executors)
+    if config.origin("max_block").startswith("default"):
+        changes["max_block"] = config.delivery_timeout
+    return config.replace(**changes) if changes else config

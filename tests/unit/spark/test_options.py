@@ -1,0 +1,100 @@
+"""Reading the sink's options, and what tasks get of them."""
+
+import pickle
+
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+
+from dataproxy.errors import ConfigError
+from dataproxy.spark.options import read_options
+
+TARGET = {"target": "tcp://127.0.0.1:46801", "groupId": "g", "streamId": "s"}
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("DATAPROXY_"):
+            monkeypatch.delenv(name)
+
+
+def read(**options):
+    return read_options(CaseInsensitiveDict({**TARGET, **options}))
+
+
+@pytest.mark.parametrize("spell", [str, str.lower, str.upper, str.title])
+def test_names_have_no_case(spell):
+    options = {**TARGET, "batchBytes": "1KiB", "linger": "7ms", "connectCheck": "false", "nullValue": "skip"}
+    settings = read_options(CaseInsensitiveDict({spell(name): value for name, value in options.items()}))
+    assert settings.config.batch_bytes == 1024
+    assert settings.config.linger == 0.007
+    assert settings.config.null_value == "skip"
+    assert settings.config.group_id == "g"
+    assert settings.stream_id == "s"
+    assert settings.connect_check is False
+
+
+def test_the_sinks_own_defaults():
+    settings = read(deliveryTimeout="33s")
+    assert settings.config.connections == 1
+    assert settings.config.max_block == 33.0
+    assert settings.connect_check is True
+    assert settings.report_file is None
+
+
+def test_explicit_choices_win_over_the_sinks_defaults():
+    settings = read(connections="3", maxBlock="2s")
+    assert (settings.config.connections, settings.config.max_block) == (3, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"targte": "x"}, ["'targte'", "'target'"]),
+        ({"steamId": "x"}, ["'steamid'", "'streamId'"]),
+        ({"reportfle": "x"}, ["'reportfle'", "'reportFile'"]),
+        ({"qqqqq": "x"}, ["'qqqqq'"]),
+        ({"path": "/data"}, ["'/data'", "save() without"]),
+        ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
+        ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "true or false"]),
+        ({"batchBytes": "12 parsecs"}, ["batch_bytes", "'12 parsecs'"]),
+        ({"executors": "65"}, ["executors", "65"]),
+        ({"reportFile": "/no/such/folder/x.json"}, ["reportFile", "/no/such/folder"]),
+    ],
+)
+def test_bad_options_are_refused_by_name(options, words):
+    with pytest.raises(ConfigError) as caught:
+        read(**options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_missing_target_is_refused():
+    with pytest.raises(ConfigError, match="no target"):
+        read_options({"groupId": "g"})
+
+
+def test_tasks_get_the_found_proxies_and_no_secret():
+    settings = read(target="http://manager:8083", managerSecretId="me", managerSecretKey="hush-hush", linger="9ms")
+    tasks = settings.for_tasks("tcp://10.0.0.1:46801")
+    assert b"hush-hush" not in pickle.dumps(tasks)
+    assert "hush-hush" not in repr(settings)
+    config = pickle.loads(pickle.dumps(tasks)).config()
+    assert (config.target, config.linger, config.group_id) == ("tcp://10.0.0.1:46801", 0.009, "g")
+
+
+def test_the_executors_environment_plays_no_part(monkeypatch):
+    tasks = read().for_tasks("tcp://10.0.0.1:46801")
+    monkeypatch.setenv("DATAPROXY_TARGET", "tcp://elsewhere:1")
+    monkeypatch.setenv("DATAPROXY_LINGER", "1s")
+    assert tasks.config().target == "tcp://10.0.0.1:46801"
+    assert tasks.config().linger == 0.005
+
+
+def test_equal_options_share_a_producer():
+    one, other = read().for_tasks("tcp://h:1"), read().for_tasks("tcp://h:1")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert read(linger="1ms").for_tasks("tcp://h:1") != one
