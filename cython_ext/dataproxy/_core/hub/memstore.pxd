@@ -4,7 +4,6 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from dataproxy._core.hub.entry cimport StoreOps
-from dataproxy._core.hub.reader cimport ReaderOps
 from dataproxy._core.hub.storecatalog cimport Catalog, StreamStat
 from dataproxy._core.hub.storetxn cimport StoreLimits
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -12,6 +11,7 @@ from dataproxy._core.plat.thread cimport pthread_mutex_t
 
 ctypedef struct MemEntry:   # followed by the value
     MemEntry* next          # the next younger one of all logs
+    MemEntry* before        # the next older one
     StreamStat* stream
     uint64_t offset
     int64_t receive_ms
@@ -36,5 +36,4 @@ ctypedef struct MemStore:
 
 cdef int memstore_init(MemStore* store, const StoreLimits* limits) noexcept nogil
 cdef void memstore_free(MemStore* store) noexcept nogil
-cdef const StoreOps* memstore_ops() noexcept nogil
-cdef const ReaderOps* memory_reader() noexcept nogil    # the store argument is a MemStore*
+cdef const StoreOps* memstore_ops() noexcept nogil      # the store argument is a MemStore*

@@ -10,7 +10,7 @@ from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
 from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, catalog_added, catalog_log, catalog_stream
 from dataproxy._core.hub.storeenv cimport KEY_ENTRY, KEY_INDEX, key_entry, key_index
 from dataproxy._core.hub.storeretain cimport store_retain
-from dataproxy._core.hub.storetxn cimport ENTRY_OVERHEAD, Store, store_begin, store_failed, store_finish
+from dataproxy._core.hub.storetxn cimport ENTRY_OVERHEAD, Store, store_begin, store_failed, store_finish, store_grow
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
 
@@ -31,26 +31,31 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     Locks: the library's writer lock.
     """
     cdef Store* store = <Store*>self
-    cdef Entry* entry
-    cdef MDB_txn* txn = NULL
-    cdef int rc
-    if not _has_room(store, chain):
-        _settle_chain(chain, ST_DISK_FULL)
-        store_failed(store, MDB_MAP_FULL)
-        return
-    rc = store_begin(store, &txn)
+    cdef int rc = MDB_MAP_FULL
+    if _has_room(store, chain):
+        rc = _commit(store, chain)
+        while store_grow(store, rc):
+            rc = _commit(store, chain)
     if rc:
         store_failed(store, rc)
         _settle_chain(chain, _refusal(rc))
-        return
-    entry = chain
-    while entry != NULL and rc == 0:
-        entry.status = ST_OK
-        rc = _put_entry(store, txn, entry)
-        entry = entry.next
-    rc = store_finish(store, txn, rc)
+
+
+cdef int _commit(Store* store, Entry* chain) noexcept nogil:
+    """Put a chain in one transaction: 0 or an error, then nothing of it is stored.
+
+    Locality: appending thread.
+    Locks: the library's writer lock.
+    """
+    cdef MDB_txn* txn = NULL
+    cdef int rc = store_begin(store, &txn)
     if rc:
-        _settle_chain(chain, _refusal(rc))
+        return rc
+    while chain != NULL and rc == 0:
+        chain.status = ST_OK
+        rc = _put_entry(store, txn, chain)
+        chain = chain.next
+    return store_finish(store, txn, rc)
 
 
 cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:

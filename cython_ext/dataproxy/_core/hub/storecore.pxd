@@ -22,6 +22,6 @@ cdef class StoreCore(StoreView):
     cdef object _lock_file
 
     cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1
-    cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace) except -1
+    cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace, size_t map_bytes) except -1
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1
     cdef int set_done(self, EntryDone done) except -1   # before the loop starts

@@ -18,7 +18,8 @@ from dataproxy._core.hub.committer cimport (
     committer_stop,
 )
 from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
-from dataproxy._core.hub.memstore cimport memory_reader, memstore_free, memstore_init, memstore_ops
+from dataproxy._core.hub.memreader cimport memory_reader
+from dataproxy._core.hub.memstore cimport memstore_free, memstore_init, memstore_ops
 from dataproxy._core.hub.reader cimport durable_reader
 from dataproxy._core.hub.store cimport store_ops
 from dataproxy._core.hub.storefeed cimport feed_chain, feed_done, feed_results, feed_through
@@ -27,19 +28,23 @@ from dataproxy._core.hub.storeshared cimport prepare_directory, shared_env, stor
 from dataproxy._core.hub.storetxn cimport StoreLimits, store_free, store_init
 from dataproxy._core.plat.atomic cimport relaxed_load
 
-cdef uint64_t _DEFAULT_MAP = <uint64_t>1 << 38      # address space, not memory or disk
+cdef enum MapSize:
+    MAP_SPARE = 64 << 20
 
 
 cdef class StoreCore(StoreView):
     """Own a store and its committer.
 
     ``path`` None keeps entries in memory, at most ``max_bytes`` of them (the oldest are dropped and
-    counted).  A directory makes them durable: an append beyond ``max_bytes`` is refused as a full disk is.
-    0 means no limit.  Raises StoreError when the directory is in use, foreign, damaged or of another version.
+    counted) and never more than half of the machine's memory.  A directory makes them durable: an append
+    beyond ``max_bytes`` (values, and 64 bytes for each entry) is refused as a full disk is.
+    ``retention_bytes`` and ``retention_ms`` drop the oldest entries of each log.  0 means no limit.
+    ``map_bytes`` is the address space to begin with; it grows.  Raises StoreError when the directory is in use, foreign, damaged or of another version.
     """
 
     def __init__(self, str path=None, *, uint64_t max_bytes=0, uint64_t retention_bytes=0, int64_t retention_ms=0,
-                 size_t queue_bytes=64 << 20, size_t commit_bytes=32 << 20, int64_t retain_every_ms=1000):
+                 size_t queue_bytes=64 << 20, size_t commit_bytes=32 << 20, int64_t retain_every_ms=1000,
+                 size_t map_bytes=1 << 30):
         cdef StoreLimits limits
         cdef CommitterLimits pace
         if self._gate is not None:
@@ -54,9 +59,11 @@ cdef class StoreCore(StoreView):
         pace.retain_every_ms = retain_every_ms
         self.path = path
         if path is None:
+            half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+            limits.max_bytes = min(max_bytes, half) if max_bytes else half
             self._open_memory(&limits, &pace)
         else:
-            self._open_durable(&limits, &pace)
+            self._open_durable(&limits, &pace, map_bytes)
         self._own_done = True
         self._closed = False
 
@@ -79,18 +86,23 @@ cdef class StoreCore(StoreView):
         self._source = &self._memory
         return self._make_committer(memstore_ops(), <void*>&self._memory, pace)
 
-    cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace) except -1:
+    cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace, size_t map_bytes) except -1:
         """Lock and open the directory.  Locality: GIL.  Locks: none."""
-        cdef size_t map_bytes = _DEFAULT_MAP if limits.max_bytes == 0 else 2 * limits.max_bytes + (64 << 20)
+        cdef size_t map_limit = <size_t>1 << 46
         cdef const char* text
         cdef int error = 0
         cdef int status
         prepare_directory(self.path, True)
         self._lock_file = _lock_directory(self.path)
+        if 0 < limits.max_bytes < map_limit // 4:   # pages are not full, and dropped ones wait for reuse
+            map_limit = 2 * limits.max_bytes + MAP_SPARE
+        while map_bytes < 2 * _file_bytes(self.path):
+            map_bytes *= 2
+        map_bytes = min(map_bytes, map_limit)
         self._shared = shared_env(self.path, True, map_bytes)
         text = self._shared.path
         with nogil:
-            status = store_init(&self._store, &self._shared.env, text, map_bytes, limits, &error)
+            status = store_init(&self._store, &self._shared.env, text, map_bytes, map_limit, limits, &error)
         self._has_store = True
         if status == ST_NO_MEMORY:
             raise MemoryError
@@ -209,6 +221,14 @@ cdef class StoreCore(StoreView):
             with nogil:
                 dropped = self._committer.ops.retain(self._committer.store, now_ms)
         return dropped
+
+
+def _file_bytes(str path):
+    """Return the size of the data file, 0 while there is none.  Locality: GIL.  Locks: none."""
+    try:
+        return os.stat(os.path.join(path, "data.mdb")).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _lock_directory(str path):

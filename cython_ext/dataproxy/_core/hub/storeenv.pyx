@@ -1,6 +1,6 @@
 """Opening, checking and sharing the LMDB environment of a durable store."""
 
-from libc.errno cimport errno
+from libc.errno cimport EINVAL, errno
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset, strlen
 from posix.stat cimport stat, struct_stat
@@ -85,10 +85,14 @@ cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil:
     Locality: any thread without a transaction of its own.
     Locks: takes mutex.
     """
+    cdef MDB_envinfo info
     cdef int rc = MDB_PANIC
     _enter_exclusive(e)
     if e.env != NULL:
+        mdb_env_info(e.env, &info)
         rc = mdb_env_set_mapsize(e.env, map_bytes)
+        if rc != 0 and rc != EINVAL and mdb_env_set_mapsize(e.env, info.me_mapsize) != 0:
+            e.env = NULL        # no map is left; closing it would unmap foreign memory, so it is left behind
     _leave_exclusive(e)
     return rc
 

@@ -4,9 +4,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.header cimport QueueHeader, header_read
-from dataproxy._core.hub.storecatalog cimport Catalog, LogStat, Tally, catalog_dropped
+from dataproxy._core.hub.storecatalog cimport LogStat, Tally, catalog_dropped
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, KEY_ENTRY, KEY_INDEX, key_entry, key_index, read_begin, read_end
-from dataproxy._core.hub.storetxn cimport Store, store_begin, store_failed, store_finish
+from dataproxy._core.hub.storetxn cimport Store, StoreLimits, store_begin, store_failed, store_finish, store_grow
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get
 
@@ -18,103 +18,91 @@ cdef enum RetainStep:
 cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
     """Drop up to one step of what is past the limits and return the number of entries dropped.
 
-    The oldest entry of all logs goes first.
     Locality: appending thread.
     Locks: the library's writer lock, only when there is something to drop.
     """
     cdef Store* store = <Store*>self
-    cdef Tally dropped
-    cdef MDB_txn* txn = NULL
+    cdef Tally before = store.catalog.now
+    cdef int64_t dropped
     cdef int rc
     if not _is_due(store, now_ms):
         return 0
-    rc = store_begin(store, &txn)
+    rc = _step(store, now_ms)
+    while store_grow(store, rc):
+        rc = _step(store, now_ms)
     if rc:
         store_failed(store, rc)
         return 0
-    dropped = store.catalog.now
-    rc = _drop(store, txn, now_ms)
-    rc = store_finish(store, txn, rc)
-    if rc:
-        return 0
-    dropped.entries -= store.catalog.now.entries
-    relaxed_add(&store.dropped_entries, <int64_t>dropped.entries)
-    relaxed_add(&store.dropped_records, <int64_t>(dropped.records - store.catalog.now.records))
-    relaxed_add(&store.dropped_bytes, <int64_t>(dropped.bytes - store.catalog.now.bytes))
-    return <int64_t>dropped.entries
+    dropped = <int64_t>(before.entries - store.catalog.now.entries)
+    relaxed_add(&store.dropped_entries, dropped)
+    relaxed_add(&store.dropped_records, <int64_t>(before.records - store.catalog.now.records))
+    relaxed_add(&store.dropped_bytes, <int64_t>(before.bytes - store.catalog.now.bytes))
+    return dropped
 
 
 cdef bint _is_due(Store* store, int64_t now_ms) noexcept nogil:
-    """Tell whether the oldest entry has to go.  Locality: appending thread.  Locks: takes the environment's mutex."""
+    """Tell whether an entry has to go.  Locality: appending thread.  Locks: takes the environment's mutex."""
     cdef MDB_txn* txn = NULL
     cdef LogStat* log = NULL
+    cdef uint32_t at = 0
     cdef int rc
-    if store.limits.retention_bytes and store.catalog.now.bytes > store.limits.retention_bytes:
-        return True
-    if store.limits.retention_ms == 0 or store.catalog.now.entries == 0:
+    if store.catalog.now.entries == 0 or (store.limits.retention_bytes == 0 and store.limits.retention_ms == 0):
         return False
     rc = read_begin(store.env, &txn)
     if rc == 0:
-        rc = _oldest(store, txn, &log)
+        rc = _next_due(store, txn, now_ms, &at, &log)
         read_end(store.env, txn)
     if rc:
         store_failed(store, rc)
-        return False
-    return _is_past(store, log, now_ms)
+    return rc == 0 and log != NULL
 
 
-cdef bint _is_past(Store* store, LogStat* log, int64_t now_ms) noexcept nogil:
-    """Tell whether the front of this log is past a limit.  Locality: appending thread.  Locks: none."""
-    if log == NULL:
-        return False
-    if store.limits.retention_bytes and store.catalog.now.bytes > store.limits.retention_bytes:
-        return True
-    return store.limits.retention_ms != 0 and log.front_ms < now_ms - store.limits.retention_ms
-
-
-cdef int _drop(Store* store, MDB_txn* txn, int64_t now_ms) noexcept nogil:
-    """Drop one step: 0 or an error.  Locality: appending thread.  Locks: none."""
+cdef int _step(Store* store, int64_t now_ms) noexcept nogil:
+    """Drop one step in a transaction: 0 or an error.  Locality: appending thread.  Locks: the library's writer lock."""
     cdef uint64_t floor = store.catalog.now.bytes - STEP_BYTES if store.catalog.now.bytes > STEP_BYTES else 0
+    cdef MDB_txn* txn = NULL
     cdef LogStat* log = NULL
     cdef int left = STEP_ENTRIES
-    cdef int rc
-    while left > 0:
+    cdef uint32_t at = 0
+    cdef int rc = store_begin(store, &txn)
+    if rc:
+        return rc
+    while left > 0 and rc == 0 and store.catalog.now.bytes >= floor:
         left -= 1
-        rc = _oldest(store, txn, &log)
-        if rc:
-            return rc
-        if not _is_past(store, log, now_ms) or store.catalog.now.bytes < floor:
-            return 0
-        rc = _drop_front(store, txn, log)
-        if rc:
-            return rc
-    return 0
+        rc = _next_due(store, txn, now_ms, &at, &log)
+        if log == NULL:
+            break
+        if rc == 0:
+            rc = _drop_front(store, txn, log)
+    return store_finish(store, txn, rc)
 
 
-cdef int _oldest(Store* store, MDB_txn* txn, LogStat** out) noexcept nogil:
-    """Find the log with the oldest front entry, NULL when all are empty: 0 or an error.
+cdef int _next_due(Store* store, MDB_txn* txn, int64_t now_ms, uint32_t* at, LogStat** out) noexcept nogil:
+    """Find the next log, from number ``at`` on, whose oldest entry is past a limit; NULL at the end.
 
+    Returns 0 or an error.
     Locality: appending thread.
     Locks: none.
     """
-    cdef Catalog* c = &store.catalog
-    cdef LogStat* log = NULL
+    cdef StoreLimits* limits = &store.limits
+    cdef LogStat* log
     cdef QueueHeader header
     cdef size_t size = 0
-    cdef uint32_t i
     cdef int rc
     out[0] = NULL
-    for i in range(c.log_count):
-        log = c.logs[i]
-        if log == NULL or log.now.entries == 0:
-            continue
-        if log.front_ms < 0:
-            rc = _front(store, txn, log, &header, &size)
-            if rc:
-                return rc
-            log.front_ms = header.receive_ms if header.receive_ms >= 0 else 0
-        if out[0] == NULL or log.front_ms < out[0].front_ms:
-            out[0] = log
+    while at[0] < store.catalog.log_count:
+        log = store.catalog.logs[at[0]]
+        if log != NULL and log.now.entries:
+            if limits.retention_ms and log.front_ms < 0:
+                rc = _front(store, txn, log, &header, &size)
+                if rc:
+                    return rc
+                log.front_ms = header.receive_ms if header.receive_ms >= 0 else 0
+            if (limits.retention_bytes and log.now.bytes > limits.retention_bytes) or (
+                    limits.retention_ms and log.front_ms < now_ms - limits.retention_ms):
+                out[0] = log
+                return 0
+        at[0] += 1
     return 0
 
 

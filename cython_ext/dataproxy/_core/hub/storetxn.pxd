@@ -13,14 +13,15 @@ cdef enum StoreTxnConst:
 
 ctypedef struct StoreLimits:
     uint64_t max_bytes          # appends over it are refused (ST_DISK_FULL); 0 = none
-    uint64_t retention_bytes    # the oldest entries beyond it are dropped; 0 = keep
+    uint64_t retention_bytes    # of one log; its oldest entries beyond it are dropped; 0 = keep
     int64_t retention_ms        # older entries are dropped; 0 = keep
 
 
 ctypedef struct Store:
     StoreEnv* env               # shared with the readers of this process
     const char* path            # owned by the caller, for reopening
-    size_t map_bytes
+    size_t map_bytes            # size of the map now; it grows when the file needs it
+    size_t map_limit            # and no further than this
     StoreLimits limits
     Catalog catalog             # appending thread only
     # Statistics, relaxed atomics.
@@ -32,9 +33,10 @@ ctypedef struct Store:
     int64_t last_error          # code of the last failure, 0 when none has happened
 
 
-cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, const StoreLimits* limits,
-                    int* error) noexcept nogil
+cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, size_t map_limit,
+                    const StoreLimits* limits, int* error) noexcept nogil
 cdef void store_free(Store* store) noexcept nogil
 cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil
 cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil
+cdef bint store_grow(Store* store, int rc) noexcept nogil
 cdef void store_failed(Store* store, int error) noexcept nogil

@@ -23,6 +23,7 @@ from dataproxy._core.hub.storeenv cimport (
     LOG_ROW,
     STREAM_ROW,
     env_reopen,
+    env_resize,
     key_name,
     read_begin,
     read_end,
@@ -31,6 +32,7 @@ from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.lmdb cimport (
     MDB_FIRST,
+    MDB_MAP_FULL,
     MDB_NEXT,
     MDB_NOTFOUND,
     MDB_PANIC,
@@ -48,8 +50,8 @@ from dataproxy._core.plat.lmdb cimport (
 )
 
 
-cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, const StoreLimits* limits,
-                    int* error) noexcept nogil:
+cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, size_t map_limit,
+                    const StoreLimits* limits, int* error) noexcept nogil:
     """Load the catalog of an open environment: ST_OK, ST_NO_MEMORY, or ST_STORE with *error.
 
     Locality: owner, before the appending thread starts.
@@ -61,6 +63,7 @@ cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_by
     store.env = env
     store.path = path
     store.map_bytes = map_bytes
+    store.map_limit = map_limit
     store.limits = limits[0]
     error[0] = 0
     if catalog_init(&store.catalog) != ST_OK:
@@ -115,8 +118,25 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
         relaxed_add(&store.commits, 1)
     else:
         catalog_undo(&store.catalog)
-        store_failed(store, rc)
     return rc
+
+
+cdef bint store_grow(Store* store, int rc) noexcept nogil:
+    """Double the map if ``rc`` says that it is full; true when the transaction is worth another try.
+
+    Locality: appending thread, without a transaction.
+    Locks: takes the environment's mutex; waits for the reads under way in this process.
+    """
+    cdef size_t wanted
+    if rc != MDB_MAP_FULL or store.map_bytes >= store.map_limit:
+        return False
+    wanted = store.map_bytes * 2
+    if wanted > store.map_limit:
+        wanted = store.map_limit
+    if env_resize(store.env, wanted) != 0:
+        return False
+    store.map_bytes = wanted
+    return True
 
 
 cdef void store_failed(Store* store, int error) noexcept nogil:
