@@ -1,0 +1,139 @@
+"""Which layer may see which: the table behind the direction of every import and cimport."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.arch.sources import Import, cython_imports, python_imports
+
+__all__ = ["compiled_violations", "python_violations"]
+
+CORE = "dataproxy._core"
+
+# Compiled layers: what else a module may cimport below dataproxy._core, as prefixes.
+BASE = ("base", "plat")
+WIRE = ("base", "wire.api", "plat.endian")  # sans-io: no sockets, clocks, threads, atomics
+ABOVE_IO = ("io", "wire.api", *BASE)
+COMPILED = {
+    "plat": ("plat",),
+    "base": BASE,
+    "wire.api": WIRE,
+    "wire.registry": WIRE,
+    "io": ("io", "wire.api", *BASE),
+    "client": ("client", *ABOVE_IO),
+    "hub": ("hub", *ABOVE_IO),
+    "testing": ("",),
+}
+# Facades raise the package's errors; everything below them returns a status.
+RAISE_ERRORS = ("client", "hub", "testing", "wire")
+# Python layers: the parts of the package that each part may import at module level or inside functions.
+BOTTOM = {"_version", "codes", "errors", "types"}
+CLIENT = {*BOTTOM, "config", "client", "_core"}
+API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
+PYTHON = {
+    **dict.fromkeys(BOTTOM, BOTTOM),
+    "config": {*BOTTOM, "config"},
+    "client": CLIENT,
+    "": {*CLIENT, "hub"},
+    "_core": {"_core", *BOTTOM},
+    "hub": {*API, "hub"},
+    "spark": {*API, "spark"},
+    "cli": {*API, "cli"},
+    "testing": {*API, "hub", "testing"},
+    "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
+}
+# Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, and a
+# plain `import dataproxy` must not load it.
+LAZY = {("cli", "hub"), ("", "hub"), ("pyspark_dataproxy", "spark")}
+
+
+def compiled_violations(root: Path) -> list[str]:
+    """Return every cimport below ``root/cython_ext`` that points up or sideways."""
+    core = root / "cython_ext" / "dataproxy" / "_core"
+    found = []
+    for path in sorted([*core.rglob("*.pyx"), *core.rglob("*.pxd")]):
+        own = ".".join(path.relative_to(core).with_suffix("").parts)
+        for used in cython_imports(path):
+            wrong = _compiled_wrong(own, used)
+            if wrong:
+                found.append(f"{path.relative_to(root)}:{used.line}: {own} {wrong}")
+    return found
+
+
+def _compiled_wrong(own: str, used: Import) -> str | None:
+    if used.module.startswith("."):
+        return f"uses the relative name {used.module}; write the whole one"
+    if not used.module.startswith("dataproxy"):
+        return None
+    if used.module == "dataproxy.errors" and own.split(".")[0] in RAISE_ERRORS:
+        return None
+    if not used.module.startswith(CORE + "."):
+        return f"may not see the Python module {used.module}"
+    target = used.module.removeprefix(CORE + ".")
+    layer = next((name for name in sorted(COMPILED, reverse=True) if _below(own, name)), None)
+    if layer is None:
+        part = ".".join(own.split(".")[:2])
+        allowed: tuple[str, ...] = (*WIRE, part) if own.startswith("wire.") else ()
+    else:
+        allowed = COMPILED[layer]
+    if layer in ("client", "hub") and target.startswith("wire.") and target.endswith(".codec"):
+        return None  # the one place where a wire's table of functions is picked
+    if any(_below(target, name) for name in allowed):
+        return None
+    return f"may not see {target}"
+
+
+def _below(module: str, prefix: str) -> bool:
+    return not prefix or module == prefix or module.startswith(prefix + ".")
+
+
+def python_violations(root: Path) -> list[str]:
+    """Return every import of the Python packages below ``root`` that points up or sideways."""
+    found = []
+    for package in ("dataproxy", "pyspark_dataproxy"):
+        for path in sorted((root / package).rglob("*.py*")):
+            if path.suffix not in (".py", ".pyi"):
+                continue
+            own = _part(path.relative_to(root))
+            for used in python_imports(path):
+                wrong = _python_wrong(root, own, used)
+                if wrong:
+                    found.append(f"{path.relative_to(root)}:{used.line}: {wrong}")
+    return found
+
+
+def _part(path: Path) -> str:
+    if path.parts[0] == "pyspark_dataproxy":
+        return "pyspark_dataproxy"
+    name = Path(path.parts[1]).stem
+    return "" if name == "__init__" else name
+
+
+def _python_wrong(root: Path, own: str, used: Import) -> str | None:
+    if used.module.startswith("."):
+        return f"uses the relative name {used.module}; write the whole one"
+    parts = used.module.split(".")
+    if parts[0] != "dataproxy":
+        return None
+    known = len(parts) > 1 and ((root / "dataproxy" / parts[1]).is_dir() or parts[1] in PYTHON)
+    known = known or (len(parts) > 1 and (root / "dataproxy" / f"{parts[1]}.py").is_file())
+    target = parts[1] if known else ""
+    if (own, target) in LAZY:
+        return None if used.lazy else f"may import dataproxy.{target} only inside a function"
+    if own not in PYTHON:
+        return f"dataproxy.{own} has no place in the table of layers"
+    if target != own and target not in PYTHON[own]:
+        return f"dataproxy.{own or '__init__'} may not see {used.module}"
+    if target == "_core" and own != "_core":
+        return _facade_wrong(root, parts)
+    return None
+
+
+def _facade_wrong(root: Path, parts: list[str]) -> str | None:
+    """Only the modules of the core that have a stub are open to Python code."""
+    names = parts[2:]
+    if not names or names[0] in ("build_info", "explain_missing"):
+        return None
+    core = root / "dataproxy" / "_core"
+    stubs = [core.joinpath(*names[:n]).with_suffix(".pyi") for n in range(1, len(names) + 1)]
+    return None if any(stub.is_file() for stub in stubs) else f"{'.'.join(parts)} is no facade (it has no .pyi)"

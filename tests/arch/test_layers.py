@@ -1,0 +1,119 @@
+"""Dependencies point down, in the compiled half and in the Python half."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.arch.layers import compiled_violations, python_violations
+
+ROOT = Path(__file__).parents[2]
+CORE = "cython_ext/dataproxy/_core"
+
+
+def test_compiled_layers_point_down():
+    assert compiled_violations(ROOT) == []
+
+
+def test_python_layers_point_down():
+    assert python_violations(ROOT) == []
+
+
+def plant(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("plat/clock.pxd", "from dataproxy._core.base.status cimport ST_OK"),
+        ("base/buf.pyx", "from dataproxy._core.wire.api cimport WireOps"),
+        ("wire/api.pxd", "from dataproxy._core.wire.inlong.const cimport MAGIC"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.wire.tubemq.const cimport MAGIC"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.plat.socket cimport recv"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.plat.clock cimport now_us"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.plat.thread cimport pthread_mutex_t"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.io.sendq cimport SendQ"),
+        ("io/executor.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
+        ("io/executor.pyx", "from dataproxy._core.wire cimport inlong"),
+        ("io/executor.pyx", "from dataproxy._core.client.batcher cimport Batcher"),
+        ("io/executor.pyx", "cimport dataproxy._core.hub.server"),
+        ("client/producer.pyx", "from dataproxy._core.hub.entry cimport Entry"),
+        ("client/producer.pyx", "from dataproxy._core.wire.inlong.decode cimport parse"),
+        ("client/producer.pyx", "from dataproxy._core.testing.probe cimport peek"),
+        ("client/producer.pyx", "from dataproxy.config import load"),
+        ("io/executor.pyx", "from dataproxy.errors import ConfigError"),
+        ("client/producer.pyx", "from .batcher cimport Batcher"),
+        ("hub/server.pyx", "from dataproxy._core.client.batcher cimport Batcher"),
+        ("novel/thing.pyx", "from dataproxy._core.base.buf cimport Buf"),
+    ],
+)
+def test_a_cimport_upwards_or_sideways_is_found(tmp_path, name, line):
+    plant(tmp_path, {f"{CORE}/{name}": f'"""Docs."""\n\n{line}\n'})
+    (violation,) = compiled_violations(tmp_path)
+    assert f"{name}:3" in violation
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("base/buf.pyx", "from dataproxy._core.plat.endian cimport load_be32"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.wire.api cimport WireOps"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.wire.inlong.const cimport MAGIC"),
+        ("io/executor.pyx", "from dataproxy._core.wire.api cimport WireOps"),
+        ("io/executor.pyx", "from libc.string cimport memcpy"),
+        ("client/producer.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
+        ("client/producer.pyx", "from dataproxy.errors import ConfigError"),
+        ("testing/probe_io.pyx", "from dataproxy._core.io.sendq cimport SendQ"),
+    ],
+)
+def test_a_cimport_downwards_is_accepted(tmp_path, name, line):
+    plant(tmp_path, {f"{CORE}/{name}": f"{line}\n"})
+    assert compiled_violations(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("dataproxy/errors.py", "from dataproxy.config import load"),
+        ("dataproxy/config/loader.py", "from dataproxy.client.producer import Producer"),
+        ("dataproxy/config/loader.py", "from dataproxy import Producer"),
+        ("dataproxy/client/producer.py", "import dataproxy.hub"),
+        ("dataproxy/client/producer.py", "from dataproxy import spark"),
+        ("dataproxy/client/producer.py", "def f():\n    from dataproxy.testing import faults"),
+        ("dataproxy/client/producer.py", "from dataproxy._core.io.executor import Executor"),
+        ("dataproxy/client/producer.py", "from .dispatcher import Dispatcher"),
+        ("dataproxy/spark/sink.py", "from dataproxy.cli.main import main"),
+        ("dataproxy/spark/sink.py", "from dataproxy.hub import Hub"),
+        ("dataproxy/hub/server.py", "from dataproxy.spark.sink import Sink"),
+        ("dataproxy/cli/main.py", "from dataproxy.spark.sink import Sink"),
+        ("dataproxy/cli/main.py", "from dataproxy.hub import Hub"),
+        ("dataproxy/__init__.py", "from dataproxy.hub import Hub"),
+        ("dataproxy/novel/thing.py", "from dataproxy.errors import ConfigError"),
+        ("pyspark_dataproxy/__init__.py", "from dataproxy.spark.source import DefaultSource"),
+    ],
+)
+def test_an_import_upwards_or_sideways_is_found(tmp_path, name, text):
+    for part in ("hub", "spark", "cli", "testing", "client", "config"):
+        (tmp_path / "dataproxy" / part).mkdir(parents=True, exist_ok=True)
+    plant(tmp_path, {name: text + "\n"})
+    (violation,) = python_violations(tmp_path)
+    assert violation.startswith(f"{name}:")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("dataproxy/client/producer.py", "from dataproxy._core.client.producer import ProducerCore"),
+        ("dataproxy/cli/main.py", "def hub():\n    from dataproxy.hub import Hub"),
+        ("dataproxy/testing/fixture.py", "from dataproxy.hub import Hub"),
+        ("dataproxy/spark/sink.py", "from dataproxy import Producer"),
+        ("dataproxy/config/loader.py", "import json, difflib"),
+    ],
+)
+def test_an_import_downwards_is_accepted(tmp_path, name, text):
+    plant(tmp_path, {name: text + "\n", "dataproxy/_core/client/producer.pyi": "class ProducerCore: ...\n"})
+    (tmp_path / "dataproxy" / "hub").mkdir()
+    assert python_violations(tmp_path) == []
