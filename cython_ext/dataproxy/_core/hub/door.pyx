@@ -1,0 +1,367 @@
+"""The loop of one hub door: accept, read, commit, answer, in rounds.
+
+A round takes the events of one wait, reads the connections among them, submits everything accepted as
+one chain, settles what came back from the store and writes each connection's replies once.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport strlen
+
+from dataproxy._core.base.buf cimport buf_free
+from dataproxy._core.base.status cimport (
+    ST_DISK_FULL, ST_FULL, ST_OK, ST_STORE, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
+)
+from dataproxy._core.hub.committer cimport committer_submit
+from dataproxy._core.hub.doorread cimport READ_CHUNK, door_read
+from dataproxy._core.hub.doorstate cimport (
+    DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, close_session, count_code, door_clock, door_take, end_session,
+    mark_dirty, park_session, unpark_all,
+)
+from dataproxy._core.hub.entries cimport entry_footprint, entry_free
+from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.listener cimport listener_accept
+from dataproxy._core.hub.session cimport (
+    CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED, HOLD_ENDING, HOLD_QUEUE,
+    HOLD_REPLIES, Session, session_flush, session_free, session_reply, session_unsent, session_watch, table_add,
+    table_find, table_touch,
+)
+from dataproxy._core.io.address cimport Address, address_text
+from dataproxy._core.io.poller cimport (
+    POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_add_fd, poller_remove_fd,
+    poller_wait,
+)
+from dataproxy._core.io.transport cimport transport_adopt
+from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_watch
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.socket cimport close
+
+cdef enum:
+    TAG_WAKEUP = 1              # below every session id
+    TAG_LISTENER = 2
+    ACCEPT_ROUND = 64           # connections taken in one round
+    ACCEPT_PAUSE_US = 100000    # after running out of descriptors
+    REFUSE_CODE = 114           # the request could not be queued
+    SCRATCH_KEEP = 4194304      # larger working buffers are given back
+    LOAD_FULL = 65534
+
+
+cdef int door_run(Door* d) noexcept nogil:
+    """Run rounds until the hub stops and everything accepted is answered, or its deadline passes.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef PollEvent events[POLL_BATCH]
+    cdef int status = ST_OK
+    cdef int n
+    if wakeup_watch(&d.wakeup, &d.poller, <void*>TAG_WAKEUP) != ST_OK:
+        return ST_SYSTEM
+    d.now_us = door_clock(d)
+    _resume_accept(d)
+    while True:
+        n = poller_wait(&d.poller, events, POLL_BATCH, _timeout(d))
+        if n < 0:
+            status = ST_SYSTEM
+            break
+        d.now_us = door_clock(d)
+        _round(d, events, n)
+        if not _goes_on(d):
+            break
+    while d.table.idle_first != NULL:
+        close_session(d, d.table.idle_first, CLOSE_STOPPED)
+    _bury(d)
+    return status
+
+
+cdef void _round(Door* d, PollEvent* events, int n) noexcept nogil:
+    """Act on one wait's events.  Locality: door loop.  Locks: none."""
+    cdef Session* s
+    cdef uint64_t tag
+    cdef int i
+    _refresh(d)
+    for i in range(n):
+        tag = <uint64_t>events[i].tag
+        if tag == TAG_WAKEUP:
+            wakeup_clear(&d.wakeup)
+            _settle(d, door_take(d))
+        elif tag == TAG_LISTENER:
+            _accept(d)
+        else:
+            s = table_find(&d.table, tag)
+            if s != NULL:
+                _session_event(d, s, events[i].ready)
+    _expire(d)
+    _submit(d)
+    _relax(d)
+    _flush(d)
+    _bury(d)
+    if d.request.entry.cap > SCRATCH_KEEP:
+        buf_free(&d.request.entry)
+    if d.request.scratch.cap > SCRATCH_KEEP:
+        buf_free(&d.request.scratch)
+
+
+cdef int64_t _timeout(Door* d) noexcept nogil:
+    """Return the time to the next deadline in microseconds, -1 if there is none.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int64_t until = -1
+    cdef int64_t at
+    if d.table.idle_first != NULL:
+        until = d.table.idle_first.active_us + d.shared.read_idle_us
+    if d.accept_again_us > 0 and (until < 0 or d.accept_again_us < until):
+        until = d.accept_again_us
+    if atomic_load(&d.shared.phase) != DOOR_RUNS:
+        at = atomic_load(&d.shared.deadline_us)
+        if until < 0 or at < until:
+            until = at
+    if until < 0:
+        return -1
+    return until - d.now_us if until > d.now_us else 0
+
+
+cdef void _refresh(Door* d) noexcept nogil:
+    """Take over what may be changed while the hub runs.  Locality: door loop.  Locks: none."""
+    cdef int64_t load = relaxed_load(&d.shared.load)
+    d.profile.service_code = <int>relaxed_load(&d.shared.service_code)
+    if load == LOAD_QUEUE:
+        load = relaxed_load(&d.queued_bytes) * LOAD_FULL // d.shared.queue_bytes
+        if load > LOAD_FULL:
+            load = LOAD_FULL
+    d.profile.load = <int>load
+
+
+cdef bint _goes_on(Door* d) noexcept nogil:
+    """Tell whether the loop has more to do; starts draining when the hub stops.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int64_t phase = atomic_load(&d.shared.phase)
+    cdef Session* s
+    if phase == DOOR_RUNS:
+        return True
+    if phase == DOOR_STOPS or d.now_us >= atomic_load(&d.shared.deadline_us):
+        return False
+    if d.accepting or d.accept_again_us > 0:
+        _pause_accept(d, 0)
+    s = d.table.idle_first
+    while s != NULL:
+        end_session(d, s, CLOSE_STOPPED)
+        s = s.idle_next
+    _flush(d)
+    _bury(d)
+    return d.table.count > 0 or d.outstanding > 0
+
+
+cdef void _pause_accept(Door* d, int64_t again_us) noexcept nogil:
+    """Stop taking connections; ``again_us`` 0 means for good.  Locality: door loop.  Locks: none."""
+    if d.accepting:
+        poller_remove_fd(&d.poller, d.shared.listener.fd)
+    d.accepting = False
+    d.accept_again_us = again_us
+
+
+cdef void _resume_accept(Door* d) noexcept nogil:
+    """Take connections (again).  Locality: door loop.  Locks: none."""
+    d.accepting = poller_add_fd(&d.poller, d.shared.listener.fd, <void*>TAG_LISTENER, POLL_READ) == ST_OK
+    d.accept_again_us = 0 if d.accepting else d.now_us + ACCEPT_PAUSE_US
+
+
+cdef void _accept(Door* d) noexcept nogil:
+    """Take the connections that wait, up to the bound of a round.  Locality: door loop.  Locks: none."""
+    cdef Address peer
+    cdef int fd = -1
+    cdef int status
+    cdef int taken = 0
+    while taken < ACCEPT_ROUND:
+        taken += 1
+        status = listener_accept(&d.shared.listener, &fd, &peer)
+        if status == ST_WANT_READ:
+            return
+        if status != ST_OK:
+            # Level-triggered: without a pause the loop would spin on a connection it cannot take.
+            relaxed_add(&d.counters.accept_pauses, 1)
+            _pause_accept(d, d.now_us + ACCEPT_PAUSE_US)
+            return
+        relaxed_add(&d.counters.accepted, 1)
+        if atomic_add(&d.shared.connections, 1) > d.shared.max_connections:
+            _turn_away(d, fd, CLOSE_REFUSED)
+        else:
+            _welcome(d, fd, &peer)
+
+
+cdef void _turn_away(Door* d, int fd, int reason) noexcept nogil:
+    """Close a connection that got no session.  Locality: door loop.  Locks: none."""
+    atomic_add(&d.shared.connections, -1)
+    relaxed_add(&d.counters.closed[reason], 1)
+    close(fd)
+
+
+cdef void _welcome(Door* d, int fd, const Address* peer) noexcept nogil:
+    """Make a session for a new connection.  Locality: door loop.  Locks: none."""
+    cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
+    if s == NULL:
+        _turn_away(d, fd, CLOSE_MEMORY)
+        return
+    table_touch(&d.table, s, d.now_us)
+    relaxed_store(&d.sessions, d.table.count)
+    address_text(peer, s.source)
+    s.source_n = <unsigned char>strlen(s.source)
+    s.interest = POLL_READ
+    if (transport_adopt(&s.transport, fd, NULL) != ST_OK
+            or poller_add(&d.poller, &s.transport, <void*>s.id, POLL_READ) != ST_OK):
+        close_session(d, s, CLOSE_RESET)
+
+
+cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
+    """Act on one connection's readiness.  Locality: door loop.  Locks: none."""
+    if ready & POLL_WRITE:
+        mark_dirty(d, s)
+    if ready & (POLL_READ | POLL_HANGUP):
+        if s.hold == 0 and d.choked:
+            park_session(d, s)
+        if s.hold == 0:
+            door_read(d, s)
+        elif ready & POLL_HANGUP:
+            close_session(d, s, CLOSE_RESET)
+
+
+cdef void _submit(Door* d) noexcept nogil:
+    """Hand this round's requests to the store as one chain; nothing is read while it has no room for them.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Entry* chain = d.chain
+    cdef Entry* entry = chain
+    cdef int status
+    if chain == NULL:
+        return
+    status = committer_submit(d.shared.committer, chain)
+    if status == ST_FULL:
+        d.choked = True     # the committer wakes this loop when there is room
+        return
+    d.chain = NULL
+    d.chain_last = NULL
+    if status == ST_OK:
+        return
+    while entry != NULL:
+        entry.status = ST_STORE
+        entry = entry.next
+    _settle(d, chain)
+
+
+cdef void _relax(Door* d) noexcept nogil:
+    """Read again once the queue is half empty.  Locality: door loop.  Locks: none."""
+    if d.choked and d.chain == NULL and relaxed_load(&d.queued_bytes) <= d.shared.queue_bytes // 2:
+        d.choked = False
+        unpark_all(d)
+
+
+cdef void _settle(Door* d, Entry* chain) noexcept nogil:
+    """Answer requests that are back from the store, in commit order.  Locality: door loop.  Locks: none."""
+    cdef Entry* entry
+    cdef Session* s
+    cdef int64_t queued = relaxed_load(&d.queued_bytes)
+    while chain != NULL:
+        entry = chain
+        chain = entry.next
+        queued -= <int64_t>entry_footprint(entry)
+        d.outstanding -= 1
+        if entry.status == ST_OK:
+            relaxed_add(&d.counters.entries, 1)
+            relaxed_add(&d.counters.records, entry.records)
+        else:
+            count_code(d, REFUSE_CODE)
+        s = table_find(&d.table, entry.session)
+        if s == NULL:
+            relaxed_add(&d.counters.unanswered, 1)
+        else:
+            s.pending -= 1
+            _answer(d, s, entry)
+        entry_free(entry)
+    relaxed_store(&d.queued_bytes, queued)
+
+
+cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
+    """Queue the reply to one settled request.  Locality: door loop.  Locks: none."""
+    cdef int status = ST_OK
+    mark_dirty(d, s)
+    if entry.reply.n == 0:
+        return
+    if entry.status == ST_OK:
+        status = session_reply(s, entry.reply)
+    elif entry.status == ST_DISK_FULL:
+        status = d.shared.wire.refuse(entry.reply.p, entry.reply.n, REFUSE_CODE,
+                                      "Put msg event to channel failure: the disk of the store is full", &s.output)
+    else:
+        status = d.shared.wire.refuse(entry.reply.p, entry.reply.n, REFUSE_CODE,
+                                      "Put msg event to channel failure: the store refused it", &s.output)
+    if status != ST_OK:
+        close_session(d, s, CLOSE_MEMORY)
+        return
+    relaxed_add(&d.counters.replies, 1)
+
+
+cdef void _flush(Door* d) noexcept nogil:
+    """Write replies, apply the limit of unread ones, close what has ended.  Locality: door loop.  Locks: none."""
+    cdef Session* s
+    cdef size_t sent = 0
+    cdef size_t unsent
+    cdef int status
+    while d.dirty != NULL:
+        s = d.dirty
+        d.dirty = s.dirty_next
+        s.dirty = False
+        if s.closed:
+            continue
+        status = session_flush(s, &sent)
+        relaxed_add(&d.counters.bytes_out, <int64_t>sent)
+        if status != ST_OK and status != ST_WANT_WRITE and status != ST_WANT_READ:
+            close_session(d, s, CLOSE_RESET)
+            continue
+        unsent = session_unsent(s)
+        if s.hold & HOLD_ENDING and s.pending == 0 and unsent == 0:
+            close_session(d, s, s.reason)
+            continue
+        if unsent > d.shared.reply_bytes:
+            if d.profile.compat:
+                close_session(d, s, CLOSE_REPLIES)
+                continue
+            s.hold |= HOLD_REPLIES
+        elif s.hold & HOLD_REPLIES and unsent <= d.shared.reply_bytes // 2:
+            s.hold &= ~(<int>HOLD_REPLIES)
+            table_touch(&d.table, s, d.now_us)
+        if session_watch(s, &d.poller) != ST_OK:
+            close_session(d, s, CLOSE_RESET)
+
+
+cdef void _expire(Door* d) noexcept nogil:
+    """Close connections that were silent for too long; waiting for us is not silence.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Session* s
+    if d.accept_again_us > 0 and d.now_us >= d.accept_again_us:
+        _resume_accept(d)
+    while True:
+        s = d.table.idle_first
+        if s == NULL or d.now_us - s.active_us < d.shared.read_idle_us:
+            return
+        if s.hold & HOLD_QUEUE or s.pending > 0:
+            table_touch(&d.table, s, d.now_us)
+        else:
+            close_session(d, s, CLOSE_IDLE)
+
+
+cdef void _bury(Door* d) noexcept nogil:
+    """Free the connections closed in this round.  Locality: door loop.  Locks: none."""
+    cdef Session* s
+    while d.graves != NULL:
+        s = d.graves
+        d.graves = s.grave_next
+        session_free(s)

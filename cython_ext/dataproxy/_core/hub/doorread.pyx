@@ -1,0 +1,199 @@
+"""Read a connection, judge its frames, chain what is to be stored."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, ST_WANT_READ, ST_WANT_WRITE
+from dataproxy._core.hub.doorstate cimport close_session, count_code, end_session, mark_dirty, park_session
+from dataproxy._core.hub.entries cimport entry_footprint, entry_new
+from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.session cimport (
+    CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, session_reply,
+    session_source, table_touch,
+)
+from dataproxy._core.io.recvbuf cimport (
+    recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_rest, recvbuf_room,
+)
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport wall_ms
+from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
+
+cdef enum:
+    HELD_GENEROUS = 67108864    # half-received frames keep their large blocks while all hold less than this
+
+
+cdef void door_read(Door* d, Session* s) noexcept nogil:
+    """Read what a connection has sent, up to the bound of a round, and act on every whole frame.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int64_t before = <int64_t>s.received.cap
+    cdef int64_t budget = READ_ROUND
+    cdef int64_t receive_ms = wall_ms()
+    cdef uint8_t* p = NULL
+    cdef size_t room = 0
+    cdef size_t got = 0
+    cdef int status
+    if s.received.cap == 0 and d.spare.cap > 0:
+        s.received = d.spare
+        recvbuf_init(&d.spare, s.received.limit)
+    while budget > 0 and s.hold == 0:
+        if recvbuf_room(&s.received, READ_CHUNK, &p, &room) != ST_OK:
+            end_session(d, s, CLOSE_MEMORY)
+            break
+        status = s.transport.ops.recv(&s.transport, p, room, &got)
+        if status == ST_WANT_READ or status == ST_WANT_WRITE:
+            break
+        if status == ST_EOF:
+            end_session(d, s, CLOSE_PEER)
+            break
+        if status != ST_OK:
+            d.held += <int64_t>s.received.cap - before
+            close_session(d, s, CLOSE_RESET)
+            return
+        relaxed_add(&d.counters.bytes_in, <int64_t>got)
+        recvbuf_filled(&s.received, got)
+        if not d.profile.compat:
+            table_touch(&d.table, s, d.now_us)
+        budget -= <int64_t>got
+        _frames(d, s, receive_ms)
+        if relaxed_load(&d.queued_bytes) > d.shared.queue_bytes:
+            d.choked = True
+            park_session(d, s)
+        if got < room:
+            break
+    _rest(d, s, before)
+
+
+cdef void _rest(Door* d, Session* s, int64_t before) noexcept nogil:
+    """Give back receive memory, and enforce the budget of half-received frames.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if s.hold & HOLD_ENDING:
+        recvbuf_free(&s.received)
+    elif s.received.end == s.received.start:
+        if d.spare.cap == 0:
+            d.spare = s.received
+            recvbuf_init(&s.received, s.received.limit)
+        else:
+            recvbuf_free(&s.received)
+    elif d.held - before + <int64_t>s.received.cap > HELD_GENEROUS:
+        recvbuf_rest(&s.received, 0)
+    d.held += <int64_t>s.received.cap - before
+    if d.held > d.shared.held_bytes:
+        close_session(d, s, CLOSE_MEMORY)
+
+
+cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
+    """Act on every whole frame that was received.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Slice data = recvbuf_data(&s.received)
+    cdef size_t at = 0
+    cdef size_t size = 0
+    cdef int64_t frames = 0
+    cdef int status
+    while at < data.n and not s.hold & HOLD_ENDING:
+        status = d.shared.wire.delimit(data.p + at, data.n - at, d.shared.max_frame, &size)
+        if status == ST_NEED_DATA:
+            break
+        if status == ST_LIMIT:
+            end_session(d, s, CLOSE_OVERSIZE)
+            break
+        if status != ST_OK:
+            end_session(d, s, CLOSE_PROTOCOL)
+            break
+        _serve(d, s, data.p + at, size, receive_ms)
+        frames += 1
+        at += size
+    recvbuf_consume(&s.received, at)
+    if frames > 0:
+        relaxed_add(&d.counters.frames, frames)
+        if d.profile.compat:
+            table_touch(&d.table, s, d.now_us)
+
+
+cdef void _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
+    """Judge one frame: reply at once, or chain an entry for the store.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Request* r = &d.request
+    r.reply.n = 0
+    r.entry.n = 0
+    if d.shared.wire.serve(&d.profile, p, n, receive_ms, r) != ST_OK:
+        end_session(d, s, CLOSE_MEMORY)
+        return
+    if r.action == REQ_CLOSE:
+        end_session(d, s, CLOSE_PROTOCOL)
+        return
+    if r.action == REQ_STORE:
+        _chain(d, s, r, receive_ms)
+        return
+    if r.code != 0:
+        count_code(d, r.code)
+    elif r.msg_type == 1 or r.msg_type == 8:
+        relaxed_add(&d.counters.heartbeats, 1)
+    if r.reply.n > 0:
+        if session_reply(s, slice_of(r.reply.p, r.reply.n)) != ST_OK:
+            end_session(d, s, CLOSE_MEMORY)
+            return
+        relaxed_add(&d.counters.replies, 1)
+        mark_dirty(d, s)
+
+
+cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms) noexcept nogil:
+    """Copy an accepted request into an entry at the end of this round's chain.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Entry parts
+    cdef Entry* entry
+    parts.next = NULL
+    parts.origin = <void*>d
+    parts.session = s.id
+    parts.group = r.group
+    parts.stream = r.stream
+    parts.partition = _partition(d, r)
+    parts.records = r.records
+    parts.data_time_ms = r.data_time_ms
+    parts.receive_ms = receive_ms
+    parts.value = slice_of(r.entry.p, r.entry.n)
+    parts.reply = slice_of(r.reply.p, r.reply.n)
+    parts.offset = 0
+    parts.status = ST_OK
+    entry = entry_new(&parts, session_source(s), d.profile.node_ip)
+    if entry == NULL:
+        end_session(d, s, CLOSE_MEMORY)
+        return
+    if d.chain == NULL:
+        d.chain = entry
+    else:
+        d.chain_last.next = entry
+    d.chain_last = entry
+    s.pending += 1
+    d.outstanding += 1
+    relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) + <int64_t>entry_footprint(entry))
+
+
+cdef uint32_t _partition(Door* d, Request* r) noexcept nogil:
+    """Choose the log: one partition for each key, else for each stream, so that both keep their order.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Slice key = r.partition_key if r.partition_key.n > 0 else r.stream
+    cdef uint32_t digest = 2166136261U
+    cdef size_t i
+    if d.shared.partitions <= 1:
+        return 0
+    for i in range(key.n):
+        digest = (digest ^ key.p[i]) * 16777619U
+    return digest % d.shared.partitions

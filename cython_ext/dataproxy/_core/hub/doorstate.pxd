@@ -1,0 +1,106 @@
+"""What one door loop of the hub owns, what all doors share, and the moves every part of a door uses."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from dataproxy._core.hub.committer cimport Committer
+from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.listener cimport Listener
+from dataproxy._core.hub.session cimport CLOSE_REASONS, Session, SessionTable
+from dataproxy._core.io.poller cimport Poller
+from dataproxy._core.io.recvbuf cimport RecvBuf
+from dataproxy._core.io.wakeup cimport Wakeup
+from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.wire.api cimport Request, ServerProfile, WireOps
+
+
+cdef enum:
+    DOOR_CODES = 256                # error codes that are counted one by one; higher ones in the last
+
+
+cdef enum LoadSource:
+    LOAD_UNKNOWN = -1
+    LOAD_QUEUE = -2                 # how full the queue is
+
+
+cdef enum DoorPhase:
+    DOOR_RUNS = 0
+    DOOR_DRAINS = 1                 # no accept, no reading; answers what was accepted
+    DOOR_STOPS = 2                  # at once
+
+
+ctypedef struct DoorCounters:       # relaxed; added to by the door loop only
+    int64_t accepted                # connections
+    int64_t frames                  # whole frames received, heartbeats included
+    int64_t heartbeats
+    int64_t entries                 # requests that the store took
+    int64_t records                 # messages in them
+    int64_t bytes_in
+    int64_t bytes_out
+    int64_t replies
+    int64_t unanswered              # requests stored for a connection that was gone
+    int64_t accept_pauses           # out of descriptors or memory
+    int64_t refused[DOOR_CODES]
+    int64_t closed[CLOSE_REASONS]
+
+
+ctypedef struct HubShared:          # constant while doors run, but for the atomics
+    Committer* committer
+    const WireOps* wire
+    Listener listener
+    ServerProfile profile           # service_code and load are taken from the atomics
+    size_t max_frame
+    int64_t max_connections
+    int64_t read_idle_us
+    size_t reply_bytes              # unread replies of one connection
+    int64_t queue_bytes             # accepted and not yet committed, for each door
+    int64_t held_bytes              # half-received frames, for each door
+    uint32_t partitions
+    # Atomics.
+    int64_t connections
+    int64_t service_code
+    int64_t load                    # LoadSource, or 0..65534
+    int64_t clock_skew_us           # added to the monotonic clock (tests)
+    int64_t phase                   # DoorPhase
+    int64_t deadline_us             # end of draining
+
+
+ctypedef struct Door:
+    HubShared* shared
+    # Any thread.
+    Wakeup wakeup
+    pthread_mutex_t mutex           # guards inbox
+    Entry* inbox                    # entries back from the store, in commit order
+    Entry* inbox_last
+    int64_t queued_bytes            # atomic; changed by the loop only
+    int64_t sessions                # atomic copy of table.count
+    DoorCounters counters
+    # The loop only.
+    Poller poller
+    SessionTable table
+    Session* dirty                  # replies to write
+    Session* parked                 # not read until the queue is shorter
+    Session* graves                 # closed in this round
+    Entry* chain                    # accepted in this round
+    Entry* chain_last
+    int64_t outstanding             # entries at the store
+    int64_t held                    # bytes allocated for half-received frames
+    bint choked                     # the queue is full
+    bint accepting
+    int64_t accept_again_us         # with accepting false: when to try again; 0 = never
+    int64_t now_us
+    ServerProfile profile
+    Request request
+    RecvBuf spare                   # empty buffer that the next reader takes
+
+
+cdef int door_init(Door* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM
+cdef void door_free(Door* d) noexcept nogil                         # after the loop and the committer have ended
+cdef int64_t door_clock(Door* d) noexcept nogil
+cdef void door_done(void* origin, Entry* chain) noexcept nogil      # the committer's callback, any thread
+cdef Entry* door_take(Door* d) noexcept nogil                       # everything in the inbox
+cdef void mark_dirty(Door* d, Session* s) noexcept nogil
+cdef void park_session(Door* d, Session* s) noexcept nogil
+cdef void unpark_all(Door* d) noexcept nogil
+cdef void end_session(Door* d, Session* s, int reason) noexcept nogil       # close once everything is answered
+cdef void close_session(Door* d, Session* s, int reason) noexcept nogil     # now
+cdef void count_code(Door* d, int code) noexcept nogil

@@ -1,0 +1,214 @@
+"""State of a door loop: inbox, queue bound, ending and closing of connections."""
+
+from libc.string cimport memset
+
+from dataproxy._core.base.buf cimport buf_free, buf_init
+from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
+from dataproxy._core.hub.entries cimport entry_free_chain
+from dataproxy._core.hub.session cimport (
+    HOLD_ENDING, HOLD_QUEUE, session_free, session_watch, table_free, table_init, table_remove, table_touch,
+)
+from dataproxy._core.io.poller cimport poller_close, poller_open, poller_remove
+from dataproxy._core.io.recvbuf cimport recvbuf_free, recvbuf_init
+from dataproxy._core.io.wakeup cimport wakeup_close, wakeup_open, wakeup_signal
+from dataproxy._core.plat.atomic cimport atomic_add, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+
+
+cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
+    """Make a door that does not run yet.
+
+    Locality: owner.
+    Locks: none.
+    """
+    memset(d, 0, sizeof(Door))
+    d.shared = shared
+    d.poller.epfd = -1
+    d.wakeup.fd = -1
+    d.profile = shared.profile
+    pthread_mutex_init(&d.mutex, NULL)
+    table_init(&d.table)
+    buf_init(&d.request.reply)
+    buf_init(&d.request.entry)
+    buf_init(&d.request.scratch)
+    recvbuf_init(&d.spare, 0)
+    if poller_open(&d.poller) != ST_OK or wakeup_open(&d.wakeup) != ST_OK:
+        return ST_SYSTEM
+    return ST_OK
+
+
+cdef void door_free(Door* d) noexcept nogil:
+    """Release everything, connections included.
+
+    Locality: owner, after the loop and the committer have ended.
+    Locks: none.
+    """
+    cdef Session* s
+    while d.graves != NULL:
+        s = d.graves
+        d.graves = s.grave_next
+        session_free(s)
+    table_free(&d.table)
+    entry_free_chain(d.inbox)
+    entry_free_chain(d.chain)
+    d.inbox = NULL
+    d.chain = NULL
+    buf_free(&d.request.reply)
+    buf_free(&d.request.entry)
+    buf_free(&d.request.scratch)
+    recvbuf_free(&d.spare)
+    wakeup_close(&d.wakeup)
+    poller_close(&d.poller)
+    pthread_mutex_destroy(&d.mutex)
+
+
+cdef int64_t door_clock(Door* d) noexcept nogil:
+    """Return the time that the door lives in.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    return now_us() + relaxed_load(&d.shared.clock_skew_us)
+
+
+cdef void door_done(void* origin, Entry* chain) noexcept nogil:
+    """Hand entries back to the door they came from.
+
+    Locality: any thread.
+    Locks: takes Door.mutex.
+    """
+    cdef Door* d = <Door*>origin
+    cdef Entry* last = chain
+    if chain == NULL:       # the committer has room again
+        wakeup_signal(&d.wakeup)
+        return
+    while last.next != NULL:
+        last = last.next
+    pthread_mutex_lock(&d.mutex)
+    if d.inbox == NULL:
+        d.inbox = chain
+    else:
+        d.inbox_last.next = chain
+    d.inbox_last = last
+    pthread_mutex_unlock(&d.mutex)
+    wakeup_signal(&d.wakeup)
+
+
+cdef Entry* door_take(Door* d) noexcept nogil:
+    """Empty the inbox.
+
+    Locality: door loop.
+    Locks: takes Door.mutex.
+    """
+    cdef Entry* chain
+    pthread_mutex_lock(&d.mutex)
+    chain = d.inbox
+    d.inbox = NULL
+    d.inbox_last = NULL
+    pthread_mutex_unlock(&d.mutex)
+    return chain
+
+
+cdef void mark_dirty(Door* d, Session* s) noexcept nogil:
+    """Have the session looked at when the round ends.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if not s.dirty:
+        s.dirty = True
+        s.dirty_next = d.dirty
+        d.dirty = s
+
+
+cdef void park_session(Door* d, Session* s) noexcept nogil:
+    """Stop reading a session until the queue is shorter.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if s.parked:
+        return
+    s.parked = True
+    s.hold |= HOLD_QUEUE
+    s.parked_prev = NULL
+    s.parked_next = d.parked
+    if d.parked != NULL:
+        d.parked.parked_prev = s
+    d.parked = s
+    session_watch(s, &d.poller)
+
+
+cdef void _unpark(Door* d, Session* s) noexcept nogil:
+    """Take a session out of the parked ones.  Locality: door loop.  Locks: none."""
+    if s.parked_prev != NULL:
+        s.parked_prev.parked_next = s.parked_next
+    else:
+        d.parked = s.parked_next
+    if s.parked_next != NULL:
+        s.parked_next.parked_prev = s.parked_prev
+    s.parked = False
+    s.hold &= ~(<int>HOLD_QUEUE)
+
+
+cdef void unpark_all(Door* d) noexcept nogil:
+    """Read all sessions again; the time they waited for us does not count as idle.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Session* s
+    while d.parked != NULL:
+        s = d.parked
+        _unpark(d, s)
+        table_touch(&d.table, s, d.now_us)
+        session_watch(s, &d.poller)
+
+
+cdef void end_session(Door* d, Session* s, int reason) noexcept nogil:
+    """Read no more; close as soon as everything accepted is answered.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if s.closed or s.hold & HOLD_ENDING:
+        return
+    s.hold |= HOLD_ENDING
+    s.reason = reason
+    mark_dirty(d, s)
+
+
+cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
+    """Close the connection; the memory goes at the end of the round.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if s.closed:
+        return
+    s.closed = True
+    if s.parked:
+        _unpark(d, s)
+    poller_remove(&d.poller, &s.transport)
+    s.transport.ops.close(&s.transport)
+    d.held -= <int64_t>s.received.cap
+    recvbuf_free(&s.received)
+    table_remove(&d.table, s)
+    s.grave_next = d.graves
+    d.graves = s
+    relaxed_add(&d.counters.closed[reason], 1)
+    relaxed_store(&d.sessions, d.table.count)
+    atomic_add(&d.shared.connections, -1)
+
+
+cdef void count_code(Door* d, int code) noexcept nogil:
+    """Count a refusal by its code.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if code > 0:
+        relaxed_add(&d.counters.refused[code if code < DOOR_CODES else DOOR_CODES - 1], 1)

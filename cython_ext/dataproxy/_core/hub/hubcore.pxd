@@ -1,0 +1,22 @@
+"""Facade of the hub's doors."""
+
+from dataproxy._core.hub.doorstate cimport Door, HubShared
+from dataproxy._core.hub.storecore cimport StoreCore
+from dataproxy._core.hub.topics cimport Topics
+
+
+cdef class HubCore:
+    cdef HubShared shared
+    cdef Door* doors            # `threads` of them while open
+    cdef int door_count         # initialised doors
+    cdef int running            # loops under way; guarded by the GIL
+    cdef bint opened
+    cdef Topics topics
+    cdef readonly int threads
+    cdef readonly int port
+    cdef str host
+    cdef bytes node_ip          # shared.profile.node_ip points into it
+    cdef StoreCore store        # the committer must outlive the doors
+
+    cdef object _closed_counts(self)
+    cdef object _refused_counts(self)

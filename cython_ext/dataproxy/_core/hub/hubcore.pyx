@@ -1,0 +1,221 @@
+"""Facade of the hub's doors: Python opens, runs, watches and stops them; the loops hold no GIL."""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+import os
+import signal
+
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.hub.door cimport door_run
+from dataproxy._core.hub.doorstate cimport (
+    DOOR_CODES, DOOR_DRAINS, DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
+)
+from dataproxy._core.hub.listener cimport listener_close, listener_open, listener_port
+from dataproxy._core.hub.session cimport CLOSE_REASONS
+from dataproxy._core.hub.topics cimport topics_add, topics_free, topics_init, topics_known
+from dataproxy._core.io.address cimport Address, address_parse
+from dataproxy._core.io.wakeup cimport wakeup_signal
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+CLOSE_NAMES = ("none", "peer", "reset", "protocol", "oversize", "idle", "replies", "memory", "refused", "stopped")
+COUNTERS = ("accepted", "frames", "heartbeats", "entries", "records", "bytes_in", "bytes_out", "replies", "unanswered",
+            "accept_pauses")
+
+
+@cython.no_gc_clear
+cdef class HubCore:
+    """Accept, judge, store and answer DataProxy requests on ``threads`` loops.
+
+    ``open`` binds; then every ``run_door(i)`` runs on a thread of its own until ``stop``.  All other methods
+    may be called from any thread.
+    """
+
+    def __cinit__(self):
+        """Make a core without resources."""
+        memset(&self.shared, 0, sizeof(HubShared))
+        memset(&self.topics, 0, sizeof(Topics))
+        self.shared.listener.fd = -1
+        self.doors = NULL
+
+    def __init__(self, StoreCore store not None, *, str host not None, int port, int threads, int64_t max_frame,
+                 int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
+                 bint compress_entries, str node_ip not None, int partitions, topics):
+        """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
+
+        A topic is ``group`` or ``group/stream``; an empty list knows everything.
+        """
+        self.store = store
+        self.host = host
+        self.port = port
+        self.threads = threads
+        self.node_ip = node_ip.encode()
+        self.shared.committer = store.committer
+        self.shared.wire = inlong_ops()
+        self.shared.max_frame = <size_t>max_frame
+        self.shared.max_connections = max_connections
+        self.shared.read_idle_us = <int64_t>(read_idle * 1e6)
+        self.shared.reply_bytes = <size_t>reply_bytes
+        self.shared.queue_bytes = max(queue_bytes // threads, 1)
+        self.shared.held_bytes = max(queue_bytes, 2 * max_frame)
+        self.shared.partitions = <unsigned int>partitions
+        self.shared.load = LOAD_UNKNOWN
+        self.shared.profile.compat = compat
+        self.shared.profile.compress_entries = compress_entries
+        self.shared.profile.load = -1
+        self.shared.profile.node_ip = slice_of(<char*>self.node_ip, <size_t>len(self.node_ip))
+        self._learn(list(topics))
+
+    def __dealloc__(self):
+        """Release the doors; a door whose entries are still at the store is left alone."""
+        cdef int i
+        listener_close(&self.shared.listener)
+        for i in range(self.door_count):
+            if self.doors[i].outstanding > 0 and atomic_load(&self.shared.committer.running):
+                return  # the committer will still write there
+        for i in range(self.door_count):
+            door_free(&self.doors[i])
+        free(self.doors)
+        topics_free(&self.topics)
+
+    def _learn(self, list topics not None):
+        """Fill the set of known topics."""
+        cdef bytes group
+        cdef bytes stream
+        cdef int status
+        if not topics:
+            return
+        if topics_init(&self.topics, <size_t>len(topics)) != ST_OK:
+            raise MemoryError
+        for topic in topics:
+            name, slash, rest = topic.partition("/")
+            group = name.encode()
+            stream = rest.encode()
+            status = topics_add(&self.topics, slice_of(<char*>group, <size_t>len(group)),
+                                slice_of(<char*>stream, <size_t>len(stream)), not slash)
+            if status != ST_OK:
+                raise MemoryError
+        self.shared.profile.known = topics_known
+        self.shared.profile.context = &self.topics
+
+    def open(self) -> int:
+        """Bind and listen; return the port.  Raises OSError, ValueError for a host that is no numeric address."""
+        cdef Address address
+        cdef bytes host = self.host.encode()
+        cdef int i
+        if self.opened:
+            raise ValueError("the hub core was opened before")
+        if address_parse(host, <unsigned short>self.port, &address) != ST_OK:
+            raise ValueError(f"host {self.host!r} is not a numeric address")
+        if listener_open(&self.shared.listener, &address, 1024) != ST_OK:
+            raise OSError(self.shared.listener.error, os.strerror(self.shared.listener.error))
+        self.opened = True
+        self.port = listener_port(&self.shared.listener)
+        self.store.set_done(door_done)
+        self.doors = <Door*>calloc(<size_t>self.threads, sizeof(Door))
+        if self.doors == NULL:
+            raise MemoryError
+        for i in range(self.threads):
+            self.door_count = i + 1
+            if door_init(&self.doors[i], &self.shared) != ST_OK:
+                raise OSError(24, "no descriptors left for the door's epoll set")
+        return self.port
+
+    def run_door(self, int i) -> None:
+        """Run one loop until the hub stops.  To be called once for each door, on a thread of its own."""
+        cdef int status
+        if not 0 <= i < self.door_count:
+            raise IndexError(f"there is no door {i}")
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        with nogil:
+            status = door_run(&self.doors[i])
+        if status != ST_OK:
+            raise OSError(self.doors[i].poller.error, "the loop of a hub door failed")
+
+    def stop(self, double drain) -> None:
+        """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""
+        atomic_store(&self.shared.deadline_us, now_us() + relaxed_load(&self.shared.clock_skew_us)
+                     + <int64_t>(drain * 1e6))
+        atomic_store(&self.shared.phase, DOOR_DRAINS if drain > 0 else DOOR_STOPS)
+        self.wake()
+
+    def close_listener(self) -> None:
+        """Release the listening socket; to be called when no loop runs any more."""
+        listener_close(&self.shared.listener)
+
+    def wake(self) -> None:
+        """Make every loop look at its settings now."""
+        cdef int i
+        for i in range(self.door_count):
+            wakeup_signal(&self.doors[i].wakeup)
+
+    def set_service(self, int code) -> None:
+        """Answer data requests normally (0), with "not ready" (1) or with "stopped" (2)."""
+        relaxed_store(&self.shared.service_code, code)
+        self.wake()
+
+    def set_load(self, load) -> None:
+        """Answer heartbeats with a number, with None for unknown, or with "queue": how full the queue is."""
+        relaxed_store(&self.shared.load,
+                      LOAD_UNKNOWN if load is None else LOAD_QUEUE if load == "queue" else <int64_t>load)
+        self.wake()
+
+    def advance_clock(self, double seconds) -> None:
+        """Move the doors' clock forward, so that tests need not wait for idle limits."""
+        atomic_add(&self.shared.clock_skew_us, <int64_t>(seconds * 1e6))
+        self.wake()
+
+    cdef object _closed_counts(self):
+        """Return the closed connections by reason."""
+        cdef dict out = {}
+        cdef int64_t n
+        cdef int i
+        cdef int reason
+        for reason in range(1, <int>CLOSE_REASONS):
+            n = 0
+            for i in range(self.door_count):
+                n += relaxed_load(&self.doors[i].counters.closed[reason])
+            out[CLOSE_NAMES[reason]] = n
+        return out
+
+    cdef object _refused_counts(self):
+        """Return the refused requests by code, codes without a refusal left out."""
+        cdef dict out = {}
+        cdef int64_t n
+        cdef int i
+        cdef int code
+        for code in range(<int>DOOR_CODES):
+            n = 0
+            for i in range(self.door_count):
+                n += relaxed_load(&self.doors[i].counters.refused[code])
+            if n:
+                out[code] = n
+        return out
+
+    def stats(self) -> dict:
+        """Return counters of all doors together, as plain numbers and dictionaries."""
+        cdef int64_t sums[10]
+        cdef int64_t* one
+        cdef int64_t sessions = 0
+        cdef int64_t queued = 0
+        cdef int i
+        cdef int k
+        memset(sums, 0, sizeof(sums))
+        for i in range(self.door_count):
+            one = &self.doors[i].counters.accepted
+            for k in range(10):
+                sums[k] += relaxed_load(one + k)
+            sessions += relaxed_load(&self.doors[i].sessions)
+            queued += relaxed_load(&self.doors[i].queued_bytes)
+        out = {"connections": sessions, "queued_bytes": queued}
+        for k in range(10):
+            out[COUNTERS[k]] = sums[k]
+        out["refused"] = self._refused_counts()
+        out["closed"] = self._closed_counts()
+        out["service_code"] = relaxed_load(&self.shared.service_code)
+        return out

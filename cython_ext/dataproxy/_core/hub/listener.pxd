@@ -1,0 +1,16 @@
+"""The listening socket of a hub, shared by its door loops."""
+
+from dataproxy._core.io.address cimport Address
+
+
+ctypedef struct Listener:
+    int fd                  # -1 while closed
+    int error               # errno of the last ST_SYSTEM
+
+
+cdef int listener_open(Listener* l, const Address* address, int backlog) noexcept nogil     # ST_OK or ST_SYSTEM
+cdef int listener_port(Listener* l) noexcept nogil                                          # -1 on an error
+# ST_OK with a non-blocking descriptor and the peer's address; ST_WANT_READ when nobody is waiting;
+# ST_LIMIT when the process is out of descriptors or the system out of memory; ST_SYSTEM.
+cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil
+cdef void listener_close(Listener* l) noexcept nogil

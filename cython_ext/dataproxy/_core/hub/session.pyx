@@ -1,0 +1,244 @@
+"""Connections of one door loop: a table with generations, the idle order, buffered replies."""
+
+from libc.stdlib cimport calloc, free, realloc
+
+from dataproxy._core.base.buf cimport buf_free, buf_put_slice
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.io.poller cimport POLL_READ, POLL_WRITE, poller_set
+from dataproxy._core.io.recvbuf cimport recvbuf_free, recvbuf_init
+from dataproxy._core.io.transport cimport transport_init, transport_tcp
+from dataproxy._core.plat.socket cimport iovec
+
+cdef enum:
+    OUTPUT_KEEP = 4096      # a larger reply buffer is given back once it is written
+
+
+cdef void table_init(SessionTable* t) noexcept nogil:
+    """Make an empty table.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    t.slots = NULL
+    t.generations = NULL
+    t.vacant = NULL
+    t.vacant_n = 0
+    t.size = 0
+    t.room = 0
+    t.count = 0
+    t.idle_first = NULL
+    t.idle_last = NULL
+
+
+cdef void table_free(SessionTable* t) noexcept nogil:
+    """Close and free every session and the table.
+
+    Locality: door loop, or its owner after the loop has ended.
+    Locks: none.
+    """
+    cdef uint32_t i
+    for i in range(t.size):
+        if t.slots[i] != NULL:
+            session_free(t.slots[i])
+    free(t.slots)
+    free(t.generations)
+    free(t.vacant)
+    table_init(t)
+
+
+cdef int _grow(SessionTable* t) noexcept nogil:
+    """Double the slots.  Locality: door loop.  Locks: none."""
+    cdef uint32_t room = t.room * 2 if t.room > 0 else 64
+    cdef void* p
+    p = realloc(t.slots, room * sizeof(Session*))
+    if p == NULL:
+        return ST_NO_MEMORY
+    t.slots = <Session**>p
+    p = realloc(t.generations, room * sizeof(uint32_t))
+    if p == NULL:
+        return ST_NO_MEMORY
+    t.generations = <uint32_t*>p
+    p = realloc(t.vacant, room * sizeof(uint32_t))
+    if p == NULL:
+        return ST_NO_MEMORY
+    t.vacant = <uint32_t*>p
+    t.room = room
+    return ST_OK
+
+
+cdef Session* table_add(SessionTable* t, size_t receive_limit) noexcept nogil:
+    """Make a session with an id that was never used before.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Session* s
+    cdef uint32_t slot
+    if t.vacant_n == 0 and t.size == t.room and _grow(t) != ST_OK:
+        return NULL
+    s = <Session*>calloc(1, sizeof(Session))
+    if s == NULL:
+        return NULL
+    if t.vacant_n > 0:
+        t.vacant_n -= 1
+        slot = t.vacant[t.vacant_n]
+    else:
+        slot = t.size
+        t.size += 1
+        t.generations[slot] = 1
+    s.id = (<uint64_t>t.generations[slot] << 32) | slot
+    transport_init(&s.transport, transport_tcp())
+    recvbuf_init(&s.received, receive_limit)
+    t.slots[slot] = s
+    t.count += 1
+    _append_idle(t, s)
+    return s
+
+
+cdef Session* table_find(SessionTable* t, uint64_t id) noexcept nogil:
+    """Return the session with this id if it is still open.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef uint32_t slot = <uint32_t>(id & 0xFFFFFFFFU)
+    if slot >= t.size or t.slots[slot] == NULL or t.slots[slot].id != id:
+        return NULL
+    return t.slots[slot]
+
+
+cdef void table_remove(SessionTable* t, Session* s) noexcept nogil:
+    """Take a session out; its id is not found any more.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef uint32_t slot = <uint32_t>(s.id & 0xFFFFFFFFU)
+    t.slots[slot] = NULL
+    t.generations[slot] += 1
+    if t.generations[slot] == 0:
+        t.generations[slot] = 1
+    t.vacant[t.vacant_n] = slot
+    t.vacant_n += 1
+    t.count -= 1
+    _remove_idle(t, s)
+
+
+cdef void table_touch(SessionTable* t, Session* s, int64_t now_us) noexcept nogil:
+    """Restart the idle time of a session.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    s.active_us = now_us
+    if t.idle_last != s:
+        _remove_idle(t, s)
+        _append_idle(t, s)
+
+
+cdef void _append_idle(SessionTable* t, Session* s) noexcept nogil:
+    """Make the session the most recent one.  Locality: door loop.  Locks: none."""
+    s.idle_prev = t.idle_last
+    s.idle_next = NULL
+    if t.idle_last != NULL:
+        t.idle_last.idle_next = s
+    else:
+        t.idle_first = s
+    t.idle_last = s
+
+
+cdef void _remove_idle(SessionTable* t, Session* s) noexcept nogil:
+    """Take the session out of the idle order.  Locality: door loop.  Locks: none."""
+    if s.idle_prev != NULL:
+        s.idle_prev.idle_next = s.idle_next
+    else:
+        t.idle_first = s.idle_next
+    if s.idle_next != NULL:
+        s.idle_next.idle_prev = s.idle_prev
+    else:
+        t.idle_last = s.idle_prev
+
+
+cdef void session_free(Session* s) noexcept nogil:
+    """Close the socket and free everything.
+
+    Locality: door loop, or its owner after the loop has ended.
+    Locks: none.
+    """
+    s.transport.ops.close(&s.transport)
+    recvbuf_free(&s.received)
+    buf_free(&s.output)
+    free(s)
+
+
+cdef Slice session_source(Session* s) noexcept nogil:
+    """Return the peer's numeric address.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    return slice_of(s.source, s.source_n)
+
+
+cdef int session_reply(Session* s, Slice reply) noexcept nogil:
+    """Append one reply to what will be written.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    return buf_put_slice(&s.output, reply)
+
+
+cdef size_t session_unsent(const Session* s) noexcept nogil:
+    """Return the reply bytes that the peer has not taken.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    return s.output.n - s.output_start
+
+
+cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
+    """Write replies until all are gone or the socket is full.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef iovec part
+    cdef size_t taken = 0
+    cdef int status
+    sent[0] = 0
+    while s.output_start < s.output.n:
+        part.iov_base = s.output.p + s.output_start
+        part.iov_len = s.output.n - s.output_start
+        status = s.transport.ops.send(&s.transport, &part, 1, &taken)
+        if status != ST_OK:
+            return status
+        s.output_start += taken
+        sent[0] += taken
+    s.output_start = 0
+    s.output.n = 0
+    if s.output.cap > OUTPUT_KEEP:
+        buf_free(&s.output)
+    return ST_OK
+
+
+cdef int session_watch(Session* s, Poller* p) noexcept nogil:
+    """Tell the poller what the session waits for, if that changed.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int interest = 0
+    cdef int status
+    if s.hold == 0:
+        interest |= POLL_READ
+    if session_unsent(s) > 0:
+        interest |= POLL_WRITE
+    if interest == s.interest:
+        return ST_OK
+    status = poller_set(p, &s.transport, <void*>s.id, interest)
+    if status == ST_OK:
+        s.interest = interest
+    return status

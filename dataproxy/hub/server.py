@@ -1,0 +1,319 @@
+"""The embedded hub: a DataProxy door, a Manager door and a store in one object."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import logging
+import os
+import socket
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from dataproxy._core.hub.hubcore import HubCore
+from dataproxy._core.hub.storecore import StoreCore
+from dataproxy.config import HubConfig, load_hub_config
+from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
+
+if TYPE_CHECKING:
+    from dataproxy.hub.manager import ManagerDoor, ManagerSettings
+    from dataproxy.hub.records import Record, StreamCount
+
+__all__ = ["Hub"]
+
+_log: Final = logging.getLogger("dataproxy.hub")
+#: Unread replies of one connection, in bytes; past it the connection is not read (strict) or closed (compat).
+_REPLY_BYTES: Final = 65536
+_WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()
+
+
+class Hub:
+    """Run a hub until ``close``: it accepts InLong DataProxy requests and keeps them in a store.
+
+    ``store`` is a directory (an ack is given after the data is on disk), or None to keep entries in memory only.
+    It listens on loopback unless ``host`` says otherwise; ports that are 0 are chosen by the kernel and then
+    found in ``target`` and ``manager_url``.  Every option of the table in CONFIGURATION.md can be given as a
+    keyword; or ``config`` holds all of them.  Methods may be called from any thread.
+
+    Raises ConfigError, StoreError, and HubError when an address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        config: HubConfig | None = None,
+        config_file: str | Path | None = None,
+        **options: Any,
+    ) -> None:
+        self._closed = True
+        if config is not None and (store is not None or options or config_file is not None):
+            raise ConfigError(
+                "config was given together with other options", hint="give either a config or single options"
+            )
+        self.config = config if config is not None else load_hub_config(store, file=config_file, **options)
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._manager: ManagerDoor | None = None
+        self._host = _numeric(self.config.host)
+        self._start()
+
+    def _start(self) -> None:
+        undo = contextlib.ExitStack()
+        with undo:
+            self._store = _open_store(self.config)
+            undo.callback(self._store.close)
+            self._core = _make_core(self._store, self._host, self.config)
+            self._port = _listen(self._core, self.config)
+            undo.callback(self._core.close_listener)
+            self._core.set_load(_load(self.config.load))
+            self._manager = _open_manager(self)
+            undo.pop_all()
+        self._closed = False
+        self._spawn("dataproxy-hub-commit", self._store.run_committer)
+        for i in range(self.config.threads):
+            self._spawn(f"dataproxy-hub-door-{i}", lambda core=self._core, i=i: core.run_door(i))
+        _live.add(self)
+        _log.info("hub listens on %s, Manager on %s, store %s", self.target, self.manager_url, self.store_path or "memory")
+
+    def _spawn(self, name: str, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    @property
+    def host(self) -> str:
+        """Return the numeric address that the hub listens on."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """Return the TCP port for producers."""
+        return self._port
+
+    @property
+    def manager_port(self) -> int:
+        """Return the HTTP port of the Manager door."""
+        return self._door.port
+
+    @property
+    def target(self) -> str:
+        """Return what a producer takes as its target."""
+        return f"tcp://{_bracketed(_WILDCARDS.get(self._host, self._host))}:{self._port}"
+
+    @property
+    def manager_url(self) -> str:
+        """Return the base URL of the Manager door, which a producer also takes as its target."""
+        return f"http://{_bracketed(_WILDCARDS.get(self._host, self._host))}:{self._door.port}"
+
+    @property
+    def store_path(self) -> str | None:
+        """Return the directory of the durable store, None in memory mode."""
+        return self.config.store or None
+
+    @property
+    def manager(self) -> ManagerSettings:
+        """Return what the Manager door answers; its attributes may be changed at any time."""
+        return self._door.settings
+
+    @property
+    def _door(self) -> ManagerDoor:
+        if self._manager is None:
+            raise ClosedError("the hub was not started", hint="make a new Hub")
+        return self._manager
+
+    def records(
+        self, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+    ) -> Iterator[Record]:
+        """Return the decoded records of a group, or of one stream of it, from offset ``start`` of each log on.
+
+        With ``follow`` the iterator waits for new records until the hub closes.  Raises StoreError, ClosedError.
+        """
+        from dataproxy.hub.records import read_records
+
+        self._ensure_open()
+        return read_records(self._store, group_id, stream_id, start=start, follow=follow)
+
+    def counts(self) -> dict[tuple[str, str], StreamCount]:
+        """Return entries, records and bytes by (group, stream).  Raises ClosedError."""
+        from dataproxy.hub.records import StreamCount
+
+        self._ensure_open()
+        return {key: StreamCount(*numbers) for key, numbers in self._store.counts().items()}
+
+    def stats(self) -> dict[str, Any]:
+        """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError."""
+        self._ensure_open()
+        return {**self._core.stats(), "store": self._store.stats()}
+
+    def set_service(self, state: str) -> None:
+        """Answer data requests as in state "running", "not_ready" (code 1) or "stopped" (code 2).
+
+        Heartbeats are answered in every state.  Raises ConfigError, ClosedError.
+        """
+        codes = {"running": 0, "not_ready": 1, "stopped": 2}
+        if state not in codes:
+            raise ConfigError(f"service state {state!r} is unknown", hint=f"choose one of {', '.join(codes)}")
+        self._ensure_open()
+        self._core.set_service(codes[state])
+
+    def set_load(self, load: int | str) -> None:
+        """Answer heartbeats with "auto" (how full the queue is), "unknown" or a number from 0 to 65534.
+
+        Raises ConfigError, ClosedError.
+        """
+        self._ensure_open()
+        self._core.set_load(_load(str(load)))
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Stop: nothing is accepted any more, what was accepted is committed and answered, threads end.
+
+        At most ``timeout`` seconds are spent on answering.  Idempotent; harmless after a fork.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        _live.discard(self)
+        if self._pid != os.getpid():
+            return
+        door = self._manager
+        if door is not None:
+            door.close()
+        self._core.stop(timeout)
+        for thread in self._threads[1:]:
+            thread.join()
+        self._core.close_listener()
+        self._store.close()
+        self._threads[0].join()
+        _log.info("hub on port %d is closed", self._port)
+
+    def _ensure_open(self) -> None:
+        if self._pid != os.getpid():
+            raise ForkedError("the hub was started before a fork", hint="start a hub of its own in the child process")
+        if self._closed:
+            raise ClosedError("the hub is closed", hint="make a new Hub")
+
+    def __enter__(self) -> Self:
+        self._ensure_open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed and self._pid == os.getpid():
+            warnings.warn(f"hub on port {self._port} was not closed", ResourceWarning, source=self, stacklevel=1)
+            self.close(timeout=1.0)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self.target}, {self.store_path or 'memory'}"
+        return f"<Hub {state}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise HubError("a hub cannot be pickled", hint="pass its target text instead")
+
+
+def _numeric(host: str) -> str:
+    """Return the address of ``host``, IPv4 first.  Raises HubError."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise HubError(
+            f"host {host!r} cannot be resolved: {error}", code="ADDRESS", hint="give an address of this machine"
+        ) from error
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    return str(found[0][4][0])
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _load(text: str) -> int | str | None:
+    if text in ("auto", "queue"):
+        return "queue"
+    if text == "unknown":
+        return None
+    if not text.isascii() or not text.isdecimal() or int(text) > 65534:
+        raise ConfigError(f"load {text!r} is not allowed", hint="give auto, unknown or a number from 0 to 65534")
+    return int(text)
+
+
+def _open_store(config: HubConfig) -> StoreCore:
+    # A memory store is bounded by what a laptop can spare unless the user said otherwise.
+    return StoreCore(
+        config.store or None,
+        max_bytes=config.max_store_bytes,
+        retention_bytes=config.retention_bytes,
+        retention_ms=int(config.retention_age * 1000),
+        queue_bytes=config.queue_bytes,
+    )
+
+
+def _make_core(store: StoreCore, host: str, config: HubConfig) -> HubCore:
+    return HubCore(
+        store,
+        host=host,
+        port=config.port,
+        threads=config.threads,
+        max_frame=config.max_frame_bytes,
+        max_connections=config.max_connections,
+        read_idle=config.read_idle,
+        reply_bytes=_REPLY_BYTES,
+        queue_bytes=config.queue_bytes,
+        compat=config.profile == "compat",
+        compress_entries=config.compress_entries,
+        node_ip=config.node_ip,
+        partitions=config.partitions,
+        topics=config.topics,
+    )
+
+
+def _listen(core: HubCore, config: HubConfig) -> int:
+    """Bind the DataProxy door and return its port.  Raises HubError."""
+    try:
+        return core.open()
+    except OSError as error:
+        raise listen_error("the DataProxy door", config.host, config.port, error) from error
+
+
+def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:
+    """Return the error for an address that cannot be listened on."""
+    hints = {
+        errno.EADDRINUSE: "another program listens there; stop it, or choose another port (0 takes a free one)",
+        errno.EADDRNOTAVAIL: "this machine has no such address; use 127.0.0.1, 0.0.0.0 or an address of its own",
+        errno.EACCES: "ports below 1024 need a privilege; choose a higher one",
+    }
+    return HubError(
+        f"{what} cannot listen on {_bracketed(host)}:{port}: {os.strerror(error.errno or 0)}",
+        code="LISTEN",
+        hint=hints.get(error.errno or 0, "check host, port and the limit of open files"),
+        details={"host": host, "port": port, "errno": error.errno},
+    )
+
+
+def _open_manager(hub: Hub) -> ManagerDoor:
+    try:
+        from dataproxy.hub.manager import ManagerDoor
+    except ImportError as error:
+        raise HubError(
+            f"the Manager door needs a package that is missing: {error.name}", hint="pip install 'dataproxy[hub]'"
+        ) from error
+    return ManagerDoor(hub, hub.host, hub.config.manager_port)
+
+
+@atexit.register
+def _close_all() -> None:
+    deadline = time.monotonic() + 5.0
+    for hub in list(_live):
+        hub.close(timeout=max(0.1, deadline - time.monotonic()))
