@@ -31,6 +31,8 @@ __all__ = ["Hub"]
 _log: Final = logging.getLogger("dataproxy.hub")
 #: Unread replies of one connection, in bytes; past it the connection is not read (strict) or closed (compat).
 _REPLY_BYTES: Final = 65536
+#: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
+_MEMORY_BYTES: Final = 1 << 30
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()
 
@@ -249,11 +251,17 @@ def _load(text: str) -> int | str | None:
     return int(text)
 
 
+def _store_limit(config: HubConfig) -> int:
+    """Return the most bytes to store; in memory, where nobody said how much, what a machine can spare."""
+    if config.store or not config.origin("max_store_bytes").startswith("default"):
+        return config.max_store_bytes
+    return min(_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+
+
 def _open_store(config: HubConfig) -> StoreCore:
-    # A memory store is bounded by what a laptop can spare unless the user said otherwise.
     return StoreCore(
         config.store or None,
-        max_bytes=config.max_store_bytes,
+        max_bytes=_store_limit(config),
         retention_bytes=config.retention_bytes,
         retention_ms=int(config.retention_age * 1000),
         queue_bytes=config.queue_bytes,

@@ -192,16 +192,17 @@ cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
     s.closed = True
     if s.parked:
         _unpark(d, s)
-    poller_remove(&d.poller, &s.transport)
-    s.transport.ops.close(&s.transport)
     d.held -= <int64_t>s.received.cap
     recvbuf_free(&s.received)
     table_remove(&d.table, s)
     s.grave_next = d.graves
     d.graves = s
+    # Counted before the peer can notice.
     relaxed_add(&d.counters.closed[reason], 1)
     relaxed_store(&d.sessions, d.table.count)
     atomic_add(&d.shared.connections, -1)
+    poller_remove(&d.poller, &s.transport)
+    s.transport.ops.close(&s.transport)
 
 
 cdef void count_code(Door* d, int code) noexcept nogil:
