@@ -67,6 +67,8 @@ cdef str _read_text(Slice text, bint modified):
         return raw.decode("ascii")
     if not modified:
         return raw.decode("utf-8", "replace")
+    if max(raw) >= 0xF0:
+        raise _broken(b"an attribute text is not modified UTF-8")
     try:
         loose = raw.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
         return loose.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

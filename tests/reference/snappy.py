@@ -1,0 +1,85 @@
+"""Snappy blocks in plain Python: an unpacker for every element form, a packer that writes literals only."""
+
+__all__ = ["SnappyError", "pack_literals", "unpack"]
+
+
+class SnappyError(ValueError):
+    """The bytes are no snappy block."""
+
+
+def pack_literals(raw: bytes) -> bytes:
+    """Return a valid block that holds ``raw`` as literals."""
+    out = bytearray()
+    n = len(raw)
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    for at in range(0, len(raw), 65536):
+        piece = raw[at : at + 65536]
+        size = len(piece) - 1
+        if size < 60:
+            out.append(size << 2)
+        elif size < 256:
+            out += bytes((60 << 2, size))
+        else:
+            out += bytes((61 << 2,)) + size.to_bytes(2, "little")
+        out += piece
+    return bytes(out)
+
+
+def _varint(data: bytes) -> tuple[int, int]:
+    value = 0
+    for i in range(5):
+        if i >= len(data):
+            break
+        value |= (data[i] & 0x7F) << 7 * i
+        if data[i] < 0x80:
+            if value >= 1 << 32:
+                break
+            return value, i + 1
+    raise SnappyError("bad length")
+
+
+def unpack(block: bytes, limit: int = 1 << 26) -> bytes:
+    """Return the content of a block of at most ``limit`` bytes."""
+    size, at = _varint(block)
+    if size > limit:
+        raise SnappyError("over the limit")
+    out = bytearray()
+    while at < len(block):
+        tag = block[at]
+        at += 1
+        kind = tag & 3
+        if kind == 0:
+            n = tag >> 2
+            if n >= 60:
+                extra = n - 59
+                if at + extra > len(block):
+                    raise SnappyError("cut off")
+                n = int.from_bytes(block[at : at + extra], "little")
+                at += extra
+            n += 1
+            if at + n > len(block):
+                raise SnappyError("cut off")
+            out += block[at : at + n]
+            at += n
+        else:
+            width = (0, 1, 2, 4)[kind]
+            if at + width > len(block):
+                raise SnappyError("cut off")
+            offset = int.from_bytes(block[at : at + width], "little")
+            at += width
+            n = (tag >> 2) + 1
+            if kind == 1:
+                n = (tag >> 2 & 7) + 4
+                offset |= (tag >> 5) << 8
+            if offset == 0 or offset > len(out):
+                raise SnappyError("offset outside")
+            for _ in range(n):
+                out.append(out[-offset])
+        if len(out) > size:
+            raise SnappyError("longer than said")
+    if len(out) != size:
+        raise SnappyError("shorter than said")
+    return bytes(out)
