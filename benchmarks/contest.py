@@ -34,12 +34,15 @@ __all__ = [
 RUN_LIMIT_SECONDS = 300
 TEXT_BODIES = BUILT / "bodies-1024.txt"
 TEXT_COUNT = 2000
+HUB = (sys.executable, "-m", "benchmarks.servers.hub")
 SERVERS = {
     "sink": (str(BUILT / "sink"),),
     "verifying sink": (str(BUILT / "sink"), "--verify"),
     "mock cluster": (sys.executable, "-m", "benchmarks.servers.kafka_mock"),
-    "hub, memory": (sys.executable, "-m", "benchmarks.servers.hub"),
-    "hub, durable": (sys.executable, "-m", "benchmarks.servers.hub", "--store", "{folder}"),
+    "hub in memory": (*HUB, "--set", "retention_bytes=1GiB", "--set", "compress_entries=false"),
+    "hub in memory, compressing": (*HUB, "--set", "retention_bytes=1GiB"),
+    "hub durable": (*HUB, "--store", "{folder}", "--set", "compress_entries=false"),
+    "hub durable, compressing": (*HUB, "--store", "{folder}"),
 }
 
 
@@ -115,8 +118,8 @@ def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:
         result = derive(read_result(client(contestant, conditions, port)))
     result["others"] = watch.others()
     balance(result, counts)
-    if "cpu_user" in counts:
-        result["server_cpu"] = counts["cpu_user"] + counts["cpu_sys"]
+    if "cpu_user" in counts and "total_records" in result:
+        result["server_cpu_per_million"] = (counts["cpu_user"] + counts["cpu_sys"]) / result["total_records"] * 1e6
     return result
 
 

@@ -69,8 +69,9 @@ def row(contestant: Contestant, points: Points) -> str:
         contestant.role,
         f"{own.median / divisor:.{decimals}f} {unit}",
         f"{own.low / divisor:.{decimals}f}..{own.high / divisor:.{decimals}f}",
-        f"{figures['cpu_per_million']:.3f}",
         ratio_text,
+        f"{figures['cpu_per_million']:.3f}",
+        f"{figures['server_cpu_per_million']:.3f}" if "server_cpu_per_million" in figures else "",
         f"{rss:.0f}" if rss else "",
         "; ".join(mark.text for mark in contestant.marks),
         "; ".join(verdict(mark, figures) for mark in contestant.marks),
@@ -85,8 +86,8 @@ def table(scenario: str, points: Points) -> Iterator[str]:
         return
     yield f"## {SCENARIOS[scenario]}"
     yield ""
-    yield "| contestant | who | median | min..max | client CPU-s per million | of the floor | peak RSS, MiB | mark | |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| contestant | role | median | min..max | of the floor | client CPU-s/M | server CPU-s/M | RSS MiB | mark | |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from (row(contestant, points) for contestant in entries)
     yield ""
     for contestant in entries:

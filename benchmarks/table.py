@@ -188,29 +188,32 @@ MEMORY = tuple(
     )
     for mode, label in (("send_nowait", "send_nowait"), ("send_batch", "send_batch"))
 )
-# label, metric, floor of the durable hub, options of the C sender
 DISK = "synced writes of 4 MiB"
-SHAPES = (
-    ("1 KB bodies in 400 KB frames", "body_rate", ("--body", "1024", "--frame", "400000", "--window", "33554432")),
-    ("1 KB bodies in 16 KB frames", "frame_rate", ("--body", "1024", "--frame", "16384", "--window", "16777216")),
-    ("one 100 B body a frame", "frame_rate", ("--body", "100", "--frame", "1", "--window", "1048576")),
-)
+LARGE, MIDDLE, SINGLE = "1 KB bodies in 400 KB frames", "1 KB bodies in 16 KB frames", "one 100 B body a frame"
+TEXT = ("--body", "1024", "--bodies", str(TEXT_BODIES))
+# label: metric, options of the C sender
+SHAPES = {
+    LARGE: ("body_rate", (*TEXT, "--frame", "400000", "--window", "33554432")),
+    f"{LARGE}, snappy": ("body_rate", (*TEXT, "--frame", "400000", "--window", "33554432", "--snappy")),
+    MIDDLE: ("frame_rate", (*TEXT, "--frame", "16384", "--window", "16777216")),
+    SINGLE: ("frame_rate", ("--body", "100", "--frame", "1", "--window", "1048576")),
+}
 
 
-def hub(label: str, metric: str, shape: tuple[str, ...]) -> tuple[Contestant, ...]:
-    """Describe the plain sink, the hub in memory mode and the durable hub for one shape of frames."""
-    plain = f"plain sink, {label}"
-    durable_floor = DISK if metric == "body_rate" else plain
-    return (
-        blast("hub", plain, *shape, metric=metric),
-        hub_blast(f"hub in memory, {label}", "hub, memory", metric, plain, shape),
-        hub_blast(f"hub durable, {label}", "hub, durable", metric, durable_floor, shape),
+def into(server: str, label: str, floor: str = "") -> Contestant:
+    """Describe the C sender with one shape of frames against the plain sink or a hub."""
+    metric, shape = SHAPES[label]
+    plain = server == "sink"
+    return blast(
+        "hub",
+        f"{'plain sink' if plain else server}: {label}",
+        *shape,
+        server=server,
+        role="floor" if plain else "ours",
+        metric=metric,
+        needs=() if plain else HUB,
+        floor="" if plain else floor or f"plain sink: {label}",
     )
-
-
-def hub_blast(name: str, server: str, metric: str, floor: str, shape: tuple[str, ...]) -> Contestant:
-    """Describe the C sender against a hub."""
-    return blast("hub", name, *shape, server=server, role="ours", metric=metric, needs=HUB, floor=floor)
 
 
 HUBS = (
@@ -221,7 +224,11 @@ HUBS = (
         module("clients.disk", "--folder", "{folder}", "--seconds", "{seconds}"),
         metric="body_rate",
     ),
-    *(contestant for shape in SHAPES for contestant in hub(*shape)),
+    *(into("sink", label) for label in SHAPES),
+    *(into("hub in memory", label) for label in SHAPES),
+    into("hub in memory, compressing", LARGE),
+    *(into("hub durable", label, DISK if label == LARGE else "") for label in SHAPES),
+    into("hub durable, compressing", LARGE, DISK),
 )
 CONTESTANTS: tuple[Contestant, ...] = (*SMALL, *KILOBYTE, *SNAPPY, *CALL, *ROUNDTRIP, *MEMORY, *HUBS)
 SPARK_JOB = module("clients.spark_job", "--port", "{port}")

@@ -1,6 +1,6 @@
 """The embedded hub in a process of its own: prints its port, ends on SIGTERM.
 
-``python -m benchmarks.servers.hub [--store FOLDER]``
+``python -m benchmarks.servers.hub [--store FOLDER] [--set OPTION=VALUE]``
 """
 
 import argparse
@@ -8,6 +8,7 @@ import json
 import resource
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 from dataproxy.hub import Hub
 
@@ -18,9 +19,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Start the hub in memory mode, or durable when a folder is given, and wait."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store")
+    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE")
     asked = parser.parse_args(argv)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    with Hub(asked.store) as hub:
+    options: dict[str, Any] = dict(text.split("=", 1) for text in asked.set)
+    with Hub(asked.store, **options) as hub:
+        idle = resource.getrusage(resource.RUSAGE_SELF)
         print(json.dumps({"port": int(hub.target.rsplit(":", 1)[1])}), flush=True)
         signal.sigwait({signal.SIGTERM})
         counts = hub.counts()
@@ -29,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         json.dumps(
             {
                 "records": sum(count.records for count in counts.values()),
-                "cpu_user": usage.ru_utime,
-                "cpu_sys": usage.ru_stime,
+                "cpu_user": usage.ru_utime - idle.ru_utime,
+                "cpu_sys": usage.ru_stime - idle.ru_stime,
                 "peak_rss_kb": usage.ru_maxrss,
             }
         ),

@@ -59,10 +59,18 @@ def test_one_bound_of_a_mark_is_enough():
 
 def test_the_page_shows_shares_marks_and_noise():
     page = render(content(), Path("run.json"))
-    assert (
-        "| send_batch, list of bytes | ours | 9.00 M/s | 8.00..11.00 | 0.100 | 0.23 | 2 | 10 M records/s | **missed** |"
-        in page
-    )
+    line = next(line for line in page.splitlines() if line.startswith("| send_batch, list of bytes "))
+    assert line.split(" | ")[1:] == [
+        "ours",
+        "9.00 M/s",
+        "8.00..11.00",
+        "0.23",
+        "0.100",
+        "",
+        "2",
+        "10 M records/s",
+        "**missed** |",
+    ]
     assert "| send_nowait | ours | 3.00 M/s" in page
     assert "or 0.25 CPU-s per million | met |" in page
     assert "differs by 5.0% in its median" in page
