@@ -39,7 +39,7 @@ lint: setup ## ruff, cython-lint, generated files
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint cython_ext tests/sanitizer
 
 types: build ## mypy --strict on the package, stubs against the compiled modules
-	@$(PY) tools/types.py
+	@$(PY) tools/check_types.py
 
 test-asan: setup ## unit and io tests under AddressSanitizer and UBSan
 	@tools/sanitize.sh asan tests/sanitizer $(SANITIZED)

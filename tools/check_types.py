@@ -1,0 +1,34 @@
+"""Type checks: mypy --strict on the package, mypy on the examples, stubtest on the stubs of compiled modules."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def modules_with_stubs() -> list[str]:
+    """Return the dotted names of the compiled modules that have a ``.pyi``."""
+    stubs = sorted((ROOT / "dataproxy" / "_core").rglob("*.pyi"))
+    return [".".join(stub.relative_to(ROOT).with_suffix("").parts) for stub in stubs]
+
+
+def main() -> None:
+    """Run all checks, and fail at the end if one of them failed."""
+    commands = [["mypy"]]
+    examples = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "examples").glob("*.py"))
+    if examples:
+        commands.append(["mypy", "--no-strict-optional", *examples])
+    facades = modules_with_stubs()
+    if facades:
+        allowed = "tests/typing/stubtest.allow"
+        commands.append(["mypy.stubtest", "--ignore-missing-stub", "--allowlist", allowed, *facades])
+    failed = 0
+    for command in commands:
+        print("$ python -m", *command[:6], "..." if len(command) > 6 else "", flush=True)
+        failed += subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode != 0
+    sys.exit(min(failed, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# sdist -> wheel from the sdist -> a fresh environment -> the tests, run from outside the checkout.
+#   T  tests to run, relative to the checkout
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD venv=$PWD/${VENV:-.venv}
+read -ra tests <<<"${T:-tests/unit tests/io tests/process}"
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+
+say() { echo "wheel: $*" >&2; }
+quiet() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; say "failed: $*"; exit 1; }; }
+
+say "sdist"
+# A copy, since setuptools writes its metadata beside setup.py.
+mkdir "$work/source" "$work/tests"
+git ls-files -z --cached --others --exclude-standard 2>/dev/null | xargs -0 -I{} cp --parents {} "$work/source" 2>/dev/null ||
+    cp -r . "$work/source"
+rm -rf dist; mkdir dist
+quiet "$venv/bin/python" -m build --no-isolation --sdist --outdir "$root/dist" "$work/source"
+mkdir "$work/unpacked"; tar -xzf dist/*.tar.gz -C "$work/unpacked" --strip-components=1
+
+say "wheel from the sdist"
+quiet "$venv/bin/python" -m build --no-isolation --wheel --outdir "$root/dist" "$work/unpacked"
+listing=$("$venv/bin/python" -m zipfile -l dist/*.whl)
+if grep -E '\.(pyx|pxd|c|h|html) ' <<<"$listing"; then say "the wheel holds sources"; exit 1; fi
+for part in py.typed .pyi pyspark_dataproxy/__init__.py .so; do
+    grep -qF "$part" <<<"$listing" || { say "the wheel holds no $part"; exit 1; }
+done
+
+say "fresh environment"
+"$venv/bin/python" -c 'import sys; print(sys._base_executable)' | xargs -I{} {} -m venv "$work/venv"
+quiet "$work/venv/bin/python" -m pip install -q dist/*.whl
+plain=$("$work/venv/bin/python" -m pip list --format=freeze | grep -vE '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
+[ "$plain" = "dataproxy msgspec urllib3" ] || { say "a plain install brought: $plain"; exit 1; }
+(cd "$work/tests" && "$work/venv/bin/python" -c 'import dataproxy; print("wheel: plain install imports", dataproxy.__version__)')
+quiet "$work/venv/bin/python" -m pip install -q --no-deps -r requirements/dev.lock
+
+say "tests from $work/tests"
+cp -r tests pyproject.toml conf examples "$work/tests" 2>/dev/null || true
+cd "$work/tests"
+found=(); for test in "${tests[@]}"; do [ ! -e "$test" ] || found+=("$test"); done
+"$work/venv/bin/python" -m pytest -q -p no:cacheprovider "${found[@]}"
+"$work/venv/bin/python" -c 'import dataproxy, sys; sys.exit(not dataproxy.__file__.startswith(sys.prefix))'
+"$work/venv/bin/dataproxy" --help >/dev/null
+say "ok: $(cd "$root" && ls dist | xargs)"
