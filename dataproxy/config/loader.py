@@ -11,7 +11,7 @@ from dataproxy.errors import ConfigError
 if TYPE_CHECKING:
     import logging
 
-    from dataproxy.config.option import Option, OptionTable
+    from dataproxy.config.option import OptionTable, Rule
 
 __all__ = ["read_environment", "settle", "unknown_option"]
 
@@ -75,7 +75,7 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
 
 def unknown_option(table: OptionTable, key: str, also: Iterable[str] = ()) -> str:
     """Return the complaint about a key that is no option, with the nearest name."""
-    near = nearest_name(key, [*table.by_name, *also]) or nearest_name(key, [a.name for a in table.aliases])
+    near = nearest_name(key, [*table.by_name, *also], [alias.name for alias in table.aliases])
     return f"there is no option {key!r}" + (f", did you mean {near!r}?" if near else "")
 
 
@@ -129,16 +129,21 @@ def _translate(table: OptionTable, source: str, key: str, value: Any, complaints
 def _apply_rules(table: OptionTable, values: dict[str, Any], origins: dict[str, str]) -> None:
     for rule in table.rules:
         complaint = rule.check(values)
-        if complaint is None:
-            continue
-        if rule.adjust is not None and rule.yields not in origins:
-            option: Option = table.by_name[rule.yields]
-            value = rule.adjust(values)
-            if (option.low is None or value >= option.low) and (option.high is None or value <= option.high):
-                values[rule.yields] = value
-                origins[rule.yields] = f"default, changed to fit {rule.cause}"
-                continue
-        raise ConfigError(complaint)
+        if complaint is not None and not _give_way(table, rule, values, origins):
+            raise ConfigError(complaint)
+
+
+def _give_way(table: OptionTable, rule: Rule, values: dict[str, Any], origins: dict[str, str]) -> bool:
+    """Change the default of one option of a broken rule, if there is one that nobody set."""
+    for name, adjust in rule.yields.items():
+        option = table.by_name[name]
+        value = adjust(values)
+        fits = (option.low is None or value >= option.low) and (option.high is None or value <= option.high)
+        if fits and origins.get(name, "default").startswith("default"):
+            values[name] = value
+            origins[name] = f"default, changed to fit {rule.partner(name)}"
+            return True
+    return False
 
 
 def _logger() -> logging.Logger:

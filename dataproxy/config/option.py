@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dataproxy.config.units import format_duration, format_size, parse_duration, parse_size
@@ -117,15 +118,18 @@ class Refusal(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Tie two options: ``check`` gets all values and returns a complaint or None.
+    """Tie options together: ``check`` gets all values and returns a complaint or None.
 
-    ``yields`` names the option whose *default* gives way (by ``adjust``) before anybody complains.
+    ``yields`` has the options whose *default* gives way before anybody complains, with what it then becomes.
     """
 
+    options: tuple[str, ...]
     check: Callable[[Mapping[str, Any]], str | None]
-    yields: str = ""
-    adjust: Callable[[Mapping[str, Any]], Any] | None = None
-    cause: str = ""
+    yields: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType({})
+
+    def partner(self, name: str) -> str:
+        """Return the option that ``name`` gives way to."""
+        return next(other for other in self.options if other != name)
 
 
 class OptionTable:

@@ -18,8 +18,8 @@ FRAME_OVERHEAD_BYTES: Final = 1024
 _LONGEST_SILENCE: Final = 3600.0
 
 
-def _not_above(small: str, large: str, show: Callable[[Any], str], yields: str = "", margin: int = 0) -> Rule:
-    """Return the rule ``small + margin <= large``."""
+def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
+    """Return the rule ``small + margin <= large``; defaults give way, ``large`` only with ``either``."""
     extra = f" plus {margin} bytes of overhead" if margin else ""
 
     def check(values: Mapping[str, Any]) -> str | None:
@@ -30,10 +30,10 @@ def _not_above(small: str, large: str, show: Callable[[Any], str], yields: str =
             f" lower {small} or raise {large}"
         )
 
-    def adjust(values: Mapping[str, Any]) -> Any:
-        return values[large] - margin if yields == small else values[small] + margin
-
-    return Rule(check, yields, adjust, large if yields == small else small)
+    yields: dict[str, Callable[[Mapping[str, Any]], Any]] = {small: lambda values: values[large] - margin}
+    if either:
+        yields[large] = lambda values: values[small] + margin
+    return Rule((small, large), check, yields)
 
 
 def _heartbeats_in_time(values: Mapping[str, Any]) -> str | None:
@@ -58,17 +58,15 @@ def _whole_credentials(values: Mapping[str, Any]) -> str | None:
 
 #: Rules of the producer, in the order in which they are applied.
 PRODUCER_RULES: Final[tuple[Rule, ...]] = (
-    _not_above("batch_bytes", "max_frame_bytes", format_size, "batch_bytes", FRAME_OVERHEAD_BYTES),
-    _not_above("batch_bytes", "buffer_bytes", format_size, "batch_bytes"),
-    _not_above("ack_timeout", "delivery_timeout", format_duration, "ack_timeout"),
-    _not_above("linger", "delivery_timeout", format_duration, "linger"),
-    _not_above("retry_backoff", "retry_backoff_max", format_duration, "retry_backoff"),
-    _not_above("retry_backoff", "retry_backoff_max", format_duration, "retry_backoff_max"),
-    _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, "reconnect_backoff"),
-    _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, "reconnect_backoff_max"),
-    Rule(_heartbeats_in_time),
-    Rule(_whole_credentials),
+    _not_above("batch_bytes", "max_frame_bytes", format_size, margin=FRAME_OVERHEAD_BYTES),
+    _not_above("batch_bytes", "buffer_bytes", format_size),
+    _not_above("ack_timeout", "delivery_timeout", format_duration),
+    _not_above("linger", "delivery_timeout", format_duration),
+    _not_above("retry_backoff", "retry_backoff_max", format_duration, either=True),
+    _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, either=True),
+    Rule(("heartbeat_interval", "heartbeat_retries"), _heartbeats_in_time),
+    Rule(("manager_secret_id", "manager_secret_key"), _whole_credentials),
 )
 
 #: Rules of the hub.
-HUB_RULES: Final[tuple[Rule, ...]] = (_not_above("max_frame_bytes", "queue_bytes", format_size, "queue_bytes"),)
+HUB_RULES: Final[tuple[Rule, ...]] = (_not_above("max_frame_bytes", "queue_bytes", format_size, either=True),)

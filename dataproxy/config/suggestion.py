@@ -12,25 +12,29 @@ __all__ = ["nearest_name"]
 _CUTOFF = 0.7
 
 
-def nearest_name(word: str, names: Iterable[str]) -> str | None:
-    """Return the name that is nearest to ``word``, None when nothing is near.
+def nearest_name(word: str, names: Iterable[str], more: Iterable[str] = ()) -> str | None:
+    """Return the name that is nearest to ``word``, None when nothing is near; the case does not count.
 
-    Names one edit away come before everything that merely has much in common; the case does not count.
+    Names one edit away come before everything that merely has much in common; ``names`` come before ``more``.
     """
+    lowered = word.lower().replace("-", "_")
+    groups = [sorted(names), sorted(more)]
+    for group in groups:
+        close = [name for name in group if _one_edit(lowered, name.lower())]
+        if close:
+            return max(close, key=lambda name: _likeness(lowered, name))
+    for group in groups:
+        best = max(group, key=lambda name: _likeness(lowered, name), default="")
+        if best and _likeness(lowered, best) >= _CUTOFF:
+            return best
+    return None
+
+
+def _likeness(word: str, name: str) -> float:
     from difflib import SequenceMatcher
 
-    lowered = word.lower().replace("-", "_")
-    best: tuple[float, str] | None = None
-    for name in sorted(names):
-        other = name.lower()
-        if other == lowered or _one_edit(lowered, other):
-            score = 2.0 if other == lowered else 1.0
-            score += SequenceMatcher(None, lowered, other).ratio()
-        else:
-            score = SequenceMatcher(None, lowered, other).ratio()
-        if score >= _CUTOFF and (best is None or score > best[0]):
-            best = (score, name)
-    return best[1] if best is not None else None
+    other = name.lower()
+    return 2.0 if word == other else SequenceMatcher(None, word, other).ratio()
 
 
 def _one_edit(left: str, right: str) -> bool:

@@ -1,0 +1,185 @@
+"""CONFIGURATION.md and the samples in ``conf/``, written from the option tables by ``python -m`` this module."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.config.hub import HUB
+from dataproxy.config.producer import PRODUCER
+from dataproxy.config.spark import camel_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dataproxy.config.option import Option, OptionTable
+
+__all__ = ["main", "rendered_files"]
+
+_WIDTH: Final = 100
+#: Options that a sample sets; the others stand there as comments with their defaults.
+_SAMPLE_VALUES: Final[dict[str, dict[str, Any]]] = {
+    "producer": {"target": "tcp://127.0.0.1:46801", "group_id": "b_app"},
+    "hub": {"store": "hub-store", "port": 46801, "manager_port": 8083},
+}
+
+_INTRODUCTION: Final = """\
+<!-- Written by `python -m dataproxy.config.render` from the tables in dataproxy/config. Do not edit. -->
+
+# Configuration
+
+Every option can be given in each of these places; a later one wins:
+
+1. the default in the tables below;
+2. a file, TOML or JSON by its suffix (samples are in `conf/`): options stand at the top or in a table named
+   `producer` or `hub`;
+3. an environment variable: `DATAPROXY_` (producer) or `DATAPROXY_HUB_` (hub) and the name in capitals, e.g.
+   `DATAPROXY_BATCH_BYTES=64KiB`; an empty variable counts as not set;
+4. an argument of `dataproxy.Producer(...)` or `dataproxy.hub.Hub(...)`, an option of Spark, `-o name=value` of the
+   command line.
+
+`dataproxy config show --origin` prints each value and where it comes from.
+
+**Names.** An unknown name is refused together with the nearest known one. Environment variables are the one
+exception, since orchestrators put variables of their own next to ours: those that look like a mistyped option are
+refused, others are left alone. Spark accepts the names in lowerCamelCase (`batchBytes`) or with the prefix
+`dataproxy.` (`dataproxy.batch_bytes`), without regard to case.
+
+**Durations** are numbers of seconds or texts with a unit: `us`, `ms`, `s`, `m` (or `min`), `h`, `d`; `1m30s` is fine.
+**Sizes** are numbers of bytes or texts with a unit: `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024), `KB`, `MB`, `GB`, `TB`
+(powers of 1000), `B`. **Switches** are `true` or `false`.
+
+**Defaults give way.** Some options bound others. When only one of the two is set, the other one's default is lowered or
+raised to fit (its origin then says so); two set values that clash are refused.
+"""
+
+_LOGGING_SAMPLE: Final = """\
+# Written by `python -m dataproxy.config.render`. A sample for `dataproxy --log-config conf/logging.toml ...`, or for
+#   logging.config.dictConfig(tomllib.load(open("conf/logging.toml", "rb")))
+# The library logs below "dataproxy" and writes nothing by itself.
+version = 1
+disable_existing_loggers = false
+
+[formatters.plain]
+format = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+[handlers.stderr]
+class = "logging.StreamHandler"
+stream = "ext://sys.stderr"
+formatter = "plain"
+
+[loggers.dataproxy]
+level = "INFO"
+handlers = ["stderr"]
+propagate = false
+"""
+
+
+def rendered_files() -> dict[str, str]:
+    """Return the text of every generated file by its path below the project's folder."""
+    return {
+        "CONFIGURATION.md": _manual(),
+        "conf/producer.toml": _sample(PRODUCER),
+        "conf/hub.toml": _sample(HUB),
+        "conf/logging.toml": _LOGGING_SAMPLE,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the generated files, or with ``--check`` compare them; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m dataproxy.config.render", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is not current")
+    parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: the current one)")
+    chosen = parser.parse_args(arguments)
+    files = rendered_files()
+    stale = [name for name, text in files.items() if _text_at(chosen.root / name) != text]
+    for name in stale:
+        if not chosen.check:
+            path = chosen.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(files[name], encoding="utf-8")
+        sys.stderr.write(
+            f"{name} {'is not current; run python -m dataproxy.config.render' if chosen.check else 'written'}\n"
+        )
+    return 1 if chosen.check and stale else 0
+
+
+def _text_at(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def _manual() -> str:
+    sections = [f"\n## {table.title}\n\n" + "\n".join(_option_rows(table)) + "\n" for table in (PRODUCER, HUB)]
+    return "".join([_INTRODUCTION, *sections, _foreign_names(PRODUCER)])
+
+
+def _option_rows(table: OptionTable) -> Iterator[str]:
+    spark = table is PRODUCER
+    yield f"| option | type | default | range | importance |{' Spark |' if spark else ''} meaning |"
+    yield f"|---|---|---|---|---|{'---|' if spark else ''}---|"
+    for option in table.options:
+        camel = f" `{camel_case(option.name)}` |" if spark else ""
+        default = option.format(option.default)
+        yield (
+            f"| `{option.name}` | {option.type_text} | {f'`{default}`' if default else '-'} |"
+            f" {option.range_text() or '-'} | {option.importance} |{camel} {option.doc} |"
+        )
+
+
+def _foreign_names(table: OptionTable) -> str:
+    aliases = "\n".join(f"| `{alias.name}` | {alias.meaning} |" for alias in table.aliases)
+    refusals = "\n".join(f"| `{refusal.name}` | {refusal.reason} |" for refusal in table.refusals)
+    return f"""
+## Names of the official SDKs
+
+Configurations of InLong's C++, Python, Java and Go SDKs can be moved over as they are, also their JSON files with
+the table `init-param`. These names are understood, each with a warning in the log (`dataproxy.config`), so that they
+can be replaced one by one:
+
+| name there | stands for |
+|---|---|
+{aliases}
+
+These have no counterpart and are refused with the reason, rather than being ignored:
+
+| name there | why |
+|---|---|
+{refusals}
+"""
+
+
+def _sample(table: OptionTable) -> str:
+    chosen = _SAMPLE_VALUES[table.section]
+    lines = [
+        f"# {table.title} options. Written by `python -m dataproxy.config.render`; CONFIGURATION.md has the details.",
+        "# A line that is commented out shows the default.",
+    ]
+    for option in table.options:
+        limits = option.range_text()
+        doc = option.doc.replace("`", "'") + (f" Range: {limits}." if limits else "")
+        if option.kind == "choice":
+            doc += " One of: " + ", ".join(str(choice) for choice in option.choices) + "."
+        wrapped = textwrap.wrap(doc, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
+        sign = "" if option.name in chosen else "#"
+        value = _toml(option, chosen.get(option.name, option.default))
+        lines += ["", *wrapped, f"{sign}{option.name} = {value}"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(option: Option, value: Any) -> str:
+    if option.kind == "names":
+        return "[" + ", ".join(f'"{name}"' for name in value) + "]"
+    if isinstance(value, bool) or option.kind == "int":
+        return str(value).lower()
+    if isinstance(value, int) and option.kind == "choice":
+        return str(value)
+    if option.secret:
+        return '""'
+    return f'"{option.format(value)}"'
+
+
+if __name__ == "__main__":
+    sys.exit(main())

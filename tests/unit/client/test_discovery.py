@@ -1,0 +1,165 @@
+"""Target texts, addresses and changes of lists."""
+
+import contextlib
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataproxy.client import discovery
+from dataproxy.client.discovery import Endpoint, ManagerTarget, StaticTarget, diff, parse_target, resolve
+from dataproxy.errors import ConfigError, DiscoveryError
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoints"),
+    [
+        ("tcp://h", [("h", 46801)]),
+        ("tcp://h:1", [("h", 1)]),
+        (" TCP://H1:1, h2:65535 ", [("h1", 1), ("h2", 65535)]),
+        ("tcp://10.0.0.1:5,10.0.0.1:6", [("10.0.0.1", 5), ("10.0.0.1", 6)]),
+        ("tcp://[::1]:5,[2001:DB8::1]", [("::1", 5), ("2001:db8::1", 46801)]),
+        ("tcp://my_host.example-1.com", [("my_host.example-1.com", 46801)]),
+    ],
+)
+def test_static_targets(text, endpoints):
+    assert parse_target(text) == StaticTarget(tuple(Endpoint(*pair) for pair in endpoints))
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http://manager:8083", "http://manager:8083"),
+        ("HTTPS://Manager/", "https://manager"),
+        ("http://m:8083/prefix/", "http://m:8083/prefix"),
+        ("http://[::1]:8083", "http://[::1]:8083"),
+        ("http://m:46801", "http://m:46801"),
+        ("http://127.0.0.1:8083/inlong/manager/openapi/dataproxy/getIpList", "http://127.0.0.1:8083"),
+        ("http://m/gate/inlong/manager/openapi/dataproxy/getIpList/group", "http://m/gate"),
+    ],
+)
+def test_manager_targets(text, url):
+    assert parse_target(text) == ManagerTarget(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "target '' is no address; write 'tcp://host1:46801,host2:46801' for proxies or 'http://"),
+        (None, "target None is no address"),
+        ("h:46801", "target 'h:46801' has no scheme; write 'tcp://"),
+        ("htpp://m", "target 'htpp://m' has the unknown scheme 'htpp'; did you mean http://? write"),
+        ("kafka://m", "target 'kafka://m' has the unknown scheme 'kafka'; write 'tcp://"),
+        ("tcp://", "target 'tcp://' has an empty address"),
+        ("tcp://a,,b", "target 'tcp://a,,b' has an empty address"),
+        ("tcp://a b", "target 'tcp://a b': 'a b' is no host name or address"),
+        ("tcp://:5", "target 'tcp://:5': '' is no host name or address"),
+        ("tcp://a:", "target 'tcp://a:': port '' is no number; allowed is 1 .. 65535"),
+        ("tcp://a:0", "target 'tcp://a:0': port 0 is out of range; allowed is 1 .. 65535"),
+        ("tcp://a:65536", "target 'tcp://a:65536': port 65536 is out of range"),
+        ("tcp://a:99999999999999", "port 99999999999999 is out of range"),
+        ("tcp://a:-1", "port '-1' is no number"),
+        ("tcp://a:٣", "port '٣' is no number"),
+        ("tcp://a:1/x", "port '1/x' is no number"),
+        ("tcp://a:1,A:1", "target 'tcp://a:1,A:1' names a:1 twice; name each proxy once"),
+        ("tcp://::1", "'::1' has several colons; write IPv6 as [2001:db8::1]:46801"),
+        ("tcp://[::1", "'[::1' is no address; write IPv6 as"),
+        ("tcp://[::1]5", "'[::1]5' is no address"),
+        ("tcp://[h]:5", "'h' is no IPv6 address; brackets are for IPv6 addresses only"),
+        ("http://", "target 'http://' has no host"),
+        ("http:///path", "target 'http:///path' has no host"),
+        ("http://a:x", "port 'x' is no number"),
+        ("http://a,b", "names several Managers; give one URL"),
+        ("http://a?b", "holds '?'; give the Manager's base URL only"),
+        ("http://a/b#c", "holds '#'"),
+        ("http://a/b c", "holds blanks"),
+    ],
+)
+def test_bad_targets(text, message):
+    with pytest.raises(ConfigError) as caught:
+        parse_target(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["http://user:s3cret@m", "tcp://user:s3cret@h:1", "user:s3cret@h"])
+def test_credentials_in_a_target_are_refused_and_not_repeated(text):
+    with pytest.raises(ConfigError, match="manager_secret_id") as caught:
+        parse_target(text)
+    assert "s3cret" not in str(caught.value) + repr(caught.value.details)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_target_or_a_config_error(text):
+    for prefix in ("", "tcp://", "http://"):
+        with contextlib.suppress(ConfigError):
+            parse_target(prefix + text)
+
+
+def fake_resolver(monkeypatch, table):
+    def getaddrinfo(host, port, type):  # noqa: A002
+        assert type == socket.SOCK_STREAM
+        answer = table[host]
+        if isinstance(answer, Exception):
+            raise answer
+        return [
+            (socket.AF_INET6, type, 6, "", (address, port, 0, 0))
+            if ":" in address
+            else (socket.AF_INET, type, 6, "", (address, port))
+            for address in answer
+        ]
+
+    monkeypatch.setattr(discovery.socket, "getaddrinfo", getaddrinfo)
+
+
+def test_resolve(monkeypatch):
+    table = {
+        "both": ["::5", "10.0.0.5"],
+        "six": ["::6"],
+        "many": ["10.0.0.1", "10.0.0.2", "10.0.0.1"],
+        "10.0.0.2": ["10.0.0.2"],
+    }
+    fake_resolver(monkeypatch, table)
+    found = resolve([Endpoint(host, 7) for host in table])
+    assert found == [
+        ("both", 7, socket.AF_INET, "10.0.0.5", "both:7 (10.0.0.5)"),
+        ("six", 7, socket.AF_INET6, "::6", "six:7 (::6)"),
+        ("many", 7, socket.AF_INET, "10.0.0.1", "many:7 (10.0.0.1)"),
+        ("many", 7, socket.AF_INET, "10.0.0.2", "many:7 (10.0.0.2)"),
+    ]
+
+
+def test_resolve_numeric_addresses():
+    assert resolve([Endpoint("127.0.0.1", 5), Endpoint("::1", 6)]) == [
+        ("127.0.0.1", 5, socket.AF_INET, "127.0.0.1", "127.0.0.1:5"),
+        ("::1", 6, socket.AF_INET6, "::1", "[::1]:6"),
+    ]
+
+
+def test_unresolvable_hosts_are_all_named(monkeypatch):
+    table = {
+        "good": ["10.0.0.1"],
+        "bad": socket.gaierror(-2, "Name or service not known"),
+        "worse": socket.gaierror(-3, "Temporary failure in name resolution"),
+        "odd": UnicodeError("label too long"),
+    }
+    fake_resolver(monkeypatch, table)
+    endpoints = [Endpoint(host, 7) for host in table]
+    with pytest.raises(DiscoveryError) as caught:
+        resolve(endpoints)
+    assert str(caught.value) == (
+        "no address found for 'bad' (Name or service not known), 'worse' (Temporary failure in name resolution),"
+        " 'odd' (no valid host name (label too long)); check the spelling and the name service [UNRESOLVED_HOST]"
+    )
+    assert set(caught.value.details["hosts"]) == {"bad", "worse", "odd"}
+    assert [entry.host for entry in resolve(endpoints, strict=False)] == ["good"]
+    with pytest.raises(DiscoveryError):
+        resolve(endpoints[1:], strict=False)
+
+
+def test_diff():
+    a, b, c = (Endpoint(name, 1) for name in "abc")
+    assert diff([a, b], [c, b, b]) == ((c,), (a,), (b,))
+    assert diff([], [a]) == ((a,), (), ())
+    assert diff([a, b], [b, a]) == ((), (), (a, b))
+    assert diff([a], [Endpoint("a", 2)]) == ((Endpoint("a", 2),), (a,), ())

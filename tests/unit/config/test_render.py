@@ -1,0 +1,65 @@
+"""The generated manual and samples are current, complete and usable."""
+
+import logging.config
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dataproxy.config import HUB, PRODUCER, load_hub_config, load_producer_config
+from dataproxy.config.render import main, rendered_files
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_files_are_current(capfd):
+    assert main(["--check", "--root", str(ROOT)]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_check_and_write(tmp_path, capfd):
+    assert main(["--check", "--root", str(tmp_path)]) == 1
+    assert "conf/hub.toml is not current" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert main(["--root", str(tmp_path)]) == 0
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")} == set(rendered_files())
+    assert main(["--check", "--root", str(tmp_path)]) == 0
+
+
+def test_manual_names_every_option():
+    manual = rendered_files()["CONFIGURATION.md"]
+    for table in (PRODUCER, HUB):
+        for name in (*table.by_name, *[entry.name for entry in (*table.aliases, *table.refusals)]):
+            assert f"| `{name}` |" in manual
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "load"),
+    [("producer", PRODUCER, load_producer_config), ("hub", HUB, load_hub_config)],
+)
+def test_samples_load(name, table, load, tmp_path):
+    text = rendered_files()[f"conf/{name}.toml"]
+    path = tmp_path / "sample.toml"
+    path.write_text(text)
+    load(file=path, env={})
+    # With every comment sign of an option taken away it still loads, and says what the defaults are.
+    path.write_text(re.sub(r"^#(\w)", r"\1", text, flags=re.MULTILINE))
+    config = load(file=path, env={})
+    given = tomllib.loads(path.read_text())
+    assert list(given) == list(table.by_name)
+    chosen = tomllib.loads(text)
+    for option in table.options:
+        assert config.origin(option.name) == f"file {path}"
+        if option.name not in chosen:
+            assert getattr(config, option.name) == option.default
+
+
+def test_logging_sample_is_accepted():
+    settings = tomllib.loads(rendered_files()["conf/logging.toml"])
+    settings["loggers"] = {"dataproxy.sample": settings["loggers"]["dataproxy"]}
+    logging.config.dictConfig(settings)
+    logger = logging.getLogger("dataproxy.sample")
+    assert logger.level == logging.INFO
+    logger.handlers.clear()
+    logger.propagate = True
