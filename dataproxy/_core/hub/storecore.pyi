@@ -1,0 +1,32 @@
+from collections.abc import Iterable
+
+from dataproxy._core.hub.storeview import StoreView
+
+class StoreCore(StoreView):
+    def __init__(
+        self,
+        path: str | None = None,
+        *,
+        max_bytes: int = 0,
+        retention_bytes: int = 0,
+        retention_ms: int = 0,
+        queue_bytes: int = 67108864,
+        commit_bytes: int = 33554432,
+        retain_every_ms: int = 1000,
+        map_bytes: int = 1073741824,
+    ) -> None: ...
+    def run_committer(self) -> None: ...
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+    def stats(self) -> dict[str, int | str]: ...
+    def append_for_test(
+        self,
+        entries: Iterable[tuple[str, str, bytes]],
+        *,
+        partition: int = 0,
+        records: int = 1,
+        data_time_ms: int = 0,
+        receive_ms: int | None = None,
+        source: str = "127.0.0.1",
+    ) -> list[tuple[int, str]]: ...
+    def retain_for_test(self, now_ms: int) -> int: ...

@@ -1,0 +1,150 @@
+"""Records read back from a store: one entry holds one request, a record is one message of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.wire.inlong import message
+from dataproxy.errors import ClosedError, ConfigError, RemoteProtocolError, StoreError
+
+__all__ = ["LogInfo", "Record", "StreamCount", "read_records"]
+
+_BATCH_ENTRIES: Final = 1024
+_BATCH_BYTES: Final = 4 << 20
+#: Seconds between two looks for new entries: first and longest.
+_POLL: Final = (0.005, 0.1)
+
+
+class StreamCount(NamedTuple):
+    """Count what is stored of one stream: entries (requests), records (messages), bytes of the entries."""
+
+    entries: int
+    records: int
+    bytes: int
+
+
+class LogInfo(NamedTuple):
+    """Describe one log: offsets from ``first_offset`` up to, not including, ``next_offset`` are stored."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    next_offset: int
+    entries: int
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Hold one stored message.
+
+    ``attrs`` are all attributes of the message, shared by the records of a request: do not change them.
+    ``dt_ms`` is its data time in ms.  ``topic``, ``partition`` and ``offset`` name the entry, ``index`` the
+    record in it.  ``receive_ms`` and ``source`` tell when and from which address the hub got it.
+    """
+
+    group_id: str
+    stream_id: str
+    body: bytes
+    attrs: dict[str, str]
+    dt_ms: int
+    topic: str
+    partition: int
+    offset: int
+    index: int
+    receive_ms: int
+    source: str
+
+
+def read_records(
+    view: StoreView, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+) -> Iterator[Record]:
+    """Yield the records of a group, or of one stream of it, oldest first in each log.
+
+    ``start`` is the first offset wanted of each log; what retention has dropped is passed over.  With
+    ``follow`` the iterator waits for more and ends when the store is closed.  Raises ConfigError for a
+    negative start, StoreError, and ClosedError.  One thread for each iterator.
+    """
+    if start < 0:
+        raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
+    return _records(view, group_id, stream_id, start, follow)
+
+
+def _records(view: StoreView, group_id: str, stream_id: str | None, start: int, follow: bool) -> Iterator[Record]:
+    places: dict[int, int] = {}
+    pause = _POLL[0]
+    while True:
+        found = False
+        try:
+            for batch in _round(view, group_id, stream_id, start, places):
+                found = True
+                yield from batch
+        except ClosedError:
+            if follow:
+                return
+            raise
+        if found:
+            pause = _POLL[0]
+        elif not follow:
+            return
+        else:
+            time.sleep(pause)
+            pause = min(2 * pause, _POLL[1])
+
+
+def _round(
+    view: StoreView, group_id: str, stream_id: str | None, start: int, places: dict[int, int]
+) -> Iterator[list[Record]]:
+    """Yield the next batch of each log of the group and move its place on."""
+    for topic, partition, _, next_offset, *_ in view.logs():
+        place = places.get(partition, start)
+        if topic != group_id or place >= next_offset:
+            continue
+        entries = view.read(topic, partition, place, _BATCH_ENTRIES, _BATCH_BYTES, stream_id)
+        if not entries:
+            # No later entry of this stream below `next_offset`; look further on next time.
+            places[partition] = max(place, next_offset)
+            continue
+        places[partition] = entries[-1][0] + 1
+        yield [record for entry in entries for record in entry_records(topic, partition, *entry)]
+
+
+def entry_records(
+    topic: str, partition: int, offset: int, header: tuple[int, int, int, str, str, str], value: bytes
+) -> list[Record]:
+    """Return the records of one entry as ``StoreView.read`` gives it.  Raises StoreError for a damaged one."""
+    receive_ms, data_time_ms, _, stream, source, _ = header
+    try:
+        found = message.records(value)
+    except RemoteProtocolError as error:
+        raise StoreError(
+            f"entry {offset} of log ({topic!r}, {partition}) cannot be decoded: {error.message}",
+            hint=f"read on with start={offset + 1}",
+            details={"topic": topic, "partition": partition, "offset": offset},
+        ) from error
+    return [
+        Record(
+            attrs.get("groupId", topic),
+            attrs.get("streamId", stream),
+            body,
+            attrs,
+            _time_of(attrs, data_time_ms),
+            topic,
+            partition,
+            offset,
+            index,
+            receive_ms,
+            source,
+        )
+        for index, (body, attrs) in enumerate(found)
+    ]
+
+
+def _time_of(attrs: dict[str, Any], otherwise: int) -> int:
+    text = attrs.get("dt", "")
+    return int(text) if text.isdecimal() else otherwise
