@@ -86,7 +86,7 @@ def table(scenario: str, points: Points) -> Iterator[str]:
         return
     yield f"## {SCENARIOS[scenario]}"
     yield ""
-    yield "| contestant | role | median | min..max | of the floor | client CPU-s/M | server CPU-s/M | RSS MiB | mark | |"
+    yield "| contestant | role | median | min..max | of floor | client CPU-s/M | server CPU-s/M | RSS MiB | mark | |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from (row(contestant, points) for contestant in entries)
     yield ""
