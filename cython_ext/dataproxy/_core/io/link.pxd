@@ -35,12 +35,12 @@ cdef enum LocalCode:        # results that no server gave; negative, so that the
     LC_NO_MEMORY = -6
 
 
-cdef enum RetryClass:
+cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
     RC_OK = 0
-    RC_NEVER = 1            # permanent
-    RC_NODE = 2             # another node, and leave this one alone for a while
-    RC_BACK = 3             # back off, any node
-    RC_LATE = 4             # configuration: slowly and a few times
+    RC_NODE = 1             # another node, and leave this one alone for a while
+    RC_BACK = 2             # back off, any node
+    RC_LATE = 3             # configuration: slowly and a few times
+    RC_NEVER = 4            # permanent
 
 
 cdef enum LinkEvent:

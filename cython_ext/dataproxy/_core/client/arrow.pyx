@@ -1,0 +1,156 @@
+"""Arrow's C data interface: any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, without pyarrow.
+
+Formats taken as bodies: binary ``z``, utf8 ``u``, their large forms ``Z`` and ``U``, the view types ``vz``
+and ``vu``, and fixed-size binary ``w:N``.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from dataproxy._core.client.rows cimport ROWS_FIXED, ROWS_OFFSETS32, ROWS_OFFSETS64, ROWS_VIEWS, Rows
+from dataproxy._core.plat.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
+
+from dataproxy.errors import InvalidMessageError
+
+__all__ = ["ArrowChunks"]
+
+_TAKEN = "binary, string, their large and view forms, and fixed-size binary"
+_BODY_COLUMNS = ("value", "body")
+
+
+cdef class ArrowChunks:
+    """Own the Arrow structs behind one Python object while its chunks are read."""
+
+    def __cinit__(self):
+        self.stream = NULL
+        self.single = NULL
+        memset(&self.own_schema, 0, sizeof(ArrowSchema))
+        memset(&self.chunk, 0, sizeof(ArrowArray))
+        self.schema = &self.own_schema
+
+    def __dealloc__(self):
+        self.drop_chunk()
+        if self.own_schema.release != NULL:
+            self.own_schema.release(&self.own_schema)
+
+    cdef void drop_chunk(self) noexcept:
+        if self.chunk.release != NULL:
+            self.chunk.release(&self.chunk)
+            memset(&self.chunk, 0, sizeof(ArrowArray))
+
+    cdef ArrowArray* next_chunk(self) except? NULL:
+        """Return the next chunk, valid until the call after, or NULL at the end.  Locality: GIL."""
+        cdef const char* said
+        if self.done:
+            return NULL
+        if self.stream == NULL:
+            self.done = True
+            return self.single
+        self.drop_chunk()
+        if self.stream.get_next(self.stream, &self.chunk) != 0:
+            said = self.stream.get_last_error(self.stream)
+            raise InvalidMessageError(
+                f"the Arrow stream failed while it was read: {said.decode('utf-8', 'replace') if said != NULL else '?'}")
+        if self.chunk.release == NULL:
+            self.done = True
+            return NULL
+        return &self.chunk
+
+
+cdef ArrowChunks open_arrow(object data):
+    """Return the chunks of ``data``; raises InvalidMessageError for an object without Arrow's interface."""
+    cdef ArrowChunks chunks = ArrowChunks()
+    if isinstance(data, tuple) and len(data) == 2 and PyCapsule_IsValid(data[0], "arrow_schema"):
+        return _open_array(chunks, data)
+    if hasattr(data, "__arrow_c_stream__"):
+        chunks.keep = (data, data.__arrow_c_stream__())
+        chunks.stream = <ArrowArrayStream*>PyCapsule_GetPointer(chunks.keep[1], "arrow_array_stream")
+        if chunks.stream.release == NULL:
+            raise InvalidMessageError("the Arrow stream was already consumed", hint="pass a fresh one")
+        if chunks.stream.get_schema(chunks.stream, &chunks.own_schema) != 0:
+            raise InvalidMessageError("the Arrow stream gave no schema")
+        return chunks
+    if hasattr(data, "__arrow_c_array__"):
+        return _open_array(chunks, data.__arrow_c_array__(), data)
+    raise InvalidMessageError(
+        f"{type(data).__name__!r} has neither __arrow_c_stream__ nor __arrow_c_array__",
+        hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object, or use send_batch for a list")
+
+
+cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=None):
+    chunks.keep = (owner, capsules)
+    chunks.schema = <ArrowSchema*>PyCapsule_GetPointer(capsules[0], "arrow_schema")
+    chunks.single = <ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array")
+    return chunks
+
+
+cdef int column_index(ArrowSchema* schema, object column) except -2:
+    """Return which child holds the bodies: -1 for the array itself.  Locality: GIL.
+
+    ``column`` is a name, or None for the only column, ``value`` or ``body``.  Raises InvalidMessageError.
+    """
+    cdef int64_t i
+    names = []
+    if schema.format != b"+s":
+        if column is not None:
+            raise InvalidMessageError(
+                f"column {column!r} was asked for, but the data is a single array", hint="leave `column` out")
+        return -1
+    for i in range(schema.n_children):
+        names.append(schema.children[i].name.decode("utf-8", "replace"))
+    if column is not None:
+        if column not in names:
+            raise InvalidMessageError(f"there is no column {column!r}", hint=f"the columns are {names!r}")
+        return names.index(column)
+    if len(names) == 1:
+        return 0
+    found = [name for name in _BODY_COLUMNS if name in names]
+    if len(found) != 1:
+        raise InvalidMessageError(
+            f"which of the columns {names!r} holds the bodies is not clear", hint="name it with `column=`")
+    return names.index(found[0])
+
+
+cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* rows) except -1:
+    """Describe one column of a chunk as rows of bodies.  Locality: GIL.  Raises InvalidMessageError."""
+    cdef ArrowSchema* field = schema
+    cdef ArrowArray* values = array
+    cdef bytes form
+    memset(rows, 0, sizeof(Rows))
+    rows.n = array.length
+    if column >= 0:
+        if array.null_count != 0 and array.n_buffers > 0 and array.buffers[0] != NULL:
+            raise InvalidMessageError("rows that are null as a whole cannot be sent", hint="filter them out")
+        field = schema.children[column]
+        values = array.children[column]
+        rows.offset = array.offset
+    rows.offset += values.offset
+    form = field.format
+    name = field.name.decode("utf-8", "replace") if field.name != NULL else ""
+    if field.dictionary != NULL:
+        raise InvalidMessageError(f"column {name!r} is dictionary-encoded", hint="cast it to binary or string")
+    if form in (b"z", b"u"):
+        rows.kind = ROWS_OFFSETS32
+        rows.offsets32 = <const int32_t*>values.buffers[1]
+        rows.base = <const uint8_t*>values.buffers[2]
+    elif form in (b"Z", b"U"):
+        rows.kind = ROWS_OFFSETS64
+        rows.offsets64 = <const int64_t*>values.buffers[1]
+        rows.base = <const uint8_t*>values.buffers[2]
+    elif form in (b"vz", b"vu"):
+        rows.kind = ROWS_VIEWS
+        rows.views = <const uint8_t*>values.buffers[1]
+        rows.buffers = <const uint8_t**>&values.buffers[2]
+    elif form.startswith(b"w:"):
+        rows.kind = ROWS_FIXED
+        rows.width = int(form[2:])
+        rows.stride = rows.width
+        rows.base = <const uint8_t*>values.buffers[1]
+    else:
+        raise InvalidMessageError(
+            f"column {name!r} has the Arrow type {form.decode()!r}, which holds no bodies",
+            hint=f"cast it to one of: {_TAKEN}")
+    if values.null_count != 0:
+        rows.validity = <const uint8_t*>values.buffers[0]
+    return 0

@@ -1,0 +1,178 @@
+"""Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memset
+
+from dataproxy._core.base.pack cimport OUT_DELIVERED, OUT_PENDING, Verdict, verdict_release
+from dataproxy._core.client.batcher cimport segments_free
+from dataproxy._core.client.books cimport books_wait_verdict
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+from dataproxy.errors import DeliveryPending
+from dataproxy.outcomes import BatchDelivered, Failure, delivered, delivery_error
+
+__all__ = ["BatchDelivery", "Delivery"]
+
+cdef enum:
+    SLICE_US = 100000
+    GRACE_US = 1000000      # settlement is due at the delivery timeout; this much later a wait gives up
+
+
+cdef tuple verdict_facts(Verdict* v):
+    """Return (outcome, code, text, attempts, maybe_delivered, node, latency in s, seq).  GIL; v is done."""
+    return (
+        v.outcome, v.code, v.text.decode("utf-8", "replace"), v.attempts, bool(v.maybe_delivered),
+        v.node.decode("utf-8", "replace"), v.latency_us / 1e6, v.seq,
+    )
+
+
+cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index):
+    """Make a Delivery that takes over one reference to ``verdict``.  Locality: GIL.  Locks: none."""
+    cdef Delivery d = Delivery.__new__(Delivery)
+    d.core = core
+    d.verdict = verdict
+    d.index = index
+    return d
+
+
+cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
+    """Wait for a verdict: 1 when it is there, 0 at the deadline.  GIL, released while waiting."""
+    cdef int64_t now
+    cdef bint done
+    while True:
+        if atomic_load(&v.done):
+            return 1
+        now = now_us()
+        if now >= deadline_us:
+            return 0
+        core.check_not_forked()
+        with nogil:
+            done = books_wait_verdict(&core.engine.books, v, min(deadline_us, now + SLICE_US))
+        PyErr_CheckSignals()
+        if done:
+            return 1
+
+
+cdef int64_t _deadline(CoreHandle core, object timeout) except -1:
+    if timeout is None:
+        return now_us() + core.delivery_us + GRACE_US
+    return now_us() + <int64_t>(max(0.0, float(timeout)) * 1e6)
+
+
+@cython.freelist(256)
+cdef class Delivery:
+    """Future result of one accepted message; made by ``send``.
+
+    It costs a reference to its pack and an index; one ack settles all Deliveries of a pack.  Any thread.
+    """
+
+    def __init__(self):
+        raise TypeError("Delivery objects are made by Producer.send")
+
+    def __dealloc__(self):
+        if self.verdict != NULL:
+            verdict_release(self.verdict)
+
+    def done(self):
+        """Return whether the result is final.  Never blocks; any thread."""
+        return atomic_load(&self.verdict.done) != 0
+
+    def result(self, timeout=None):
+        """Wait up to ``timeout`` seconds (None: until ``delivery_timeout`` is over) and return a Delivered.
+
+        Raises DeliveryFailed, DeliveryExpired, or DeliveryPending when it is not known yet (the message is
+        still on its way).  Ctrl-C interrupts the wait.  Any thread.
+        """
+        if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
+            raise DeliveryPending(
+                f"the message has no result after {timeout!r} s",
+                hint="it is still on its way: ask again, or raise the timeout")
+        return delivered(verdict_facts(self.verdict), self.index)
+
+    def exception(self, timeout=None):
+        """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
+        if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
+            raise DeliveryPending(f"the message has no result after {timeout!r} s")
+        if self.verdict.outcome == OUT_DELIVERED:
+            return None
+        return delivery_error(verdict_facts(self.verdict), self.index)
+
+    def add_done_callback(self, callback):
+        """Have ``callback(delivery)`` called once with the result known.
+
+        It runs on the dispatcher's thread, or at once in the calling thread when the result is there already
+        (as in concurrent.futures).  Its exceptions are logged and counted.  Any thread.
+        """
+        cdef Verdict* v = self.verdict
+        cdef CoreHandle core = self.core
+        cdef bint done
+        core.watchers.setdefault(<size_t>v, []).append((callback, self))
+        core.check_not_forked()
+        pthread_mutex_lock(&core.engine.books.lock)
+        done = atomic_load(&v.done) != 0 and not v.watched
+        if not done:
+            v.watched = True
+        pthread_mutex_unlock(&core.engine.books.lock)
+        if done:
+            for function, delivery in core.watchers.pop(<size_t>v, ()):
+                function(delivery)
+
+    def __repr__(self):
+        return f"<Delivery {self.verdict.seq}:{self.index} {'done' if self.done() else 'pending'}>"
+
+
+cdef class BatchDelivery:
+    """Future result of a batch; made by ``send_batch`` and ``send_arrow``.  Any thread."""
+
+    def __init__(self):
+        raise TypeError("BatchDelivery objects are made by Producer.send_batch and send_arrow")
+
+    def __cinit__(self):
+        memset(&self.segments, 0, sizeof(self.segments))
+
+    def __dealloc__(self):
+        segments_free(&self.segments)
+
+    def __len__(self):
+        """Return the number of messages that were accepted."""
+        return self.segments.messages
+
+    def done(self):
+        """Return whether every message has its final result.  Never blocks."""
+        cdef int64_t i
+        for i in range(self.segments.n):
+            if not atomic_load(&self.segments.items[i].verdict.done):
+                return False
+        return True
+
+    def result(self, timeout=None):
+        """Wait for all and return a BatchDelivered: counts, and the failures by range of messages.
+
+        Raises DeliveryPending when ``timeout`` seconds (None: until ``delivery_timeout`` is over) were not
+        enough; it does not raise for messages that failed: look at ``.ok`` or ``.failures``.  Any thread.
+        """
+        cdef int64_t deadline = _deadline(self.core, timeout)
+        cdef int64_t i, at = 0, good = 0
+        cdef Verdict* v
+        failures = []
+        for i in range(self.segments.n):
+            v = self.segments.items[i].verdict
+            if not _wait(self.core, v, deadline):
+                raise DeliveryPending(
+                    f"{self.segments.messages - at} of {self.segments.messages} messages have no result after "
+                    f"{timeout!r} s", hint="they are still on their way: ask again, or raise the timeout")
+            if v.outcome == OUT_DELIVERED:
+                good += self.segments.items[i].count
+            else:
+                failures.append(Failure(
+                    at, self.segments.items[i].count, delivery_error(verdict_facts(v), self.segments.items[i].first)))
+            at += self.segments.items[i].count
+        return BatchDelivered(at, good, self.skipped, tuple(failures))
+
+    def __repr__(self):
+        return f"<BatchDelivery of {self.segments.messages} messages {'done' if self.done() else 'pending'}>"

@@ -1,0 +1,55 @@
+"""The dispatcher's side of the completion queue: wait without the GIL, then one batch of Python values."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.base.pack cimport Pack, PackList, list_pop, pool_give
+from dataproxy._core.client.completions cimport EVENT_ROOM, Event, completions_take
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.plat.clock cimport now_us
+
+__all__ = ["next_batch"]
+
+
+cdef tuple _report(Pack* p):
+    cdef CStream* s = <CStream*>p.stream
+    text = p.error_text.decode("utf-8", "replace") if p.error_text != NULL else ""
+    facts = (
+        p.outcome, p.code, text, p.attempts, p.outcome != 1 and p.open_attempts > 0,
+        p.node.decode("utf-8", "replace"), (now_us() - p.opened_us) / 1e6, p.seq,
+    )
+    return (
+        (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(), p.count, facts)
+
+
+def next_batch(CoreHandle core, double seconds):
+    """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
+
+    Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts), a
+    callback (function, Delivery), an event (kind, label, detail).  Thread: the dispatcher alone.
+    """
+    cdef PackList packs
+    cdef Event events[EVENT_ROOM]
+    cdef int i, n = 0
+    cdef int64_t lost = 0, deadline = now_us() + <int64_t>(seconds * 1e6)
+    cdef bint going
+    cdef Pack* p
+    g = core.engine
+    with nogil:
+        going = completions_take(&g.completions, &packs, events, &n, &lost, deadline)
+    if not going:
+        return None
+    reports = []
+    callbacks = []
+    p = list_pop(&packs)
+    while p != NULL:
+        if p.report:
+            reports.append(_report(p))
+        if p.verdict != NULL and p.verdict.watched:
+            callbacks.extend(core.watchers.pop(<size_t>p.verdict, ()))
+        pool_give(&g.spares, p)
+        p = list_pop(&packs)
+    said = []
+    for i in range(n):
+        said.append((events[i].kind, events[i].label.decode("utf-8", "replace"), events[i].detail))
+    return reports, callbacks, said, lost

@@ -1,0 +1,19 @@
+"""What Deliveries and streams need of their producer."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.client.engine cimport Engine
+
+
+cdef class CoreHandle:
+    cdef Engine* engine         # set once in __cinit__, freed in __dealloc__
+    cdef readonly bint closed   # no message is accepted any more; GIL
+    cdef bint forked            # this process is a child of the one that made it; GIL
+    cdef int64_t delivery_us    # constant
+    cdef int64_t max_block_us   # constant
+    cdef bint blocks            # on_full="block"; constant
+    cdef dict watchers          # address of a verdict -> [(callback, Delivery)]; GIL
+
+    cdef int check_usable(self) except -1
+    cdef int check_not_forked(self) except -1
+    cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1

@@ -1,0 +1,14 @@
+"""Facade of the producer's compiled core."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.sending cimport SendPolicy, Stream
+
+
+cdef class ProducerCore(CoreHandle):
+    cdef readonly SendPolicy policy
+    cdef dict own_streams       # stream id -> Stream of the producer's group; GIL
+    cdef int64_t opened_us
+
+    cdef Stream find(self, object stream_id, object group_id)

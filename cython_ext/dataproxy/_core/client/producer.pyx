@@ -1,0 +1,245 @@
+"""Facade of the producer's compiled core: the hot calls, and the seams for the Python layer above.
+
+``dataproxy.Producer`` derives from ``ProducerCore`` and adds configuration, discovery, threads and close.
+"""
+
+from libc.stdint cimport int8_t, int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.pack cimport PackList
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
+from dataproxy._core.client.books cimport books_wait_generation
+from dataproxy._core.client.completions cimport completions_end
+from dataproxy._core.client.delivery cimport new_delivery
+from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, engine_open
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.sending cimport SendPolicy, Stream
+from dataproxy._core.client.snapshot cimport counts_dict, link_list
+from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.io.address cimport address_parse
+from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
+from dataproxy._core.io.framing cimport FrameRules
+from dataproxy._core.io.link cimport Endpoint, LinkConfig
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.plat.clock cimport now_us
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport uint32_t
+
+from dataproxy.errors import ConfigError, TransportError
+
+__all__ = ["ProducerCore"]
+
+cdef enum:
+    SLICE_US = 100000
+
+
+cdef int64_t _us(object seconds) except -1:
+    return <int64_t>(float(seconds) * 1e6)
+
+
+cdef int _fill_links(LinkConfig* links, dict o) except -1:
+    cdef int code
+    memset(links, 0, sizeof(LinkConfig))
+    links.ack_timeout_us = _us(o["ack_timeout"])
+    links.connect_timeout_us = _us(o["connect_timeout"])
+    links.retry_backoff_us = _us(o["retry_backoff"])
+    links.retry_backoff_max_us = _us(o["retry_backoff_max"])
+    links.reconnect_backoff_us = _us(o["reconnect_backoff"])
+    links.reconnect_backoff_max_us = _us(o["reconnect_backoff_max"])
+    links.heartbeat_kind = 1 if o["heartbeat"] == "message" else 8
+    links.heartbeat_us = 0 if o["heartbeat"] == "off" else _us(o["heartbeat_interval"])
+    links.heartbeat_retries = o["heartbeat_retries"]
+    links.avoid_us = 10 * 1000000
+    links.late_attempts = o["late_attempts"]
+    links.max_frame = o["max_frame_bytes"]
+    links.unknown_class = o["unknown_class"]
+    for code in range(256):
+        links.classes[code] = links.unknown_class
+    for code, kind in o["classes"].items():
+        if 0 <= code < 256:
+            links.classes[code] = kind
+    return 0
+
+
+cdef class ProducerCore(CoreHandle):
+    """Own one engine.  ``options`` is a mapping of settled option values (seconds, bytes)."""
+
+    def __init__(self, dict options, SendPolicy policy):
+        cdef LinkConfig links
+        cdef FrameRules rules
+        cdef int status
+        g = self.engine
+        _fill_links(&links, options)
+        rules.family = options["message_type"]
+        rules.compress = options["compression"] == "snappy"
+        rules.compress_min = options["compression_min_bytes"]
+        rules.max_frame = options["max_frame_bytes"]
+        g.batcher.batch_bytes = options["batch_bytes"]
+        g.batcher.batch_messages = options["batch_messages"]
+        g.batcher.max_others = options["max_open_packs"]
+        g.batcher.linger_us = _us(options["linger"])
+        g.batcher.delivery_us = _us(options["delivery_timeout"])
+        g.batcher.limit_bytes = options["buffer_bytes"]
+        g.batcher.limit_messages = options["buffer_messages"]
+        g.batcher.span_ms = options["pack_seconds"] * 1000
+        g.batcher.lines = rules.family == 3
+        g.batcher.report_all = options["report_all"]
+        g.batcher.max_frame = rules.max_frame
+        self.delivery_us = g.batcher.delivery_us
+        self.max_block_us = _us(options["max_block"])
+        self.blocks = options["on_full"] == "block"
+        self.policy = policy
+        self.own_streams = {}
+        self.opened_us = now_us()
+        status = engine_open(g, options["executors"], &links, &rules, options["nagle"])
+        if status == ST_NO_MEMORY:
+            raise MemoryError("no memory for a producer")
+        if status != ST_OK:
+            raise TransportError("no epoll set or eventfd could be made", hint="raise the limit of open files")
+
+    def __dealloc__(self):
+        if self.engine != NULL:
+            # Inherited through fork, or never stopped: the threads may still use it.  Leaked on purpose.
+            if self.closed and not self.forked:
+                engine_free(self.engine)
+                free(self.engine)
+            self.engine = NULL
+
+    # --- seams for the Python layer
+
+    def bind_stream(self, str group_id, str stream_id, bytes attrs):
+        """Return the Stream of checked names and attribute text.  Thread: any."""
+        cdef Stream out = Stream.__new__(Stream)
+        cdef bytes group = group_id.encode(), stream = stream_id.encode()
+        self.check_usable()
+        out.stream = batcher_stream(
+            &self.engine.batcher, slice_of(<const char*>group, len(group)), slice_of(<const char*>stream, len(stream)),
+            slice_of(<const char*>attrs, len(attrs)))
+        if out.stream == NULL:
+            raise MemoryError("no memory for a stream")
+        out.core = self
+        out.policy = self.policy
+        out.group_id = group_id
+        out.stream_id = stream_id
+        return out
+
+    def keep_stream(self, Stream stream):
+        """Let ``send`` and its kin find ``stream`` by its stream id.  Thread: any."""
+        self.own_streams[stream.stream_id] = stream
+
+    def set_endpoints(self, list endpoints, list links):
+        """Give (label, address, port, family) of each proxy, and the links wanted of each executor.
+
+        Raises ConfigError for an address that is not numeric.  Thread: any.
+        """
+        cdef int i, n = len(endpoints), status = ST_OK
+        cdef Endpoint* array = <Endpoint*>calloc(<size_t>max(1, n), sizeof(Endpoint))
+        if array == NULL:
+            raise MemoryError("no memory for the proxy list")
+        try:
+            for i, (label, address, port, family) in enumerate(endpoints):
+                name = label.encode("utf-8", "replace")[:63]
+                memcpy(array[i].label, <const char*>name, len(name))
+                array[i].family = family
+                if address_parse(address.encode(), port, &array[i].address) != ST_OK:
+                    raise ConfigError(f"{address!r} is no numeric address")
+            for i in range(self.engine.n_executors):
+                status = executor_set_endpoints(self.engine.executors[i], array, n, links[i])
+                if status != ST_OK:
+                    raise MemoryError("no memory for the proxy list")
+        finally:
+            free(array)
+
+    def run_executor(self, int index):
+        """Run executor ``index`` until ``stop``; the body of its thread.  Releases the GIL for good."""
+        executor = self.engine.executors[index]
+        with nogil:
+            executor_run(executor)
+
+    def wait_settled(self, double seconds):
+        """Seal everything and wait until what was accepted so far is settled; False when time is over."""
+        cdef int64_t deadline = now_us() + <int64_t>(seconds * 1e6)
+        cdef int64_t generation
+        cdef bint settled = False
+        g = self.engine
+        self.check_not_forked()
+        with nogil:
+            generation = batcher_seal_all(&g.batcher)
+        while not settled:
+            with nogil:
+                settled = books_wait_generation(&g.books, generation, min(deadline, now_us() + SLICE_US))
+            PyErr_CheckSignals()
+            if now_us() >= deadline:
+                break
+        return bool(settled)
+
+    def refuse_new(self):
+        """Accept nothing from now on; messages that were never sealed fail with code CLOSED."""
+        self.closed = True
+        g = self.engine
+        with nogil:
+            engine_abandon_open(g)
+
+    def stop(self):
+        """Ask the executors to end; what is pending fails with code CLOSED.  The caller joins their threads."""
+        for i in range(self.engine.n_executors):
+            executor_stop(self.engine.executors[i])
+
+    def end_completions(self):
+        """Tell the dispatcher that nothing more will come.  Call it after the executors ended."""
+        completions_end(&self.engine.completions)
+
+    def counts(self):
+        """Return a dict of counters that balance, taken at one moment.  Thread: any."""
+        self.check_not_forked()
+        return counts_dict(self.engine)
+
+    def links(self):
+        """Return a list with a dict for each connection.  Thread: any."""
+        self.check_not_forked()
+        return link_list(self.engine)
+
+    def age(self):
+        """Return seconds since the producer was opened."""
+        return (now_us() - self.opened_us) / 1e6
+
+    # --- the hot calls
+
+    cdef Stream find(self, object stream_id, object group_id):
+        """Return the Stream for these names, made and checked on first use.  Locality: GIL.  Locks: none."""
+        if group_id is None:
+            found = self.own_streams.get(stream_id)
+            if found is not None:
+                return <Stream>found
+        return self.stream(stream_id, group_id=group_id)
+
+    def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None):
+        """Accept one message and return nothing; its fate is counted and reported like any other.
+
+        ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
+        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str.  ``dt``: its
+        data time, milliseconds since 1970 or an aware datetime.  Waits up to ``max_block`` for room.
+
+        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
+        Any thread.
+        """
+        self.find(stream_id, group_id).put(body, attrs, dt, NULL, NULL)
+
+    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None):
+        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``."""
+        cdef Verdict* verdict = NULL
+        cdef uint32_t index = 0
+        self.find(stream_id, group_id).put(body, attrs, dt, &verdict, &index)
+        return new_delivery(self, verdict, index)
+
+    def send_batch(self, stream_id, bodies, *, group_id=None, attrs=None, dt=None):
+        """Accept many messages and return their BatchDelivery; see ``Stream.send_batch``."""
+        return self.find(stream_id, group_id).send_batch(bodies, attrs=attrs, dt=dt)
+
+    def send_arrow(self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None):
+        """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
+        return self.find(stream_id, group_id).send_arrow(data, column=column, attrs=attrs, dt=dt)

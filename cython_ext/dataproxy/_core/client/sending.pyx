@@ -1,0 +1,213 @@
+"""The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memchr
+
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
+from dataproxy._core.client.batcher cimport NO_TIME, batcher_append, batcher_append_rows
+from dataproxy._core.client.delivery cimport BatchDelivery, new_delivery
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.rows cimport Rows, RowsCheck, rows_check
+from dataproxy._core.client.sources cimport BodyList, body_rows
+from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.plat.arrow cimport ArrowArray
+from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.clock cimport now_us
+
+from dataproxy.errors import BufferFullError, InvalidMessageError
+from dataproxy.problems import body_type, row_problem, size_problem
+
+__all__ = ["SendPolicy", "Stream"]
+
+
+cdef class SendPolicy:
+    """Hold what the sending calls need of the configuration."""
+
+    def __init__(self, *, bint lines, bint skip_null, bint skip_empty, item_text):
+        self.lines = lines
+        self.skip_null = skip_null
+        self.skip_empty = skip_empty
+        self.item_text = item_text
+
+
+cdef object _full(CoreHandle core, int64_t accepted):
+    limit = core.engine.batcher.limit_bytes
+    waited = core.max_block_us / 1e6 if core.blocks else 0.0
+    return BufferFullError(
+        f"the buffer of {limit} bytes is full"
+        + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
+        + (f"; {accepted} messages of this call were accepted" if accepted else ""),
+        hint="send slower, raise buffer_bytes, or see that the proxies answer (stats())",
+        details={"limit_bytes": limit, "accepted": accepted})
+
+
+cdef int append_blocking(
+    CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, int64_t when, Slice attrs,
+    BatchDelivery out, int64_t before,
+) except -1:
+    """Accept checked rows, waiting for room as configured; ``before`` were accepted earlier in this call.
+
+    Locality: GIL, released while rows are copied and while waiting.  Locks: takes batcher.lock.
+    """
+    cdef int status
+    cdef int64_t seen, deadline = 0
+    while True:
+        seen = atomic_load(&core.engine.books.released)
+        with nogil:
+            status = batcher_append_rows(&core.engine.batcher, stream, rows, at, end, when, attrs, &out.segments)
+        if status == ST_OK:
+            return 0
+        if status != ST_FULL:
+            core.check_usable()
+            raise MemoryError(f"no memory for the messages from number {before + at[0]} on")
+        if deadline == 0:
+            deadline = now_us() + core.max_block_us
+        if not core.blocks or not core.wait_room(seen, deadline):
+            raise _full(core, out.segments.messages)
+
+
+cdef class Stream:
+    """Sending calls bound to one group, stream and set of attributes; the fastest path.
+
+    Made by ``Producer.stream``.  Any thread may use it; it lives as long as its producer.
+    """
+
+    def __init__(self):
+        raise TypeError("Stream objects are made by Producer.stream")
+
+    cdef int put_bytes(
+        self, const uint8_t* p, size_t n, int64_t when, Slice attrs, Verdict** verdict, uint32_t* index,
+    ) except -1:
+        """Check and accept one body.  Locality: GIL, released while waiting.  Locks: takes batcher.lock."""
+        cdef CoreHandle core = self.core
+        cdef int64_t seen, deadline = 0
+        cdef int status
+        if n == 0 or n > self.stream.max_body:
+            raise size_problem(n, self.stream.max_body)
+        if self.policy.lines and memchr(p, 10, n) != NULL:
+            raise row_problem(0, "line", n, self.stream.max_body)
+        if core.forked:
+            core.check_usable()
+        while True:
+            seen = atomic_load(&core.engine.books.released)
+            status = batcher_append(&core.engine.batcher, self.stream, p, n, when, attrs, verdict, index)
+            if status == ST_OK:
+                return 0
+            if status != ST_FULL:
+                core.check_usable()
+                raise MemoryError("no memory for the message")
+            if deadline == 0:
+                deadline = now_us() + core.max_block_us
+            if not core.blocks or not core.wait_room(seen, deadline):
+                raise _full(core, 0)
+
+    cdef int put(self, object body, object attrs, object dt, Verdict** verdict, uint32_t* index) except -1:
+        """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
+        cdef Py_buffer view
+        cdef int64_t when = NO_TIME
+        cdef Slice text = slice_of(NULL, 0)
+        if attrs is not None or dt is not None:
+            when, item = self.policy.item_text(attrs, dt)
+            text = slice_of(PyBytes_AS_STRING(item), <size_t>PyBytes_GET_SIZE(item))
+        if PyBytes_CheckExact(body):
+            return self.put_bytes(
+                <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), when, text, verdict, index)
+        if isinstance(body, str) or not PyObject_CheckBuffer(body):
+            raise body_type(body)
+        PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+        try:
+            return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, when, text, verdict, index)
+        finally:
+            PyBuffer_Release(&view)
+
+    def send_nowait(self, body, *, attrs=None, dt=None):
+        """Accept one message and return nothing; its fate is counted and reported like any other.
+
+        ``body`` is bytes-like and not empty; ``attrs`` are attributes of this message alone; ``dt`` is its
+        data time, milliseconds since 1970 or an aware datetime.  Waits up to ``max_block`` for room.
+        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
+        """
+        self.put(body, attrs, dt, NULL, NULL)
+
+    def send(self, body, *, attrs=None, dt=None):
+        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``."""
+        cdef Verdict* verdict = NULL
+        cdef uint32_t index = 0
+        self.put(body, attrs, dt, &verdict, &index)
+        return new_delivery(self.core, verdict, index)
+
+    cdef int put_rows(
+        self, const Rows* rows, int64_t when, Slice attrs, BatchDelivery out, int64_t before,
+    ) except -1:
+        """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
+        cdef RowsCheck check
+        cdef int64_t at = 0, need
+        cdef CoreHandle core = self.core
+        cdef SendPolicy policy = self.policy
+        core.check_usable()
+        with nogil:
+            rows_check(rows, self.stream.max_body, policy.skip_null, policy.skip_empty, policy.lines, &check)
+        if check.first_bad >= 0:
+            raise row_problem(
+                before + check.first_bad, ("", "null", "empty", "large", "line")[check.problem], check.bad_size,
+                self.stream.max_body, out.segments.messages)
+        need = check.bytes + (8 + <int64_t>attrs.n) * (rows.n - check.nulls - check.empties)
+        if not core.blocks and need > core.engine.batcher.limit_bytes - core.engine.batcher.charged + atomic_load(
+                &core.engine.books.released):
+            raise _full(core, out.segments.messages)
+        out.skipped += check.nulls + check.empties
+        return append_blocking(core, self.stream, rows, &at, rows.n, when, attrs, out, before)
+
+    def send_batch(self, bodies, *, attrs=None, dt=None):
+        """Accept many messages in one call and return their BatchDelivery.
+
+        ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
+        protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``), each record one body.
+        All are checked before the first is accepted.  Raises InvalidMessageError naming the item,
+        BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.
+        """
+        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+        cdef BodyList source = body_rows(bodies)
+        cdef int64_t when = NO_TIME
+        cdef Slice text = slice_of(NULL, 0)
+        out.core = self.core
+        if attrs is not None or dt is not None:
+            when, item = self.policy.item_text(attrs, dt)
+            text = slice_of(PyBytes_AS_STRING(item), <size_t>PyBytes_GET_SIZE(item))
+        self.put_rows(&source.rows, when, text, out, 0)
+        return out
+
+    def send_arrow(self, data, *, column=None, attrs=None, dt=None):
+        """Accept one column of Arrow data and return its BatchDelivery.
+
+        ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
+        of the bodies (not needed for a single one, or one called ``value`` or ``body``).  Null and empty
+        values follow ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk
+        says how many messages of the earlier ones were accepted.
+        """
+        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+        cdef ArrowChunks chunks = open_arrow(data)
+        cdef ArrowArray* chunk
+        cdef Rows rows
+        cdef int at = column_index(chunks.schema, column)
+        cdef int64_t when = NO_TIME, before = 0
+        cdef Slice text = slice_of(NULL, 0)
+        out.core = self.core
+        if attrs is not None or dt is not None:
+            when, item = self.policy.item_text(attrs, dt)
+            text = slice_of(PyBytes_AS_STRING(item), <size_t>PyBytes_GET_SIZE(item))
+        chunk = chunks.next_chunk()
+        while chunk != NULL:
+            column_rows(chunks.schema, chunk, at, &rows)
+            self.put_rows(&rows, when, text, out, before)
+            before += rows.n
+            chunk = chunks.next_chunk()
+        return out
+
+    def __repr__(self):
+        return f"<Stream {self.group_id}/{self.stream_id}>"

@@ -1,0 +1,142 @@
+"""One consistent look at the books, and at each connection."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from dataproxy._core.base.hist cimport hist_percentile
+from dataproxy._core.client.engine cimport Engine
+from dataproxy._core.io.executor cimport Executor
+from dataproxy._core.io.link cimport Link, LinkCounters
+from dataproxy._core.io.linkstate cimport link_state_name
+from dataproxy._core.io.load cimport LOAD_STOPPED, LOAD_UNKNOWN
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+
+cdef dict counts_dict(Engine* g):
+    """Return all counters of one moment.  Locality: GIL.  Locks: takes batcher.lock, then books.lock.
+
+    The locks are held for the copying of numbers alone; no Python object is made under them.
+    """
+    cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
+    cdef int64_t delivered_bytes, resent, settled, released, latency_n, latency_max, retries = 0, unmatched = 0
+    cdef int64_t duplicates = 0
+    cdef int64_t codes[64]
+    cdef int64_t counts[64]
+    cdef int64_t percentiles[4]
+    cdef int i, n
+    pthread_mutex_lock(&g.batcher.lock)
+    pthread_mutex_lock(&g.books.lock)
+    accepted = g.batcher.accepted
+    accepted_bytes = g.batcher.accepted_bytes
+    open_messages = g.batcher.open_messages
+    charged = g.batcher.charged
+    in_flight = g.books.in_flight
+    frames = g.books.in_flight_packs
+    delivered = g.books.delivered
+    failed = g.books.failed
+    expired = g.books.expired
+    delivered_bytes = g.books.delivered_bytes
+    resent = g.books.resent
+    settled = g.books.settled_packs
+    released = atomic_load(&g.books.released)
+    n = g.books.n_codes
+    for i in range(n):
+        codes[i] = g.books.codes[i]
+        counts[i] = g.books.code_counts[i]
+    latency_n = g.books.latency.n
+    latency_max = g.books.latency.largest
+    percentiles[0] = hist_percentile(&g.books.latency, 50.0)
+    percentiles[1] = hist_percentile(&g.books.latency, 90.0)
+    percentiles[2] = hist_percentile(&g.books.latency, 99.0)
+    percentiles[3] = hist_percentile(&g.books.latency, 99.9)
+    pthread_mutex_unlock(&g.books.lock)
+    pthread_mutex_unlock(&g.batcher.lock)
+    for i in range(g.n_executors):
+        retries += relaxed_load(&g.executors[i].pool.retries)
+        unmatched += relaxed_load(&g.executors[i].pool.unmatched)
+        duplicates += relaxed_load(&g.executors[i].pool.duplicates)
+    return {
+        "accepted": accepted, "accepted_bytes": accepted_bytes, "open": open_messages, "in_flight": in_flight,
+        "in_flight_frames": frames, "delivered": delivered, "failed": failed, "expired": expired, "dropped": 0,
+        "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
+        "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
+        "codes": {codes[i]: counts[i] for i in range(n)},
+        "latency": {
+            "count": latency_n, "max": latency_max / 1e6 if latency_n else None,
+            "p50": percentiles[0] / 1e6 if latency_n else None, "p90": percentiles[1] / 1e6 if latency_n else None,
+            "p99": percentiles[2] / 1e6 if latency_n else None, "p999": percentiles[3] / 1e6 if latency_n else None,
+        },
+    }
+
+
+ctypedef struct LinkCopy:
+    char label[64]
+    LinkCounters counters
+
+
+cdef void _copy(Link* link, LinkCopy* out) noexcept nogil:
+    cdef LinkCounters* c = &link.counters
+    memcpy(out.label, link.peer.label, sizeof(out.label))
+    out.counters.state = relaxed_load(&c.state)
+    out.counters.sent_bytes = relaxed_load(&c.sent_bytes)
+    out.counters.read_bytes = relaxed_load(&c.read_bytes)
+    out.counters.sent_frames = relaxed_load(&c.sent_frames)
+    out.counters.acked_frames = relaxed_load(&c.acked_frames)
+    out.counters.waiting = relaxed_load(&c.waiting)
+    out.counters.in_flight = relaxed_load(&c.in_flight)
+    out.counters.unanswered = relaxed_load(&c.unanswered)
+    out.counters.load = relaxed_load(&c.load)
+    out.counters.connects = relaxed_load(&c.connects)
+    out.counters.losses = relaxed_load(&c.losses)
+
+
+cdef dict _link_dict(int executor, LinkCopy* copy):
+    cdef LinkCounters* c = &copy.counters
+    return {
+        "executor": executor,
+        "address": copy.label.decode("utf-8", "replace"),
+        "state": link_state_name(<int>c.state).decode(),
+        "sent_bytes": c.sent_bytes,
+        "read_bytes": c.read_bytes,
+        "sent_frames": c.sent_frames,
+        "acked_frames": c.acked_frames,
+        "waiting_frames": c.waiting,
+        "in_flight_frames": c.in_flight,
+        "unanswered_heartbeats": c.unanswered,
+        "load": "stopped" if c.load == LOAD_STOPPED else (None if c.load == LOAD_UNKNOWN else c.load),
+        "connects": c.connects,
+        "losses": c.losses,
+    }
+
+
+cdef LinkCopy* _copies(Executor* e, int* n) noexcept nogil:
+    """Return copies of all links of an executor (to be freed), or NULL.  Locks: takes registry."""
+    cdef LinkCopy* out
+    cdef int i
+    pthread_mutex_lock(&e.registry)
+    n[0] = e.pool.n_links
+    out = <LinkCopy*>malloc(<size_t>(n[0] + 1) * sizeof(LinkCopy))
+    if out != NULL:
+        for i in range(n[0]):
+            _copy(e.pool.links[i], &out[i])
+    pthread_mutex_unlock(&e.registry)
+    return out
+
+
+cdef list link_list(Engine* g):
+    """Return a dict for each link.  Locality: GIL.  Locks: takes each executor's registry lock in turn."""
+    cdef LinkCopy* copies
+    cdef int i, j, n = 0
+    out = []
+    for i in range(g.n_executors):
+        copies = _copies(g.executors[i], &n)
+        if copies == NULL:
+            raise MemoryError("no memory for statistics")
+        try:
+            for j in range(n):
+                out.append(_link_dict(i, &copies[j]))
+        finally:
+            free(copies)
+    return out
