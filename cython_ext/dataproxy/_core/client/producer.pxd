@@ -10,5 +10,6 @@ cdef class ProducerCore(CoreHandle):
     cdef readonly SendPolicy policy
     cdef dict own_streams       # stream id -> Stream of the producer's group; GIL
     cdef int64_t opened_us
+    cdef bint finished          # no executor runs any more; GIL
 
     cdef Stream find(self, object stream_id, object group_id)

@@ -25,6 +25,7 @@ from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport Endpoint, LinkConfig
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint32_t
@@ -104,7 +105,7 @@ cdef class ProducerCore(CoreHandle):
     def __dealloc__(self):
         if self.engine != NULL:
             # Inherited through fork, or never stopped: the threads may still use it.  Leaked on purpose.
-            if self.closed and not self.forked:
+            if self.finished and not self.forked:
                 engine_free(self.engine)
                 free(self.engine)
             self.engine = NULL
@@ -142,7 +143,8 @@ cdef class ProducerCore(CoreHandle):
             raise MemoryError("no memory for the proxy list")
         try:
             for i, (label, address, port, family) in enumerate(endpoints):
-                name = label.encode("utf-8", "replace")[:63]
+                name = label.encode("utf-8", "replace")
+                name = name[max(0, len(name) - 63):]        # the end holds the port and the address
                 memcpy(array[i].label, <const char*>name, len(name))
                 array[i].family = family
                 if address_parse(address.encode(), port, &array[i].address) != ST_OK:
@@ -177,9 +179,15 @@ cdef class ProducerCore(CoreHandle):
                 break
         return bool(settled)
 
-    def refuse_new(self):
-        """Accept nothing from now on; messages that were never sealed fail with code CLOSED."""
+    def begin_close(self):
+        """Accept nothing from now on; what was accepted goes on."""
         self.closed = True
+        pthread_mutex_lock(&self.engine.batcher.lock)
+        self.engine.batcher.closed = True
+        pthread_mutex_unlock(&self.engine.batcher.lock)
+
+    def abandon_open(self):
+        """Fail messages that were never sealed with code CLOSED; ``begin_close`` came before."""
         g = self.engine
         with nogil:
             engine_abandon_open(g)
@@ -190,7 +198,8 @@ cdef class ProducerCore(CoreHandle):
             executor_stop(self.engine.executors[i])
 
     def end_completions(self):
-        """Tell the dispatcher that nothing more will come.  Call it after the executors ended."""
+        """Tell the dispatcher that nothing more will come.  Call it after the executors' threads were joined."""
+        self.finished = True
         completions_end(&self.engine.completions)
 
     def counts(self):

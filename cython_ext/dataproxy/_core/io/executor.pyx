@@ -293,7 +293,7 @@ cdef int _grow_channels(Executor* e) noexcept nogil:
 
 cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t now) noexcept nogil:
     pthread_mutex_lock(&e.registry)
-    links_endpoints(&e.pool, list, n, links, e.index, now)
+    links_endpoints(&e.pool, list, n, links, e.index * links, now)
     _grow_channels(e)
     pthread_mutex_unlock(&e.registry)
     free(list)

@@ -1,0 +1,244 @@
+"""Producer: configuration, threads and life around the compiled core."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dataproxy._core.client.producer import ProducerCore
+from dataproxy._core.client.sending import SendPolicy, Stream
+from dataproxy.client import lifecycle
+from dataproxy.client.dispatcher import Dispatcher
+from dataproxy.client.names import check_attrs, check_name
+from dataproxy.client.proxies import ProxySource, links_per_executor
+from dataproxy.client.stats import ProducerStats, make_report, make_stats
+from dataproxy.client.times import time_ms
+from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
+from dataproxy.config import ProducerConfig, load_producer_config
+from dataproxy.errors import ConfigError, FlushTimeout, InvalidMessageError, UndeliveredError
+from dataproxy.outcomes import DeliveryResult, Report
+from dataproxy.types import ResolvedEndpoint
+
+__all__ = ["Producer"]
+
+_JOIN_SECONDS = 5.0
+_LINES = 3
+
+
+def _policy(config: ProducerConfig) -> SendPolicy:
+    def item_text(attrs: Mapping[str, str] | None, dt: object) -> tuple[int, bytes]:
+        when = time_ms(dt)
+        exact = config.exact_time and when >= 0
+        if not attrs and not exact:
+            return when, b""
+        if config.message_type == _LINES:
+            raise InvalidMessageError(
+                "message_type=3 has no attributes of single messages", hint="use message_type=7 or 5"
+            )
+        parts = [check_attrs(attrs, message_type=config.message_type)] if attrs else []
+        if exact:
+            parts.append(f"dtMs={when}")
+        return when, "&".join(parts).encode()
+
+    return SendPolicy(
+        lines=config.message_type == _LINES,
+        skip_null=config.null_value == "skip" or (config.null_value == "empty" and config.empty_value == "skip"),
+        skip_empty=config.empty_value == "skip",
+        item_text=item_text,
+    )
+
+
+def _core_options(config: ProducerConfig, *, report_all: bool, max_packet_length: int) -> dict[str, Any]:
+    options = config.as_dict()
+    options["report_all"] = report_all
+    options["late_attempts"] = LATE_ATTEMPTS
+    options["classes"] = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256}
+    options["unknown_class"] = int(RETRY_CLASS[UNKNOWN_ERROR])
+    if max_packet_length > 0:
+        options["max_frame_bytes"] = min(config.max_frame_bytes, max_packet_length)
+        options["batch_bytes"] = min(config.batch_bytes, max(1024, max_packet_length - 1024))
+    return options
+
+
+class Producer(ProducerCore):
+    """Send messages to InLong DataProxy and know the fate of each.
+
+    ``target``: ``tcp://host1:port1,host2:port2`` or the URL of a Manager, ``http://manager:8083``.
+    ``group_id``: the InLong group of all messages that name no other.  ``on_delivery``: called once for
+    each message with a DeliveryResult, on the dispatcher's thread.  ``config``: a settled configuration;
+    else ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
+
+    Raises ConfigError and DiscoveryError before anything is started.  All methods may be called from any
+    thread.  Use it as a context manager: leaving the block delivers everything or raises UndeliveredError.
+    """
+
+    config: ProducerConfig
+
+    def __init__(
+        self,
+        target: str | None = None,
+        *,
+        group_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+        config: ProducerConfig | None = None,
+        config_file: str | Path | None = None,
+        **options: Any,
+    ) -> None:
+        settled = _settle(target, group_id, config, config_file, options)
+        if settled.group_id:
+            check_name("group", settled.group_id, message_type=settled.message_type)
+        source = ProxySource(settled, self._use_proxies)
+        proxies = source.fetch()
+        super().__init__(
+            _core_options(
+                settled, report_all=on_delivery is not None, max_packet_length=source.max_packet_length
+            ),
+            _policy(settled),
+        )
+        self.config = settled
+        self._source = source
+        self._pid = os.getpid()
+        self._close_lock = threading.Lock()
+        self._final: Report | None = None
+        self._dispatcher = Dispatcher(self, on_delivery)
+        self._use_proxies(proxies)
+        self._threads = [
+            threading.Thread(target=self._run_executor, args=(i,), name=f"dataproxy-exec-{i}", daemon=True)
+            for i in range(settled.executors)
+        ]
+        self._dispatch_thread = threading.Thread(
+            target=self._dispatcher.run, name="dataproxy-dispatch", daemon=True
+        )
+        for thread in (*self._threads, self._dispatch_thread):
+            thread.start()
+        lifecycle.register(self)
+        source.start()
+
+    def _run_executor(self, index: int) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        self.run_executor(index)
+
+    def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
+        self.set_endpoints(
+            [(e.label, e.address, e.port, e.family) for e in proxies],
+            links_per_executor(self.config.connections, self.config.executors, len(proxies)),
+        )
+
+    def stream(
+        self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
+    ) -> Stream:
+        """Return a handle bound to one stream: the fastest way to send.
+
+        ``attrs`` are attributes that every message of the handle shares; they travel once a frame.  Raises
+        InvalidMessageError for names or attributes that cannot travel, ClosedError, ForkedError.
+        """
+        kind = self.config.message_type
+        group = self.config.group_id if group_id is None else group_id
+        if not group:
+            raise InvalidMessageError(
+                f"stream {stream_id!r} has no group", hint="give group_id= here or to the producer"
+            )
+        group = check_name("group", group, message_type=kind)
+        name = check_name("stream", stream_id, message_type=kind)
+        ids = len(f"groupId={group}&streamId={name}".encode())
+        text = check_attrs(attrs, ids_bytes=ids, message_type=kind) if attrs else ""
+        handle = self.bind_stream(group, name, text.encode())
+        if group == self.config.group_id and not attrs:
+            self.keep_stream(handle)
+        return handle
+
+    def flush(self, timeout: float | None = None) -> Report:
+        """Send everything now and wait until each message accepted so far has its final result.
+
+        ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report: counts by
+        outcome since the producer was opened.  Raises FlushTimeout (with the report) when time was not
+        enough; everything is still on its way then.  Ctrl-C interrupts the wait.
+        """
+        limit = self.config.delivery_timeout + 1.0 if timeout is None else float(timeout)
+        settled = self.wait_settled(limit)
+        report = self.report()
+        if not settled:
+            raise FlushTimeout(
+                f"{report.pending} messages have no result after {limit:g} s",
+                report=report,
+                hint="they are still on their way: flush again, or see stats() for what the proxies do",
+            )
+        return report
+
+    def report(self) -> Report:
+        """Return counts by outcome since the producer was opened; after close, the final ones."""
+        if self._final is not None:
+            return self._final
+        return make_report(self.counts(), self.age())
+
+    def stats(self) -> ProducerStats:
+        """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
+        return make_stats(self.counts(), self.links(), self.age())
+
+    def close(self, timeout: float | None = None) -> Report:
+        """Deliver what was accepted, stop all threads, and return the final report.
+
+        ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
+        and is counted in the report.  A second call returns the same report.  In a forked child it does
+        nothing but return an empty report.
+        """
+        if os.getpid() != self._pid:
+            self.mark_forked()
+            return Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+        with self._close_lock:
+            if self._final is None:
+                self._final = self._shut(self.config.close_timeout if timeout is None else float(timeout))
+            return self._final
+
+    def _shut(self, timeout: float) -> Report:
+        self.begin_close()
+        self._source.stop()
+        try:
+            self.wait_settled(timeout)
+        finally:
+            self.abandon_open()
+            self.stop()
+            for thread in self._threads:
+                thread.join()
+            self.end_completions()
+            if threading.current_thread() is not self._dispatch_thread:
+                self._dispatch_thread.join(_JOIN_SECONDS)
+            lifecycle.unregister(self)
+        return make_report(self.counts(), self.age())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        report = self.close()
+        if not report.ok and kind is None:
+            raise UndeliveredError(report, hint="report.errors counts them by code")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Producer owns threads and sockets and cannot be pickled; make one in each process")
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return f"<Producer {self.config.target!r} group {self.config.group_id!r} {state}>"
+
+
+def _settle(
+    target: str | None,
+    group_id: str | None,
+    config: ProducerConfig | None,
+    config_file: str | Path | None,
+    options: dict[str, Any],
+) -> ProducerConfig:
+    if config is None:
+        return load_producer_config(target, file=config_file, group_id=group_id, **options)
+    if config_file is not None:
+        raise ConfigError("config and config_file were both given", hint="give one of them")
+    changes = {key: value for key, value in {"target": target, "group_id": group_id, **options}.items() if value is not None}
+    return config.replace(**changes) if changes else config

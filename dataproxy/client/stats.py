@@ -1,0 +1,123 @@
+"""Snapshots of a producer as typed values; every field is explained in docs/statistics.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dataproxy.outcomes import Report, code_key
+
+__all__ = ["ConnectionStats", "Latency", "ProducerStats", "make_report", "make_stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStats:
+    """Describe one connection: bytes and frames since the producer was opened.
+
+    ``state`` is idle, connecting, active, backoff or closed.  ``load`` is the weighted average of what the proxy
+    reported, None while unknown, "stopped" while the connection is down.
+    """
+
+    executor: int
+    address: str
+    state: str
+    sent_bytes: int
+    read_bytes: int
+    sent_frames: int
+    acked_frames: int
+    waiting_frames: int
+    in_flight_frames: int
+    unanswered_heartbeats: int
+    load: int | str | None
+    connects: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Hold percentiles in seconds, from a pack's first message to its ack, weighted by messages; None without any."""
+
+    count: int
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p999: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStats:
+    """Hold one consistent snapshot of a producer.
+
+    Exactly ``accepted == delivered + failed + expired + dropped + pending`` and
+    ``pending == open + in_flight``.
+    """
+
+    accepted: int
+    delivered: int
+    failed: int
+    expired: int
+    dropped: int
+    pending: int
+    open: int
+    in_flight: int
+    accepted_bytes: int
+    delivered_bytes: int
+    buffered_bytes: int
+    in_flight_frames: int
+    settled_frames: int
+    retries: int
+    duplicates_possible: int
+    unmatched_replies: int
+    latency: Latency
+    connections: tuple[ConnectionStats, ...]
+    seconds: float
+
+    @property
+    def balanced(self) -> bool:
+        """Tell whether the books balance; anything else is a defect of this library."""
+        return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.open + self.in_flight
+
+
+def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
+    """Return the report for the core's counters."""
+    return Report(
+        accepted=counts["accepted"],
+        delivered=counts["delivered"],
+        failed=counts["failed"],
+        expired=counts["expired"],
+        dropped=counts["dropped"],
+        pending=counts["open"] + counts["in_flight"],
+        accepted_bytes=counts["accepted_bytes"],
+        delivered_bytes=counts["delivered_bytes"],
+        retries=counts["retries"],
+        duplicates_possible=counts["duplicates_possible"],
+        seconds=seconds,
+        errors={code_key(code): count for code, count in counts["codes"].items()},
+    )
+
+
+def make_stats(counts: Mapping[str, Any], links: list[dict[str, Any]], seconds: float) -> ProducerStats:
+    """Return the statistics for the core's counters and connections."""
+    return ProducerStats(
+        accepted=counts["accepted"],
+        delivered=counts["delivered"],
+        failed=counts["failed"],
+        expired=counts["expired"],
+        dropped=counts["dropped"],
+        pending=counts["open"] + counts["in_flight"],
+        open=counts["open"],
+        in_flight=counts["in_flight"],
+        accepted_bytes=counts["accepted_bytes"],
+        delivered_bytes=counts["delivered_bytes"],
+        buffered_bytes=counts["buffered_bytes"],
+        in_flight_frames=counts["in_flight_frames"],
+        settled_frames=counts["settled_frames"],
+        retries=counts["retries"],
+        duplicates_possible=counts["duplicates_possible"],
+        unmatched_replies=counts["unmatched"],
+        latency=Latency(**counts["latency"]),
+        connections=tuple(ConnectionStats(**link) for link in links),
+        seconds=seconds,
+    )
