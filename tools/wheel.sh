@@ -29,7 +29,8 @@ for part in py.typed .pyi pyspark_dataproxy/__init__.py .so; do
 done
 
 say "fresh environment"
-"$venv/bin/python" -c 'import sys; print(sys._base_executable)' | xargs -I{} {} -m venv "$work/venv"
+base=$("$venv/bin/python" -c 'import sys; print(sys._base_executable)')
+"$base" -m venv "$work/venv"
 quiet "$work/venv/bin/python" -m pip install -q dist/*.whl
 plain=$("$work/venv/bin/python" -m pip list --format=freeze | grep -vE '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
 [ "$plain" = "dataproxy msgspec urllib3" ] || { say "a plain install brought: $plain"; exit 1; }
