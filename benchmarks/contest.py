@@ -39,8 +39,8 @@ SERVERS = {
     "sink": (str(BUILT / "sink"),),
     "verifying sink": (str(BUILT / "sink"), "--verify"),
     "mock cluster": (sys.executable, "-m", "benchmarks.servers.kafka_mock"),
-    "hub in memory": (*HUB, "--set", "retention_bytes=1GiB", "--set", "compress_entries=false"),
-    "hub in memory, compressing": (*HUB, "--set", "retention_bytes=1GiB"),
+    "hub in memory": (*HUB, "--set", "compress_entries=false"),
+    "hub in memory, compressing": HUB,
     "hub durable": (*HUB, "--store", "{folder}", "--set", "compress_entries=false"),
     "hub durable, compressing": (*HUB, "--store", "{folder}"),
 }

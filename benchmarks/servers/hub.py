@@ -27,12 +27,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         idle = resource.getrusage(resource.RUSAGE_SELF)
         print(json.dumps({"port": int(hub.target.rsplit(":", 1)[1])}), flush=True)
         signal.sigwait({signal.SIGTERM})
-        counts = hub.counts()
+        kept = sum(count.records for count in hub.counts().values())
+        dropped = hub.stats()["store"]["dropped_records"]
     usage = resource.getrusage(resource.RUSAGE_SELF)
     print(
         json.dumps(
             {
-                "records": sum(count.records for count in counts.values()),
+                "records": kept + dropped,
                 "cpu_user": usage.ru_utime - idle.ru_utime,
                 "cpu_sys": usage.ru_stime - idle.ru_stime,
                 "peak_rss_kb": usage.ru_maxrss,
