@@ -34,3 +34,4 @@ cdef class Stream:
 cdef int append_blocking(
     CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, int64_t when, Slice attrs,
     BatchDelivery out, int64_t before) except -1
+cdef int raise_full(CoreHandle core, int64_t accepted) except -1

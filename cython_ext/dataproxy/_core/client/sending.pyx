@@ -35,10 +35,11 @@ cdef class SendPolicy:
         self.item_text = item_text
 
 
-cdef object _full(CoreHandle core, int64_t accepted):
+cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
+    """Raise BufferFullError; ``accepted`` messages of the call are on their way.  Locality: GIL."""
     limit = core.engine.batcher.limit_bytes
     waited = core.max_block_us / 1e6 if core.blocks else 0.0
-    return BufferFullError(
+    raise BufferFullError(
         f"the buffer of {limit} bytes is full"
         + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
         + (f"; {accepted} messages of this call were accepted" if accepted else ""),
@@ -68,7 +69,7 @@ cdef int append_blocking(
         if deadline == 0:
             deadline = now_us() + core.max_block_us
         if not core.blocks or not core.wait_room(seen, deadline):
-            raise _full(core, out.segments.messages)
+            raise_full(core, out.segments.messages)
 
 
 cdef class Stream:
@@ -104,7 +105,7 @@ cdef class Stream:
             if deadline == 0:
                 deadline = now_us() + core.max_block_us
             if not core.blocks or not core.wait_room(seen, deadline):
-                raise _full(core, 0)
+                raise_full(core, 0)
 
     cdef int put(self, object body, object attrs, object dt, Verdict** verdict, uint32_t* index) except -1:
         """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
@@ -159,7 +160,7 @@ cdef class Stream:
         need = check.bytes + (8 + <int64_t>attrs.n) * (rows.n - check.nulls - check.empties)
         if not core.blocks and need > core.engine.batcher.limit_bytes - core.engine.batcher.charged + atomic_load(
                 &core.engine.books.released):
-            raise _full(core, out.segments.messages)
+            raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties
         return append_blocking(core, self.stream, rows, &at, rows.n, when, attrs, out, before)
 

@@ -1,0 +1,219 @@
+"""Record batches as runs: neighbouring rows with the same stream, span of time and attributes share one.
+
+All rows are looked at before the first is accepted.  Comparing names with the row before makes the
+common case, long runs of one stream, cost a few nanoseconds a row.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memchr, memset
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_put, buf_put_decimal, buf_put_text, buf_put_u8
+from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
+from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport NO_TIME, Batcher
+from dataproxy._core.client.rows cimport (
+    ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, Rows, RowsCheck, rows_get,
+)
+from dataproxy._core.client.streams cimport Stream, streams_find
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+cdef enum:
+    NAME_MAX = 256
+    ITEM_OVERHEAD = 8
+
+cdef int64_t TIME_LIMIT_MS = <int64_t>4294967296 * 1000     # type 7 counts seconds in 32 bits
+
+
+cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil:
+    """Give row ``i``'s data time in milliseconds, NO_TIME for a null; False out of range.  Any thread."""
+    cdef int64_t at = column.offset + i, value
+    if column.validity != NULL and not (column.validity[at >> 3] >> (at & 7)) & 1:
+        ms[0] = NO_TIME
+        return True
+    value = column.values[at]
+    if column.multiplier > 1:
+        if value < 0 or value > TIME_LIMIT_MS // column.multiplier:
+            return False
+        value *= column.multiplier
+    elif column.divisor > 1 and value >= 0:
+        value //= column.divisor
+    ms[0] = value
+    return 0 <= value < TIME_LIMIT_MS
+
+
+cdef bint _plain(const uint8_t* p, size_t n) noexcept nogil:
+    """Tell whether attribute text can travel: ASCII, none of & = NUL."""
+    cdef size_t i
+    for i in range(n):
+        if p[i] >= 128 or p[i] == 38 or p[i] == 61 or p[i] == 0:
+            return False
+    return True
+
+
+cdef int _attr_text(const AttrColumn* column, int64_t i, Buf* out, size_t* n) noexcept nogil:
+    """Append row ``i``'s attributes as text.  ST_OK, ST_INVALID or ST_NO_MEMORY.
+
+    Reserved names are looked for above, once for each new key.
+    """
+    cdef int64_t at = column.offset + i, k
+    cdef const uint8_t* p = NULL
+    cdef size_t size = 0, before = out.n
+    cdef int failed = 0
+    n[0] = 0
+    if column.validity != NULL and not (column.validity[at >> 3] >> (at & 7)) & 1:
+        return ST_OK
+    for k in range(column.offsets[at], column.offsets[at + 1]):
+        if out.n > before:
+            failed |= buf_put_u8(out, 38)
+        if not rows_get(&column.keys, k, &p, &size) or size == 0 or not _plain(p, size):
+            return ST_INVALID
+        failed |= buf_put(out, p, size)
+        failed |= buf_put_u8(out, 61)
+        if not rows_get(&column.values, k, &p, &size) or not _plain(p, size):
+            return ST_INVALID
+        failed |= buf_put(out, p, size)
+    n[0] = out.n - before
+    return ST_NO_MEMORY if failed else ST_OK
+
+
+cdef inline bint _name(const Rows* column, int64_t i, Slice* out) noexcept nogil:
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    if not rows_get(column, i, &p, &n):
+        return False
+    out[0] = slice_of(p, n)
+    return True
+
+
+cdef int _body(const Rows* rows, int64_t i, size_t limit, bint lines, size_t* size) noexcept nogil:
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    size[0] = 0
+    if not rows_get(rows, i, &p, &n):
+        return ROW_NULL
+    size[0] = n
+    if n == 0:
+        return ROW_EMPTY
+    if n > limit:
+        return ROW_TOO_LARGE
+    if lines and memchr(p, 10, n) != NULL:
+        return ROW_HAS_LF
+    return ROW_GOOD
+
+
+cdef Run* _add_run(RunTable* t) noexcept nogil:
+    cdef Run* grown
+    cdef int64_t cap
+    if t.n == t.cap:
+        cap = t.cap * 2 if t.cap else 64
+        grown = <Run*>realloc(t.runs, <size_t>cap * sizeof(Run))
+        if grown == NULL:
+            return NULL
+        t.runs = grown
+        t.cap = cap
+    t.n += 1
+    memset(&t.runs[t.n - 1], 0, sizeof(Run))
+    return &t.runs[t.n - 1]
+
+
+cdef Stream* _stream_of(Batcher* b, const Columns* c, int64_t i, Stream* last, int* problem) noexcept nogil:
+    """Return row ``i``'s stream; NULL with a problem when its names are null or not known yet."""
+    cdef Slice group = c.default_group, stream = c.default_stream
+    cdef Stream* found
+    if (c.has_group and not _name(&c.group, i, &group)) or (c.has_stream and not _name(&c.stream, i, &stream)):
+        problem[0] = RUN_NULL_NAME
+        return NULL
+    if last != NULL and slice_equals(last.stream, stream) and slice_equals(last.group, group):
+        return last
+    pthread_mutex_lock(&b.lock)
+    found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))
+    pthread_mutex_unlock(&b.lock)
+    if found == NULL:
+        problem[0] = RUN_NEW_STREAM
+    return found
+
+
+cdef int _item_text(const Columns* c, int64_t i, int64_t when, Buf* out, size_t* n) noexcept nogil:
+    cdef int status = ST_OK
+    cdef size_t before = out.n
+    n[0] = 0
+    if c.attrs.present:
+        status = _attr_text(&c.attrs, i, out, n)
+    if status == ST_OK and c.exact_time and when != NO_TIME:
+        if n[0] and buf_put_u8(out, 38) != ST_OK:
+            return ST_NO_MEMORY
+        if buf_put_text(out, "dtMs=") != ST_OK or buf_put_decimal(out, when) != ST_OK:
+            return ST_NO_MEMORY
+        n[0] = out.n - before
+    return status
+
+
+cdef bint _joins(const Run* run, const Stream* stream, int64_t when, int64_t span_ms, size_t text_n) noexcept nogil:
+    if run == NULL or run.stream != stream or run.text_n or text_n:
+        return False
+    if when == NO_TIME or run.when == NO_TIME:
+        return when == run.when
+    return when // span_ms == run.when // span_ms
+
+
+cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, int skips) noexcept nogil:
+    """Put row ``i`` into a run; a RunProblem.  ``skips``: bit 0 nulls, bit 1 empty bodies."""
+    cdef Run* run = &t.runs[t.n - 1] if t.n else NULL
+    cdef int problem = RUN_DONE, kind, status
+    cdef int64_t when = NO_TIME
+    cdef size_t size = 0, text_at = t.text.n, text_n = 0
+    cdef Stream* stream = _stream_of(b, c, i, run.stream if run != NULL else NULL, &problem)
+    if stream == NULL:
+        return problem
+    kind = _body(&c.value, i, stream.max_body, lines, &size)
+    if kind == ROW_NULL and skips & 1:
+        t.check.nulls += 1
+    elif kind == ROW_EMPTY and skips & 2:
+        t.check.empties += 1
+    elif kind != ROW_GOOD:
+        t.check.problem = kind
+        t.check.bad_size = <int64_t>size
+        return RUN_BAD_BODY
+    if c.time.present and not time_of(&c.time, i, &when):
+        return RUN_BAD_TIME
+    if c.attrs.present or c.exact_time:
+        status = _item_text(c, i, when, &t.text, &text_n)
+        if status != ST_OK:
+            return RUN_BAD_ATTRS if status == ST_INVALID else RUN_NO_MEMORY
+    if not _joins(run, stream, when, b.span_ms, text_n):
+        run = _add_run(t)
+        if run == NULL:
+            return RUN_NO_MEMORY
+        run.stream = stream
+        run.when = when
+        run.start = i
+        run.text_at = text_at
+        run.text_n = text_n
+    run.end = i + 1
+    if kind == ROW_GOOD:
+        t.messages += 1
+        t.bytes += <int64_t>(size + text_n + ITEM_OVERHEAD)
+    return RUN_DONE
+
+
+cdef void build_runs(
+    Batcher* b, const Columns* columns, RunTable* table, bint skip_null, bint skip_empty, bint lines,
+) noexcept nogil:
+    """Go on building runs from ``table.next_row``; stops there with ``table.problem`` set.
+
+    Locality: any thread.  Locks: takes batcher.lock for each change of stream.
+    """
+    cdef int skips = (1 if skip_null else 0) | (2 if skip_empty else 0)
+    table.problem = RUN_DONE
+    while table.next_row < columns.value.n:
+        table.problem = _row(b, columns, table, table.next_row, lines, skips)
+        if table.problem != RUN_DONE:
+            return
+        table.next_row += 1
+
+
+cdef void runs_free(RunTable* table) noexcept nogil:
+    """Release the table.  Locality: owner.  Locks: none."""
+    free(table.runs)
+    buf_free(&table.text)

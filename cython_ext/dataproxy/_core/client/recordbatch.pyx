@@ -1,0 +1,201 @@
+"""Record batches whose columns say where each row goes: the way of the Spark sink into the producer."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_FULL, ST_OK
+from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
+from dataproxy._core.client.batcher cimport Batcher, batcher_append_rows
+from dataproxy._core.client.columns cimport (
+    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns, Run,
+    RunTable, TimeColumn, build_runs, runs_free,
+)
+from dataproxy._core.client.producer cimport ProducerCore
+from dataproxy._core.client.rows cimport Rows, rows_get
+from dataproxy._core.client.sending cimport raise_full
+from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
+from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.clock cimport now_us
+
+from dataproxy.errors import InvalidMessageError
+from dataproxy.problems import row_problem
+
+__all__ = ["send_record_batch"]
+
+
+cdef int _time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn* out) except -1:
+    cdef ArrowArray* values = array.children[at]
+    cdef bytes form = schema.children[at].format
+    scales = {b"l": (1, 1), b"tsm": (1, 1), b"tsu": (1000, 1), b"tsn": (1000000, 1), b"tss": (1, 1000)}
+    scale = scales.get(form.partition(b":")[0])
+    if scale is None:
+        raise InvalidMessageError(
+            f"the data time column has the Arrow type {form.decode()!r}", hint="cast it to timestamp or bigint (ms)")
+    out.divisor, out.multiplier = scale
+    out.values = <const int64_t*>values.buffers[1]
+    out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
+    out.offset = values.offset + array.offset
+    out.present = True
+    return 0
+
+
+cdef int _attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn* out) except -1:
+    cdef ArrowSchema* form = schema.children[at]
+    cdef ArrowArray* values = array.children[at]
+    if form.format != b"+m" or form.n_children != 1 or form.children[0].n_children != 2:
+        raise InvalidMessageError(
+            f"the attribute column has the Arrow type {form.format.decode()!r}", hint="cast it to map<string,string>")
+    out.offsets = <const int32_t*>values.buffers[1]
+    out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
+    out.offset = values.offset + array.offset
+    column_rows(form.children[0], values.children[0], 0, &out.keys)
+    column_rows(form.children[0], values.children[0], 1, &out.values)
+    out.present = True
+    return 0
+
+
+cdef str _text(const Rows* column, int64_t i):
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    if not rows_get(column, i, &p, &n):
+        return None
+    return (<const char*>p)[:n].decode("utf-8", "replace")
+
+
+cdef dict _attrs_of(const AttrColumn* column, int64_t i):
+    cdef int64_t at = column.offset + i, k
+    out = {}
+    for k in range(column.offsets[at], column.offsets[at + 1]):
+        out[_text(&column.keys, k)] = _text(&column.values, k)
+    return out
+
+
+cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str stream) except -1:
+    """Act on what stopped the run builder: make a stream, or raise the error of that row."""
+    cdef int64_t i = t.next_row
+    row_group = _text(&c.group, i) if c.has_group else group
+    row_stream = _text(&c.stream, i) if c.has_stream else stream
+    if t.problem == RUN_NEW_STREAM:
+        core.stream(row_stream, group_id=row_group)
+        return 0
+    if t.problem == RUN_NULL_NAME:
+        raise InvalidMessageError(
+            f"the {'group_id' if row_group is None else 'stream_id'} of row {i} is null",
+            hint="fill it, or give one name for all rows as an option", details={"item": i})
+    if t.problem == RUN_BAD_BODY:
+        raise row_problem(i, ("", "null", "empty", "large", "line")[t.check.problem], t.check.bad_size,
+                          core.engine.batcher.max_frame)
+    if t.problem == RUN_BAD_TIME:
+        value = c.time.values[c.time.offset + i]
+        raise InvalidMessageError(
+            f"the data time {value} of row {i} is outside of 1970 to 2106",
+            hint="a bigint data time counts milliseconds", details={"item": i})
+    if t.problem == RUN_BAD_ATTRS:
+        core.policy.item_text(_attrs_of(&c.attrs, i), None)
+        raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i})
+    raise MemoryError("no memory for a record batch")
+
+
+cdef int _check_keys(ProducerCore core, const Columns* c) except -1:
+    """Refuse reserved attribute names: each distinct key is checked once by the rules in Python."""
+    cdef const AttrColumn* a = &c.attrs
+    cdef int64_t i, k
+    seen = set()
+    for i in range(c.value.n):
+        for k in range(a.offsets[a.offset + i], a.offsets[a.offset + i + 1]):
+            key = _text(&a.keys, k)
+            if key not in seen:
+                seen.add(key)
+                core.policy.item_text({key: "x"}, None)
+    return 0
+
+
+def send_record_batch(
+    ProducerCore core, batch, *, int value, int group_id=-1, int stream_id=-1, int dt=-1, int attrs=-1,
+    str group="", str stream="", bint exact_time=False,
+):
+    """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties).
+
+    ``value`` and the other numbers are column indices, -1 for a column that is not there; ``group`` and
+    ``stream`` are the names of all rows where there is no column.  Null and empty bodies follow the
+    producer's ``null_value`` and ``empty_value``.  All rows are checked before the first is accepted.
+    Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError.  Any thread.
+    """
+    cdef ArrowChunks chunks = open_arrow(batch)
+    cdef ArrowArray* array = chunks.next_chunk()
+    cdef Columns c
+    cdef RunTable t
+    cdef bytes default_group = group.encode(), default_stream = stream.encode()
+    core.check_usable()
+    memset(&c, 0, sizeof(Columns))
+    memset(&t, 0, sizeof(RunTable))
+    column_rows(chunks.schema, array, value, &c.value)
+    if group_id >= 0:
+        column_rows(chunks.schema, array, group_id, &c.group)
+        c.has_group = True
+    if stream_id >= 0:
+        column_rows(chunks.schema, array, stream_id, &c.stream)
+        c.has_stream = True
+    if dt >= 0:
+        _time_column(chunks.schema, array, dt, &c.time)
+    c.default_group = slice_of(<const char*>default_group, len(default_group))
+    c.default_stream = slice_of(<const char*>default_stream, len(default_stream))
+    c.exact_time = exact_time
+    if attrs >= 0:
+        _attr_column(chunks.schema, array, attrs, &c.attrs)
+        _check_keys(core, &c)
+    try:
+        _build(core, &c, &t, group, stream)
+        _append(core, &c, &t)
+        return t.messages, t.check.nulls, t.check.empties
+    finally:
+        runs_free(&t)
+
+
+cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str stream) except -1:
+    while True:
+        with nogil:
+            build_runs(&core.engine.batcher, c, t, core.policy.skip_null, core.policy.skip_empty, core.policy.lines)
+        if t.problem == RUN_DONE:
+            return 0
+        _solve(core, c, t, group, stream)
+
+
+cdef int _append_runs(
+    Batcher* b, const Columns* c, const RunTable* t, int64_t* run, int64_t* row,
+) noexcept nogil:
+    """Accept rows from ``row`` of run number ``run`` on.  Locality: any thread.  Locks: takes batcher.lock."""
+    cdef const Run* r
+    cdef int status = ST_OK
+    while run[0] < t.n:
+        r = &t.runs[run[0]]
+        if row[0] < r.start:
+            row[0] = r.start
+        status = batcher_append_rows(
+            b, r.stream, &c.value, row, r.end, r.when, slice_of(t.text.p + r.text_at, r.text_n), NULL)
+        if status != ST_OK:
+            break
+        run[0] += 1
+    return status
+
+
+cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
+    cdef int64_t run = 0, row = 0, seen, deadline = 0
+    cdef int status
+    g = core.engine
+    if not core.blocks and t.bytes > g.batcher.limit_bytes - g.batcher.charged + atomic_load(&g.books.released):
+        raise_full(core, 0)
+    while True:
+        seen = atomic_load(&g.books.released)
+        with nogil:
+            status = _append_runs(&g.batcher, c, t, &run, &row)
+        if status == ST_OK:
+            return 0
+        if status != ST_FULL:
+            core.check_usable()
+            raise MemoryError(f"no memory for the rows from number {row} on")
+        if deadline == 0:
+            deadline = now_us() + core.max_block_us
+        if not core.blocks or not core.wait_room(seen, deadline):
+            raise_full(core, row)
