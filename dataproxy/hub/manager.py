@@ -255,5 +255,8 @@ def _failure(status: int, text: str, allow: str | None = None) -> web.Response:
 
 def _json(value: object, status: int = 200) -> web.Response:
     return web.Response(
-        status=status, body=json.dumps(value, ensure_ascii=False).encode(), content_type="application/json", charset="utf-8"
+        status=status,
+        body=json.dumps(value, ensure_ascii=False).encode(),
+        content_type="application/json",
+        charset="utf-8",
     )

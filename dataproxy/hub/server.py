@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import functools
 import logging
 import os
 import socket
@@ -21,10 +22,10 @@ from dataproxy._core.hub.hubcore import HubCore
 from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
+from dataproxy.hub.records import Record, StreamCount, read_records
 
 if TYPE_CHECKING:
     from dataproxy.hub.manager import ManagerDoor, ManagerSettings
-    from dataproxy.hub.records import Record, StreamCount
 
 __all__ = ["Hub"]
 
@@ -83,12 +84,20 @@ class Hub:
         self._closed = False
         self._spawn("dataproxy-hub-commit", self._store.run_committer)
         for i in range(self.config.threads):
-            self._spawn(f"dataproxy-hub-door-{i}", lambda core=self._core, i=i: core.run_door(i))
+            self._spawn(f"dataproxy-hub-door-{i}", functools.partial(self._core.run_door, i))
         _live.add(self)
-        _log.info("hub listens on %s, Manager on %s, store %s", self.target, self.manager_url, self.store_path or "memory")
+        _log.info(
+            "hub listens on %s, Manager on %s, store %s", self.target, self.manager_url, self.store_path or "memory"
+        )
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
-        thread = threading.Thread(target=run, name=name, daemon=True)
+        def guarded() -> None:
+            try:
+                run()
+            except OSError:
+                _log.exception("the thread %s failed; the hub has to be restarted", name)
+
+        thread = threading.Thread(target=guarded, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 
@@ -140,15 +149,11 @@ class Hub:
 
         With ``follow`` the iterator waits for new records until the hub closes.  Raises StoreError, ClosedError.
         """
-        from dataproxy.hub.records import read_records
-
         self._ensure_open()
         return read_records(self._store, group_id, stream_id, start=start, follow=follow)
 
     def counts(self) -> dict[tuple[str, str], StreamCount]:
         """Return entries, records and bytes by (group, stream).  Raises ClosedError."""
-        from dataproxy.hub.records import StreamCount
-
         self._ensure_open()
         return {key: StreamCount(*numbers) for key, numbers in self._store.counts().items()}
 
@@ -209,7 +214,9 @@ class Hub:
         self._ensure_open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -19,7 +19,7 @@ from dataproxy._core.plat.clock cimport wall_ms
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
 
 cdef enum:
-    HELD_GENEROUS = 67108864    # half-received frames keep their large blocks while all hold less than this
+    HELD_SPARSE = 16            # a block is cut to its data when they fill less than a 16th of it
 
 
 cdef void door_read(Door* d, Session* s) noexcept nogil:
@@ -80,7 +80,9 @@ cdef void _rest(Door* d, Session* s, int64_t before) noexcept nogil:
             recvbuf_init(&s.received, s.received.limit)
         else:
             recvbuf_free(&s.received)
-    elif d.held - before + <int64_t>s.received.cap > HELD_GENEROUS:
+    elif ((s.received.end - s.received.start) * HELD_SPARSE < s.received.cap
+            or d.held - before + <int64_t>s.received.cap > d.shared.held_bytes // 2):
+        # Few connections keep their large blocks from round to round, many do not.
         recvbuf_rest(&s.received, 0)
     d.held += <int64_t>s.received.cap - before
     if d.held > d.shared.held_bytes:

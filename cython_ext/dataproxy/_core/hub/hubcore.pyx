@@ -9,10 +9,10 @@ import os
 import signal
 
 from dataproxy._core.base.slice cimport slice_of
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.door cimport door_run
 from dataproxy._core.hub.doorstate cimport (
-    DOOR_CODES, DOOR_DRAINS, DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
+    DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
 )
 from dataproxy._core.hub.listener cimport listener_close, listener_open, listener_port
 from dataproxy._core.hub.session cimport CLOSE_REASONS
