@@ -141,7 +141,12 @@ def parse_reply(frame: bytes) -> Reply | None:
             return None
         (body_n,) = struct.unpack(">I", inner[5:9])
         body, rest = inner[9 : 9 + body_n], inner[9 + body_n :]
-        if len(body) != body_n or len(rest) < 4 or int.from_bytes(rest[:2]) != len(rest) - 4 or rest[-2:] != b"\xee\x01":
+        if (
+            len(body) != body_n
+            or len(rest) < 4
+            or int.from_bytes(rest[:2]) != len(rest) - 4
+            or rest[-2:] != b"\xee\x01"
+        ):
             return None
         known = body_n == 2 and body != b"\xff\xff"
         return Reply(8, load=int.from_bytes(body) if known else -1)

@@ -116,16 +116,19 @@ class _Server:
         if body_n <= 0:
             raise _Refusal(105 if body_n == 0 else 106, echo=False)
         if body_n + 13 > total + 4:
-            raise _Refusal(104, b"Error msg, bodyLen(%d) + fixedLength(13) > totalDataLen(%d) + 4" % (body_n, total),
-                           echo=False)
+            raise _Refusal(
+                104, b"Error msg, bodyLen(%d) + fixedLength(13) > totalDataLen(%d) + 4" % (body_n, total), echo=False
+            )
         (attr_n,) = struct.unpack(">i", frame[9 + body_n : 13 + body_n])
         if attr_n < 0:
             raise _Refusal(107, echo=False)
         if total + 4 != 13 + body_n + attr_n:
             sizes = (total, body_n, attr_n)
             raise _Refusal(
-                104, b"Error msg, totalDataLen(%d) + 4 != fixedLength(13) + bodyLen(%d) + attrLen(%d)" % sizes,
-                echo=False)
+                104,
+                b"Error msg, totalDataLen(%d) + 4 != fixedLength(13) + bodyLen(%d) + attrLen(%d)" % sizes,
+                echo=False,
+            )
         self.body, self.text = frame[9 : 9 + body_n], frame[13 + body_n :]
         self.controls()
         body = self.body

@@ -63,7 +63,7 @@ def test_binary_frames_are_written_byte_for_byte(name, items):
     fields = vector["fields"]
     body = bytes.fromhex(fields["body"])
     if items == LINES:
-        body = body[4:]         # the wire writes the one item's length itself
+        body = body[4:]  # the wire writes the one item's length itself
     frame = WIRE.frame(body, fields["attr"].encode(), items=items, seq=fields["uniq"], count=fields["cnt"],
                        data_time_ms=DT + 999)  # fmt: skip
     assert frame.hex() == vector["hex"]
@@ -89,10 +89,10 @@ def test_text_frames_are_the_golden_ones_up_to_private_attributes(name, family, 
     frame = WIRE.frame(body, IDS, family=family, items=items, seq=42 + (msg_type == 6), count=2, data_time_ms=DT)
     attr_at = 9 + len(body) + 4
     assert frame[4] == msg_type
-    assert frame[5:attr_at - 4] == golden[5:attr_at - 4]
+    assert frame[5 : attr_at - 4] == golden[5 : attr_at - 4]
     text = IDS + b"&dt=1700000000000&mid=%d&cnt=2" % (42 + (msg_type == 6))
     assert frame[attr_at:] == text
-    assert int.from_bytes(frame[attr_at - 4:attr_at]) == len(text)
+    assert int.from_bytes(frame[attr_at - 4 : attr_at]) == len(text)
     assert len(frame) == 4 + int.from_bytes(frame[:4])
     if msg_type == 6:
         assert frame == golden

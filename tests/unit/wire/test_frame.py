@@ -20,17 +20,17 @@ def status_of(call, *args, **kwargs):
     ("attrs", "kwargs", "status"),
     [
         (b"a" * 32001, {}, LIMIT),
-        (b"a" * 31990, {"family": 5}, LIMIT),       # with dt, mid and cnt over the limit
+        (b"a" * 31990, {"family": 5}, LIMIT),  # with dt, mid and cnt over the limit
         (IDS, {"count": 65536}, LIMIT),
         (IDS, {"data_time_ms": 2**32 * 1000}, LIMIT),
         (IDS, {"count": 0}, INVALID),
         (IDS, {"data_time_ms": -1}, INVALID),
         (b"", {}, INVALID),
-        ("k=é".encode(), {}, INVALID),              # binary frames: ASCII only
+        ("k=é".encode(), {}, INVALID),  # binary frames: ASCII only
         (IDS, {"items": 2, "compressed": True}, INVALID),
         (IDS, {"items": 9}, INVALID),
         (IDS, {"family": 4}, INVALID),
-        (IDS, {"family": 3}, INVALID),              # length-prefixed items in a text of lines
+        (IDS, {"family": 3}, INVALID),  # length-prefixed items in a text of lines
         (IDS, {"family": 5, "items": 2}, INVALID),
     ],
 )
@@ -76,9 +76,9 @@ def acknowledgement(text, msg_type=5):
     ("text", "seq"),
     [
         (b"mid=1", 1),
-        (b"amid=1&mid=2", 2),                       # whole keys, not substrings
+        (b"amid=1&mid=2", 2),  # whole keys, not substrings
         (b"errMsg=mid=5 is bad&mid=6", 6),
-        (b"mid=1&mid=2", 2),                        # the echo comes last
+        (b"mid=1&mid=2", 2),  # the echo comes last
         (b"messageId=-1", 0xFFFFFFFF),
         (b"messageId=5&mid=6", 6),
         (b"mid=6&messageId=5", 6),
@@ -120,17 +120,17 @@ def test_error_codes_and_texts(text, code, message):
 @pytest.mark.parametrize(
     "hexes",
     [
-        "00000008 07 00000001 0000 ee",             # too short
-        "00000009 07 00000001 0001 ee01",           # text longer than the frame
-        "00000009 07 00000001 0000 ee02",           # magic
-        "0000000a 05 00000001 32 00000001",         # text longer than the frame
+        "00000008 07 00000001 0000 ee",  # too short
+        "00000009 07 00000001 0001 ee01",  # text longer than the frame
+        "00000009 07 00000001 0000 ee02",  # magic
+        "0000000a 05 00000001 32 00000001",  # text longer than the frame
         "0000000a 05 ffffffff 32 00000000",
         "00000008 05 00000000 000000",
         "0000000e 08 00000000 01 00000001 0000 ee01",
         "0000000e 08 00000000 01 ffffffff 0000 ee01",
         "0000000e 08 00000000 01 00000000 0000 ee02",
         "0000000d 08 00000000 01 00000000 0000 ee",
-        "00000005 0700",                            # not the frame that its length says
+        "00000005 0700",  # not the frame that its length says
         "00000000",
         "",
     ],
@@ -143,7 +143,7 @@ def test_a_reply_whose_text_outgrew_its_length_field_is_read():
     text = b"mid=1&" + b"k" * 65536
     frame = (9 + len(text)).to_bytes(4) + b"\7\0\0\0\5" + (len(text) & 0xFFFF).to_bytes(2) + text + b"\xee\1"
     event = WIRE.parse_reply(frame)
-    assert event["seq"] == 5        # never the text's
+    assert event["seq"] == 5  # never the text's
     assert event["text"] == text
 
 

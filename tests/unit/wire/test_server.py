@@ -166,8 +166,8 @@ def test_attributes_that_outgrow_a_container():
     text = IDS + b"&k=" + b"v" * 65480
     outcome = serve(text_frame(5, ITEMS, text + b"v" * 60))
     assert (outcome["action"], outcome["code"], outcome["entry"]) == ("reply", 104, b"")
-    assert serve(text_frame(5, ITEMS, text))["code"] == 104      # completed, it is longer
-    outcome = serve(text_frame(5, ITEMS, text), compat=True)     # the reference loses the message
+    assert serve(text_frame(5, ITEMS, text))["code"] == 104  # completed, it is longer
+    outcome = serve(text_frame(5, ITEMS, text), compat=True)  # the reference loses the message
     assert (outcome["action"], outcome["code"], outcome["entry"]) == ("store", 0, b"")
     assert serve(text_frame(5, ITEMS, text[:-100]))["code"] == 0
 

@@ -90,7 +90,7 @@ def test_strict_is_the_same_on_correct_requests_and_better_on_broken_ones(vector
         assert reaction == vector.get("expect", "ack")
         if "reply_hex" in vector and name != "bin7_trace_ext_0x6":
             assert reply.hex() == vector["reply_hex"]
-        elif "reply_hex" in vector:      # the trace names the address instead of the port
+        elif "reply_hex" in vector:  # the trace names the address instead of the port
             assert reply.replace(b"node2ip=127.0.0.1", b"node2ip=46801")[6:] \
                 == bytes.fromhex(vector["reply_hex"])[6:].replace(b"\0\x92", b"\0\x96")  # fmt: skip
 

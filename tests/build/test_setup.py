@@ -1,0 +1,113 @@
+"""The build script: profiles never mix, missing libraries are named with the command that installs them."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEADER = '"""Numbers."""\n'
+BODY = '"""Numbers."""\n\n\ndef number():\n    """Return it."""\n    return {}\n'
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("setup_script", ROOT / "setup.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_only_the_modules_that_need_a_library_link_it(script):
+    assert script.libraries(script.CORE / "base" / "compress.pyx") == ["snappy"]
+    assert script.libraries(script.CORE / "hub" / "store.pyx") == ["lmdb"]
+    assert script.libraries(script.CORE / "hub" / "deep" / "store.pyx") == ["lmdb"]
+    assert script.libraries(script.CORE / "base" / "compressor.pyx") == []
+    assert script.libraries(script.CORE / "io" / "executor.pyx") == []
+
+
+def test_an_unknown_profile_is_refused_by_name(script, monkeypatch):
+    monkeypatch.setenv("DATAPROXY_BUILD", "relaese")
+    with pytest.raises(SystemExit, match=r"'relaese' is unknown; choose one of release, debug, coverage, asan"):
+        script.profile_name()
+
+
+def test_a_library_without_header_is_missing(script, monkeypatch):
+    monkeypatch.setitem(script.NEEDS, "lmdb", ("no-such-header.h", "f", "no-such-package", "libnone-dev"))
+    assert script.missing({"snappy", "lmdb"}) == ["lmdb"]
+
+
+def test_a_library_without_the_function_is_missing(script, monkeypatch):
+    monkeypatch.setitem(script.NEEDS, "lmdb", ("lmdb.h", "no_such_function", "lmdb", "liblmdb-dev"))
+    assert script.missing({"lmdb"}) == ["lmdb"]
+
+
+def test_the_build_stops_with_the_command_that_installs_a_library(script, monkeypatch):
+    monkeypatch.setitem(script.NEEDS, "lmdb", ("no-such-header.h", "f", "no-such-package", "libnone-dev"))
+    command = script.BuildCore.__new__(script.BuildCore)
+    command.extensions = [script.Extension("x", [], libraries=["lmdb"])]
+    with pytest.raises(SystemExit, match="apt-get install libnone-dev"):
+        command.build_extensions()
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project of two one-function modules, built by this project's script."""
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    core = tmp_path / "cython_ext" / "dataproxy" / "_core"
+    for name in ("base/first", "io/second"):
+        path = core / f"{name}.pyx"
+        path.parent.mkdir(parents=True)
+        path.write_text(BODY.format(1))
+        path.with_suffix(".pxd").write_text(HEADER)
+    (tmp_path / "dataproxy" / "_core").mkdir(parents=True)
+    (tmp_path / "dataproxy" / "__init__.py").touch()
+    (tmp_path / "dataproxy" / "_core" / "__init__.py").touch()
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "small"\nversion = "1"\n[tool.setuptools.packages.find]\ninclude = ["dataproxy*"]\n'
+    )
+    return tmp_path
+
+
+def compile_in_place(project: Path, profile: str, only: str = "") -> None:
+    environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_ONLY": only}
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def modules(project: Path) -> dict[str, bytes]:
+    return {path.name.split(".")[0]: path.read_bytes() for path in (project / "dataproxy").rglob("*.so")}
+
+
+def test_switching_the_profile_replaces_every_module(project):
+    compile_in_place(project, "release")
+    release = modules(project)
+    assert set(release) == {"first", "second"}
+
+    compile_in_place(project, "debug")
+    debug = modules(project)
+    assert all(debug[name] != release[name] for name in release)
+
+    compile_in_place(project, "release")
+    assert modules(project) == release
+
+    compile_in_place(project, "debug", only="io")
+    assert modules(project) == {"second": debug["second"]}
+    assert (project / "build" / "inplace").read_text() == "debug"
+
+
+def test_a_changed_header_rebuilds_every_module(project):
+    compile_in_place(project, "release")
+    before = {path: path.stat().st_mtime_ns for path in (project / "dataproxy").rglob("*.so")}
+    compile_in_place(project, "release")
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    header = project / "cython_ext" / "dataproxy" / "_core" / "plat" / "x.h"
+    header.parent.mkdir()
+    header.write_text("#define X 1\n")
+    compile_in_place(project, "release")
+    assert all(path.stat().st_mtime_ns > time for path, time in before.items())

@@ -1,0 +1,97 @@
+"""The suite's own rules: skips count as failures in CI, and stale modules are not tested."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import stale_modules
+
+TESTS = Path(__file__).parents[1]
+SKIPPED = """
+import pytest
+
+def test_inside():
+    pytest.skip("no such kernel")
+
+@pytest.mark.skip(reason="marked so")
+def test_marked():
+    pass
+
+@pytest.mark.xfail(strict=True)
+def test_expected():
+    assert False
+"""
+LISTED = '[[skip]]\ntest = "tests/test_x.py::test_inside"\nreason = "no such kernel"\n'
+BOTH = LISTED + '[[skip]]\ntest = "tests/test_x.py::test_marked"\nreason = "marked"\n'
+
+
+def run(folder: Path, text: str, table: str, ci: str) -> tuple[int, str]:
+    tests = folder / "tests"
+    tests.mkdir()
+    shutil.copy(TESTS / "conftest.py", tests)
+    (tests / "allowed_skips.toml").write_text(table)
+    (tests / "test_x.py").write_text(text)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("table", "ci", "code", "words"),
+    [
+        ("", "", 0, "2 skipped, 1 xfailed"),
+        ("", "true", 1, "1 failed, 1 xfailed, 1 error"),
+        (LISTED, "true", 1, "1 skipped, 1 xfailed, 1 error"),
+        (BOTH, "true", 0, "2 skipped, 1 xfailed"),
+        (BOTH.replace("no such kernel", "another reason"), "true", 1, "1 failed, 1 skipped"),
+    ],
+)
+def test_a_skip_in_ci_has_to_be_listed_with_its_reason(tmp_path, table, ci, code, words):
+    returned, output = run(tmp_path, SKIPPED, table, ci)
+    assert (returned, words in output) == (code, True), output
+
+
+def test_a_skipped_module_is_refused_too(tmp_path):
+    returned, output = run(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n", "", "true")
+    assert returned != 0
+    assert "does not list it" in output
+
+
+@pytest.fixture
+def built(tmp_path):
+    sources = tmp_path / "cython_ext"
+    for layer in ("base", "io"):
+        for path, time in (
+            (sources / "dataproxy" / "_core" / layer / "thing.pyx", 1000),
+            (sources / "dataproxy" / "_core" / layer / "thing.pxd", 1000),
+            (tmp_path / "dataproxy" / "_core" / layer / f"thing{EXTENSION_SUFFIXES[0]}", 2000),
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            os.utime(path, (time, time))
+    return tmp_path
+
+
+def test_fresh_modules_are_accepted(built):
+    assert stale_modules(built / "cython_ext", built, missing=True) == []
+
+
+@pytest.mark.parametrize("suffix", [".pyx", ".pxd"])
+def test_a_module_older_than_its_source_is_stale(built, suffix):
+    os.utime(built / "cython_ext" / "dataproxy" / "_core" / "io" / f"thing{suffix}", (3000, 3000))
+    assert stale_modules(built / "cython_ext", built) == ["dataproxy/_core/io/thing.pyx"]
+    assert stale_modules(built / "cython_ext", built, only=("base",)) == []
+
+
+def test_a_module_never_built_counts_where_asked(built):
+    next((built / "dataproxy").rglob("*/io/*.so")).unlink()
+    assert stale_modules(built / "cython_ext", built) == []
+    assert stale_modules(built / "cython_ext", built, missing=True) == ["dataproxy/_core/io/thing.pyx (never built)"]
