@@ -168,10 +168,16 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     ),
     LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, ""),
     LocalCode("ABORTED", "DeliveryFailed", "the producer was closed first", True, "raise close_timeout"),
+    LocalCode(
+        "ENCODE", "DeliveryFailed", "no frame could be built within max_frame_bytes", False, "raise max_frame_bytes"
+    ),
+    LocalCode("NO_MEMORY", "DeliveryFailed", "there was no memory for a frame", True, "lower buffer_bytes"),
     LocalCode("PENDING", "DeliveryPending", "the result is not known yet", True, "wait longer"),
     LocalCode("FLUSH_TIMEOUT", "FlushTimeout", "messages were still pending at the deadline", True, "wait longer"),
     LocalCode("UNDELIVERED", "UndeliveredError", "some messages were not delivered", False, "see .report"),
     LocalCode("HUB", "HubError", "the embedded hub failed", False, ""),
+    LocalCode("ADDRESS", "HubError", "the hub's host has no address here", False, "give an address of this machine"),
+    LocalCode("LISTEN", "HubError", "the hub cannot listen on its address", False, "choose another port"),
     LocalCode("STORE", "StoreError", "the hub's store failed", False, "check the directory and the disk"),
     LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub goes on by itself"),
 )

@@ -1,0 +1,3 @@
+"""The command ``dataproxy``.  Results go to stdout, everything else to stderr."""
+
+__all__: list[str] = []

@@ -1,0 +1,87 @@
+"""The commands put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dataproxy.cli import config, send, stats, tail
+from dataproxy.cli.outcome import ExitCode, complain, outcome
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="dataproxy",
+    help="Send messages to Apache InLong DataProxy, run a hub, and look into it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit(ExitCode.OK)
+
+
+@app.callback()
+def common(
+    log_level: Annotated[
+        str, typer.Option(metavar="LEVEL", help="Log to stderr from this level on: debug, info, warning, error, off.")
+    ] = "warning",
+    log_config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Set up logging from this TOML file instead.")
+    ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Set up what all commands share."""
+    with outcome():
+        _set_up_logging(log_level.lower(), log_config)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    import platform
+
+    from dataproxy._version import __version__
+
+    typer.echo(f"dataproxy {__version__} (Python {platform.python_version()})")
+
+
+app.command("send")(send.send)
+app.command("tail")(tail.tail)
+app.command("stats")(stats.stats)
+app.add_typer(config.app, name="config")
+
+
+def _set_up_logging(level: str, file: str | None) -> None:
+    import logging
+    import logging.config
+
+    if file is not None:
+        import tomllib
+
+        try:
+            with open(file, "rb") as stream:  # noqa: PTH123
+                logging.config.dictConfig(tomllib.load(stream))
+        except (OSError, ValueError, TypeError, AttributeError, ImportError) as error:
+            complain(f"--log-config {file!r} cannot be used: {error}")
+            raise typer.Exit(ExitCode.USAGE) from None
+        return
+    if level == "off":
+        return
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        complain(f"--log-level {level!r} is unknown; choose debug, info, warning, error or off")
+        raise typer.Exit(ExitCode.USAGE)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("dataproxy")
+    logger.addHandler(handler)
+    logger.setLevel(number)

@@ -1,0 +1,73 @@
+"""The hub's HTTP API as the commands use it."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.errors import ConfigError, HubError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["DEFAULT_HUB", "HubClient"]
+
+DEFAULT_HUB: Final = "http://127.0.0.1:8083"
+
+_TIMEOUT_S: Final = 30.0
+_PAGE_RECORDS: Final = 5000
+_OK: Final = 200
+
+
+class HubClient:
+    """Ask a hub by HTTP.  ``url`` is its Manager door; credentials are its Manager's."""
+
+    def __init__(self, url: str, secret_id: str = "", secret_key: str = "") -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(f"hub {url!r} is no URL", hint=f"write e.g. {DEFAULT_HUB}")
+        import urllib3
+
+        self._url = url.rstrip("/")
+        self._pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S)
+        self._headers = {}
+        if secret_id:
+            pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
+            self._headers["authorization"] = f"Basic {pair}"
+
+    def get(self, path: str, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the JSON object at ``path``.
+
+        Raises TransportError when the hub cannot be reached, HubError for any other answer.
+        """
+        import urllib3
+
+        try:
+            response = self._pool.request("GET", self._url + path, fields=dict(fields or {}), headers=self._headers)
+        except urllib3.exceptions.HTTPError as error:
+            why = getattr(error.__context__, "strerror", None) or str(error)
+            raise TransportError(
+                f"the hub at {self._url} cannot be reached: {why}", hint="check that it runs, and --hub"
+            ) from None
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if response.status != _OK or not isinstance(answer, dict):
+            reason = answer.get("errMsg") if isinstance(answer, dict) else None
+            raise HubError(
+                f"the hub at {self._url} answered {path} with HTTP {response.status}: {reason or response.data[:80]!r}",
+                hint="check that --hub is the Manager door of a dataproxy hub",
+            )
+        return answer
+
+    def records(self, group: str, stream: str, start: int) -> Iterator[dict[str, Any] | None]:
+        """Yield records with ``body`` as bytes, and None whenever there is nothing more for the moment."""
+        while True:
+            fields = {"group": group, "stream": stream, "start": str(start), "limit": str(_PAGE_RECORDS)}
+            page = self.get("/hub/records", fields)
+            for record in page["records"]:
+                record["body"] = base64.b64decode(record["body"])
+                yield record
+            if page["next"] == start or not page["records"]:
+                yield None
+            start = page["next"]

@@ -1,0 +1,59 @@
+"""Exit codes, and how errors become messages on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import typer
+
+from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ExitCode", "complain", "outcome"]
+
+
+class ExitCode(IntEnum):
+    """Say how a command ended."""
+
+    OK = 0
+    FAILED = 1  #: messages were not delivered, or the work could not be done
+    USAGE = 2  #: a wrong option, argument or configuration
+    UNREACHABLE = 3  #: no proxy, Manager or hub could be reached
+    INTERRUPTED = 130  #: Ctrl-C
+
+
+def complain(text: str) -> None:
+    """Write one message to stderr."""
+    sys.stderr.write(f"dataproxy: {text}\n")
+
+
+@contextlib.contextmanager
+def outcome() -> Iterator[None]:
+    """Turn errors of a command's body into a message and an exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of our output has had enough (`dataproxy tail ... | head`); nothing can be written any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(ExitCode.OK) from None
+    except ConfigError as error:
+        complain(str(error))
+        raise typer.Exit(ExitCode.USAGE) from None
+    except (DiscoveryError, TransportError) as error:
+        complain(str(error))
+        raise typer.Exit(ExitCode.UNREACHABLE) from None
+    except DataProxyError as error:
+        complain(str(error))
+        raise typer.Exit(ExitCode.FAILED) from None
+    except ModuleNotFoundError as error:
+        complain(f"the package {error.name!r} is missing; pip install 'dataproxy[cli,hub]'")
+        raise typer.Exit(ExitCode.USAGE) from None

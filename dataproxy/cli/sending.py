@@ -1,0 +1,251 @@
+"""The work of ``dataproxy send``: read, send, show, wait, report."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.cli.lines import read_lines
+from dataproxy.cli.outcome import ExitCode
+from dataproxy.errors import ConfigError, DataProxyError, FlushTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from dataproxy import Producer, ProducerStats, Report
+    from dataproxy.config import ProducerConfig
+
+__all__ = ["Books", "Job", "finish", "run"]
+
+_REFRESHES_A_SECOND: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Say what to send and how."""
+
+    config: ProducerConfig
+    stream: str
+    attrs: Mapping[str, str]
+    files: tuple[str, ...]
+    delimiter: bytes
+    max_lines: int | None
+
+
+@dataclass(slots=True)
+class Books:
+    """Count what became of the lines; ``report`` is the producer's own final report."""
+
+    lines: int = 0
+    empty: int = 0
+    interrupted: bool = False
+    problem: str = ""
+    connected: bool = False
+    report: Report | None = None
+    producer: Producer | None = field(default=None, repr=False)
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every line that is not empty was delivered."""
+        return self.report is not None and self.report.delivered == self.lines - self.empty and not self.problem
+
+
+def run(job: Job, progress: bool | None) -> Books:
+    """Send everything and return the books.
+
+    Errors of single lines stop the reading and are told in ``Books.problem``; what was accepted before is still
+    delivered.  Raises ConfigError and DiscoveryError before anything is sent.
+    """
+    from dataproxy import Producer
+
+    _check_files(job.files)
+    books = Books()
+    producer = Producer(config=job.config)
+    try:
+        handle = producer.stream(job.stream, attrs=job.attrs or None)
+    except BaseException:
+        producer.close(0)
+        raise
+    books.producer = producer
+    with _shown_progress(books, progress):
+        try:
+            for lines in islice_lines(_all_lines(job), job.max_lines):
+                books.lines += len(lines)
+                bodies = lines if b"" not in lines else [line for line in lines if line]
+                books.empty += len(lines) - len(bodies)
+                if bodies:
+                    handle.send_batch(bodies)
+            _settle(producer)
+        except KeyboardInterrupt:
+            books.interrupted = True
+        except DataProxyError as error:
+            books.problem = str(error)
+        _close(producer, books)
+    return books
+
+
+def islice_lines(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[bytes]]:
+    """Yield lists until ``most`` lines were given, the last one cut."""
+    left = most
+    for lines in lists if left != 0 else ():
+        if left is not None and len(lines) >= left:
+            yield list(islice(lines, left))
+            return
+        yield lines
+        if left is not None:
+            left -= len(lines)
+
+
+def finish(books: Books, *, json: bool) -> ExitCode:
+    """Show the books (a table on stderr, with ``json`` an object on stdout) and return the exit code."""
+    if json:
+        import json as encoder
+
+        sys.stdout.write(encoder.dumps(_as_dict(books)) + "\n")
+        sys.stdout.flush()
+    else:
+        from rich.console import Console
+
+        Console(stderr=True).print(_table(books))
+    if books.interrupted:
+        return ExitCode.INTERRUPTED
+    if books.complete:
+        return ExitCode.OK
+    delivered = books.report.delivered if books.report is not None else 0
+    return ExitCode.FAILED if books.connected or delivered else ExitCode.UNREACHABLE
+
+
+def _check_files(files: tuple[str, ...]) -> None:
+    for name in files:
+        if name == "-":
+            continue
+        try:
+            os.close(os.open(name, os.O_RDONLY))
+        except OSError as error:
+            raise ConfigError(f"--file {name!r} cannot be read: {error.strerror}") from None
+
+
+def _all_lines(job: Job) -> Iterator[list[bytes]]:
+    for name in job.files:
+        if name == "-":
+            yield from read_lines(sys.stdin.fileno(), job.delimiter, job.config.max_frame_bytes)
+            continue
+        descriptor = os.open(name, os.O_RDONLY)
+        try:
+            yield from read_lines(descriptor, job.delimiter, job.config.max_frame_bytes)
+        finally:
+            os.close(descriptor)
+
+
+def _settle(producer: Producer) -> None:
+    """Wait until every message has its result; ``delivery_timeout`` bounds that."""
+    with contextlib.suppress(FlushTimeout):
+        producer.flush()
+
+
+def _close(producer: Producer, books: Books) -> None:
+    """Close within ``close_timeout``; Ctrl-C meanwhile closes at once."""
+    books.connected = any(link.sent_bytes or link.read_bytes for link in producer.stats().connections)
+    try:
+        books.report = producer.close()
+    except KeyboardInterrupt:
+        books.interrupted = True
+        books.report = producer.close(0)
+    books.connected = books.connected or books.report.delivered > 0
+
+
+@contextlib.contextmanager
+def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
+    if wanted is None:
+        wanted = sys.stderr.isatty()
+    if not wanted:
+        yield
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    with Live(
+        get_renderable=lambda: _progress_line(books),
+        console=console,
+        refresh_per_second=_REFRESHES_A_SECOND,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield
+
+
+def _progress_line(books: Books) -> Text:
+    from rich.text import Text
+
+    if books.producer is None:
+        return Text("")
+    stats: ProducerStats = books.producer.stats()
+    rate = stats.delivered / stats.seconds if stats.seconds else 0.0
+    active = sum(link.state == "active" for link in stats.connections)
+    parts = [
+        f"{books.lines:,} read",
+        f"{stats.delivered:,} delivered ({rate:,.0f}/s)",
+        f"{stats.pending:,} under way",
+        f"{stats.in_flight_frames:,} frames in flight",
+        f"{active} of {len(stats.connections)} connections",
+    ]
+    bad = stats.failed + stats.expired + stats.dropped
+    if stats.retries:
+        parts.append(f"{stats.retries:,} retries")
+    if bad:
+        parts.append(f"{bad:,} not delivered")
+    return Text("  ".join(parts), style="red" if bad else "")
+
+
+def _as_dict(books: Books) -> dict[str, Any]:
+    report = books.report
+    shown: dict[str, Any] = {"lines": books.lines, "empty": books.empty, "interrupted": books.interrupted}
+    if report is not None:
+        for name in (
+            "accepted", "delivered", "failed", "expired", "dropped", "pending",
+            "accepted_bytes", "delivered_bytes", "retries", "duplicates_possible",
+        ):  # fmt: skip
+            shown[name] = getattr(report, name)
+        shown["seconds"] = round(report.seconds, 6)
+        shown["errors"] = {str(code): count for code, count in report.errors.items()}
+    shown["problem"] = books.problem or None
+    shown["ok"] = books.complete
+    return shown
+
+
+def _table(books: Books) -> Table:
+    from rich.table import Table
+
+    from dataproxy.codes import code_name
+
+    table = Table(title="books", title_justify="left", show_header=False)
+    table.add_column("count")
+    table.add_column("value", justify="right")
+    values = _as_dict(books)
+    table.add_row("lines read", f"{books.lines:,}")
+    if books.empty:
+        table.add_row("empty lines left out", f"{books.empty:,}")
+    report = books.report
+    if report is None:
+        return table
+    for name in ("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"):
+        alarm = name in ("failed", "expired", "dropped", "pending") and values[name] > 0
+        table.add_row(name.replace("_", " "), f"{values[name]:,}", style="red" if alarm else None)
+    for code, count in report.errors.items():
+        table.add_row(
+            f"  code {code} {code_name(code) if isinstance(code, int) else ''}".rstrip(), f"{count:,}", style="red"
+        )
+    table.add_row("bytes accepted", f"{report.accepted_bytes:,}")
+    table.add_row("seconds", f"{report.seconds:.2f}")
+    if report.seconds > 0:
+        table.add_row("delivered a second", f"{report.delivered / report.seconds:,.0f}")
+    return table

@@ -1,0 +1,121 @@
+"""``dataproxy tail``: the records of a stream, from a hub or from its store."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from dataproxy.cli.outcome import outcome
+from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["tail"]
+
+_POLL_S: Final = 0.5
+_FIELDS: Final = (
+    "group_id", "stream_id", "partition", "offset", "index", "dt_ms", "receive_ms", "source", "attrs",
+)  # fmt: skip
+
+
+def tail(
+    group: Annotated[str, typer.Argument(help="Group id.")],
+    stream: Annotated[str, typer.Argument(help="Stream id.")],
+    store: Annotated[str | None, typer.Option(metavar="DIR", help="Read this store's directory.")] = None,
+    hub: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask a running hub (default: http://127.0.0.1:8083).")
+    ] = None,
+    start: Annotated[int, typer.Option(min=0, metavar="N", help="First offset of each log.")] = 0,
+    most: Annotated[
+        int | None, typer.Option("--max", "-n", min=0, metavar="N", help="Stop after so many records.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Print only how many records there are.")] = False,
+    null: Annotated[
+        bool, typer.Option("--null", "-0", help="End bodies with a NUL byte instead of a line feed.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per record.")] = False,
+    secret_id: Annotated[str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_ID", help="Secret id for --hub.")] = "",
+    secret_key: Annotated[
+        str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_KEY", help="Secret key for --hub.", show_default=False)
+    ] = "",
+) -> None:
+    """Print the bodies of a stream's records, one per line, as raw bytes."""
+    with outcome():
+        if store is not None and hub is not None:
+            raise ConfigError("both --store and --hub are given", hint="keep one")
+        if count and follow:
+            raise ConfigError("--count and --follow do not go together", hint="keep one")
+        if store is not None:
+            records = _from_store(store, group, stream, start, follow)
+        else:
+            records = _from_hub(hub, group, stream, start, follow, (secret_id, secret_key))
+        _print(_at_most(records, most), count=count, json=json, end=b"\0" if null else b"\n")
+
+
+def _from_store(path: str, group: str, stream: str, start: int, follow: bool) -> Iterator[dict[str, Any] | None]:
+    from dataproxy.hub.store import open_store
+
+    with open_store(path) as reader:
+        for record in reader.records(group, stream, start=start, follow=follow):
+            yield {name: getattr(record, name) for name in ("body", *_FIELDS)}
+
+
+def _from_hub(
+    url: str | None, group: str, stream: str, start: int, follow: bool, secret: tuple[str, str]
+) -> Iterator[dict[str, Any] | None]:
+    import time
+
+    from dataproxy.cli.hubhttp import DEFAULT_HUB, HubClient
+
+    for record in HubClient(url or DEFAULT_HUB, *secret).records(group, stream, start):
+        yield record
+        if record is None:
+            if not follow:
+                return
+            time.sleep(_POLL_S)
+
+
+def _at_most(records: Iterator[dict[str, Any] | None], most: int | None) -> Iterator[dict[str, Any] | None]:
+    """Cut after ``most`` records; pauses (None) do not count."""
+    left = most
+    while left is None or left > 0:
+        try:
+            record = next(records)
+        except StopIteration:
+            return
+        yield record
+        if record is not None and left is not None:
+            left -= 1
+
+
+def _print(records: Iterator[dict[str, Any] | None], *, count: bool, json: bool, end: bytes) -> None:
+    out = sys.stdout.buffer
+    if count:
+        typer.echo(sum(record is not None for record in records))
+        return
+    for record in records:
+        if record is None:
+            out.flush()
+        elif json:
+            out.write(_json_line(record))
+        else:
+            out.write(record["body"])
+            out.write(end)
+    out.flush()
+
+
+def _json_line(record: dict[str, Any]) -> bytes:
+    """Return a record as one line; a body that is no UTF-8 goes to ``body_base64``."""
+    import base64
+    import json
+
+    shown = {name: record[name] for name in _FIELDS}
+    try:
+        shown["body"] = record["body"].decode()
+    except UnicodeDecodeError:
+        shown["body_base64"] = base64.b64encode(record["body"]).decode("ascii")
+    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
