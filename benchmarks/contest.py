@@ -148,11 +148,11 @@ def derive(result: dict[str, float]) -> dict[str, float]:
 
 
 def verify(contestant: Contestant, conditions: Conditions) -> str:
-    """Send shortly to the verifying sink; return what was compared, raise RunFailedError on a difference."""
+    """Send shortly to the verifying sink; return what was compared (maybe nothing); raise RunFailedError if it differs."""
     with serve("verifying sink", conditions) as (port, counts):
         result = read_result(client(contestant, conditions, port))
     if "total_crc_sum" not in result:
-        return "not verifiable"
+        return ""
     sent, seen = (result["total_records"], result["total_crc_sum"]), (counts["records"], counts["body_crc_sum"])
     if sent != seen or counts["bad_frames"]:
         raise RunFailedError(f"sent (records, checksum) {sent}, the sink saw {seen}, {counts['bad_frames']} bad frames")

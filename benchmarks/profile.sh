@@ -22,8 +22,8 @@ read -r line <"$fifo"
 port=$(printf '%s' "$line" | tr -dc 0-9)
 taskset -c 0 perf record -q -F "${FREQUENCY:-2999}" -g -o "$out/perf.data" -- \
     "$python" -m benchmarks.clients.ours --mode "$mode" --port "$port" --seconds "${SECONDS_RUN:-3}" "$@"
-echo "--- by thread"
-perf report -q -i "$out/perf.data" --no-children --sort comm,tid -g none 2>/dev/null | head -12
+echo "--- by library"
+perf report -q -i "$out/perf.data" --no-children --sort dso -g none --percent-limit 1 2>/dev/null | cut -c1-100
 echo "--- by symbol"
-perf report -q -i "$out/perf.data" --no-children --sort comm,dso,symbol -g none --percent-limit 0.5 2>/dev/null | head -60
+perf report -q -i "$out/perf.data" --no-children --sort dso,symbol -g none --percent-limit 0.7 2>/dev/null | cut -c1-140
 echo "--- call graph: perf report -i $out/perf.data"

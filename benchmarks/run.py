@@ -98,9 +98,12 @@ def run_verified(contestants: Iterable[Contestant], conditions: Conditions, book
         if contestant.role != "ours" or contestant.server != "sink" or contestant.scenario == "spark":
             continue
         try:
-            book.content["verified"][contestant.name] = verify(contestant, conditions)
+            compared = verify(contestant, conditions)
         except RunFailedError as error:
             book.fail(contestant.name, "verified run", error)
+            continue
+        if compared:
+            book.content["verified"][contestant.name] = compared
 
 
 def run_rounds(contestants: Sequence[Contestant], rounds: int, conditions: Conditions, book: Book) -> None:

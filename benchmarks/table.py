@@ -242,7 +242,7 @@ SPARK = (
         SPARK_JOB,
         server="sink",
         floor=COUNTING,
-        needs=("pyspark", "pyspark_dataproxy"),
+        needs=("pyspark", "dataproxy.spark.sink"),
         marks=(Mark("0.7 of the counting writer", (Bound("share", ">=", 0.7),)),),
     ),
 )
