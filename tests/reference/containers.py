@@ -92,14 +92,14 @@ def _inflate(payload: bytes) -> bytes:
     return raw
 
 
-def _pairs(run: bytes, read: object) -> list[tuple[bytes, dict[str, str]]]:
+def _pairs(run: bytes) -> list[tuple[bytes, dict[str, str]]]:
     out = []
     cursor = _Bytes(run)
     while cursor.left:
         body, own = cursor.chunk(), cursor.chunk()
         if not body or not own:
             raise Damaged("empty half of a pair")
-        out.append((body, _map(read(own))))
+        out.append((body, _map(own.decode("utf-8", "replace"))))
     return out
 
 
@@ -123,7 +123,7 @@ def _frame(inner: bytes) -> list[tuple[bytes, dict[str, str]]]:
     if kind & 0xE0 == 0x20:
         body = _inflate(body)
     if ext & 1:
-        return [(record, own | common) for record, own in _pairs(body, lambda raw: raw.decode("utf-8", "replace"))]
+        return [(record, own | common) for record, own in _pairs(body)]
     items = _Bytes(body)
     out = []
     while items.left:
@@ -160,7 +160,7 @@ def decode(data: bytes) -> list[tuple[bytes, dict[str, str]]]:
                 continue
             if not record:
                 raise Damaged("empty run")
-            out += [(body, own | common) for body, own in _pairs(record, _from_modified)]
+            out += [(body, own | common) for body, own in _pairs(record)]
     if cursor.left:
         raise Damaged("rest")
     return out

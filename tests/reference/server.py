@@ -89,11 +89,11 @@ class _Server:
             stream = self.attrs.get(b"streamId", b"null")
             raise _Refusal(115, b"Topic not configured for groupId=(" + group + b"), streamId=(" + stream + b")")
 
+    def wants(self, key: bytes) -> bool:
+        return key not in self.attrs or (self.compat and not self.attrs[key].strip(BLANKS))
+
     def completed(self) -> list[bytes]:
-        parts = []
-        for key in (b"rt", b"rtms")[self.kind == 7 :]:
-            if key not in self.attrs or (self.compat and not self.attrs[key].strip(BLANKS)):
-                parts.append(key + b"=" + self.now)
+        parts = [key + b"=" + self.now for key in (b"rt", b"rtms")[self.kind == 7 :] if self.wants(key)]
         if self.kind == 7 and self.frame[10] & 2:
             node = b"46801" if self.compat else NODE
             parts += [b"node2ip=" + node] * (b"node2ip" not in self.attrs)

@@ -121,7 +121,7 @@ cdef list _read(bytes data, size_t limit, Container* c, bint flat):
                 if own.p == NULL and bodies is not None:
                     (<list>bodies).append(body.p[:body.n] if not flat else (body.p[:body.n], common))
                     continue
-                attrs = common if own.p == NULL else _own_attrs(own, common, c.version == 3, known)
+                attrs = common if own.p == NULL else _own_attrs(own, common, known)
                 if flat:
                     bodies = out
                     out.append((body.p[:body.n], attrs))
@@ -147,12 +147,12 @@ cdef list _group_of(list out, dict attrs, dict known, bint plain):
     return group.records
 
 
-cdef dict _own_attrs(Slice own, dict common, bint modified, dict known):
-    # The common attributes win over a record's own.
+cdef dict _own_attrs(Slice own, dict common, dict known):
+    # The common attributes win over a record's own, which are the client's bytes in every version: plain UTF-8.
     cdef bytes raw = own.p[:own.n]
     attrs = known.get(raw)
     if attrs is None:
-        attrs = _split(_read_text(own, modified))
+        attrs = _split(_read_text(own, False))
         attrs.update(common)
         known[raw] = attrs
     return attrs

@@ -174,8 +174,8 @@ cdef int _judge_content(Exchange* x, uint16_t ext, bint* done) noexcept nogil:
             return _refuse(
                 x, ERR_UNPACK, b"Uncompress body failure: not a snappy block of at most 20971520 bytes", True)
         body = slice_of(scratch.p + at, scratch.n - at)
-    if flags & TYPE_ENCRYPTED:      # nothing can be checked
-        x.out.records = max(<uint32_t>load_be16(x.p + BIN_COUNT), <uint32_t>1)
+    if flags & TYPE_ENCRYPTED:      # nothing can be checked: one record to whoever has no key
+        x.out.records = 1
         done[0] = False
         return ST_OK
     if ext & EXT_PAIRS:

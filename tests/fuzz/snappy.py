@@ -1,0 +1,34 @@
+"""Fuzz target: snappy blocks from outside, bounded by a limit, compared with the plain-Python unpacker."""
+
+from dataproxy._core.testing.probe_wire import ProbeError, pack, size_of_packed, unpack, verify_packed
+from tests.fuzz.engine import main
+from tests.reference.snappy import SnappyError
+from tests.reference.snappy import unpack as reference_unpack
+from tests.reference.vectors import VECTORS
+
+__all__ = ["SEEDS", "check"]
+
+SEEDS = [bytes.fromhex(entry["compressed"]) for entry in VECTORS["snappy"]]
+LIMIT = 65536
+
+
+def check(data: bytes) -> None:
+    """Unpack in both ways, and pack what came in."""
+    try:
+        expected = reference_unpack(data, LIMIT)
+    except SnappyError:
+        expected = b""
+    try:
+        found = unpack(data, LIMIT)
+    except ProbeError:
+        found = b""
+    assert found == expected
+    assert verify_packed(data, LIMIT) is bool(expected)
+    if expected:
+        assert size_of_packed(data, LIMIT) == len(expected)
+    if data:
+        assert unpack(pack(data), len(data)) == data
+
+
+if __name__ == "__main__":
+    main(check, SEEDS)
