@@ -10,12 +10,9 @@ from tests.reference.vectors import NOW_MS, VECTORS
 __all__ = ["SEEDS", "check"]
 
 SEEDS = [bytes.fromhex(entry["hex"]) for kind in ("inlongmsg", "inlongmsg_invalid") for entry in VECTORS[kind]]
-SEEDS += [
-    entry
-    for vector in VECTORS["requests"]
-    for entry in [Server(compress_entries=len(vector["name"]) % 2 == 0).serve(bytes.fromhex(vector["hex"]), NOW_MS)["entry"]]
-    if entry
-]  # fmt: skip
+SERVERS = [Server(compress_entries=False), Server(compress_entries=True)]
+STORED = [server.serve(bytes.fromhex(vector["hex"]), NOW_MS) for vector in VECTORS["requests"] for server in SERVERS]
+SEEDS += [outcome["entry"] for outcome in STORED if outcome["entry"]]
 LIMIT = 1 << 26
 
 

@@ -64,7 +64,7 @@ def text_frame(msg_type: int, body: bytes, attrs: bytes) -> bytes:
     return struct.pack(">I", len(inner)) + inner
 
 
-def binary_frame(  # noqa: PLR0913
+def binary_frame(
     body: bytes, attrs: bytes, *, uniq: int = 1, ext: int = 4, seconds: int = 0, count: int = 1, flags: int = 0,
     group_num: int = 0, stream_num: int = 0,
 ) -> bytes:  # fmt: skip

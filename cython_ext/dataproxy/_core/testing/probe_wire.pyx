@@ -203,9 +203,9 @@ cdef class Server:
     def serve_many(self, bytes data, int64_t now_ms, int times):
         """Judge the same frame many times, for measurements."""
         cdef Exact exact = Exact(data)
-        cdef int i
+        cdef int _i
         with nogil:
-            for i in range(times):
+            for _i in range(times):
                 self.wire.ops.serve(&self.profile, exact.p, exact.n, now_ms, &self.request)
 
     def refuse(self, bytes reply, int code, bytes message=None):

@@ -5,11 +5,10 @@ from libc.string cimport memchr, memcmp, memcpy, strlen
 
 from dataproxy._core.base.buf cimport buf_put, buf_put_text, buf_reserve
 from dataproxy._core.base.slice cimport slice_of, slice_text
-from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
-from dataproxy._core.plat.endian cimport load_be16, load_be32, store_be16, store_be32
+from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
+from dataproxy._core.plat.endian cimport load_be32, store_be16, store_be32
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_REPLY, REQ_STORE
 from dataproxy._core.wire.inlong.attrs cimport (
-    KEY_CNT,
     KEY_GROUP,
     KEY_IS_ACK,
     KEY_NODE2,
@@ -42,9 +41,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TEXT_FIXED,
     TEXT_TYPE,
     TYPE_BINARY,
-    TYPE_COMMON,
     TYPE_MASK,
-    TYPE_PAIRS,
     TYPE_RETURN,
 )
 from dataproxy._core.wire.inlong.number cimport write_decimal

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t
 
-from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_be16, buf_put_be32, buf_reserve
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_be32, buf_reserve
 from dataproxy._core.base.compress cimport pack_block
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK
