@@ -8,7 +8,7 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.entries cimport entry_footprint
 from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
-from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add, relaxed_store
+from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
 from dataproxy._core.plat.clock cimport now_us, wall_ms
 from dataproxy._core.plat.thread cimport (
     pthread_cond_broadcast,
@@ -117,7 +117,11 @@ cdef void committer_run(Committer* c) noexcept nogil:
 
 
 cdef void committer_stop(Committer* c) noexcept nogil:
-    """Refuse further chains and let the loop end when the queue is empty.  Locality: any thread.  Locks: takes mutex."""
+    """Refuse further chains and let the loop end when the queue is empty.
+
+    Locality: any thread.
+    Locks: takes mutex.
+    """
     pthread_mutex_lock(&c.mutex)
     c.stopping = True
     pthread_cond_broadcast(&c.cond)

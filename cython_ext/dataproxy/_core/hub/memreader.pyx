@@ -125,7 +125,11 @@ cdef Ring* _stream_ring(MemStore* store, LogStat* log, Slice name) noexcept nogi
 
 
 cdef uint64_t _seek(const Ring* ring, uint64_t offset) noexcept nogil:
-    """Return the position of the first offset that is not smaller.  Locality: any thread.  Locks: the caller holds mutex."""
+    """Return the position of the first offset that is not smaller.
+
+    Locality: any thread.
+    Locks: the caller holds mutex.
+    """
     cdef uint64_t low
     cdef uint64_t high
     cdef uint64_t middle

@@ -191,7 +191,11 @@ cdef int64_t _retain(void* self, int64_t now_ms) noexcept nogil:
 
 
 cdef bint _is_past(MemStore* store, LogStat* log, MemEntry* front, int64_t now_ms) noexcept nogil:
-    """Tell whether a log's oldest entry is past a limit.  Locality: appending thread.  Locks: the caller holds mutex."""
+    """Tell whether a log's oldest entry is past a limit.
+
+    Locality: appending thread.
+    Locks: the caller holds mutex.
+    """
     cdef StoreLimits* limits = &store.limits
     if limits.retention_bytes and log.now.bytes > limits.retention_bytes:
         return True

@@ -30,7 +30,6 @@ from dataproxy._core.plat.lmdb cimport (
     MDB_SET_RANGE,
     MDB_cursor,
     MDB_cursor_op,
-    MDB_dbi,
     MDB_txn,
     MDB_val,
     mdb_cursor_close,

@@ -39,7 +39,8 @@ cdef class StoreCore(StoreView):
     counted) and never more than half of the machine's memory.  A directory makes them durable: an append
     beyond ``max_bytes`` (values, and 64 bytes for each entry) is refused as a full disk is.
     ``retention_bytes`` and ``retention_ms`` drop the oldest entries of each log.  0 means no limit.
-    ``map_bytes`` is the address space to begin with; it grows.  Raises StoreError when the directory is in use, foreign, damaged or of another version.
+    ``map_bytes`` is the address space to begin with; it grows.  Raises StoreError when the directory is in
+    use, foreign, damaged or of another version.
     """
 
     def __init__(self, str path=None, *, uint64_t max_bytes=0, uint64_t retention_bytes=0, int64_t retention_ms=0,

@@ -45,7 +45,8 @@ ctypedef struct StoreEnv:
 
 
 # `create` also makes directory content that is missing.  ST_OK, or ST_STORE with *error.
-cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes, int* error) noexcept nogil
+cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes,
+                  int* error) noexcept nogil
 cdef void env_close(StoreEnv* e) noexcept nogil
 cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil
 cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil

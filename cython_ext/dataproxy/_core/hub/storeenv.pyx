@@ -53,7 +53,8 @@ from dataproxy._core.plat.thread cimport (
 )
 
 
-cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes, int* error) noexcept nogil:
+cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes,
+                  int* error) noexcept nogil:
     """Open the store in directory ``path`` and check its format.
 
     ``map_bytes`` 0 keeps the size limit that the file has.
@@ -200,6 +201,7 @@ cdef int _open(StoreEnv* e, const char* path, bint create, bint read_only, size_
     """Open environment and databases: 0 or an error.  Locality: as the caller.  Locks: none."""
     cdef MDB_env* env = NULL
     cdef MDB_txn* txn = NULL
+    cdef unsigned int flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT | (MDB_RDONLY if read_only else 0)
     cdef int dead = 0
     cdef int rc = mdb_env_create(&env)
     if rc:
@@ -208,7 +210,7 @@ cdef int _open(StoreEnv* e, const char* path, bint create, bint read_only, size_
     if rc == 0 and map_bytes:
         rc = mdb_env_set_mapsize(env, map_bytes)
     if rc == 0:
-        rc = mdb_env_open(env, path, MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT | (MDB_RDONLY if read_only else 0), 0o640)
+        rc = mdb_env_open(env, path, flags, 0o640)
     if rc == 0:
         rc = _check_length(env, path)
     if rc == 0 and not read_only:

@@ -75,7 +75,9 @@ cdef SharedEnv shared_env(str path, bint create, size_t map_bytes):
         if status == ST_NO_MEMORY:
             raise MemoryError
         if status != ST_OK:
-            raise _version_fault(shared, path) if error == FAULT_VERSION else store_fault(error, path, "open the store")
+            if error == FAULT_VERSION:
+                raise _version_fault(shared, path)
+            raise store_fault(error, path, "open the store")
         _open[key] = shared
         return shared
 
@@ -100,7 +102,7 @@ cdef object store_fault(int error, str path, str doing):
 def _version_fault(SharedEnv shared, str path):
     """Return the error for another format version.  Locality: GIL.  Locks: none."""
     return StoreError(
-        f"cannot open the store {path!r}: its format version is {shared.env.version}, this release reads {STORE_FORMAT}",
+        f"cannot open the store {path!r}: its format version is {shared.env.version}, not {STORE_FORMAT}",
         hint="use the release that wrote it, or start with an empty directory",
         details={"path": path, "version": shared.env.version, "supported": STORE_FORMAT},
     )

@@ -1,0 +1,114 @@
+"""Directories that are in use, foreign, damaged or of another version: a StoreError with path and way out."""
+
+import os
+import struct
+
+import lmdb
+import pytest
+
+from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.hub.storeview import StoreView
+from dataproxy.errors import StoreError
+
+
+@pytest.fixture
+def path(tmp_path):
+    made = str(tmp_path / "store")
+    store = StoreCore(made)
+    store.append_for_test([("g", "s", b"x" * 3000)] * 100)
+    store.close()
+    return made
+
+
+def refused(path, text, *, opens=(StoreCore, StoreView.open)):
+    for call in opens:
+        with pytest.raises(StoreError) as caught:
+            call(path)
+        assert repr(path) in caught.value.message
+        assert text in str(caught.value)
+        assert caught.value.hint
+        assert caught.value.details["path"] == path
+
+
+def test_a_second_writer(path):
+    store = StoreCore(path)
+    refused(path, f"in use by another hub (process {os.getpid()})", opens=[StoreCore])
+    store.close()
+    StoreCore(path).close()
+
+
+def test_a_directory_that_does_not_exist(tmp_path):
+    refused(str(tmp_path / "no"), "No such file", opens=[StoreView.open])
+    StoreCore(str(tmp_path / "a" / "b")).close()
+    assert (tmp_path / "a" / "b" / "data.mdb").exists()
+
+
+def test_an_empty_directory_is_no_store_to_read(tmp_path):
+    refused(str(tmp_path), "there is no store", opens=[StoreView.open])
+    (tmp_path / "data.mdb").touch()
+    refused(str(tmp_path), "there is no store", opens=[StoreView.open])
+
+
+def test_a_directory_with_other_files(tmp_path):
+    (tmp_path / "letters.txt").write_text("mine")
+    refused(str(tmp_path), "holds 'letters.txt'", opens=[StoreCore])
+    assert [file.name for file in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_a_file_in_place_of_a_directory(tmp_path):
+    (tmp_path / "file").write_text("")
+    refused(str(tmp_path / "file"), "cannot open the store")
+
+
+def test_garbage_in_place_of_the_data(path):
+    with open(f"{path}/data.mdb", "r+b") as file:
+        file.write(b"\xa5" * 16384)
+    refused(path, "cannot open the store")
+
+
+def test_another_database(tmp_path):
+    with lmdb.open(str(tmp_path), max_dbs=2) as env, env.begin(write=True) as txn:
+        txn.put(b"key", b"value", db=env.open_db(b"things", txn))
+    refused(str(tmp_path), "not a hub store")
+
+
+def test_another_format_version(path):
+    with lmdb.open(path, max_dbs=8) as env:
+        meta = env.open_db(b"meta")
+        with env.begin(write=True, db=meta) as txn:
+            mark = txn.get(b"format")
+            assert mark == b"dataproxy hub store" + struct.pack(">I", 1)
+            txn.put(b"format", mark[:-4] + struct.pack(">I", 9))
+    refused(path, "format version is 9, not 1")
+
+
+def test_a_file_that_lost_its_end(path):
+    size = os.path.getsize(f"{path}/data.mdb")
+    os.truncate(f"{path}/data.mdb", size // 2)
+    refused(path, "shorter than its own header says")
+
+
+@pytest.mark.parametrize("name", [b"logs", b"streams"])
+def test_a_damaged_catalog(path, name):
+    with lmdb.open(path, max_dbs=8) as env:
+        base = env.open_db(name)
+        with env.begin(write=True, db=base) as txn:
+            txn.put(struct.pack(">I", 0) + b"g", b"short")
+    refused(path, "a row cannot be read", opens=[StoreCore])
+    view = StoreView.open(path)
+    with pytest.raises(StoreError, match="cannot read the store"):
+        view.counts()
+    view.close()
+
+
+def test_a_damaged_entry(path):
+    with lmdb.open(path, max_dbs=8) as env:
+        base = env.open_db(b"entries")
+        with env.begin(write=True, db=base) as txn:
+            txn.put(struct.pack(">IQ", 0, 3), b"\xff" * 50)
+    store = StoreCore(path, retention_ms=1)
+    assert len(store.read("g", 0, 0, max_entries=3)) == 3
+    with pytest.raises(StoreError, match="entry 3 of 'g'"):
+        store.read("g", 0, 0)
+    assert store.append_for_test([("g", "s", b"still works")]) == [(100, "ok")]
+    store.close()

@@ -1,0 +1,121 @@
+"""Decoded records and Arrow batches from entries of a durable store."""
+
+import threading
+
+import pytest
+
+from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.wire.inlong import message
+from dataproxy.errors import ConfigError, StoreError
+from dataproxy.hub.records import LogInfo, Record, StreamCount, read_records
+from dataproxy.hub.store import open_store
+
+
+def container(stream, bodies, *, group="g", dt="1700000000123", **attrs):
+    return message.encode(1, [({"groupId": group, "streamId": stream, "dt": dt, **attrs}, bodies)])
+
+
+@pytest.fixture
+def store(tmp_path):
+    core = StoreCore(str(tmp_path))
+    yield core
+    core.close()
+
+
+@pytest.fixture
+def reader(store, tmp_path):
+    with open_store(tmp_path) as opened:
+        yield opened
+
+
+def test_a_record_says_everything(store, reader):
+    store.append_for_test([("g", "s", container("s", [b"a", b"b"], k="v"))], records=2, receive_ms=7, source="10.1.1.1")
+    attrs = {"groupId": "g", "streamId": "s", "dt": "1700000000123", "k": "v"}
+    assert list(reader.records("g")) == [
+        Record("g", "s", body, attrs, 1700000000123, "g", 0, 0, i, 7, "10.1.1.1") for i, body in enumerate([b"a", b"b"])
+    ]
+
+
+def test_without_own_attributes_the_entry_counts(store, reader):
+    store.append_for_test([("g", "s", message.encode(1, [({"k": "v"}, [b"a"])]))], data_time_ms=55)
+    [record] = reader.records("g")
+    assert (record.group_id, record.stream_id, record.dt_ms) == ("g", "s", 55)
+
+
+def test_streams_partitions_and_start(store, reader):
+    for n in range(3000):
+        name = f"s{n % 2}"
+        store.append_for_test([("g", name, container(name, [b"%d" % n]))], partition=n % 3)
+    store.append_for_test([("other", "s0", container("s0", [b"no"], group="other"))])
+    assert sorted(int(record.body) for record in reader.records("g")) == list(range(3000))
+    assert sorted(int(r.body) for r in reader.records("g", "s1")) == list(range(1, 3000, 2))
+    found = [(r.partition, r.offset) for r in reader.records("g", start=998)]
+    assert sorted(found) == [(p, offset) for p in range(3) for offset in (998, 999)]
+    for partition in range(3):
+        offsets = [r.offset for r in reader.records("g") if r.partition == partition]
+        assert offsets == list(range(1000))
+    assert list(reader.records("missing")) == list(reader.records("g", "missing")) == []
+
+
+def test_counts_and_logs(store, reader):
+    value = container("s", [b"a", b"b"])
+    store.append_for_test([("g", "s", value)], records=2)
+    size = reader.logs()[0].bytes
+    assert reader.logs() == [LogInfo("g", 0, 0, 1, 1, 2, size)]
+    assert reader.counts() == {("g", "s"): StreamCount(1, 2, size)}
+    assert size > len(value)
+
+
+def test_following_sees_new_records_and_ends_with_the_store(store, reader):
+    store.append_for_test([("g", "s", container("s", [b"0"]))])
+    seen = threading.Semaphore(0)
+    found = []
+
+    def follow() -> None:
+        for record in reader.records("g", follow=True):
+            found.append(record.body)
+            seen.release()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    for n in range(1, 5):
+        assert seen.acquire(timeout=60)
+        store.append_for_test([("g", "s", container("s", [b"%d" % n]))])
+    assert seen.acquire(timeout=60)
+    reader.close()
+    thread.join(60)
+    assert found == [b"%d" % n for n in range(5)]
+
+
+def test_records_in_memory():
+    store = StoreCore(None)
+    store.append_for_test([("g", "s", container("s", [b"a"]))])
+    assert [record.body for record in read_records(store, "g", "s")] == [b"a"]
+    store.close()
+
+
+def test_arrow_batches(store, reader):
+    for n in range(10):
+        store.append_for_test([("g", "s", container("s", [b"%d" % n, b"\x00\xff"], n=str(n)))])
+    store.append_for_test([("h", "t", container("t", [b"h"], group="h"))])
+    batches = list(reader.record_batches("g", max_rows=7))
+    assert [batch.num_rows for batch in batches] == [7, 7, 6]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [row["body"] for row in rows] == [body for n in range(10) for body in (b"%d" % n, b"\x00\xff")]
+    assert [dict(row["attrs"])["n"] for row in rows] == [str(n) for n in range(10) for _ in range(2)]
+    assert rows[3].items() >= {"offset": 1, "index": 1, "dt": 1700000000123, "topic": "g", "partition": 0}.items()
+    assert sum(batch.num_rows for batch in reader.record_batches()) == 21
+    assert list(reader.record_batches("none")) == []
+
+
+def test_an_entry_that_is_no_container(store, reader):
+    store.append_for_test([("g", "s", b"not a container"), ("g", "s", container("s", [b"a"]))])
+    with pytest.raises(StoreError, match=r"entry 0 of log \('g', 0\) cannot be decoded") as caught:
+        list(reader.records("g"))
+    assert caught.value.hint == "read on with start=1"
+    assert [record.body for record in reader.records("g", start=1)] == [b"a"]
+
+
+def test_a_negative_start(reader):
+    with pytest.raises(ConfigError, match="start -1"):
+        reader.records("g", start=-1)
