@@ -2,6 +2,7 @@
 
 import os
 import struct
+from pathlib import Path
 
 import lmdb
 import pytest
@@ -61,7 +62,7 @@ def test_a_file_in_place_of_a_directory(tmp_path):
 
 
 def test_garbage_in_place_of_the_data(path):
-    with open(f"{path}/data.mdb", "r+b") as file:
+    with Path(path, "data.mdb").open("r+b") as file:
         file.write(b"\xa5" * 16384)
     refused(path, "cannot open the store")
 
@@ -83,8 +84,8 @@ def test_another_format_version(path):
 
 
 def test_a_file_that_lost_its_end(path):
-    size = os.path.getsize(f"{path}/data.mdb")
-    os.truncate(f"{path}/data.mdb", size // 2)
+    data = Path(path, "data.mdb")
+    os.truncate(data, data.stat().st_size // 2)
     refused(path, "shorter than its own header says")
 
 

@@ -64,7 +64,13 @@ cdef class StoreCore(StoreView):
             limits.max_bytes = min(max_bytes, half) if max_bytes else half
             self._open_memory(&limits, &pace)
         else:
-            self._open_durable(&limits, &pace, map_bytes)
+            prepare_directory(path, True)
+            self._lock_file = _lock_directory(path)
+            try:
+                self._open_durable(&limits, &pace, map_bytes)
+            finally:
+                if not self._has_committer:     # it failed
+                    self._lock_file.close()
         self._own_done = True
         self._closed = False
 
@@ -88,13 +94,11 @@ cdef class StoreCore(StoreView):
         return self._make_committer(memstore_ops(), <void*>&self._memory, pace)
 
     cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace, size_t map_bytes) except -1:
-        """Lock and open the directory.  Locality: GIL.  Locks: none."""
+        """Open the locked directory.  Locality: GIL.  Locks: none."""
         cdef size_t map_limit = <size_t>1 << 46
         cdef const char* text
         cdef int error = 0
         cdef int status
-        prepare_directory(self.path, True)
-        self._lock_file = _lock_directory(self.path)
         if 0 < limits.max_bytes < map_limit // 4:   # pages are not full, and dropped ones wait for reuse
             map_limit = 2 * limits.max_bytes + MAP_SPARE
         while map_bytes < 2 * _file_bytes(self.path):

@@ -239,12 +239,13 @@ cdef int _check_length(MDB_env* env, const char* path) noexcept nogil:
     cdef MDB_envinfo info
     cdef MDB_stat st
     cdef struct_stat on_disk
+    cdef const char* file = b"/data.mdb"
     cdef char name[4096]
     cdef size_t n = strlen(path)
-    if n + 10 > sizeof(name):
+    if n + strlen(file) + 1 > sizeof(name):
         return FAULT_MISSING
     memcpy(name, path, n)
-    memcpy(name + n, b"/data.mdb", 10)
+    memcpy(name + n, file, strlen(file) + 1)
     if stat(name, &on_disk) != 0:
         return errno
     mdb_env_stat(env, &st)
@@ -286,14 +287,15 @@ cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
 
 cdef int _check_format(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
     """Read the format row, or write it to a fresh store.  Locality: as the caller.  Locks: none."""
+    cdef const char* name = b"format"
     cdef const char* mark = b"dataproxy hub store"
     cdef size_t n = strlen(mark)
     cdef uint8_t row[32]
     cdef MDB_val key
     cdef MDB_val value
     cdef int rc
-    key.mv_data = <void*>b"format"
-    key.mv_size = 6
+    key.mv_data = <void*>name
+    key.mv_size = strlen(name)
     if fresh:
         memcpy(row, mark, n)
         store_be32(row + n, STORE_FORMAT)

@@ -1,8 +1,9 @@
 """Catalog and write transactions of the durable store."""
 
-from libc.errno cimport ENOMEM
+from libc.errno cimport EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
+from posix.stat cimport fstat, struct_stat
 
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
@@ -30,6 +31,7 @@ from dataproxy._core.hub.storeenv cimport (
 )
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
+from dataproxy._core.plat.file cimport posix_fallocate
 from dataproxy._core.plat.lmdb cimport (
     MDB_FIRST,
     MDB_MAP_FULL,
@@ -43,11 +45,15 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_cursor_close,
     mdb_cursor_get,
     mdb_cursor_open,
+    mdb_env_get_fd,
     mdb_put,
     mdb_txn_abort,
     mdb_txn_begin,
     mdb_txn_commit,
 )
+
+cdef enum Probe:
+    PROBE_BYTES = 64 << 10      # asked of the file system to tell a full disk from a broken one
 
 
 cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, size_t map_limit,
@@ -118,7 +124,24 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
         relaxed_add(&store.commits, 1)
     else:
         catalog_undo(&store.catalog)
+        if rc == EIO:
+            rc = _write_error(store)
     return rc
+
+
+cdef int _write_error(Store* store) noexcept nogil:
+    """Return what is behind the library's EIO: it stands for a write cut short too, as on a full disk.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef struct_stat found
+    cdef int fd = -1
+    cdef int rc
+    if mdb_env_get_fd(store.env.env, &fd) != 0 or fstat(fd, &found) != 0:
+        return EIO
+    rc = posix_fallocate(fd, found.st_size, PROBE_BYTES)
+    return rc if rc == ENOSPC or rc == EDQUOT or rc == EFBIG else EIO
 
 
 cdef bint store_grow(Store* store, int rc) noexcept nogil:

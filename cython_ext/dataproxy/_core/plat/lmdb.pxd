@@ -46,6 +46,7 @@ cdef extern from "lmdb.h" nogil:
     void mdb_env_close(MDB_env* env) noexcept
     int mdb_env_stat(MDB_env* env, MDB_stat* stat) noexcept
     int mdb_env_info(MDB_env* env, MDB_envinfo* info) noexcept
+    int mdb_env_get_fd(MDB_env* env, int* fd) noexcept
     int mdb_env_set_mapsize(MDB_env* env, size_t size) noexcept
     int mdb_env_set_maxdbs(MDB_env* env, MDB_dbi dbs) noexcept
     int mdb_reader_check(MDB_env* env, int* dead) noexcept

@@ -1,0 +1,164 @@
+"""A hub process that is killed, a disk that is full, and readers in other processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.hub.storeview import StoreView
+from dataproxy.errors import StoreError
+
+ROOT = Path(__file__).parents[2]
+BATCH = 50
+
+APPENDER = """
+import sys, threading
+from dataproxy._core.hub.storecore import StoreCore
+store = StoreCore(sys.argv[1], retention_bytes=int(sys.argv[2]), retain_every_ms=1)
+threading.Thread(target=store.run_committer, daemon=True).start()
+logs = store.logs()
+n = logs[0][3] if logs else 0
+while True:
+    made = [("g", f"s{i % 7}", b"%d." % i + bytes(i * 37 % 5000)) for i in range(n, n + BATCH)]
+    results = store.append_for_test(made)
+    assert [offset for offset, _ in results] == list(range(n, n + BATCH))
+    n += BATCH
+    print(n, flush=True)
+"""
+
+FULL = """
+import resource, sys
+from dataproxy._core.hub.storecore import StoreCore
+store = StoreCore(sys.argv[1])
+value = b"x" * 300_000
+assert store.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, hard))
+stored = 1
+while True:
+    results = store.append_for_test([("g", "s", value), ("h", "t", b"beside")])
+    if results[0][1] != "ok":
+        break
+    stored += 1
+assert [status for _, status in results] == ["disk full", "disk full"], results
+before = (store.logs(), store.counts(), len(store.read("g", 0, 0, max_bytes=1 << 30)))
+for _ in range(5):
+    assert store.append_for_test([("g", "s", value)])[0][1] == "disk full"
+    assert (store.logs(), store.counts(), len(store.read("g", 0, 0, max_bytes=1 << 30))) == before
+assert before[2] == stored
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+assert store.append_for_test([("g", "s", value), ("h", "t", b"z")]) == [(stored, "ok"), (stored - 1, "ok")]
+print(store.stats()["failures"], store.stats()["last_error"])
+store.close()
+store = StoreCore(sys.argv[1])
+assert len(store.read("g", 0, 0, max_bytes=1 << 30)) == stored + 1
+store.close()
+"""
+
+
+def start(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a Python process on a piece of code."""
+    code = f"BATCH = {BATCH}\n{code}"
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def append_until(path: str, lines: int, retention_bytes: int = 0) -> int:
+    """Let a process append, kill it after so many reports, and return the last offset it reported, plus one."""
+    child = start(APPENDER, path, str(retention_bytes))
+    reported = 0
+    for _ in range(lines):
+        reported = int(child.stdout.readline())
+    child.send_signal(signal.SIGKILL)
+    rest = child.stdout.read().split("\n")
+    child.stdout.close()
+    assert child.wait() == -signal.SIGKILL
+    # A report cut off by the kill is not one.
+    return max([reported, *(int(line) for line in rest[:-1])])
+
+
+@pytest.mark.parametrize("retention_bytes", [0, 300_000])
+def test_what_was_reported_survives_a_kill(tmp_path, retention_bytes):
+    path = str(tmp_path / "store")
+    for lines in (1, 17, 30):
+        reported = append_until(path, lines, retention_bytes)
+        store = StoreCore(path)
+        [(_, _, first, following, entries, _, size)] = store.logs()
+        assert following >= reported
+        assert following % BATCH == 0  # a commit is whole or not there
+        if retention_bytes == 0:
+            assert first == 0
+        found = store.read("g", 0, 0, max_entries=1 << 30, max_bytes=1 << 40)
+        assert [entry[0] for entry in found] == list(range(first, following))
+        assert all(value == b"%d." % offset + bytes(offset * 37 % 5000) for offset, _, value in found)
+        assert entries == len(found) == sum(count[0] for count in store.counts().values())
+        assert size == sum(count[2] for count in store.counts().values())
+        by_stream = [at for i in range(7) for at in store.stream_offsets("g", 0, f"s{i}", 0, 1 << 30)]
+        assert sorted(by_stream) == [entry[0] for entry in found]
+        more = range(following, following + BATCH)
+        made = [("g", f"s{i % 7}", b"%d." % i + bytes(i * 37 % 5000)) for i in more]
+        assert store.append_for_test(made) == [(i, "ok") for i in more]
+        store.close()
+
+
+def test_a_full_disk_refuses_and_recovers(tmp_path):
+    child = start(FULL, str(tmp_path))
+    out, _ = child.communicate(timeout=100)
+    assert child.returncode == 0
+    failures, reason = out.split(None, 1)
+    assert failures == "6"
+    assert "File too large" in reason
+
+
+def test_another_process_reads_while_one_appends(tmp_path):
+    path = str(tmp_path / "store")
+    child = start(APPENDER, path, "0")
+    reported = int(child.stdout.readline())
+    view = StoreView.open(path)
+    place = 0
+    while place < 2000:
+        found = view.read("g", 0, place)
+        if found:
+            assert [entry[0] for entry in found] == list(range(place, place + len(found)))
+            assert all(value == b"%d." % offset + bytes(offset * 37 % 5000) for offset, _, value in found)
+            place += len(found)
+        else:
+            reported = int(child.stdout.readline())  # wait for more
+    assert reported > 0
+    with pytest.raises(StoreError, match=f"process {child.pid}"):
+        StoreCore(path)
+    child.kill()
+    child.stdout.close()
+    child.wait()
+    assert view.logs()[0][3] >= 2000
+    view.close()
+
+
+def test_a_view_is_not_for_a_forked_child(tmp_path):
+    code = """
+import os, sys
+from dataproxy._core.hub.storecore import StoreCore
+from dataproxy.errors import ForkedError
+store = StoreCore(sys.argv[1])
+store.append_for_test([("g", "s", b"x")])
+child = os.fork()
+if child == 0:
+    try:
+        store.read("g", 0, 0)
+    except ForkedError:
+        store.close()
+        del store
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert len(store.read("g", 0, 0)) == 1
+store.append_for_test([("g", "s", b"x")])
+store.close()
+"""
+    child = start(code, str(tmp_path))
+    child.communicate(timeout=100)
+    assert child.returncode == 0
