@@ -148,7 +148,7 @@ def derive(result: dict[str, float]) -> dict[str, float]:
 
 
 def verify(contestant: Contestant, conditions: Conditions) -> str:
-    """Send shortly to the verifying sink; return what was compared (maybe nothing); raise RunFailedError if it differs."""
+    """Send to the verifying sink; return what was compared, if anything; raise RunFailedError if it differs."""
     with serve("verifying sink", conditions) as (port, counts):
         result = read_result(client(contestant, conditions, port))
     if "total_crc_sum" not in result:

@@ -55,6 +55,7 @@ def test_one_bound_of_a_mark_is_enough():
     assert verdict(mark, {"rate": 1e6, "cpu_per_million": 0.2}) == "met"
     assert verdict(mark, {"rate": 1e6, "cpu_per_million": 0.3}) == "**missed**"
     assert verdict(mark, {}) == "not measured"
+    assert verdict(mark, {"rate": 1e6, "others": 0.5}) == "**missed**, on a busy machine"
 
 
 def test_the_page_shows_shares_marks_and_noise():
