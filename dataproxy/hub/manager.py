@@ -10,13 +10,15 @@ import json
 import logging
 import threading
 import uuid
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from dataproxy.errors import DataProxyError, StoreError
+from dataproxy.errors import ClosedError, DataProxyError, StoreError
 
 if TYPE_CHECKING:
     from dataproxy.hub.server import Hub
@@ -59,8 +61,12 @@ class ManagerDoor:
     def __init__(self, hub: Hub, host: str, port: int) -> None:
         self.settings = ManagerSettings(cluster_id=hub.config.cluster_id)
         self.port = port
-        self._hub = hub
+        # Weak: the running thread must not keep a forgotten hub alive.
+        self._hub_ref = weakref.ref(hub)
         self._loop = asyncio.new_event_loop()
+        # Of our own: closing the loop's default one needs a thread, which the interpreter's exit refuses.
+        self._workers = ThreadPoolExecutor(4, thread_name_prefix="dataproxy-hub-reader")
+        self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
         try:
             self._loop.run_until_complete(self._open(host, port))
@@ -82,6 +88,13 @@ class ManagerDoor:
             raise listen_error("the Manager door", host, port, error) from error
         self.port = int(self._runner.addresses[0][1])
 
+    @property
+    def _hub(self) -> Hub:
+        hub = self._hub_ref()
+        if hub is None:
+            raise ClosedError("the hub is closed")
+        return hub
+
     def close(self) -> None:
         """Stop serving and end the thread.  Idempotent."""
         if self._loop.is_closed():
@@ -89,12 +102,12 @@ class ManagerDoor:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._workers.shutdown()
         self._loop.close()
 
     async def _stop(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
-        await self._loop.shutdown_default_executor()
 
     def _application(self) -> web.Application:
         application = web.Application(client_max_size=_BODY_BYTES, middlewares=[self._guard])
