@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dataproxy.cli import config, send, stats, tail
-from dataproxy.cli.outcome import ExitCode, complain, outcome
+from dataproxy.cli import config, hub, send, stats, tail
+from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 
 __all__ = ["app"]
 
@@ -54,6 +54,7 @@ def version() -> None:
     typer.echo(f"dataproxy {__version__} (Python {platform.python_version()})")
 
 
+app.command("hub")(reported(hub.run_hub))
 app.command("send")(send.send)
 app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)

@@ -6,16 +6,19 @@ import contextlib
 import os
 import sys
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
 from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["ExitCode", "complain", "outcome"]
+__all__ = ["ExitCode", "complain", "outcome", "reported"]
+
+_Arguments = ParamSpec("_Arguments")
 
 
 class ExitCode(IntEnum):
@@ -57,3 +60,14 @@ def outcome() -> Iterator[None]:
     except ModuleNotFoundError as error:
         complain(f"the package {error.name!r} is missing; pip install 'dataproxy[cli,hub]'")
         raise typer.Exit(ExitCode.USAGE) from None
+
+
+def reported(command: Callable[_Arguments, None]) -> Callable[_Arguments, None]:
+    """Return a command whose errors become messages and exit codes."""
+
+    @wraps(command)
+    def run(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> None:
+        with outcome():
+            command(*arguments, **options)
+
+    return run
