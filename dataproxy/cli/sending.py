@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dataproxy import Producer, ProducerStats, Report
     from dataproxy.config import ProducerConfig
 
-__all__ = ["Books", "Job", "finish", "run"]
+__all__ = ["Books", "Job", "finish", "limited", "run"]
 
 _REFRESHES_A_SECOND: Final = 4
 
@@ -76,7 +76,7 @@ def run(job: Job, progress: bool | None) -> Books:
     books.producer = producer
     with _shown_progress(books, progress):
         try:
-            for lines in islice_lines(_all_lines(job), job.max_lines):
+            for lines in limited(_all_lines(job), job.max_lines):
                 books.lines += len(lines)
                 bodies = lines if b"" not in lines else [line for line in lines if line]
                 books.empty += len(lines) - len(bodies)
@@ -91,7 +91,7 @@ def run(job: Job, progress: bool | None) -> Books:
     return books
 
 
-def islice_lines(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[bytes]]:
+def limited(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[bytes]]:
     """Yield lists until ``most`` lines were given, the last one cut."""
     left = most
     for lines in lists if left != 0 else ():

@@ -1,0 +1,224 @@
+"""The command line without any network: help, options, configuration, exit codes."""
+
+import builtins
+import json
+import logging
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dataproxy import errors
+from dataproxy.cli import main as entry
+from dataproxy.cli.app import app
+from dataproxy.cli.outcome import ExitCode, outcome, reported
+from dataproxy.cli.settings import named_options, named_values
+from dataproxy.config import HUB, PRODUCER
+
+PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+@pytest.fixture(autouse=True)
+def _quiet_surroundings(monkeypatch):
+    for name in list(__import__("os").environ):
+        if name.startswith("DATAPROXY_"):
+            monkeypatch.delenv(name)
+    logger = logging.getLogger("dataproxy")
+    before = (logger.level, list(logger.handlers), logger.propagate)
+    yield
+    logger.level, logger.handlers, logger.propagate = before[0], before[1], before[2]
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(app, list(arguments), **options)
+
+
+COMMANDS = {
+    (): ["hub", "send", "tail", "stats", "config", "version"],
+    ("hub",): ["--store", "--memory", "--port"],
+    ("send",): [
+        "--stream",
+        "--group",
+        "--target",
+        "--file",
+        "--delimiter",
+        "--null",
+        "--max-lines",
+        "--option",
+        "--json",
+    ],
+    ("tail",): ["--store", "--hub", "--start", "--max", "--follow", "--count", "--json"],
+    ("stats",): ["--hub", "--json"],
+    ("config", "show"): ["--origin", "--changed", "--config", "--option", "--json"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help(command):
+    result = run(*command, "--help", env={"COLUMNS": "200", "TERM": "dumb"})
+    assert result.exit_code == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
+    for word in COMMANDS[command]:
+        assert word in text
+    assert run(*command, "-h").exit_code == 0
+
+
+def test_page_names_every_option_and_code():
+    page = PAGE.read_text()
+    for command, words in COMMANDS.items():
+        assert not command or f"## `dataproxy {' '.join(command)}`" in page
+        for word in words:
+            assert word in page
+    for code in ExitCode:
+        assert f"| {int(code)} |" in page
+
+
+def test_version():
+    for arguments in (["version"], ["--version"]):
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert result.stdout.startswith("dataproxy ")
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["send"], ["send", "--nope"], ["tail", "g"], ["config", "show", "x"]])
+def test_usage_errors(arguments):
+    result = run(*arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["send", "-s", "s"], "there is no target"),
+        (["send", "-s", "s", "-t", "h:1"], "target 'h:1' has no scheme"),
+        (["send", "-s", "s", "-t", "tcp://h", "-o", "lingr=1"], "no option 'lingr', did you mean 'linger'?"),
+        (["send", "-s", "s", "-t", "tcp://h", "-o", "linger"], "-o 'linger' has no value; write -o name=value"),
+        (["send", "-s", "s", "-t", "tcp://h", "-o", "linger=1", "-o", "linger=2"], "-o gives 'linger' twice"),
+        (["send", "-s", "s", "-t", "tcp://h", "-o", "target=tcp://i"], "target is given twice"),
+        (["send", "-s", "s", "-t", "tcp://h", "-o", "env=1"], "there is no option 'env'"),
+        (["send", "-s", "s", "-t", "tcp://h", "--delivery-timeout", "5MB"], "has 'MB', which is no unit of time"),
+        (["send", "-s", "s", "-t", "tcp://h", "-0", "--delimiter", "x"], "both --null and --delimiter are given"),
+        (["send", "-s", "s", "-t", "tcp://h", "--delimiter", ""], "a delimiter cannot be empty"),
+        (["send", "-s", "s", "-t", "tcp://h", "-c", "no.toml"], "'no.toml' cannot be read: No such file"),
+        (
+            ["send", "-s", "s", "-t", "tcp://h", "-g", "g", "-f", "/no/file"],
+            "--file '/no/file' cannot be read: No such file",
+        ),
+        (["tail", "g", "s", "--store", "a", "--hub", "http://h"], "both --store and --hub are given"),
+        (["tail", "g", "s", "--count", "--follow"], "--count and --follow do not go together"),
+        (["tail", "g", "s", "--hub", "ftp://h"], "hub 'ftp://h' is no URL"),
+        (["hub"], "nothing says where to keep the data"),
+        (["config", "show", "-o", "executors=99"], "option executors (argument): '99' is too large"),
+        (["--log-level", "loud", "version"], "--log-level 'loud' is unknown"),
+        (["--log-config", "/no/file", "version"], "--log-config '/no/file' cannot be used"),
+    ],
+)
+def test_wrong_configuration(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == ExitCode.USAGE, result.output
+    assert message in result.stderr
+    assert result.stderr.startswith("dataproxy: ")
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(("part", "table"), [("producer", PRODUCER), ("hub", HUB)])
+def test_config_show_is_toml(part, table):
+    result = run("config", "show", part, "--origin")
+    assert result.exit_code == 0
+    shown = tomllib.loads(result.stdout)
+    assert list(shown) == list(table.by_name)
+    for line, option in zip(result.stdout.splitlines(), table.options, strict=True):
+        assert line.endswith("  # default")
+        assert str(shown[option.name]) in (option.format(option.default), str(option.default))
+
+
+def test_config_show_origins(tmp_path, monkeypatch):
+    path = tmp_path / "p.toml"
+    path.write_text('linger = "7ms"\n')
+    monkeypatch.setenv("DATAPROXY_MANAGER_SECRET_ID", "me")
+    monkeypatch.setenv("DATAPROXY_MANAGER_SECRET_KEY", "s3cret")
+    result = run(
+        "config", "show", "--changed", "--origin", "-c", str(path), "-o", "executors=2", "-o", "delivery_timeout=5s"
+    )
+    assert [re.split(r" = |  +# ", line) for line in result.stdout.splitlines()] == [
+        ["executors", "2", "argument"],
+        ["linger", '"7ms"', f"file {path}"],
+        ["delivery_timeout", '"5s"', "argument"],
+        ["manager_secret_id", '"***"', "environment variable DATAPROXY_MANAGER_SECRET_ID"],
+        ["manager_secret_key", '"***"', "environment variable DATAPROXY_MANAGER_SECRET_KEY"],
+    ]
+    shown = json.loads(run("config", "show", "--json", "-o", "delivery_timeout=5s").stdout)
+    assert shown["ack_timeout"] == {"value": "5s", "origin": "default, changed to fit delivery_timeout"}
+    assert "s3cret" not in json.dumps(shown)
+
+
+def test_log_config(tmp_path):
+    path = tmp_path / "l.toml"
+    path.write_text('version = 1\n[loggers."dataproxy"]\nlevel = "DEBUG"\n')
+    assert run("--log-config", str(path), "version").exit_code == 0
+    assert logging.getLogger("dataproxy").level == logging.DEBUG
+    assert run("--log-level", "off", "version").exit_code == 0
+    path.write_text("version = 2\n")
+    assert run("--log-config", str(path), "version").exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ConfigError("x"), 2),
+        (errors.DiscoveryError("x"), 3),
+        (errors.TransportError("x"), 3),
+        (errors.InvalidMessageError("x"), 1),
+        (errors.StoreError("x"), 1),
+        (KeyboardInterrupt(), 130),
+        (ModuleNotFoundError("x", name="aiohttp"), 2),
+    ],
+)
+def test_outcome(error, code, capfd):
+    with pytest.raises(typer.Exit) as caught, outcome():
+        raise error
+    assert caught.value.exit_code == code
+    out, err = capfd.readouterr()
+    assert not out
+    assert err.startswith("dataproxy: ") or code == 130
+
+
+def test_other_errors_stay_what_they_are():
+    with pytest.raises(ZeroDivisionError), outcome():
+        raise ZeroDivisionError
+
+
+def test_reported_keeps_the_signature():
+    def command(name: str) -> None:
+        raise errors.ConfigError(name)
+
+    assert reported(command).__wrapped__ is command
+    with pytest.raises(typer.Exit):
+        reported(command)("x")
+
+
+def test_named_values():
+    assert named_values(["a=1", " b =2=3"], "-a") == {"a": "1", "b": "2=3"}
+    with pytest.raises(errors.ConfigError) as caught:
+        named_values(["s3cret"], "-a")
+    assert "'s3cret' has no value" in str(caught.value)
+    assert named_options(["linger=1"]) == {"linger": "1"}
+
+
+def test_missing_extra(monkeypatch, capfd):
+    real = builtins.__import__
+
+    def no_typer(name, *arguments):
+        if name == "dataproxy.cli.app":
+            raise ModuleNotFoundError("no typer", name="typer")
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", no_typer)
+    with pytest.raises(SystemExit) as caught:
+        entry.main()
+    assert caught.value.code == 2
+    assert capfd.readouterr().err == "dataproxy: the package 'typer' is missing; pip install 'dataproxy[cli]'\n"
