@@ -47,6 +47,29 @@ def share(contestant: Contestant, points: Points) -> float | None:
     return own / floor if floor else None
 
 
+def cpu_share(contestant: Contestant, points: Points) -> float | None:
+    """Return the floor's CPU for a record divided by the contestant's, of the side that is compared.
+
+    Others on the machine disturb it less than the share by time. None when there is nothing to compare.
+    """
+    metric = "server_cpu_per_million" if contestant.scenario == "hub" else "cpu_per_million"
+    names = (contestant.floor, contestant.name)
+    if not METRICS[contestant.metric][3] or any(metric not in points.get(name, {}) for name in names):
+        return None
+    floor, own = (summarise(points[name][metric]).median for name in names)
+    return floor / own if own else None
+
+
+def shares(contestant: Contestant, points: Points) -> str:
+    """Return the cell with both shares; for times and sizes, how many times the floor."""
+    ratio = share(contestant, points)
+    if ratio is None:
+        return ""
+    by_cpu = cpu_share(contestant, points)
+    text = f"{ratio:.2f}" if METRICS[contestant.metric][3] else f"{ratio:.1f} x"
+    return text if by_cpu is None else f"{text} ({by_cpu:.2f})"
+
+
 def verdict(mark: Mark, figures: Mapping[str, float]) -> str:
     """Return whether a mark is met by the figures; a figure that was not measured is said."""
     known = [bound for bound in mark.bounds if bound.metric in figures]
@@ -60,18 +83,17 @@ def verdict(mark: Mark, figures: Mapping[str, float]) -> str:
 def row(contestant: Contestant, points: Points) -> str:
     """Return one line of a table."""
     series = points[contestant.name]
-    divisor, decimals, unit, more = METRICS[contestant.metric]
+    divisor, decimals, unit, _more = METRICS[contestant.metric]
     own = summarise(series[contestant.metric])
     ratio = share(contestant, points)
     figures = medians(points, contestant.name) | ({} if ratio is None else {"share": ratio})
-    ratio_text = "" if ratio is None else f"{ratio:.2f}" if more else f"{ratio:.1f} x"
     rss = figures.get("peak_rss_kb", 0) / 1024
     cells = (
         contestant.name,
         contestant.role,
         f"{own.median / divisor:.{decimals}f} {unit}",
         f"{own.low / divisor:.{decimals}f}..{own.high / divisor:.{decimals}f}",
-        ratio_text,
+        shares(contestant, points),
         f"{figures['cpu_per_million']:.3f}",
         f"{figures['server_cpu_per_million']:.3f}" if "server_cpu_per_million" in figures else "",
         f"{rss:.0f}" if rss else "",
@@ -88,7 +110,7 @@ def table(scenario: str, points: Points) -> Iterator[str]:
         return
     yield f"## {SCENARIOS[scenario]}"
     yield ""
-    yield "| contestant | role | median | min..max | of floor | client CPU-s/M | server CPU-s/M | RSS MiB | mark | |"
+    yield "| contestant | role | median | min..max | of floor (CPU) | CPU-s/M | server's | RSS MiB | mark | |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from (row(contestant, points) for contestant in entries)
     yield ""

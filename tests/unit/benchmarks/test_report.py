@@ -65,7 +65,7 @@ def test_the_page_shows_shares_marks_and_noise():
         "ours",
         "9.00 M/s",
         "8.00..11.00",
-        "0.23",
+        "0.23 (1.00)",
         "0.100",
         "",
         "2",
