@@ -1,5 +1,7 @@
 """Native producer, Spark sink and embedded hub for Apache InLong DataProxy."""
 
+import logging as _logging
+
 from dataproxy._version import __version__
 from dataproxy.client import BatchDelivery, Delivery, Producer, Stream
 from dataproxy.client.stats import ProducerStats
@@ -20,6 +22,9 @@ from dataproxy.errors import (
     UndeliveredError,
 )
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report
+
+# A library stays quiet until the application configures logging.
+_logging.getLogger("dataproxy").addHandler(_logging.NullHandler())
 
 __all__ = [
     "BatchDelivered",

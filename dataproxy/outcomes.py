@@ -16,6 +16,7 @@ __all__ = [
     "Facts",
     "Failure",
     "Report",
+    "code_key",
     "delivered",
     "delivery_error",
 ]
@@ -36,27 +37,31 @@ Facts = tuple[int, int, str, int, bool, str, float, int]
 
 
 class Delivered(NamedTuple):
-    """Say where and how a message was delivered; ``latency`` in seconds from the pack's first message to its ack."""
+    """Say where and how a message was delivered.
+
+    ``latency`` is in seconds from the pack's first message to its ack; ``sequence`` is the pack's number on
+    the wire and ``position`` the message's place in it.
+    """
 
     node: str
     attempts: int
     latency: float
     sequence: int
-    index: int
+    position: int
 
 
 class Failure(NamedTuple):
-    """Name ``count`` messages of a batch, from ``first`` on, that share one error."""
+    """Name ``messages`` of a batch, from number ``first`` of the accepted ones on, that share one error."""
 
     first: int
-    count: int
+    messages: int
     error: DeliveryError
 
 
 class BatchDelivered(NamedTuple):
-    """Count the results of a batch: accepted ``count``, of these ``delivered``; rows ``skipped`` by policy."""
+    """Count the results of a batch: messages ``accepted``, of these ``delivered``; rows ``skipped`` by policy."""
 
-    count: int
+    accepted: int
     delivered: int
     skipped: int
     failures: tuple[Failure, ...]
@@ -64,7 +69,7 @@ class BatchDelivered(NamedTuple):
     @property
     def ok(self) -> bool:
         """Tell whether every accepted message was delivered."""
-        return self.count == self.delivered
+        return self.accepted == self.delivered
 
 
 class DeliveryResult(NamedTuple):
@@ -109,7 +114,7 @@ class Report:
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.pending
 
 
-def delivery_error(facts: Facts, index: int) -> DeliveryError:
+def delivery_error(facts: Facts, position: int) -> DeliveryError:
     """Return the error for a message that failed or expired."""
     outcome, code, text, attempts, maybe, node, latency, sequence = facts
     details = {
@@ -118,14 +123,15 @@ def delivery_error(facts: Facts, index: int) -> DeliveryError:
         "node": node,
         "latency": latency,
         "sequence": sequence,
-        "index": index,
+        "position": position,
     }
     if outcome == _FAILED and code > 0:
         return DeliveryFailed.from_code(code, text, details)
     if code > 0:
         meaning, hint = describe(code)
         return DeliveryExpired(
-            f"not delivered within delivery_timeout after {attempts} attempts; the last answer was code {code} ({meaning})",
+            f"not delivered within delivery_timeout after {attempts} attempts; "
+            f"the last answer was code {code} ({meaning})",
             hint=hint,
             details=details,
         )
@@ -137,11 +143,11 @@ def delivery_error(facts: Facts, index: int) -> DeliveryError:
     return DeliveryFailed(f"{meaning}{also}", code=name, retriable=code == -4, details=details)
 
 
-def delivered(facts: Facts, index: int) -> Delivered:
+def delivered(facts: Facts, position: int) -> Delivered:
     """Return the Delivered of a message, or raise its DeliveryError."""
     if facts[0] != _DELIVERED:
-        raise delivery_error(facts, index)
-    return Delivered(facts[5], facts[3], facts[6], facts[7], index)
+        raise delivery_error(facts, position)
+    return Delivered(facts[5], facts[3], facts[6], facts[7], position)
 
 
 def code_key(code: int) -> int | str:

@@ -105,6 +105,6 @@ class Dispatcher:
     def _call(self, function: Callable[[Any], object], argument: Any) -> None:
         try:
             function(argument)
-        except Exception:
+        except Exception:  # noqa: BLE001 - the application's own code; its error is its own
             self.callback_errors += 1
             _CALLBACKS.exception("the callback %r raised", function)

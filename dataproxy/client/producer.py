@@ -95,9 +95,7 @@ class Producer(ProducerCore):
         source = ProxySource(settled, self._use_proxies)
         proxies = source.fetch()
         super().__init__(
-            _core_options(
-                settled, report_all=on_delivery is not None, max_packet_length=source.max_packet_length
-            ),
+            _core_options(settled, report_all=on_delivery is not None, max_packet_length=source.max_packet_length),
             _policy(settled),
         )
         self.config = settled
@@ -111,9 +109,7 @@ class Producer(ProducerCore):
             threading.Thread(target=self._run_executor, args=(i,), name=f"dataproxy-exec-{i}", daemon=True)
             for i in range(settled.executors)
         ]
-        self._dispatch_thread = threading.Thread(
-            target=self._dispatcher.run, name="dataproxy-dispatch", daemon=True
-        )
+        self._dispatch_thread = threading.Thread(target=self._dispatcher.run, name="dataproxy-dispatch", daemon=True)
         for thread in (*self._threads, self._dispatch_thread):
             thread.start()
         lifecycle.register(self)
@@ -129,9 +125,7 @@ class Producer(ProducerCore):
             links_per_executor(self.config.connections, self.config.executors, len(proxies)),
         )
 
-    def stream(
-        self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
-    ) -> Stream:
+    def stream(self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None) -> Stream:
         """Return a handle bound to one stream: the fastest way to send.
 
         ``attrs`` are attributes that every message of the handle shares; they travel once a frame.  Raises
@@ -240,5 +234,7 @@ def _settle(
         return load_producer_config(target, file=config_file, group_id=group_id, **options)
     if config_file is not None:
         raise ConfigError("config and config_file were both given", hint="give one of them")
-    changes = {key: value for key, value in {"target": target, "group_id": group_id, **options}.items() if value is not None}
+    changes = {
+        key: value for key, value in {"target": target, "group_id": group_id, **options}.items() if value is not None
+    }
     return config.replace(**changes) if changes else config

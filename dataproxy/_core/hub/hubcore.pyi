@@ -1,5 +1,3 @@
-"""Typed face of the hub's doors."""
-
 from collections.abc import Iterable
 from typing import Any, final
 
@@ -10,8 +8,6 @@ COUNTERS: tuple[str, ...]
 
 @final
 class HubCore:
-    """Accept, judge, store and answer DataProxy requests."""
-
     threads: int
     port: int
 

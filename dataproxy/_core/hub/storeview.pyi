@@ -1,6 +1,6 @@
-from typing import Any
+from typing import Any, TypeAlias
 
-_Header = tuple[int, int, int, str, str, str]
+_Header: TypeAlias = tuple[int, int, int, str, str, str]
 
 class StoreView:
     path: str | None

@@ -64,6 +64,7 @@ cdef int64_t _deadline(CoreHandle core, object timeout) except -1:
     return now_us() + <int64_t>(max(0.0, float(timeout)) * 1e6)
 
 
+@cython.final
 @cython.freelist(256)
 cdef class Delivery:
     """Future result of one accepted message; made by ``send``.
@@ -126,6 +127,7 @@ cdef class Delivery:
         return f"<Delivery {self.verdict.seq}:{self.index} {'done' if self.done() else 'pending'}>"
 
 
+@cython.final
 cdef class BatchDelivery:
     """Future result of a batch; made by ``send_batch`` and ``send_arrow``.  Any thread."""
 

@@ -1,5 +1,6 @@
 """The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once."""
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -25,6 +26,7 @@ from dataproxy.problems import body_type, row_problem, size_problem
 __all__ = ["SendPolicy", "Stream"]
 
 
+@cython.final
 cdef class SendPolicy:
     """Hold what the sending calls need of the configuration."""
 
@@ -72,6 +74,7 @@ cdef int append_blocking(
             raise_full(core, out.segments.messages)
 
 
+@cython.final
 cdef class Stream:
     """Sending calls bound to one group, stream and set of attributes; the fastest path.
 

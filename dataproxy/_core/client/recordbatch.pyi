@@ -1,0 +1,19 @@
+from typing import Any
+
+from dataproxy._core.client.producer import ProducerCore
+
+__all__ = ["send_record_batch"]
+
+def send_record_batch(
+    core: ProducerCore,
+    batch: Any,
+    *,
+    value: int,
+    group_id: int = -1,
+    stream_id: int = -1,
+    dt: int = -1,
+    attrs: int = -1,
+    group: str = "",
+    stream: str = "",
+    exact_time: bool = False,
+) -> tuple[int, int, int]: ...

@@ -1,0 +1,49 @@
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, final
+
+from _typeshed import ReadableBuffer as Buffer
+
+from dataproxy._core.client.delivery import BatchDelivery, Delivery
+
+__all__ = ["SendPolicy", "Stream"]
+
+@final
+class SendPolicy:
+    def __init__(
+        self,
+        *,
+        lines: bool,
+        skip_null: bool,
+        skip_empty: bool,
+        item_text: Callable[[Mapping[str, str] | None, object], tuple[int, bytes]],
+    ) -> None: ...
+
+@final
+class Stream:
+    def __init__(self) -> None: ...
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def stream_id(self) -> str: ...
+    def send_nowait(
+        self, body: Buffer, *, attrs: Mapping[str, str] | None = None, dt: int | datetime | None = None
+    ) -> None: ...
+    def send(
+        self, body: Buffer, *, attrs: Mapping[str, str] | None = None, dt: int | datetime | None = None
+    ) -> Delivery: ...
+    def send_batch(
+        self,
+        bodies: Iterable[Buffer] | Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+    ) -> BatchDelivery: ...
+    def send_arrow(
+        self,
+        data: Any,
+        *,
+        column: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+    ) -> BatchDelivery: ...
