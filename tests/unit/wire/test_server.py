@@ -102,6 +102,36 @@ def test_strict_reactions(frame, code):
         assert message.decode(outcome["entry"]).groups
 
 
+@pytest.mark.parametrize(
+    ("text", "nums", "code"),
+    [
+        (b"", (7, 0), 0),
+        (b"", (7, 3), 0),
+        (b"groupId=g&streamId=s", (7, 3), 0),
+        (b"groupId= &streamId= ", (7, 3), 0),
+        (b"streamId=t", (7, 3), 122),
+        (b"streamId=s", (7, 0), 122),
+        (b"groupId=h", (7, 3), 122),
+        (b"", (7, 4), 121),
+        (b"", (8, 3), 121),
+        (b"", (0, 3), 100),
+        (b"", (9, 3), 121),  # a name over the limit
+    ],
+)
+@pytest.mark.parametrize("translate", [False, True])
+def test_numeric_ids(text, nums, code, translate):
+    numbers = {7: (b"g", translate, {3: b"s"}), 9: (b"x" * 256, translate, {3: b"s"})}
+    outcome = serve(binary_frame(ITEMS, text, ext=0, group_num=nums[0], stream_num=nums[1]), numbers=numbers)
+    assert outcome["code"] == WIRE.parse_reply(outcome["reply"])["code"] == code
+    if code:
+        return
+    (group,) = message.decode(outcome["entry"]).groups
+    assert outcome["group"] == b"g"
+    if translate and b"groupId= " not in text:
+        assert group.attrs["groupId"] == "g"
+        assert group.attrs.get("streamId") == ("s" if nums[1] else None)
+
+
 def test_many_attributes_are_read_without_quadratic_time():
     text = b"&".join(b"k%d=%d" % (i, i) for i in range(5000))
     assert code_of(text_frame(5, ITEMS, IDS + b"&" + text)) == 0

@@ -10,11 +10,14 @@ from tests.reference.vectors import NOW_MS, VECTORS, by_name, named
 WIRE = Wire()
 SERVICE_CODES = {"service_stopped": 2, "mq_not_ready": 1}
 FULL = b"Put msg event to channel failure: queue full"
-# Numeric ids are an option that is off: these vectors were made with a mapping.
+# Numeric ids are an option that is off by default: these vectors were made with a mapping.
 MAPPED = {
     "bin7_numeric_ids", "bin7_numeric_ids_translated", "bin_numeric_group_unknown", "bin_numeric_stream_unknown",
     "bin_numeric_group_mismatch", "bin_numeric_stream_zero_attr_stream",
 }  # fmt: skip
+
+
+NUMBERS = {100: (b"test_group", False, {10: b"test_stream"}), 200: (b"test_group", True, {20: b"test_stream"})}
 
 
 def react(vector, **profile):
@@ -27,6 +30,8 @@ def react(vector, **profile):
         return "close", b"", None
     assert size == len(data)
     mode = vector.get("server_mode")
+    if vector["name"] in MAPPED:
+        profile = {"numbers": NUMBERS, **profile}
     server = Server(groups={b"test_group"}, service_code=SERVICE_CODES.get(mode, 0), **profile)
     outcome = server.serve(data, NOW_MS)
     reply = outcome["reply"]
@@ -41,14 +46,41 @@ def react(vector, **profile):
 @pytest.mark.parametrize("vector", named("requests") + named("malformed") + named("heartbeats"))
 def test_compat_reacts_like_the_reference_server(vector):
     reaction, reply, outcome = react(vector, compat=True)
-    if vector["name"] in MAPPED:
-        assert WIRE.parse_reply(reply)["code"] == 3
+    if vector["name"] == TRANSLATED:
         return
     assert reaction == vector.get("expect", "ack")
     if "reply_hex" in vector:
         assert reply.hex() == vector["reply_hex"]
     if vector.get("expect") == "ack" and outcome["action"] == "reply":
         assert outcome["code"] == vector["err_code"] == WIRE.parse_reply(reply)["code"]
+
+
+TRANSLATED = "bin7_numeric_ids_translated"  # the reference's mapping holds a wrong name there
+
+
+@pytest.mark.parametrize("name", sorted(MAPPED))
+@pytest.mark.parametrize("compat", [False, True])
+def test_numeric_ids_are_off_unless_a_mapping_is_given(name, compat):
+    _, reply, outcome = react(by_name("requests" if "bin7" in name else "malformed", name), compat=compat, numbers=None)
+    assert outcome["code"] == WIRE.parse_reply(reply)["code"] == 3
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_translated_ids_are_stored_as_names(compat):
+    _, reply, outcome = react(by_name("requests", TRANSLATED), compat=compat)
+    names = b"rtms=1700000001234&groupId=test_group&streamId=test_stream"
+    assert WIRE.parse_reply(reply)["text"] == b"dpIp=127.0.0.1&" + names
+    assert (outcome["group"], outcome["stream"]) == (b"test_group", b"test_stream")
+    (group,) = message.decode(outcome["entry"]).groups
+    assert (group.attrs["groupId"], group.attrs["streamId"]) == ("test_group", "test_stream")
+    assert outcome["entry"][7:13] == b"\0\0\0\0\0\4"
+
+
+def test_ids_that_are_not_translated_are_stored_as_numbers():
+    _, _, outcome = react(by_name("requests", "bin7_numeric_ids"))
+    assert (outcome["group"], outcome["stream"]) == (b"test_group", b"test_stream")
+    (group,) = message.decode(outcome["entry"]).groups
+    assert (group.attrs["groupId"], group.attrs["streamId"]) == ("100", "10")
 
 
 # What the strict profile does better: (reaction, code).
@@ -77,9 +109,9 @@ STRICT = {
 def test_strict_is_the_same_on_correct_requests_and_better_on_broken_ones(vector):
     reaction, reply, outcome = react(vector, compat=False)
     name = vector["name"]
-    if name in MAPPED:
-        assert WIRE.parse_reply(reply)["code"] == 3
-    elif name in STRICT:
+    if name == TRANSLATED:
+        return
+    if name in STRICT:
         expected, code = STRICT[name]
         assert (reaction, outcome["code"]) == (expected, code)
         event = WIRE.parse_reply(reply)
@@ -116,7 +148,7 @@ def stored(outcome):
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("compat", [False, True])
-@pytest.mark.parametrize("vector", [v for v in named("requests") if v.values[0]["name"] not in MAPPED])
+@pytest.mark.parametrize("vector", named("requests"))
 def test_what_is_stored_holds_the_records(vector, compat, compress):
     if not compat and STRICT.get(vector["name"], ("", 0))[1]:
         return

@@ -8,7 +8,7 @@ from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.compress cimport check_block, pack_block, pack_bound, unpack_block, unpacked_size
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
-from dataproxy._core.wire.api cimport FrameSpec, Request, ServerProfile, WireEvent, WireOps
+from dataproxy._core.wire.api cimport FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 
@@ -144,7 +144,22 @@ cdef class Wire:
 
 cdef bint _is_known(void* context, Slice group, Slice stream) noexcept nogil:
     with gil:
-        return _taken(group) in <object>context
+        groups = (<Server>context).groups
+        return groups is None or _taken(group) in groups
+
+
+cdef void _look_up(void* context, uint32_t group_num, uint32_t stream_num, NumberedNames* out) noexcept nogil:
+    with gil:
+        found = (<Server>context).numbers.get(group_num)
+        if found is None:
+            return
+        name, out.translate, streams = found
+        out.has_group = True
+        out.group = slice_of(<const char*><bytes>name, <size_t>len(name))
+        name = streams.get(stream_num)
+        if name is not None:
+            out.has_stream = True
+            out.stream = slice_of(<const char*><bytes>name, <size_t>len(name))
 
 
 cdef class Server:
@@ -155,12 +170,15 @@ cdef class Server:
     cdef Request request
     cdef bytes node
     cdef object groups
+    cdef dict numbers       # group number -> (group, translate, {stream number: stream})
 
     def __cinit__(self, *, bint compat=False, bint compress_entries=True, int service_code=0, int load=-1,
-                  bytes node_ip=b"127.0.0.1", int port=46801, groups=None):
+                  bytes node_ip=b"127.0.0.1", int port=46801, groups=None,
+                  dict numbers=None):
         self.wire = Wire()
         self.node = node_ip
         self.groups = groups
+        self.numbers = numbers
         memset(&self.profile, 0, sizeof(ServerProfile))
         memset(&self.request, 0, sizeof(Request))
         self.profile.compat = compat
@@ -171,7 +189,9 @@ cdef class Server:
         self.profile.node_ip = slice_of(<const char*>self.node, <size_t>len(node_ip))
         if groups is not None:
             self.profile.known = _is_known
-            self.profile.context = <void*>groups
+        if numbers is not None:
+            self.profile.numbered = _look_up
+        self.profile.context = <void*>self
 
     def __dealloc__(self):
         buf_free(&self.request.reply)

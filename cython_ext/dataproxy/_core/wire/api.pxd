@@ -70,6 +70,14 @@ ctypedef struct Request:    # what a server does with one frame; Bufs are reused
     Buf scratch             # the wire's own working memory
 
 
+ctypedef struct NumberedNames:  # what a server's mapping says of numeric ids; the slices outlive the request
+    bint has_group
+    bint has_stream
+    bint translate          # store the names instead of the numbers
+    Slice group             # at most 255 bytes each
+    Slice stream
+
+
 ctypedef struct ServerProfile:  # settings of the server role; constant while the server runs
     bint compat             # copy the reference server's quirks (else: strict)
     bint compress_entries   # msg-compressed
@@ -78,7 +86,9 @@ ctypedef struct ServerProfile:  # settings of the server role; constant while th
     Slice node_ip           # dpIp=
     int port                # compat writes it where the trace wants an address
     bint (*known)(void* context, Slice group, Slice stream) noexcept nogil   # NULL: every topic is known
-    void* context
+    # Look up numeric ids; NULL: requests that use them are refused.
+    void (*numbered)(void* context, uint32_t group_num, uint32_t stream_num, NumberedNames* out) noexcept nogil
+    void* context           # of both
 
 
 ctypedef struct WireOps:

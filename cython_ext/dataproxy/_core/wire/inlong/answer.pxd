@@ -9,8 +9,9 @@ from dataproxy._core.wire.inlong.attrs cimport Attrs
 
 
 cdef enum:
-    PREFIX_ROOM = 400           # rt=, rtms=, node2ip=, rtime2= with an address of at most 255 bytes
+    PREFIX_ROOM = 1024          # rt=, rtms=, node2ip=, rtime2=, groupId=, streamId= with these limits
     MAX_NODE = 255
+    MAX_NAME = 255
 
 
 ctypedef struct Exchange:       # one data frame while it is judged
@@ -26,6 +27,7 @@ ctypedef struct Exchange:       # one data frame while it is judged
     Attrs attrs                 # entries lie at the start of out.scratch
     bint silent                 # isAck=false
     bint sink                   # syncSend or proxySend: answered in the sink layout
+    bint translated             # numeric ids become names
     size_t prefix_n             # completion: what the server adds before `text`
     uint8_t prefix[PREFIX_ROOM]
 

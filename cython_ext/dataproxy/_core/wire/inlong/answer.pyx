@@ -128,7 +128,7 @@ cdef int judge_names(Exchange* x, bint* done) noexcept nogil:
     if attr_is_blank(group):
         return answer_code(x, ERR_NO_GROUP, slice_of(NULL, 0), True)
     if x.profile.known != NULL and not x.profile.known(x.profile.context, group, stream):
-        if not attrs_has(&x.attrs, KEY_STREAM):
+        if stream.p == NULL:
             stream = slice_text(b"null")
         if buf_reserve(words, group.n + stream.n + 80) != ST_OK:
             return ST_NO_MEMORY
@@ -154,12 +154,15 @@ cdef void complete_attrs(Exchange* x, bint trace) noexcept nogil:
         if x.profile.compat:
             at = _put_time(at, b"&node2ip=", 9, x.profile.port)
         else:
-            memcpy(at, <const char*>b"&node2ip=", 9)
             node.n = min(node.n, <size_t>MAX_NODE)
-            memcpy(at + 9, node.p, node.n)
-            at += 9 + node.n
+            at = _put_name(at, b"&node2ip=", 9, node)
     if trace and not attrs_has(&x.attrs, KEY_RTIME2):
         at = _put_time(at, b"&rtime2=", 8, x.now_ms)
+    if x.translated:
+        if not attrs_has(&x.attrs, KEY_GROUP):
+            at = _put_name(at, b"&groupId=", 9, x.out.group)
+        if not attrs_has(&x.attrs, KEY_STREAM) and x.out.stream.p != NULL:
+            at = _put_name(at, b"&streamId=", 10, x.out.stream)
     # Every key came with a leading "&"; the first is left out, and one stands before the request's own text.
     if at > x.prefix and x.text.n > 0:
         at[0] = 38
@@ -226,6 +229,11 @@ cdef bint _wants(Exchange* x, int key) noexcept nogil:
 cdef uint8_t* _put_time(uint8_t* at, const char* key, size_t key_n, int64_t value) noexcept nogil:
     memcpy(at, key, key_n)
     return at + key_n + write_decimal(at + key_n, <uint64_t>value if value > 0 else 0)
+
+
+cdef uint8_t* _put_name(uint8_t* at, const char* key, size_t key_n, Slice name) noexcept nogil:
+    memcpy(at, key, key_n)
+    return _put_slice(at + key_n, name)
 
 
 cdef uint8_t* _put_slice(uint8_t* at, Slice s) noexcept nogil:

@@ -53,6 +53,7 @@ cdef int serve_frame(
     x.text = slice_of(NULL, 0)
     x.silent = False
     x.sink = False
+    x.translated = False
     x.prefix_n = 0
     if out.msg_type == TYPE_BINARY:
         return serve_binary(&x)

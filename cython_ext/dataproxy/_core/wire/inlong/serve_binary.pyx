@@ -34,8 +34,6 @@ from dataproxy._core.wire.inlong.const cimport (
     ERR_ITEMS,
     ERR_LENGTHS,
     ERR_MAGIC,
-    ERR_NO_GROUP,
-    ERR_NO_MAPPING,
     ERR_SIZE,
     ERR_UNPACK,
     EXT_FILE_CHECK,
@@ -52,6 +50,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TYPE_SNAPPY,
 )
 from dataproxy._core.wire.inlong.items cimport Walk, walk_items, walk_pairs
+from dataproxy._core.wire.inlong.serve_numbers cimport judge_numbers
 
 
 cdef int serve_binary(Exchange* x) noexcept nogil:
@@ -75,7 +74,9 @@ cdef int serve_binary(Exchange* x) noexcept nogil:
     if ext & (EXT_FILE_CHECK | EXT_MINUTE_CHECK):
         return answer_code(x, ERR_EXT, slice_of(NULL, 0), True)
     if not ext & EXT_NAMES:
-        return _refuse_numbers(x)
+        status = judge_numbers(x, &done)
+        if status != ST_OK or done:
+            return status
     status = judge_names(x, &done)
     if status != ST_OK or done:
         return status
@@ -139,13 +140,6 @@ cdef int _read_lengths(Exchange* x, bint* done) noexcept nogil:
     x.text = slice_of(x.p + attr_at + 2, <size_t>attr_n)
     done[0] = False
     return ST_OK
-
-
-cdef int _refuse_numbers(Exchange* x) noexcept nogil:
-    # Numeric ids need a mapping, and there is none.
-    if load_be16(x.p + BIN_GROUP_NUM) == 0:
-        return _refuse(x, ERR_NO_GROUP, b"groupIdNum is 0 in message", True)
-    return _refuse(x, ERR_NO_MAPPING, b"GroupId-Mapping configuration is null", True)
 
 
 cdef int _judge_content(Exchange* x, uint16_t ext, bint* done) noexcept nogil:
@@ -226,6 +220,9 @@ cdef int _store(Exchange* x) noexcept nogil:
         frame[BIN_TYPE] |= TYPE_SNAPPY
     else:
         memcpy(frame + BIN_BODY, x.body.p, body_n)
+    if x.translated:
+        store_be32(frame + BIN_GROUP_NUM, 0)    # both numbers
+        store_be16(frame + BIN_EXT, load_be16(x.p + BIN_EXT) | EXT_NAMES)
     if load_be16(x.p + BIN_COUNT) == 0:
         store_be16(frame + BIN_COUNT, 1)
     store_be32(frame + BIN_BODY_LEN, <uint32_t>body_n)
