@@ -24,10 +24,11 @@ COMPILED = {
     "hub": ("hub", *ABOVE_IO),
     "testing": ("",),
 }
-# Facades raise the package's errors; everything below them returns a status.
+# Facades raise the package's errors and return its plain types; everything below them returns a status.
+PLAIN = {f"dataproxy.{name}" for name in ("errors", "outcomes", "problems", "types")}
 RAISE_ERRORS = ("client", "hub", "testing", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
-BOTTOM = {"_version", "codes", "errors", "types"}
+BOTTOM = {"_version", "codes", "errors", "outcomes", "problems", "types"}
 CLIENT = {*BOTTOM, "config", "client", "_core"}
 API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {
@@ -40,6 +41,7 @@ PYTHON = {
     "spark": {*API, "spark"},
     "cli": {*API, "cli"},
     "testing": {*API, "hub", "testing"},
+    "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
 }
 # Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, and a
@@ -65,7 +67,7 @@ def _compiled_wrong(own: str, used: Import) -> str | None:
         return f"uses the relative name {used.module}; write the whole one"
     if not used.module.startswith("dataproxy"):
         return None
-    if used.module == "dataproxy.errors" and own.split(".")[0] in RAISE_ERRORS:
+    if used.module in PLAIN and own.split(".")[0] in RAISE_ERRORS:
         return None
     if not used.module.startswith(CORE + "."):
         return f"may not see the Python module {used.module}"

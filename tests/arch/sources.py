@@ -21,7 +21,7 @@ class Import:
 
     module: str
     line: int
-    lazy: bool = False  # inside a function
+    lazy: bool = False  # inside a function, or for the type checker only
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ def python_imports(path: Path) -> list[Import]:
             base = "." * node.level + (node.module or "")
             found.extend(Import(f"{base}.{alias.name}", node.lineno, lazy) for alias in node.names)
         inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        inside = inside or (isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"))
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 

@@ -1,11 +1,9 @@
 """Log-linear histogram of non-negative integers; constant time to add, no allocation."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-
-cdef extern from *:
-    int __builtin_clzll(unsigned long long v) noexcept nogil
+from dataproxy._core.plat.bits cimport leading_zeros
 
 
 cdef void hist_clear(Hist* h) noexcept nogil:
@@ -17,7 +15,7 @@ cdef inline int _slot(int64_t value) noexcept nogil:
     cdef int power
     if value < HIST_STEPS:
         return <int>value if value > 0 else 0
-    power = 63 - __builtin_clzll(<unsigned long long>value)     # >= 5
+    power = 63 - leading_zeros(<unsigned long long>value)     # >= 5
     if power > 40:
         return HIST_SLOTS - 1
     return (power - 4) * HIST_STEPS + <int>((value >> (power - 5)) & (HIST_STEPS - 1))

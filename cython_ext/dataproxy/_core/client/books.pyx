@@ -130,7 +130,11 @@ cdef void _wait(Books* k, int64_t deadline_us) noexcept nogil:
 
 
 cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_us) noexcept nogil:
-    """Wait until all packs up to ``generation`` are settled; False at the deadline.  Locks: takes lock."""
+    """Wait until all packs up to ``generation`` are settled; False at the deadline.
+
+    Locality: application thread.
+    Locks: takes lock.
+    """
     cdef bint settled
     pthread_mutex_lock(&k.lock)
     while k.oldest_generation <= generation and k.in_flight_packs > 0 and clock_us() < deadline_us:
@@ -141,7 +145,11 @@ cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_u
 
 
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil:
-    """Wait until something was released since ``seen``; False at the deadline.  Locks: takes lock."""
+    """Wait until something was released since ``seen``; False at the deadline.
+
+    Locality: application thread.
+    Locks: takes lock.
+    """
     cdef bint changed
     pthread_mutex_lock(&k.lock)
     while atomic_load(&k.released) == seen and clock_us() < deadline_us:

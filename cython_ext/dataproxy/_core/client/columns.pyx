@@ -26,7 +26,11 @@ cdef int64_t TIME_LIMIT_MS = <int64_t>4294967296 * 1000     # type 7 counts seco
 
 
 cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil:
-    """Give row ``i``'s data time in milliseconds, NO_TIME for a null; False out of range.  Any thread."""
+    """Give row ``i``'s data time in milliseconds, NO_TIME for a null; False out of range.
+
+    Locality: any thread.
+    Locks: none.
+    """
     cdef int64_t at = column.offset + i, value
     if column.validity != NULL and not (column.validity[at >> 3] >> (at & 7)) & 1:
         ms[0] = NO_TIME

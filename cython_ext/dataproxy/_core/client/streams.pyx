@@ -85,7 +85,11 @@ cdef size_t _part(Stream* s, size_t at, const char* key, size_t key_n, Slice val
 
 
 cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil:
-    """Add a stream that is not there yet; NULL without memory.  Locks: the batcher's is held."""
+    """Add a stream that is not there yet; NULL without memory.
+
+    Locality: any thread.
+    Locks: the batcher's is held.
+    """
     cdef Stream* s = <Stream*>calloc(1, sizeof(Stream))
     cdef size_t at
     if s == NULL:

@@ -6,7 +6,7 @@ from dataproxy._core.base.rand cimport rand_below
 
 
 cdef inline int64_t backoff_us(int attempt, int64_t base_us, int64_t max_us, uint64_t* random) noexcept nogil:
-    """Return the wait before attempt number ``attempt`` (1 = the first retry).  Locality: owner."""
+    """Return the wait before attempt number ``attempt`` (1 = the first retry).  Locality: owner.  Locks: none."""
     cdef int64_t span = base_us
     while attempt > 1 and span < max_us:
         span *= 2

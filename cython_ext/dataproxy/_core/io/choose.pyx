@@ -17,7 +17,7 @@ cdef enum:
 
 
 cdef int64_t link_cost(const Link* link, bint with_load) noexcept nogil:
-    """Return what one more frame on ``link`` costs; smaller is better.  Locality: executor."""
+    """Return what one more frame on ``link`` costs; smaller is better.  Locality: executor.  Locks: none."""
     cdef int64_t waits = link.queue_bytes + link.flight_bytes + IDLE_COST
     cdef int64_t load = 0
     if with_load:
@@ -37,7 +37,7 @@ cdef Link* _unavoided(LinkPool* pool, int64_t now_us) noexcept nogil:
 
 
 cdef Link* choose_link(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Return the link for the next frame, or NULL when none is active.  Locality: executor."""
+    """Return the link for the next frame, or NULL when none is active.  Locality: executor.  Locks: none."""
     cdef Link* a
     cdef Link* b
     cdef bint with_load

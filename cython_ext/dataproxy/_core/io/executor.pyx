@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 from dataproxy._core.base.pack cimport OUT_FAILED, PK_POSTED, PK_SETTLED, Pack, PackList, PackPool, list_pop, list_push
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport (
-    ST_EOF, ST_NO_MEMORY, ST_OK, ST_PROTOCOL, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
+    ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
 )
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.io.framing cimport FrameRules, frame_pack
@@ -56,7 +56,7 @@ cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
     PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil:
-    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator."""
+    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator.  Locks: none."""
     memset(e, 0, sizeof(Executor))
     e.index = index
     memcpy(&e.rules, rules, sizeof(FrameRules))

@@ -38,7 +38,7 @@ cdef void _insert(InFlight* t, Pack* p) noexcept nogil:
 
 
 cdef int inflight_put(InFlight* t, Pack* p) noexcept nogil:
-    """Add ``p`` under its number (again is harmless); ST_OK or ST_NO_MEMORY.  Locality: executor."""
+    """Add ``p`` under its number (again is harmless); ST_OK or ST_NO_MEMORY.  Locality: executor.  Locks: none."""
     cdef Pack** old = t.slots
     cdef size_t i, old_cap = t.mask + 1
     if (t.n + 1) * 2 > old_cap:

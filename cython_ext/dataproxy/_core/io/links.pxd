@@ -11,7 +11,9 @@ cdef int links_open(
     LinkPool* pool, const WireOps* wire, const LinkConfig* config, EventSink event, void* context,
 ) noexcept nogil
 cdef void links_free(LinkPool* pool) noexcept nogil
-cdef int links_endpoints(LinkPool* pool, const Endpoint* list, int n, int links, int offset, int64_t now_us) noexcept nogil
+cdef int links_endpoints(
+    LinkPool* pool, const Endpoint* list, int n, int links, int offset, int64_t now_us
+) noexcept nogil
 cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil
 cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil
 cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil

@@ -8,9 +8,11 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp
 
 from dataproxy._core.base.buf cimport buf_free
-from dataproxy._core.base.pack cimport OUT_EXPIRED, OUT_FAILED, Pack, list_pop
+from dataproxy._core.base.pack cimport OUT_EXPIRED, OUT_FAILED, Pack
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.base.timers cimport Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop
+from dataproxy._core.base.timers cimport (
+    Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop,
+)
 from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
@@ -23,7 +25,7 @@ from dataproxy._core.io.linkstate cimport (
 )
 from dataproxy._core.io.load cimport LOAD_STOPPED, LOAD_UNKNOWN, load_clear
 from dataproxy._core.io.retry cimport retry_due, retry_unanswered, route, route_waiting
-from dataproxy._core.io.sendq cimport mark_dirty, sendq_empty
+from dataproxy._core.io.sendq cimport mark_dirty
 from dataproxy._core.io.settle cimport detach, settle_delivered, settle_failed
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.wire.api cimport WireOps
@@ -217,7 +219,7 @@ cdef void _retire(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
 
 
 cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor."""
+    """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor.  Locks: none."""
     if p.deadline_us <= now_us:
         settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
         return
@@ -363,7 +365,11 @@ cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
 
 
 cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil:
-    """Return a link that wants socket work, or NULL; its flags are the executor's to clear."""
+    """Return a link that wants socket work, or NULL; its flags are the executor's to clear.
+
+    Locality: executor.
+    Locks: none.
+    """
     cdef Link* link = pool.dirty
     if link != NULL:
         pool.dirty = link.next_dirty

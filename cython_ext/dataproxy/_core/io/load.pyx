@@ -23,7 +23,11 @@ cdef void load_clear(LoadWindow* w) noexcept nogil:
 
 
 cdef void load_add(LoadWindow* w, int load) noexcept nogil:
-    """Take the load of one heartbeat answer; LOAD_UNKNOWN keeps its place in time.  Locality: executor."""
+    """Take the load of one heartbeat answer; LOAD_UNKNOWN keeps its place in time.
+
+    Locality: executor.
+    Locks: none.
+    """
     w.samples[w.total % LOAD_WINDOW] = load
     w.total += 1
 
@@ -52,7 +56,11 @@ cdef int load_average(const LoadWindow* w) noexcept nogil:
 
 
 cdef int load_average_by_slot(const LoadWindow* w) noexcept nogil:
-    """Return the ancestor's average, weights bound to slots of the ring; 0 without samples."""
+    """Return the ancestor's average, weights bound to slots of the ring; 0 without samples.
+
+    Locality: executor.
+    Locks: none.
+    """
     cdef int64_t weighted = 0, weights = 0
     cdef int i
     for i in range(LOAD_WINDOW):

@@ -26,7 +26,7 @@ cdef int retry_class(const LinkConfig* config, int code) noexcept nogil:
 
 
 cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor."""
+    """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor.  Locks: none."""
     cdef Link* link = choose_link(pool, now_us)
     if link == NULL:
         p.state = PK_WAITING
@@ -58,7 +58,11 @@ cdef void _later(LinkPool* pool, Pack* p, int64_t wait_us, int code, int64_t now
 
 
 cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t now_us) noexcept nogil:
-    """Decide on a frame that the server refused with ``code`` in its newest attempt.  Locality: executor."""
+    """Decide on a frame that the server refused with ``code`` in its newest attempt.
+
+    Locality: executor.
+    Locks: none.
+    """
     cdef const LinkConfig* config = &pool.config
     cdef int kind = retry_class(config, code)
     cdef int64_t base = config.retry_backoff_us
@@ -78,7 +82,7 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t n
 
 
 cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
-    """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor."""
+    """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor.  Locks: none."""
     if p.attempts <= 1 and pool.n_active > 0:
         detach(pool, p)         # the first time, another link may have it at once
         p.code = code
@@ -92,7 +96,7 @@ cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) no
 
 
 cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor."""
+    """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor.  Locks: none."""
     cdef Link* link
     if now_us < p.deadline_us:
         if p.state == PK_BACKOFF:

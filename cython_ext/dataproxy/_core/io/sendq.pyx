@@ -21,7 +21,7 @@ cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil:
 
 
 cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
-    """Queue ``p`` on ``link``; a frame that is queued already stays where it is.  Locality: executor."""
+    """Queue ``p`` on ``link``; a frame that is queued already stays where it is.  Locality: executor.  Locks: none."""
     if p.state == PK_QUEUED:
         return
     p.state = PK_QUEUED
@@ -33,7 +33,7 @@ cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
 
 
 cdef bint sendq_withdraw(Link* link, Pack* p) noexcept nogil:
-    """Take a queued frame back; False if it is partly written and so cannot be.  Locality: executor."""
+    """Take a queued frame back; False if it is partly written and so cannot be.  Locality: executor.  Locks: none."""
     if p == link.queue.head and link.head_sent > 0:
         return False
     list_remove(&link.queue, p)
@@ -49,7 +49,7 @@ cdef bint sendq_empty(const Link* link) noexcept nogil:
 
 
 cdef int sendq_gather(const Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil:
-    """Fill ``out`` with what to write next; return the number of parts.  Locality: executor."""
+    """Fill ``out`` with what to write next; return the number of parts.  Locality: executor.  Locks: none."""
     cdef int n = 0
     cdef size_t total = 0, skip = link.head_sent
     cdef const Pack* p = link.queue.head
@@ -87,7 +87,7 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept
 
 
 cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noexcept nogil:
-    """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave.  Locality: executor."""
+    """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave.  Locality: executor.  Locks: none."""
     cdef size_t part
     cdef Pack* p
     relaxed_add(&link.counters.sent_bytes, <int64_t>n)

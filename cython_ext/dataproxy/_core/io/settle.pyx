@@ -55,12 +55,12 @@ cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor."""
+    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor.  Locks: none."""
     _settle(pool, p, outcome, code)
 
 
 cdef void note_error(Pack* p, Slice text) noexcept nogil:
-    """Keep the server's text of the newest refusal (cut at 400 bytes).  Locality: executor."""
+    """Keep the server's text of the newest refusal (cut at 400 bytes).  Locality: executor.  Locks: none."""
     cdef size_t n = text.n if text.n < 400 else 400
     cdef char* copy
     if n == 0:
