@@ -8,8 +8,8 @@ import binascii
 import hmac
 import json
 import logging
+import os
 import threading
-import uuid
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -134,7 +134,7 @@ class ManagerDoor:
             except DataProxyError as error:
                 _log.warning("%s failed: %s", request.path, error)
                 answer = _failure(500 if isinstance(error, StoreError) else 503, str(error))
-        answer.headers["trace-id"] = uuid.uuid4().hex
+        answer.headers["trace-id"] = os.urandom(16).hex()
         return answer
 
     def _allowed(self, header: str) -> bool:
