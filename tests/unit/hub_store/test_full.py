@@ -29,3 +29,11 @@ def test_room_comes_back_with_retention(tmp_path):
         pass
     assert store.append_for_test([("g", "s", b"x" * 100_000)]) == [(9, "ok")]
     store.close()
+
+
+def test_a_reserve_for_retention_is_kept(tmp_path):
+    StoreCore(str(tmp_path)).close()
+    assert (tmp_path / "reserve").stat().st_size == 4 << 20
+    (tmp_path / "reserve").unlink()
+    StoreCore(str(tmp_path)).close()
+    assert (tmp_path / "reserve").stat().st_size == 4 << 20

@@ -1,6 +1,6 @@
 """Appending to the durable store: one transaction for each chain, on disk when the call returns."""
 
-from libc.errno cimport EDQUOT, EFBIG, ENOMEM, ENOSPC
+from libc.errno cimport ENOMEM
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
@@ -10,7 +10,15 @@ from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
 from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, catalog_added, catalog_log, catalog_stream
 from dataproxy._core.hub.storeenv cimport KEY_ENTRY, KEY_INDEX, key_entry, key_index
 from dataproxy._core.hub.storeretain cimport store_retain
-from dataproxy._core.hub.storetxn cimport ENTRY_OVERHEAD, Store, store_begin, store_failed, store_finish, store_grow
+from dataproxy._core.hub.storetxn cimport (
+    ENTRY_OVERHEAD,
+    Store,
+    store_begin,
+    store_failed,
+    store_finish,
+    store_grow,
+    store_is_full,
+)
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
 
@@ -111,7 +119,7 @@ cdef bint _has_room(Store* store, Entry* chain) noexcept nogil:
 
 cdef int _refusal(int rc) noexcept nogil:
     """Return the status of entries whose commit failed with this error.  Locality: any thread.  Locks: none."""
-    if rc == ENOSPC or rc == EDQUOT or rc == EFBIG or rc == MDB_MAP_FULL:
+    if store_is_full(rc):
         return ST_DISK_FULL
     return ST_STORE
 

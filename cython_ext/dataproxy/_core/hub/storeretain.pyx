@@ -6,12 +6,22 @@ from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.header cimport QueueHeader, header_read
 from dataproxy._core.hub.storecatalog cimport LogStat, Tally, catalog_dropped
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, KEY_ENTRY, KEY_INDEX, key_entry, key_index, read_begin, read_end
-from dataproxy._core.hub.storetxn cimport Store, StoreLimits, store_begin, store_failed, store_finish, store_grow
+from dataproxy._core.hub.storereserve cimport reserve_drop, reserve_make
+from dataproxy._core.hub.storetxn cimport (
+    Store,
+    StoreLimits,
+    store_begin,
+    store_failed,
+    store_finish,
+    store_grow,
+    store_is_full,
+)
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get
 
 cdef enum RetainStep:
     STEP_ENTRIES = 1024
+    STEP_TIGHT = 256        # with the reserve as the only room
     STEP_BYTES = 32 << 20
 
 
@@ -27,9 +37,11 @@ cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
     cdef int rc
     if not _is_due(store, now_ms):
         return 0
-    rc = _step(store, now_ms)
+    rc = _step(store, now_ms, STEP_ENTRIES)
     while store_grow(store, rc):
-        rc = _step(store, now_ms)
+        rc = _step(store, now_ms, STEP_ENTRIES)
+    if store_is_full(rc) and reserve_drop(store.path):
+        rc = _step(store, now_ms, STEP_TIGHT)
     if rc:
         store_failed(store, rc)
         return 0
@@ -37,6 +49,7 @@ cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
     relaxed_add(&store.dropped_entries, dropped)
     relaxed_add(&store.dropped_records, <int64_t>(before.records - store.catalog.now.records))
     relaxed_add(&store.dropped_bytes, <int64_t>(before.bytes - store.catalog.now.bytes))
+    reserve_make(store.path)
     return dropped
 
 
@@ -57,12 +70,15 @@ cdef bint _is_due(Store* store, int64_t now_ms) noexcept nogil:
     return rc == 0 and log != NULL
 
 
-cdef int _step(Store* store, int64_t now_ms) noexcept nogil:
-    """Drop one step in a transaction: 0 or an error.  Locality: appending thread.  Locks: the library's writer lock."""
+cdef int _step(Store* store, int64_t now_ms, int left) noexcept nogil:
+    """Drop up to ``left`` entries in a transaction: 0 or an error.
+
+    Locality: appending thread.
+    Locks: the library's writer lock.
+    """
     cdef uint64_t floor = store.catalog.now.bytes - STEP_BYTES if store.catalog.now.bytes > STEP_BYTES else 0
     cdef MDB_txn* txn = NULL
     cdef LogStat* log = NULL
-    cdef int left = STEP_ENTRIES
     cdef uint32_t at = 0
     cdef int rc = store_begin(store, &txn)
     if rc:

@@ -26,7 +26,7 @@ from dataproxy._core.plat.lmdb cimport MDB_CORRUPTED, MDB_INVALID, MDB_MAP_FULL,
 
 _open = weakref.WeakValueDictionary()   # (device, inode) of the directory -> SharedEnv
 _opening = threading.Lock()             # guards _open
-_OWN_FILES = frozenset(("data.mdb", "lock.mdb", "writer.lock"))
+_OWN_FILES = frozenset(("data.mdb", "lock.mdb", "reserve", "writer.lock"))
 
 
 cdef class SharedEnv:

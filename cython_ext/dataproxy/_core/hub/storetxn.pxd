@@ -1,10 +1,11 @@
 """The durable store's state and its write transactions; ``store`` and ``storeretain`` work on top."""
 
+from libc.errno cimport EDQUOT, EFBIG, ENOSPC
 from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.hub.storecatalog cimport Catalog
 from dataproxy._core.hub.storeenv cimport StoreEnv
-from dataproxy._core.plat.lmdb cimport MDB_txn
+from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_txn
 
 
 cdef enum StoreTxnConst:
@@ -40,3 +41,8 @@ cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil
 cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil
 cdef bint store_grow(Store* store, int rc) noexcept nogil
 cdef void store_failed(Store* store, int error) noexcept nogil
+
+
+cdef inline bint store_is_full(int error) noexcept nogil:
+    """Tell whether an error means that there is no room.  Locality: any thread.  Locks: none."""
+    return error == ENOSPC or error == EDQUOT or error == EFBIG or error == MDB_MAP_FULL

@@ -1,6 +1,6 @@
 """Catalog and write transactions of the durable store."""
 
-from libc.errno cimport EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
+from libc.errno cimport EIO, ENOMEM
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 from posix.stat cimport fstat, struct_stat
@@ -29,6 +29,7 @@ from dataproxy._core.hub.storeenv cimport (
     read_begin,
     read_end,
 )
+from dataproxy._core.hub.storereserve cimport reserve_make
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.file cimport posix_fallocate
@@ -81,6 +82,8 @@ cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_by
     if status == ST_OK:
         status = _load_streams(store, txn, error)
     read_end(env, txn)
+    if status == ST_OK:
+        reserve_make(path)
     return status
 
 
@@ -141,7 +144,7 @@ cdef int _write_error(Store* store) noexcept nogil:
     if mdb_env_get_fd(store.env.env, &fd) != 0 or fstat(fd, &found) != 0:
         return EIO
     rc = posix_fallocate(fd, found.st_size, PROBE_BYTES)
-    return rc if rc == ENOSPC or rc == EDQUOT or rc == EFBIG else EIO
+    return rc if store_is_full(rc) else EIO
 
 
 cdef bint store_grow(Store* store, int rc) noexcept nogil:

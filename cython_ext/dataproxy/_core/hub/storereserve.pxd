@@ -1,0 +1,8 @@
+"""Room on the disk that is given up when it is full, so that retention can still work.
+
+Dropping entries needs new pages before it frees old ones.
+"""
+
+
+cdef void reserve_make(const char* folder) noexcept nogil
+cdef bint reserve_drop(const char* folder) noexcept nogil

@@ -1,0 +1,56 @@
+"""The reserve file of a store directory."""
+
+from libc.string cimport memcpy, strlen
+from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_WRONLY, open
+from posix.stat cimport fstat, struct_stat
+from posix.unistd cimport close, ftruncate
+
+from dataproxy._core.plat.file cimport posix_fallocate
+
+cdef enum Reserve:
+    RESERVE_BYTES = 4 << 20
+    NAME_MAX = 4096
+
+
+cdef void reserve_make(const char* folder) noexcept nogil:
+    """Allocate the reserve if it is missing; on a full disk it stays empty.
+
+    Locality: appending thread, or before it starts.
+    Locks: none.
+    """
+    cdef struct_stat found
+    cdef int fd = _open(folder)
+    if fd < 0:
+        return
+    if fstat(fd, &found) == 0 and found.st_size < RESERVE_BYTES and posix_fallocate(fd, 0, RESERVE_BYTES) != 0:
+        ftruncate(fd, 0)
+    close(fd)
+
+
+cdef bint reserve_drop(const char* folder) noexcept nogil:
+    """Give the reserve back to the file system; true if there was one.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef struct_stat found
+    cdef bint dropped = False
+    cdef int fd = _open(folder)
+    if fd < 0:
+        return False
+    if fstat(fd, &found) == 0 and found.st_size > 0:
+        dropped = ftruncate(fd, 0) == 0
+    close(fd)
+    return dropped
+
+
+cdef int _open(const char* folder) noexcept nogil:
+    """Open the reserve file: its descriptor, or -1.  Locality: appending thread.  Locks: none."""
+    cdef const char* file = b"/reserve"
+    cdef char name[NAME_MAX]
+    cdef size_t n = strlen(folder)
+    if n + strlen(file) + 1 > NAME_MAX:
+        return -1
+    memcpy(name, folder, n)
+    memcpy(name + n, file, strlen(file) + 1)
+    return open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o640)
