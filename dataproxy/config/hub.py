@@ -55,7 +55,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "max_store_bytes",
         "size",
         1024 * _GIB,
-        "The store refuses more than this; also the size of its memory map.",
+        "A durable store refuses more than this (its disk may be full before). In memory the oldest entries make room,"
+        " and the default is a quarter of the machine's memory, at most 1 GiB.",
         low=1 * _MIB,
         high=1024 * 1024 * _GIB,
     ),
@@ -95,7 +96,12 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     Option("compress_entries", "bool", True, "Compress stored entries.", importance="low"),
     Option("partitions", "int", 1, "Logs of each topic.", low=1, high=1024),
     Option("node_ip", "text", "127.0.0.1", "Own name in acks (`dpIp`) and in Manager answers.", importance="low"),
-    Option("topics", "names", (), "Groups that are accepted (others get code 115); empty accepts all."),
+    Option(
+        "topics",
+        "names",
+        (),
+        "What is accepted, as `group` or `group/stream` (others get code 115); empty accepts all.",
+    ),
     Option("cluster_id", "int", 1, "Cluster id in Manager answers.", low=1, high=2**31 - 1, importance="low"),
 )
 
