@@ -43,7 +43,7 @@ def test_close_is_idempotent_and_use_after_it_is_refused():
 
 def test_threads_and_descriptors_are_given_back():
     def open_files() -> int:
-        return len(os.listdir("/proc/self/fd"))
+        return len(list(Path("/proc/self/fd").iterdir()))
 
     Hub().close()
     threads, files = threading.active_count(), open_files()
@@ -67,7 +67,7 @@ def test_an_address_in_use_is_named(start_hub):
 
 @pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
 def test_an_address_that_is_not_ours(host):
-    with pytest.raises(HubError, match="host|address"):
+    with pytest.raises(HubError, match=r"host|address"):
         Hub(host=host)
 
 
