@@ -1,4 +1,4 @@
-"""``python -m dataproxy`` is the command ``dataproxy``."""
+"""``python -m dataproxy``: the command line without its script."""
 
 from dataproxy.cli.main import main
 
