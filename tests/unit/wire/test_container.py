@@ -35,7 +35,7 @@ def test_golden_containers(vector):
     decoded = message.decode(data)
     assert decoded.version == vector["version"]
     assert decoded.create_time_ms == vector["create_time"]
-    assert decoded.count == vector["msg_cnt"]
+    assert decoded.record_count == vector["msg_cnt"]
     assert decoded.compressed is vector["compressed"]
     groups = [{"attrs": g.attrs, "records": [r.hex() for r in g.records]} for g in decoded.groups]
     assert groups == vector["groups"]
@@ -114,7 +114,7 @@ def test_containers_without_records():
 
 def test_version_4_reads_unsigned_fields():
     decoded = message.decode(bin4(ITEMS, IDS, seconds=4294967295, count=65535))
-    assert (decoded.create_time_ms, decoded.count) == (4294967295000, 65535)
+    assert (decoded.create_time_ms, decoded.record_count) == (4294967295000, 65535)
     assert decoded.groups[0].attrs["cnt"] == "65535"
 
 
@@ -227,5 +227,5 @@ def test_what_a_version_cannot_hold_is_refused(version, groups, what):
 
 def test_packed_payloads_unpack_to_what_was_stored():
     data = container(2, group(IDS, pack(ITEMS), flag=1, count=b"\0\0\0\2"), total=2)
-    assert message.decode(data).count == 2
+    assert message.decode(data).record_count == 2
     assert [body for body, _ in message.records(data)] == [b"one", b"two"]

@@ -10,7 +10,7 @@ class Group(NamedTuple):
 class Message(NamedTuple):
     version: int
     create_time_ms: int
-    count: int
+    record_count: int
     compressed: bool
     groups: list[Group]
 

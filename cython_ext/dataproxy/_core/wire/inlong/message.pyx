@@ -35,7 +35,7 @@ __all__ = ["Group", "Message", "decode", "encode", "records"]
 Group = namedtuple("Group", ["attrs", "records"])
 Group.__doc__ = "Records (bytes) that have the same attributes (a dictionary of texts)."
 
-Message = namedtuple("Message", ["version", "create_time_ms", "count", "compressed", "groups"])
+Message = namedtuple("Message", ["version", "create_time_ms", "record_count", "compressed", "groups"])
 Message.__doc__ = "One container: version 0 to 4, time (-1 if none), written record count (0 if none), groups."
 
 cdef str BLANKS = "".join(map(chr, range(33)))
