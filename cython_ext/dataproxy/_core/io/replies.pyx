@@ -1,6 +1,7 @@
 """Replies of a proxy, parsed by the wire and applied to packs and links."""
 
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport PK_IN_FLIGHT, PK_QUEUED, Pack
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
@@ -16,6 +17,7 @@ from dataproxy._core.wire.api cimport EV_ACK, EV_HEARTBEAT_ACK, WireEvent
 cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
     """A success for ``p``, from whichever attempt."""
     cdef Link* queued_on
+    memcpy(p.node, link.peer.label, sizeof(p.node))
     if p.state == PK_QUEUED:
         queued_on = pool.links[p.link]
         if p == queued_on.queue.head and queued_on.head_sent > 0:
@@ -39,7 +41,7 @@ cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_u
     elif p.state == PK_IN_FLIGHT and p.link == link.index:
         note_error(p, event.message)
         retry_refused(pool, link, p, event.code, now_us)
-    else:
+    elif p.open_attempts > (1 if p.state == PK_IN_FLIGHT else 0):
         p.open_attempts -= 1        # an older attempt was refused; a newer one decides
 
 
@@ -61,7 +63,6 @@ cdef int take_bytes(
     cdef size_t at = 0, size = 0
     cdef int status
     link.last_read_us = now_us
-    link.failures = 0
     while at < n:
         status = pool.wire.delimit(p + at, n - at, pool.config.max_frame, &size)
         if status == ST_NEED_DATA:
@@ -72,6 +73,7 @@ cdef int take_bytes(
         if pool.wire.parse_reply(p + at, size, &event) != ST_OK:
             used[0] = at
             return ST_PROTOCOL
+        link.failures = 0
         if event.kind == EV_ACK:
             _ack(pool, link, &event, now_us)
         elif event.kind == EV_HEARTBEAT_ACK:

@@ -1,6 +1,7 @@
 """Send queue of a link.  Nothing here touches a descriptor: gather says what to write, wrote what was."""
 
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove
 from dataproxy._core.base.status cimport ST_OK
@@ -74,6 +75,8 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept
     p.attempts += 1
     p.open_attempts += 1
     p.sent_us = now_us
+    if not p.answered:
+        memcpy(p.node, link.peer.label, sizeof(p.node))
     relaxed_add(&link.counters.sent_frames, 1)
     if p.attempts > 1:
         relaxed_add(&pool.retries, 1)

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack, list_push, list_remove,
+    OUT_DELIVERED, PK_BACKOFF, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack, list_push, list_remove,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport timers_cancel
@@ -34,11 +34,10 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
         list_remove(&link.flight, p)
         link.flight_bytes -= <int64_t>p.frame_n
         relaxed_store(&link.counters.in_flight, link.flight.n)
+    p.state = PK_POSTED         # in no list
 
 
 cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    if p.link >= 0:
-        memcpy(p.node, pool.links[p.link].peer.label, sizeof(p.node))
     detach(pool, p)
     timers_cancel(&pool.timers, &p.timer)
     inflight_remove(&pool.in_flight, p.seq)

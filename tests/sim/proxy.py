@@ -1,0 +1,120 @@
+"""A simulated proxy: stores frames, answers them, or misbehaves, by seeded chance."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from dataproxy._core.testing.probe_wire import Server
+
+__all__ = ["Proxy", "Temper", "frame_seq", "take_frame"]
+
+_DATA = 7
+_HEARTBEATS = (1, 8)
+_CODES = (1, 2, 3, 114, 116, 118, 113, 121, 101, 110, 2147483647 & 0x7FFF)
+
+
+@dataclass
+class Temper:
+    """Say how often a proxy does what, as weights."""
+
+    good: float = 1.0
+    drop_ack: float = 0.0
+    late_ack: float = 0.0
+    twice: float = 0.0
+    refuse: float = 0.0
+    refuse_twice: float = 0.0
+    swallow: float = 0.0
+    reset: float = 0.0
+    garbage: float = 0.0
+    unknown: float = 0.0
+    deaf: bool = False  # answers no heartbeat
+    connect: str = "good"  # good, refuse, silent
+
+    @classmethod
+    def random(cls, rng: random.Random) -> Temper:
+        """Return a temper, mostly good with one to three bad habits."""
+        temper = cls()
+        habits = ("drop_ack", "late_ack", "twice", "refuse", "refuse_twice", "swallow", "reset", "garbage", "unknown")
+        for name in rng.sample(habits, rng.randint(0, 3)):
+            setattr(temper, name, rng.choice((0.05, 0.3, 3.0)))
+        temper.deaf = rng.random() < 0.1
+        temper.connect = rng.choice(("good", "good", "good", "good", "refuse", "silent"))
+        return temper
+
+    def pick(self, rng: random.Random) -> str:
+        """Return what happens to one frame."""
+        names = (
+            "good",
+            "drop_ack",
+            "late_ack",
+            "twice",
+            "refuse",
+            "refuse_twice",
+            "swallow",
+            "reset",
+            "garbage",
+            "unknown",
+        )
+        return rng.choices(names, [getattr(self, name) for name in names])[0]
+
+
+@dataclass
+class Proxy:
+    """Keep what was stored; ``react`` says what goes back and when."""
+
+    label: str
+    temper: Temper
+    stored: set[int] = field(default_factory=set)
+    refused_twice: set[int] = field(default_factory=set)
+    server: Server = field(default_factory=lambda: Server(load=7))
+
+    def react(self, frame: bytes, rng: random.Random, ack_timeout: int) -> list[tuple[int, bytes | None]]:
+        """Return (delay in microseconds, bytes) of each answer; None for the bytes resets the connection."""
+        answer = self.server.serve(frame, 1_700_000_000_000)
+        quick = rng.randrange(50, 5000)
+        if frame[4] in _HEARTBEATS:
+            return [] if self.temper.deaf else [(quick, answer["reply"])]
+        deed = self.temper.pick(rng)
+        seq = frame_seq(frame)
+        reply = answer["reply"]
+        if deed in ("good", "drop_ack", "late_ack", "twice", "unknown", "garbage") or (
+            deed == "reset" and rng.random() < 0.5
+        ):
+            self.stored.add(seq)
+        if deed == "good":
+            return [(quick, reply)]
+        if deed == "late_ack":
+            return [(rng.randrange(ack_timeout // 2, ack_timeout * 3), reply)]
+        if deed == "twice":
+            return [(quick, reply), (quick + rng.randrange(1, ack_timeout), reply)]
+        if deed in ("refuse", "refuse_twice"):
+            no = self.server.refuse(reply, rng.choice(_CODES), b"no")
+            if deed == "refuse":
+                return [(quick, no)]
+            self.refused_twice.add(seq)
+            return [(quick, no), (quick + rng.randrange(1, ack_timeout), no)]
+        if deed == "unknown":
+            return [(quick, b"\x00\x00\x00\x03\x63xx"), (quick, reply)]
+        if deed == "garbage":
+            return [(quick, b"HTTP/1.1 400 Bad Request\r\n\r\n")]
+        if deed == "reset":
+            return [(quick, None)]
+        return []
+
+
+def frame_seq(frame: bytes) -> int:
+    """Return the sequence number of a data frame of type 7."""
+    return int.from_bytes(frame[17:21], "big")
+
+
+def take_frame(received: bytearray) -> bytes | None:
+    """Cut the first whole frame off, or return None."""
+    if len(received) < 4:
+        return None
+    size = 4 + int.from_bytes(received[:4], "big")
+    if len(received) < size:
+        return None
+    frame = bytes(received[:size])
+    del received[:size]
+    return frame

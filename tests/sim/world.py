@@ -1,0 +1,316 @@
+"""Proxies, links and a clock that only the simulation moves; everything follows from one seed."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from dataproxy._core.testing.probe_links import Links
+from dataproxy.codes import RETRY_CLASS
+from tests.sim.proxy import Proxy, Temper, frame_seq, take_frame
+
+__all__ = ["Broken", "World"]
+
+_DELIVERED, _FAILED, _EXPIRED = 1, 2, 3
+_CONNECT_FAILED, _LOST, _PROTOCOL = 2, 3, 5
+_LATE_US = 1000
+_MS = 1000
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; the message names the seed."""
+
+
+@dataclass
+class Connection:
+    """One simulated socket of a link."""
+
+    link: int
+    proxy: Proxy
+    up: bool = False
+    alive: bool = True
+    blocked: bool = False
+    arrives: int = 0  # bytes come in order
+    to_server: bytearray = field(default_factory=bytearray)
+    to_client: bytearray = field(default_factory=bytearray)
+
+
+@dataclass
+class Sent:
+    """What was submitted under one number."""
+
+    frame: bytes
+    deadline: int
+    result: dict[str, Any] | None = None
+
+
+class World:
+    """Run one seed: ``World(seed).run()`` returns counts, or raises Broken."""
+
+    def __init__(self, seed: int, *, trace: bool = False) -> None:
+        rng = self.rng = random.Random(seed)
+        self.seed = seed
+        self.now = 1_000_000
+        self.trace = trace
+        self.ack_timeout = rng.choice((20, 100, 500)) * _MS
+        self.heartbeat = rng.choice((0, 30, 200)) * _MS
+        self.delivery = rng.choice((5, 50, 300, 2000, 5000)) * _MS
+        self.links = Links(
+            ack_timeout=self.ack_timeout,
+            connect_timeout=rng.choice((10, 80)) * _MS,
+            retry_backoff=rng.choice((0, 1, 10)) * _MS,
+            retry_backoff_max=rng.choice((10, 100)) * _MS,
+            reconnect_backoff=rng.choice((0, 1, 10)) * _MS,
+            reconnect_backoff_max=rng.choice((10, 200)) * _MS,
+            heartbeat=self.heartbeat,
+            heartbeat_kind=rng.choice((8, 1)),
+            heartbeat_retries=rng.randint(1, 3),
+            avoid=rng.choice((10, 300)) * _MS,
+            classes={code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256},
+            seed=seed + 1,
+            compress=rng.random() < 0.2,
+        )
+        self.proxies = [Proxy(f"p{i}:1", Temper.random(rng)) for i in range(rng.randint(1, 4))]
+        self.wanted = rng.randint(1, 4)
+        self.sockets: dict[int, Connection] = {}
+        self.sent: dict[int, Sent] = {}
+        self.by_seq: dict[int, Sent] = {}
+        self.events: list[tuple[int, int, str, Any]] = []
+        self.ticket = 0
+        self.pending = 0
+        self.aborted = False
+        self.most_links = self.wanted
+
+    # --- the script of a run
+
+    def run(self) -> dict[str, int]:
+        """Play the seed to its end."""
+        rng = self.rng
+        self._give_list()
+        at, seq = self.now, rng.randrange(1 << 32)
+        for ident in range(rng.randint(5, 40)):
+            at += rng.choice((0, 0, 10, 1000, 30_000))
+            self._later(at, "submit", (ident, (seq + ident) & 0xFFFFFFFF))
+        for _ in range(rng.randint(0, 3)):
+            self._later(rng.randrange(self.now, at + 500_000), rng.choice(("list", "temper", "temper")), None)
+        if rng.random() < 0.15:
+            self._later(rng.randrange(self.now, at + 500_000), "abort", None)
+        self._pump()
+        steps = 0
+        while self.pending or any(kind in ("submit", "abort") for _, _, kind, _ in self.events[:1]) or self._submits():
+            steps += 1
+            self._check(steps < 50_000, "the run does not end")
+            if not self._step():
+                break
+        self._finish()
+        outcomes = [s.result["outcome"] for s in self.sent.values() if s.result]
+        return {
+            "delivered": outcomes.count(_DELIVERED), "failed": outcomes.count(_FAILED),
+            "expired": outcomes.count(_EXPIRED), "steps": steps, "retries": self.links.facts()["retries"],
+        }  # fmt: skip
+
+    def _submits(self) -> bool:
+        return any(kind == "submit" for _, _, kind, _ in self.events)
+
+    def _step(self) -> bool:
+        due = self.links.next_due()
+        first = self.events[0][0] if self.events else -1
+        if due < 0 and first < 0:
+            return False
+        if first < 0 or 0 <= due < first:
+            self.now = max(self.now, due)
+        else:
+            self.now = max(self.now, first)
+            while self.events and self.events[0][0] <= self.now:
+                _, _, kind, what = heapq.heappop(self.events)
+                getattr(self, f"_on_{kind}")(what)
+        self._expire()
+        self._pump()
+        return True
+
+    def _finish(self) -> None:
+        facts = self.links.facts()
+        for key in ("waiting", "backoff", "table", "settled"):
+            self._check(facts[key] == 0, f"{key} is {facts[key]} at the end")
+        for i in range(facts["links"]):
+            link = self.links.link(i)
+            self._check(not link["queue"] and not link["flight"], f"link {i} holds packs at the end")
+            self._check(link["queue_bytes"] == 0 and link["flight_bytes"] == 0, f"link {i} counts bytes at the end")
+        self._check(facts["timers"] <= facts["links"], "timers of packs are armed at the end")
+        for ident, sent in self.sent.items():
+            self._check(sent.result is not None, f"pack {ident} has no result")
+
+    # --- events
+
+    def _later(self, at: int, kind: str, what: Any) -> None:
+        self.ticket += 1
+        heapq.heappush(self.events, (at, self.ticket, kind, what))
+
+    def _on_submit(self, what: tuple[int, int]) -> None:
+        ident, seq = what
+        rng = self.rng
+        if self.aborted:
+            return
+        bodies = [bytes([ident & 255]) * rng.randint(1, 60) for _ in range(rng.randint(1, 4))]
+        deadline = self.now + self.delivery - rng.choice((0, 0, self.delivery + 1))
+        frame = self.links.submit(ident, seq, bodies, deadline, self.now)
+        self.sent[ident] = self.by_seq[seq] = Sent(frame, max(deadline, self.now))
+        self.pending += 1
+
+    def _on_list(self, _: None) -> None:
+        if not self.aborted:
+            self._give_list()
+
+    def _on_temper(self, _: None) -> None:
+        self.rng.choice(self.proxies).temper = Temper.random(self.rng)
+
+    def _on_abort(self, _: None) -> None:
+        self.aborted = True
+        self.links.abort(-4)
+
+    def _on_connect(self, connection: Connection) -> None:
+        if not connection.alive:
+            return
+        if connection.proxy.temper.connect == "refuse":
+            self._drop(connection, _CONNECT_FAILED, 111)
+            return
+        connection.up = True
+        self.links.connected(connection.link, self.now)
+
+    def _on_writable(self, connection: Connection) -> None:
+        connection.blocked = False
+        if connection.alive:
+            self._write(connection)
+
+    def _on_arrive(self, what: tuple[Connection, bytes]) -> None:
+        connection, data = what
+        if not connection.alive:
+            return
+        connection.to_server += data
+        while True:
+            frame = take_frame(connection.to_server)
+            if frame is None:
+                return
+            if frame[4] & 0x1F == 7:
+                sent = self.by_seq.get(frame_seq(frame))
+                self._check(sent is not None and sent.frame == frame, "a frame on the wire is not what was submitted")
+            for delay, answer in connection.proxy.react(frame, self.rng, self.ack_timeout):
+                self._later(self.now + delay, "answer", (connection, answer))
+
+    def _on_answer(self, what: tuple[Connection, bytes | None]) -> None:
+        connection, data = what
+        if not connection.alive:
+            return
+        if data is None:
+            self._drop(connection, _LOST, 104)
+            return
+        cut = self.rng.randint(0, len(data)) if self.rng.random() < 0.3 else 0
+        for part in (data[:cut], data[cut:]):
+            if part and connection.alive:
+                connection.to_client += part
+                status, used = self.links.feed(connection.link, bytes(connection.to_client), self.now)
+                del connection.to_client[:used]
+                if status != 0:
+                    self._drop(connection, _PROTOCOL, 0)
+
+    # --- what an executor does
+
+    def _give_list(self) -> None:
+        chosen = self.rng.sample(self.proxies, self.rng.randint(1, len(self.proxies)))
+        self.wanted = self.rng.randint(1, 4)
+        self.most_links = max(self.most_links, self.wanted)
+        self._say("list", [p.label for p in chosen], self.wanted)
+        self.links.endpoints([p.label for p in chosen], self.wanted, self.now)
+
+    def _drop(self, connection: Connection, event: int, detail: int) -> None:
+        connection.alive = False
+        self.sockets.pop(connection.link, None)
+        self._say("drop", connection.link, event)
+        self.links.lost(connection.link, event, detail, self.now)
+
+    def _expire(self) -> None:
+        before = {i: self.links.link(i) for i in self.sockets} if self.heartbeat else {}
+        self.links.expire(self.now)
+        for i, old in before.items():
+            new = self.links.link(i)
+            if new["control"] > old["control"]:
+                kept = set(old["queue"]) & set(new["queue"])
+                self._check(not kept, f"link {i} has a heartbeat although {kept} wait")
+
+    def _pump(self) -> None:
+        work = self.links.take_work()
+        while work is not None:
+            index, what, event = work
+            self._say(what, index, event)
+            connection = self.sockets.get(index)
+            if what == "close":
+                if connection is not None:
+                    connection.alive = False
+                    del self.sockets[index]
+                self.links.lost(index, event, 0, self.now)
+            elif what == "connect":
+                self._connect(index)
+            elif what == "write" and connection is not None and connection.up:
+                self._write(connection)
+            work = self.links.take_work()
+        self._collect()
+
+    def _connect(self, index: int) -> None:
+        self._check(index not in self.sockets, f"link {index} connects although it has a socket")
+        label = self.links.link(index)["peer"]
+        connection = Connection(index, next(p for p in self.proxies if p.label == label))
+        self.sockets[index] = connection
+        if connection.proxy.temper.connect != "silent":
+            self._later(self.now + self.rng.randrange(10, 3000), "connect", connection)
+
+    def _write(self, connection: Connection) -> None:
+        while not connection.blocked and connection.alive:
+            data = b"".join(self.links.gather(connection.link, self.rng.randint(1, 5), 1 << 20))
+            if not data:
+                return
+            n = len(data) if self.rng.random() < 0.6 else self.rng.randint(1, len(data))
+            self.links.wrote(connection.link, n, self.now)
+            connection.arrives = max(connection.arrives, self.now + self.rng.randrange(10, 500))
+            self._later(connection.arrives, "arrive", (connection, data[:n]))
+            if n < len(data):
+                connection.blocked = True
+                self._later(self.now + self.rng.choice((100, 5000, 60_000)), "writable", connection)
+
+    def _collect(self) -> None:
+        for result in self.links.take_settled():
+            ident = result["ident"]
+            sent = self.sent[ident]
+            self._say("settled", ident, result)
+            self._check(sent.result is None, f"pack {ident} was settled twice")
+            self._check(
+                self.now <= sent.deadline + _LATE_US, f"pack {ident} was settled {self.now - sent.deadline} late"
+            )
+            self._check(not result["armed"], f"pack {ident} left with an armed timer")
+            self._check(result["open_attempts"] >= 0, f"pack {ident} has {result['open_attempts']} open attempts")
+            self._judge(ident, sent, result)
+            sent.result = result
+            self.pending -= 1
+
+    def _judge(self, ident: int, sent: Sent, result: dict[str, Any]) -> None:
+        seq = frame_seq(sent.frame)
+        stored = [p.label for p in self.proxies if seq in p.stored]
+        if result["outcome"] == _DELIVERED:
+            self._check(bool(stored), f"pack {ident} is delivered and nobody stored it")
+            self._check(result["node"] in stored, f"pack {ident} names {result['node']!r}, stored it have {stored}")
+            self._check(result["code"] == 0, f"pack {ident} is delivered with code {result['code']}")
+        elif stored and not any(seq in p.refused_twice for p in self.proxies):
+            self._check(result["open_attempts"] > 0, f"pack {ident} is surely not delivered, but {stored} stored it")
+
+    # --- talk
+
+    def _check(self, holds: bool, text: str) -> None:
+        if not holds:
+            raise Broken(
+                f"seed {self.seed} at {self.now} us: {text}  (python -m tests.sim --start {self.seed} --trace)"
+            )
+
+    def _say(self, *what: Any) -> None:
+        if self.trace:
+            print(self.now, *what)
