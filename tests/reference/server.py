@@ -72,7 +72,9 @@ class _Server:
     def controls(self) -> None:
         try:
             self.attrs = strict_attributes(self.text)
-        except MalformedAttributes:
+            if not self.compat:
+                self.text.decode()
+        except (MalformedAttributes, UnicodeDecodeError):
             raise _Refusal(109, b"Parse attr (" + self.text + b") failure") from None
         order = self.attrs.get(b"syncSend", b"").lower() == b"true"
         proxy = self.attrs.get(b"proxySend", b"").lower() == b"true"
@@ -198,7 +200,8 @@ class _Server:
         for own in chunks[1::2]:
             try:
                 strict_attributes(own)
-            except MalformedAttributes:
+                own.decode()
+            except (MalformedAttributes, UnicodeDecodeError):
                 raise _Refusal(123, open_text=True) from None
         return chunks[::2]
 

@@ -203,12 +203,36 @@ def test_attributes_that_outgrow_a_container():
 
 
 def test_text_that_is_not_ascii_is_stored_as_modified_utf8():
-    text = IDS + "&k=é中😀".encode() + b"&z=a\0b&bad=\xff\xed\xa0\x80"
+    text = IDS + "&k=é中😀".encode() + b"&z=a\0b"
     entry = serve(text_frame(5, ITEMS, text))["entry"]
     attrs = message.decode(entry).groups[0].attrs
-    assert (attrs["k"], attrs["z"], attrs["bad"]) == ("é中😀", "a\0b", "\ufffd\ufffd\ufffd\ufffd")
+    assert (attrs["k"], attrs["z"]) == ("é中😀", "a\0b")
     assert b"\xed\xa0\xbd\xed\xb8\x80" in entry
     assert b"a\xc0\x80b" in entry
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\xc0\x80",
+        b"\xc3",
+        b"\xe0\x80\x80",
+        b"\xf0\x80\x80\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xe4\xb8",
+    ],
+)
+def test_text_that_is_not_utf8_is_refused_by_strict_only(bad):
+    text = IDS + b"&padding=12345678&bad=" + bad
+    for frame in (text_frame(5, ITEMS, text), binary_frame(ITEMS, text)):
+        assert code_of(frame) == 109
+    assert code_of(text_frame(6, join_pairs([(b"a", b"k=" + bad)]), IDS)) == 123
+    attrs = message.decode(serve(text_frame(5, ITEMS, text), compat=True)["entry"]).groups[0].attrs
+    assert set(attrs["bad"]) == {"\ufffd"}
+    good = IDS + b"&padding=1234567&good=" + "é中😀\U0010ffff\ud7ff\ue000\u0800".encode()
+    assert code_of(binary_frame(ITEMS, good)) == 0
 
 
 def test_stored_attributes_are_completed():

@@ -5,7 +5,7 @@ from libc.string cimport memchr, memcmp, memcpy, strlen
 
 from dataproxy._core.base.buf cimport buf_put, buf_put_text, buf_reserve
 from dataproxy._core.base.slice cimport slice_of, slice_text
-from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.plat.endian cimport load_be32, store_be16, store_be32
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_REPLY, REQ_STORE
 from dataproxy._core.wire.inlong.attrs cimport (
@@ -45,6 +45,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TYPE_RETURN,
 )
 from dataproxy._core.wire.inlong.number cimport write_decimal
+from dataproxy._core.wire.inlong.utf8 cimport is_utf8
 
 
 cdef const uint8_t* TEXT_ACK_BODY = <const uint8_t*>b"2"
@@ -91,6 +92,8 @@ cdef int read_controls(Exchange* x, bint* done) noexcept nogil:
     cdef bint proxy
     cdef int status = attrs_read(x.text, &x.out.scratch, attrs)
     done[0] = True
+    if status == ST_OK and not x.profile.compat and not is_utf8(x.text):
+        status = ST_PROTOCOL        # replacing what is broken could make two keys equal
     if status == ST_NO_MEMORY:
         return status
     if status != ST_OK:

@@ -13,6 +13,7 @@ from dataproxy._core.plat.endian cimport store_be16, store_be32
 from dataproxy._core.wire.inlong.attrs cimport KEY_CNT, KEY_DT, KEY_RT, KEY_RTMS, Attr, attrs_has
 from dataproxy._core.wire.inlong.const cimport MAX_TEXT_ATTRS
 from dataproxy._core.wire.inlong.number cimport write_decimal
+from dataproxy._core.wire.inlong.utf8 cimport utf8_size
 
 
 cdef int put_container_magic(Buf* out, int version) noexcept nogil:
@@ -101,7 +102,7 @@ cdef int put_text(Buf* out, Slice utf8) noexcept nogil:
             at += 1
             i += 1
             continue
-        size = _utf8_size(utf8.p + i, utf8.n - i)
+        size = utf8_size(utf8.p + i, utf8.n - i)
         if c == 0:
             at = _put_code(at, 0xC0, 0x80)
             size = 1
@@ -130,30 +131,6 @@ cdef inline uint8_t* _put_code(uint8_t* at, uint8_t first, uint8_t second) noexc
 cdef inline uint8_t* _put_surrogate(uint8_t* at, uint32_t unit) noexcept nogil:
     at[0] = <uint8_t>(0xE0 | unit >> 12)
     return _put_code(at + 1, <uint8_t>(0x80 | (unit >> 6 & 63)), <uint8_t>(0x80 | (unit & 63)))
-
-
-cdef size_t _utf8_size(const uint8_t* p, size_t n) noexcept nogil:
-    # Bytes of the character at p, 0 when it is not well formed.
-    cdef size_t size
-    cdef size_t i
-    if 0xC2 <= p[0] <= 0xDF:
-        size = 2
-    elif 0xE0 <= p[0] <= 0xEF:
-        size = 3
-    elif 0xF0 <= p[0] <= 0xF4:
-        size = 4
-    else:
-        return 1 if p[0] < 0x80 else 0
-    if n < size:
-        return 0
-    for i in range(1, size):
-        if p[i] & 0xC0 != 0x80:
-            return 0
-    if p[0] == 0xE0 and p[1] < 0xA0 or p[0] == 0xED and p[1] > 0x9F:
-        return 0                # overlong, or a surrogate
-    if p[0] == 0xF0 and p[1] < 0x90 or p[0] == 0xF4 and p[1] > 0x8F:
-        return 0                # overlong, or beyond U+10FFFF
-    return size
 
 
 cdef int _put_pair(Buf* out, const char* key, size_t key_n, int64_t value) noexcept nogil:

@@ -4,7 +4,6 @@ from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport buf_reserve
-from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.endian cimport store_be16, store_be32
 from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE, ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
@@ -44,6 +43,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TYPE_SNAPPY,
 )
 from dataproxy._core.wire.inlong.number cimport write_decimal
+from dataproxy._core.wire.inlong.utf8 cimport is_ascii
 
 
 cdef enum:
@@ -99,7 +99,7 @@ cdef int _frame_binary(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_
     cdef int64_t seconds = spec.data_time_ms // 1000
     if seconds > <int64_t>0xFFFFFFFF:
         return ST_LIMIT
-    if not _is_ascii(spec.attrs):
+    if not is_ascii(spec.attrs):
         return ST_INVALID           # servers count the attributes in characters
     if spec.items == ITEM_ATTRS:
         ext |= EXT_PAIRS
@@ -170,11 +170,3 @@ cdef int _text_type(int family, int items) noexcept nogil:
 cdef uint8_t* _put_number(uint8_t* out, const char* key, size_t key_n, uint64_t value) noexcept nogil:
     memcpy(out, key, key_n)
     return out + key_n + write_decimal(out + key_n, value)
-
-
-cdef bint _is_ascii(Slice s) noexcept nogil:
-    cdef uint8_t seen = 0
-    cdef size_t i
-    for i in range(s.n):
-        seen |= s.p[i]
-    return seen < 0x80

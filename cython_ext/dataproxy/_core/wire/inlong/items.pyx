@@ -4,6 +4,7 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK, ST_PROTOCOL
 from dataproxy._core.plat.endian cimport load_be32
 from dataproxy._core.wire.inlong.attrs cimport Attrs, attrs_read
+from dataproxy._core.wire.inlong.utf8 cimport is_utf8
 
 
 cdef int walk_items(const uint8_t* p, size_t n, Walk* walk) noexcept nogil:
@@ -49,6 +50,8 @@ cdef int walk_pairs(const uint8_t* p, size_t n, Buf* store, Walk* walk) noexcept
         if store != NULL:
             status = attrs_read(slice_of(p + text_at + 4, size), store, &attrs)
             if status != ST_OK:
+                break
+            if not is_utf8(slice_of(p + text_at + 4, size)):
                 break
         at = text_at + 4 + size
         walk.count += 1

@@ -51,6 +51,7 @@ from dataproxy._core.wire.inlong.const cimport (
 )
 from dataproxy._core.wire.inlong.items cimport Walk, walk_items, walk_pairs
 from dataproxy._core.wire.inlong.serve_numbers cimport judge_numbers
+from dataproxy._core.wire.inlong.utf8 cimport is_ascii
 
 
 cdef int serve_binary(Exchange* x) noexcept nogil:
@@ -153,7 +154,7 @@ cdef int _judge_content(Exchange* x, uint16_t ext, bint* done) noexcept nogil:
     done[0] = True
     if x.profile.compat:
         # The re-encoding step of the reference counts characters, and wants nothing behind the magic.
-        if too_long or BIN_FIXED + x.body.n + x.text.n != x.n or not _is_ascii(x.text):
+        if too_long or BIN_FIXED + x.body.n + x.text.n != x.n or not is_ascii(x.text):
             return answer_close(x)
         x.out.records = max(<uint32_t>load_be16(x.p + BIN_COUNT), <uint32_t>1)
         done[0] = False
@@ -237,11 +238,3 @@ cdef int _store(Exchange* x) noexcept nogil:
     store_be16(out.p, 0x0F04)
     out.n = <size_t>(at + 4 - out.p)
     return ST_OK
-
-
-cdef bint _is_ascii(Slice s) noexcept nogil:
-    cdef uint8_t seen = 0
-    cdef size_t i
-    for i in range(s.n):
-        seen |= s.p[i]
-    return seen < 0x80
