@@ -1,27 +1,31 @@
 """Native producer, Spark sink and embedded hub for Apache InLong DataProxy."""
 
 import logging as _logging
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from dataproxy._version import __version__
-from dataproxy.client import BatchDelivery, Delivery, Producer, Stream
-from dataproxy.client.stats import ProducerStats
-from dataproxy.errors import (
-    BufferFullError,
-    ClosedError,
-    ConfigError,
-    DataProxyError,
-    DeliveryError,
-    DeliveryExpired,
-    DeliveryFailed,
-    DeliveryPending,
-    DiscoveryError,
-    FlushTimeout,
-    ForkedError,
-    InvalidMessageError,
-    TransportError,
-    UndeliveredError,
-)
-from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report
+
+if _TYPE_CHECKING:
+    from dataproxy.client import BatchDelivery, Delivery, Producer, Stream
+    from dataproxy.client.stats import ProducerStats
+    from dataproxy.errors import (
+        BufferFullError,
+        ClosedError,
+        ConfigError,
+        DataProxyError,
+        DeliveryError,
+        DeliveryExpired,
+        DeliveryFailed,
+        DeliveryPending,
+        DiscoveryError,
+        FlushTimeout,
+        ForkedError,
+        InvalidMessageError,
+        TransportError,
+        UndeliveredError,
+    )
+    from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report
 
 # A library stays quiet until the application configures logging.
 _logging.getLogger("dataproxy").addHandler(_logging.NullHandler())
@@ -53,3 +57,29 @@ __all__ = [
     "UndeliveredError",
     "__version__",
 ]
+
+# Names are loaded when they are first asked for: the command line's help, a check of the configuration or a Spark
+# driver that only plans do not pay for the engine.
+_HOMES = {
+    "dataproxy.client": ("BatchDelivery", "Delivery", "Producer", "Stream"),
+    "dataproxy.client.stats": ("ProducerStats",),
+    "dataproxy.outcomes": ("BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = frozenset({"client", "codes", "config", "errors", "hub", "outcomes", "testing", "types"})
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name, or a module of the package, on first use."""
+    if name in _MODULES:
+        return _import_module(f"dataproxy.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'dataproxy' has no attribute {name!r}")
+    value: object = getattr(_import_module(_HOME.get(name, "dataproxy.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

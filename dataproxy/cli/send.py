@@ -2,55 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from dataproxy.cli.lines import delimiter_bytes
 from dataproxy.cli.outcome import complain, outcome
 from dataproxy.cli.settings import named_options, named_values
+from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError
 
 __all__ = ["send"]
 
 
+_STREAM = typer.Option("--stream", "-s", metavar="ID", help="Stream id.")
+_GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id (else the option group_id).")
+_TARGET = typer.Option("--target", "-t", metavar="ADDRESS", help="tcp://host:port,... or http://manager:8083.")
+_FILE = typer.Option("--file", "-f", metavar="FILE", help="Read this file, - for stdin; may be repeated.")
+_DELIMITER = typer.Option(metavar="TEXT", help=r"What ends a message; \n, \t, \xNN are understood.")
+_NULL = typer.Option("--null", "-0", help="Messages end with a NUL byte.")
+_MAX_LINES = typer.Option(min=0, metavar="N", help="Stop after so many lines.")
+_ATTR = typer.Option("--attr", "-a", metavar="KEY=VALUE", help="Attribute of all messages; may be repeated.")
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help="Producer options as TOML or JSON.")
+_OPTION = typer.Option(
+    "--option", "-o", metavar="NAME=VALUE", help="Any producer option (CONFIGURATION.md); may be repeated."
+)
+_TIMEOUT = typer.Option("--delivery-timeout", metavar="TIME", help="Keep trying each message for so long, e.g. 5m.")
+_PROGRESS = typer.Option("--progress/--no-progress", help="Show progress (default: on a terminal).")
+_JSON = typer.Option("--json", help="Print the books as JSON on stdout.")
+
+
 def send(
-    stream: Annotated[str, typer.Option("--stream", "-s", metavar="ID", help="Stream id.")],
-    group: Annotated[
-        str | None, typer.Option("--group", "-g", metavar="ID", help="Group id (else the option group_id).")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="ADDRESS", help="tcp://host:port,... or http://manager:8083."),
-    ] = None,
-    file: Annotated[
-        list[str] | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Read this file, - for stdin; may be repeated."),
-    ] = None,
-    delimiter: Annotated[
-        str, typer.Option(metavar="TEXT", help=r"What ends a message; \n, \t, \xNN are understood.")
-    ] = r"\n",
-    null: Annotated[bool, typer.Option("--null", "-0", help="Messages end with a NUL byte.")] = False,
-    max_lines: Annotated[int | None, typer.Option(min=0, metavar="N", help="Stop after so many messages.")] = None,
-    attr: Annotated[
-        list[str] | None,
-        typer.Option("--attr", "-a", metavar="KEY=VALUE", help="Attribute of all messages; may be repeated."),
-    ] = None,
-    config: Annotated[
-        str | None, typer.Option("--config", "-c", metavar="FILE", help="Producer options as TOML or JSON.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", "-o", metavar="NAME=VALUE", help="Any producer option (CONFIGURATION.md); may be repeated."
-        ),
-    ] = None,
-    delivery_timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Keep trying each message for so long, e.g. 5m.")
-    ] = None,
-    progress: Annotated[
-        bool | None, typer.Option("--progress/--no-progress", help="Show progress (default: on a terminal).")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the books as JSON on stdout.")] = False,
+    stream: Annotated[str, _STREAM],
+    group: Annotated[str | None, _GROUP] = None,
+    target: Annotated[str | None, _TARGET] = None,
+    file: Annotated[list[str] | None, _FILE] = None,
+    delimiter: Annotated[str, _DELIMITER] = r"\n",
+    null: Annotated[bool, _NULL] = False,
+    max_lines: Annotated[int | None, _MAX_LINES] = None,
+    attr: Annotated[list[str] | None, _ATTR] = None,
+    config: Annotated[str | None, _CONFIG] = None,
+    option: Annotated[list[str] | None, _OPTION] = None,
+    delivery_timeout: Annotated[str | None, _TIMEOUT] = None,
+    progress: Annotated[bool | None, _PROGRESS] = None,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Send lines as messages and wait until the fate of each is known.
 
@@ -58,33 +53,33 @@ def send(
     what was taken, and shows the books; a second one quits at once.
     """
     with outcome():
-        from dataproxy.cli.lines import delimiter_bytes
         from dataproxy.cli.sending import Job, finish, run
-        from dataproxy.config import load_producer_config
 
-        if null and delimiter != r"\n":
-            raise ConfigError("both --null and --delimiter are given", hint="keep one")
         options = named_options(option or [])
-        if delivery_timeout is not None:
-            options["delivery_timeout"] = delivery_timeout
-        named = {"target": target, "group_id": group}
-        for name, value in named.items():
+        for name, value in {"target": target, "group_id": group, "delivery_timeout": delivery_timeout}.items():
             if value is not None and name in options:
                 raise ConfigError(f"{name} is given twice", hint="keep one")
-        given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-        try:
-            end = b"\0" if null else delimiter_bytes(delimiter)
-        except ValueError as error:
-            raise ConfigError(f"--delimiter {delimiter!r} cannot be used: {error}") from None
+            if value is not None:
+                options[name] = value
         job = Job(
-            config=load_producer_config(file=config, **options, **given),
+            config=load_producer_config(file=config, **options),
             stream=stream,
             attrs=named_values(attr or [], "--attr"),
             files=tuple(file or ["-"]),
-            delimiter=end,
+            delimiter=_end_of_line(delimiter, null),
             max_lines=max_lines,
         )
         books = run(job, progress)
         if books.problem:
             complain(books.problem)
         raise typer.Exit(finish(books, json=json))
+
+
+def _end_of_line(delimiter: str, null: bool) -> bytes:
+    """Return the bytes that end a message.  Raises ConfigError."""
+    if null and delimiter != r"\n":
+        raise ConfigError("both --null and --delimiter are given", hint="keep one")
+    try:
+        return b"\0" if null else delimiter_bytes(delimiter)
+    except ValueError as error:
+        raise ConfigError(f"--delimiter {delimiter!r} cannot be used: {error}") from None

@@ -1,0 +1,35 @@
+"""The package's public names are loaded on first use."""
+
+import subprocess
+import sys
+
+import pytest
+
+import dataproxy
+
+
+def test_every_name_is_there():
+    for name in dataproxy.__all__:
+        assert getattr(dataproxy, name) is not None
+    assert set(dataproxy.__all__) <= set(dir(dataproxy))
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match="module 'dataproxy' has no attribute 'Producr'"):
+        _ = dataproxy.Producr
+
+
+def in_new_process(program):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_import_loads_no_engine_and_says_nothing():
+    program = "import dataproxy, sys; assert not [m for m in sys.modules if m.startswith('dataproxy._core.')]"
+    assert in_new_process(program) == (0, "", "")
+
+
+def test_modules_are_reached_through_the_package():
+    program = "import dataproxy; dataproxy.errors.ConfigError; dataproxy.config.PRODUCER; dataproxy.Producer"
+    assert in_new_process(program) == (0, "", "")
+    assert in_new_process("from dataproxy import *; Producer; ConfigError") == (0, "", "")
