@@ -9,8 +9,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def check(root: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dataproxy.config.render", "--check"]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "dataproxy.config.render", "--check", "--root", str(root)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_generated_files_are_current():
@@ -19,10 +19,7 @@ def test_generated_files_are_current():
 
 
 def test_an_outdated_file_is_noticed(tmp_path):
-    for name in ("dataproxy", "conf"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for name in ("CONFIGURATION.md", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
     (tmp_path / "CONFIGURATION.md").write_text("old\n")
     done = check(tmp_path)
     assert done.returncode != 0
