@@ -9,10 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import dataproxy
+
 __all__ = ["BUSY_SHARE", "Watch", "busy_jiffies", "describe"]
 
 BUSY_SHARE = 0.10  # of one core, taken by others during a run: more makes the run suspect
-PACKAGES = ("dataproxy", "confluent-kafka", "pyspark", "pyarrow", "numpy", "cython", "msgspec")
+PACKAGES = ("confluent-kafka", "pyspark", "pyarrow", "numpy", "cython", "msgspec")
 
 
 def busy_jiffies(stat: str) -> int:
@@ -62,7 +64,7 @@ def describe() -> dict[str, object]:
         "python": sys.version.split()[0],
         "compiler": output("gcc", "--version").splitlines()[0],
         "java": java_version(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {"dataproxy": dataproxy.__version__} | {name: version(name) for name in PACKAGES},
         "commit": commit(),
         "load_before": os.getloadavg()[0],
     }

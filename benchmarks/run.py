@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run, write the JSON, print the table; return 1 when a measurement failed."""
     asked = options(argv)
     if asked.report:
-        report.write(json.loads(asked.report.read_text()), asked.report)
+        report.write(json.loads(asked.report.read_text()), asked.report.resolve())
         return 0
     book = execute(asked)
     partial = asked.quick or asked.only
