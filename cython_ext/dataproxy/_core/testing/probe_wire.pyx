@@ -50,6 +50,7 @@ cdef class Exact:
         free(self.p)
 
     cdef Slice view(self):
+        """Return the bytes as a slice that lives as long as this object."""
         return slice_of(self.p, self.n)
 
 
