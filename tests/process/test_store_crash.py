@@ -162,3 +162,19 @@ store.close()
     child = start(code, str(tmp_path))
     child.communicate(timeout=100)
     assert child.returncode == 0
+
+
+def test_a_killed_reader_keeps_nothing_back(tmp_path):
+    opened = "import lmdb, sys\nenv = lmdb.open(sys.argv[1], readonly=True, max_dbs=8)\n"
+    store = StoreCore(str(tmp_path))
+    store.append_for_test([("g", "s", b"x")])
+    reader = start(opened + "txn = env.begin()\nprint(1, flush=True)\nimport signal\nsignal.pause()", str(tmp_path))
+    assert reader.stdout.readline() == "1\n"
+    listing = opened + "print(env.readers())"
+    assert str(reader.pid) in start(listing, str(tmp_path)).communicate(timeout=100)[0]
+    reader.kill()
+    reader.stdout.close()
+    reader.wait()
+    assert store.retain_for_test(0) == 0
+    assert str(reader.pid) not in start(listing, str(tmp_path)).communicate(timeout=100)[0]
+    store.close()

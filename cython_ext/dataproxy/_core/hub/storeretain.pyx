@@ -17,7 +17,7 @@ from dataproxy._core.hub.storetxn cimport (
     store_is_full,
 )
 from dataproxy._core.plat.atomic cimport relaxed_add
-from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get
+from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get, mdb_reader_check
 
 cdef enum RetainStep:
     STEP_ENTRIES = 1024
@@ -34,7 +34,10 @@ cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
     cdef Store* store = <Store*>self
     cdef Tally before = store.catalog.now
     cdef int64_t dropped
+    cdef int dead = 0
     cdef int rc
+    if store.env.env != NULL:
+        mdb_reader_check(store.env.env, &dead)      # readers that were killed would keep pages for ever
     if not _is_due(store, now_ms):
         return 0
     rc = _step(store, now_ms, STEP_ENTRIES)
