@@ -16,6 +16,8 @@ __all__ = ["Broken", "World"]
 _DELIVERED, _FAILED, _EXPIRED = 1, 2, 3
 _CONNECT_FAILED, _LOST, _PROTOCOL = 2, 3, 5
 _LATE_US = 1000
+_CALM_US = 60_000_000
+_LAST = -1
 _MS = 1000
 
 
@@ -98,12 +100,9 @@ class World:
         if rng.random() < 0.15:
             self._later(rng.randrange(self.now, at + 500_000), "abort", None)
         self._pump()
-        steps = 0
-        while self.pending or any(kind in ("submit", "abort") for _, _, kind, _ in self.events[:1]) or self._submits():
-            steps += 1
-            self._check(steps < 50_000, "the run does not end")
-            if not self._step():
-                break
+        steps = self._play()
+        if not self.aborted:
+            steps += self._calm()
         self._finish()
         outcomes = [s.result["outcome"] for s in self.sent.values() if s.result]
         return {
@@ -111,8 +110,30 @@ class World:
             "expired": outcomes.count(_EXPIRED), "steps": steps, "retries": self.links.facts()["retries"],
         }  # fmt: skip
 
-    def _submits(self) -> bool:
-        return any(kind == "submit" for _, _, kind, _ in self.events)
+    def _play(self) -> int:
+        steps = 0
+        while self.pending or any(kind == "submit" for _, _, kind, _ in self.events):
+            steps += 1
+            self._check(steps < 50_000, "the run does not end")
+            if not self._step():
+                break
+        return steps
+
+    def _calm(self) -> int:
+        """Once every proxy is good, the next pack is delivered: no link may be lost for good."""
+        self.events = [event for event in self.events if event[2] not in ("abort", "temper")]
+        heapq.heapify(self.events)
+        for proxy in self.proxies:
+            proxy.temper = Temper()
+        seq = self.rng.randrange(1 << 32)
+        frame = self.links.submit(_LAST, seq, [b"last"], self.now + _CALM_US, self.now)
+        self.sent[_LAST] = self.by_seq[seq] = Sent(frame, self.now + _CALM_US)
+        self.pending += 1
+        self._pump()
+        steps = self._play()
+        result = self.sent[_LAST].result
+        self._check(result is not None and result["outcome"] == _DELIVERED, f"all is well, and yet: {result}")
+        return steps
 
     def _step(self) -> bool:
         due = self.links.next_due()

@@ -112,3 +112,35 @@ def test_garbage_counts_as_no_reply() -> None:
         assert pool.link(0)["failures"] == losses
         pool.expire(pool.link(0)["reconnect_at"])
         connect_all(pool, losses * SECOND * 60 + SECOND)
+
+
+def test_a_success_for_a_half_written_resend_counts_even_when_the_pool_is_aborted() -> None:
+    pool = opened(["a:1"], ack_timeout=SECOND)
+    other = pool.submit(2, 8, [b"y"], 100 * SECOND, 0)
+    frame = pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
+    write_all(pool, 0, 0)
+    pool.feed(0, ack(other), SECOND // 2)  # it is not silent
+    pool.expire(SECOND)
+    assert pool.link(0)["queue"] == [1]
+    pool.wrote(0, 5, SECOND)
+    pool.feed(0, ack(frame), SECOND + 1)
+    assert [r["ident"] for r in pool.take_settled()] == [2]
+    pool.abort(-4)
+    (result,) = pool.take_settled()
+    assert result["outcome"] == DELIVERED
+
+
+def test_an_unanswered_frame_expires_with_the_cause() -> None:
+    pool = opened(["a:1"], ack_timeout=SECOND, retry_backoff=SECOND, retry_backoff_max=SECOND, heartbeat=0)
+    other = pool.submit(2, 8, [b"y"], 100 * SECOND, 0)
+    pool.submit(1, 7, [b"x"], 2 * SECOND + 1, 0)
+    write_all(pool, 0, 0)
+    pool.feed(0, ack(other), SECOND // 2)
+    pool.expire(SECOND)
+    write_all(pool, 0, SECOND)
+    third = pool.submit(3, 9, [b"z"], 100 * SECOND, SECOND)
+    write_all(pool, 0, SECOND)
+    pool.feed(0, ack(third), SECOND + SECOND // 2)
+    pool.expire(2 * SECOND)
+    results = {r["ident"]: r for r in pool.take_settled()}
+    assert (results[1]["outcome"], results[1]["code"], results[1]["open_attempts"]) == (EXPIRED, -2, 2)

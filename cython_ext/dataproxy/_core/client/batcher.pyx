@@ -97,7 +97,7 @@ cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_
     b.next_seq += 1
     if items == ITEM_ATTRS or bucket != NO_TIME:
         if s.n_others == b.max_others:
-            _seal(b, s.others[0])
+            _seal_or_drop(b, s.others[0])
         s.others[s.n_others] = p
         s.n_others += 1
     else:

@@ -112,7 +112,9 @@ cdef int64_t books_new_generation(Books* k) noexcept nogil:
     cdef int64_t ended
     pthread_mutex_lock(&k.lock)
     ended = k.newest_generation
-    if k.newest_generation - k.oldest_generation < GENERATIONS - 1:
+    if k.by_generation[ended % GENERATIONS] == 0:
+        ended -= 1              # nothing was sealed since the last one: it serves again
+    elif k.newest_generation - k.oldest_generation < GENERATIONS - 1:
         k.newest_generation += 1
     while k.oldest_generation < k.newest_generation and k.by_generation[k.oldest_generation % GENERATIONS] == 0:
         k.oldest_generation += 1
@@ -138,6 +140,9 @@ cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_u
     cdef bint settled
     pthread_mutex_lock(&k.lock)
     while k.oldest_generation <= generation and k.in_flight_packs > 0 and clock_us() < deadline_us:
+        if generation == k.newest_generation and generation - k.oldest_generation < GENERATIONS - 1:
+            k.newest_generation += 1        # there was no room for it when the wait began
+            continue
         _wait(k, deadline_us)
     settled = k.oldest_generation > generation or k.in_flight_packs == 0
     pthread_mutex_unlock(&k.lock)

@@ -7,6 +7,7 @@ from dataproxy._core.client.completions cimport EVENT_ROOM, Event, completions_t
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 __all__ = ["next_batch"]
 
@@ -46,6 +47,10 @@ def next_batch(CoreHandle core, double seconds):
         if p.report:
             reports.append(_report(p))
         if p.verdict != NULL and p.verdict.watched:
+            # From here on add_done_callback calls at once: it looks under the same lock, and both hold the GIL.
+            pthread_mutex_lock(&g.books.lock)
+            p.verdict.watched = False
+            pthread_mutex_unlock(&g.books.lock)
             callbacks.extend(core.watchers.pop(<size_t>p.verdict, ()))
         pool_give(&g.spares, p)
         p = list_pop(&packs)

@@ -188,7 +188,10 @@ cdef void _connect(Executor* e, Link* link) noexcept nogil:
 
 cdef void _finish_connect(Executor* e, Link* link) noexcept nogil:
     cdef Channel* c = e.channels[link.index]
-    if c.transport.ops.finish(&c.transport) != ST_OK:
+    cdef int status = c.transport.ops.finish(&c.transport)
+    if status == ST_WANT_WRITE or status == ST_WANT_READ:
+        return                      # the handshake goes on; connect_timeout bounds it
+    if status != ST_OK:
         _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
         return
     links_connected(&e.pool, link, now_us())

@@ -17,7 +17,7 @@ from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
 from dataproxy._core.io.link cimport (
-    LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_SILENT, LF_CLOSE, LF_CONNECT,
+    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_SILENT, LF_CLOSE, LF_CONNECT,
     TK_LINK, Endpoint, EventSink, Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.linkstate cimport (
@@ -191,13 +191,15 @@ cdef int links_endpoints(
             link.retired = False
             if link.state == LS_ACTIVE:
                 _activate(pool, link)
-    while pool.n_links < links:
-        if _new_link(pool) == NULL:
-            return ST_NO_MEMORY if pool.n_links == 0 else ST_OK
     for i in range(pool.n_links):
         link = pool.links[i]
         if link.state == LS_IDLE and _busy_links(pool) < links:
             _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
+    while _busy_links(pool) < links:        # a retired link keeps its slot until it has drained
+        link = _new_link(pool)
+        if link == NULL:
+            return ST_NO_MEMORY if pool.n_links == 0 else ST_OK
+        _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
     return ST_OK
 
 
@@ -317,13 +319,13 @@ cdef void _ack_timeouts(LinkPool* pool, Link* link, int64_t now_us) noexcept nog
             # Nothing at all was heard since it was written: the connection is as good as dead.
             link_silent(pool, link, LE_SILENT)
             return
-        retry_unanswered(pool, p, LC_CONNECTION_LOST, now_us)
+        retry_unanswered(pool, p, LC_ACK_TIMEOUT, now_us)
 
 
 cdef void _link_timer(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
     if link.state == LS_CONNECTING:
         link_silent(pool, link, LE_CONNECT_FAILED)
-    elif link.state == LS_BACKOFF:
+    elif link.state == LS_BACKOFF and not link.retired:
         _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
     elif link.state == LS_ACTIVE:
         if link.retired and link.queue.head == NULL and link.flight.head == NULL:
@@ -360,7 +362,10 @@ cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
         while link.flight.head != NULL:
             settle_failed(pool, link.flight.head, OUT_FAILED, code)
         while link.queue.head != NULL:
-            settle_failed(pool, link.queue.head, OUT_FAILED, code)
+            if link.queue.head.answered:
+                settle_delivered(pool, link.queue.head)
+            else:
+                settle_failed(pool, link.queue.head, OUT_FAILED, code)
         mark_dirty(pool, link, LF_CLOSE)
 
 
