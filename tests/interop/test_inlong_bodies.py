@@ -80,9 +80,11 @@ def test_inlong_decodes_the_packs_of_our_producer(recorder, body_driver, tmp_pat
 def test_inlong_decodes_what_our_hub_stores(body_driver, tmp_path, kind, compression, compress_entries):
     store = tmp_path / "store"
     options = {"message_type": kind, "compression": compression, "compression_min_bytes": 1}
-    with Hub(store, compress_entries=compress_entries) as hub:
-        with dataproxy.Producer(hub.target, group_id="g", **options) as producer:
-            producer.send_batch("s", BODIES)
+    with (
+        Hub(store, compress_entries=compress_entries) as hub,
+        dataproxy.Producer(hub.target, group_id="g", **options) as producer,
+    ):
+        producer.send_batch("s", BODIES)
     view = StoreView.open(str(store))
     try:
         ((_, _, value),) = view.read("g", 0, 0)

@@ -50,8 +50,8 @@ cdef class ArrowChunks:
         self.drop_chunk()
         if self.stream.get_next(self.stream, &self.chunk) != 0:
             said = self.stream.get_last_error(self.stream)
-            raise InvalidMessageError(
-                f"the Arrow stream failed while it was read: {said.decode('utf-8', 'replace') if said != NULL else '?'}")
+            why = said.decode("utf-8", "replace") if said != NULL else "it gave no reason"
+            raise InvalidMessageError(f"the Arrow stream failed while it was read: {why}")
         if self.chunk.release == NULL:
             self.done = True
             return NULL

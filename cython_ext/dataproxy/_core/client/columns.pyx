@@ -13,7 +13,7 @@ from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport NO_TIME, Batcher
 from dataproxy._core.client.rows cimport (
-    ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, Rows, RowsCheck, rows_get,
+    ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, Rows, rows_get,
 )
 from dataproxy._core.client.streams cimport Stream, streams_find
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock

@@ -30,5 +30,7 @@ cdef int completions_open(Completions* c) noexcept nogil
 cdef void completions_close(Completions* c) noexcept nogil
 cdef void completions_put(Completions* c, PackList* packs) noexcept nogil
 cdef void completions_event(Completions* c, int kind, const char* label, int detail) noexcept nogil
-cdef bint completions_take(Completions* c, PackList* packs, Event* events, int* n, int64_t* lost, int64_t deadline_us) noexcept nogil
+cdef bint completions_take(
+    Completions* c, PackList* packs, Event* events, int* n, int64_t* lost, int64_t deadline_us,
+) noexcept nogil
 cdef void completions_end(Completions* c) noexcept nogil

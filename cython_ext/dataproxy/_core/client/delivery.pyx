@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
-from dataproxy._core.base.pack cimport OUT_DELIVERED, OUT_PENDING, Verdict, verdict_release
+from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.client.batcher cimport segments_free
 from dataproxy._core.client.books cimport books_wait_verdict
 from dataproxy._core.client.handle cimport CoreHandle

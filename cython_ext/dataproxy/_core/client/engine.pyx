@@ -4,7 +4,9 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from dataproxy._core.base.pack cimport OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pool_close, pool_give, pool_open
+from dataproxy._core.base.pack cimport (
+    OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pool_close, pool_give, pool_open,
+)
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
 from dataproxy._core.client.books cimport books_close, books_open, books_settle, books_wake
@@ -14,7 +16,9 @@ from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free,
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
 from dataproxy._core.plat.clock cimport now_us, wall_ms
-from dataproxy._core.plat.thread cimport pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 

@@ -3,11 +3,12 @@
 ``dataproxy.Producer`` derives from ``ProducerCore`` and adds configuration, discovery, threads and close.
 """
 
-from libc.stdint cimport int8_t, int64_t
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.pack cimport PackList
+from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
@@ -18,17 +19,12 @@ from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, eng
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, link_list
-from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.io.address cimport address_parse
 from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport Endpoint, LinkConfig
-from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
-
-from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport uint32_t
 
 from dataproxy.errors import ConfigError, TransportError
 

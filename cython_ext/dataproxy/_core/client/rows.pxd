@@ -31,7 +31,7 @@ ctypedef struct Rows:       # borrowed; the owner outlives the call
     const int64_t* offsets64
     const uint8_t* views    # 16 bytes each
     const uint8_t** buffers
-    const uint8_t* validity # bitmap, NULL: no nulls
+    const uint8_t* validity  # bitmap, NULL: no nulls
     int64_t offset          # first row inside the column's buffers
     int64_t n
 

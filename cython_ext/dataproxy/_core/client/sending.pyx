@@ -8,7 +8,7 @@ from libc.string cimport memchr
 
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport NO_TIME, batcher_append, batcher_append_rows
 from dataproxy._core.client.delivery cimport BatchDelivery, new_delivery
@@ -20,7 +20,7 @@ from dataproxy._core.plat.arrow cimport ArrowArray
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
 
-from dataproxy.errors import BufferFullError, InvalidMessageError
+from dataproxy.errors import BufferFullError
 from dataproxy.problems import body_type, row_problem, size_problem
 
 __all__ = ["SendPolicy", "Stream"]
