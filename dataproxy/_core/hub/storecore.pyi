@@ -1,7 +1,10 @@
 from collections.abc import Iterable
 
+from typing_extensions import disjoint_base
+
 from dataproxy._core.hub.storeview import StoreView
 
+@disjoint_base
 class StoreCore(StoreView):
     def __init__(
         self,

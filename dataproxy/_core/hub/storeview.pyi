@@ -1,10 +1,12 @@
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from typing_extensions import disjoint_base
 
 _Header: TypeAlias = tuple[int, int, int, str, str, str]
 
+@disjoint_base
 class StoreView:
     path: str | None
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @staticmethod
     def open(path: str) -> StoreView: ...
     def close(self) -> None: ...
