@@ -17,6 +17,7 @@ DEFAULT_HUB: Final = "http://127.0.0.1:8083"
 _TIMEOUT_S: Final = 30.0
 _PAGE_RECORDS: Final = 5000
 _OK: Final = 200
+_FORBIDDEN: Final = 403
 
 
 class HubClient:
@@ -54,9 +55,12 @@ class HubClient:
             answer = None
         if response.status != _OK or not isinstance(answer, dict):
             reason = answer.get("errMsg") if isinstance(answer, dict) else None
+            hint = "check that --hub is the Manager door of a dataproxy hub"
+            if response.status == _FORBIDDEN:
+                hint = "give --secret-id and --secret-key"
             raise HubError(
                 f"the hub at {self._url} answered {path} with HTTP {response.status}: {reason or response.data[:80]!r}",
-                hint="check that --hub is the Manager door of a dataproxy hub",
+                hint=hint,
             )
         return answer
 
