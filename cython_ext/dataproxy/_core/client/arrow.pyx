@@ -35,6 +35,7 @@ cdef class ArrowChunks:
             self.own_schema.release(&self.own_schema)
 
     cdef void drop_chunk(self) noexcept:
+        """Release the chunk that ``next_chunk`` gave last.  Locality: GIL."""
         if self.chunk.release != NULL:
             self.chunk.release(&self.chunk)
             memset(&self.chunk, 0, sizeof(ArrowArray))
