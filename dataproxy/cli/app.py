@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Send messages to Apache InLong DataProxy, run a hub, and look into it.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
