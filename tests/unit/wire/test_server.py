@@ -52,6 +52,21 @@ def test_counts_and_times_are_those_of_the_frame():
     assert (outcome["group"], outcome["stream"]) == (b"g", b"s")
 
 
+@pytest.mark.parametrize("compat", [False, True])
+def test_a_count_of_zero_is_stored_as_one(compat):
+    entry = serve(binary_frame(join_items([b"x"]), IDS, count=0), compat=compat)["entry"]
+    assert message.decode(entry).record_count == 1
+
+
+@pytest.mark.parametrize("past", range(-3, 4))
+def test_a_body_length_near_the_end_of_the_frame_is_never_followed(past):
+    # Run with an address sanitizer: the frame lies in memory of exactly its size.
+    frame = binary_frame(ITEMS, b"")
+    broken = frame[:21] + (len(frame) - 25 + past).to_bytes(4) + frame[25:]
+    assert code_of(broken) == 95
+    assert serve(broken, compat=True)["action"] == "close"
+
+
 def test_nothing_is_kept_from_the_frame_before():
     server = Server()
     server.serve(text_frame(5, ITEMS, IDS + b"&syncSend=true&partitionKey=k&dt=5"), NOW_MS)
@@ -198,6 +213,8 @@ def test_attributes_that_outgrow_a_container():
     outcome = serve(text_frame(5, ITEMS, text + b"v" * 60))
     assert (outcome["action"], outcome["code"], outcome["entry"]) == ("reply", 104, b"")
     assert serve(text_frame(5, ITEMS, text))["code"] == 104  # completed, it is longer
+    assert code_of(text_frame(5, ITEMS, b"k" * 65536)) == 104  # before it is read
+    assert code_of(text_frame(5, ITEMS, b"k" * 65535)) == 109
     outcome = serve(text_frame(5, ITEMS, text), compat=True)  # the reference loses the message
     assert (outcome["action"], outcome["code"], outcome["entry"]) == ("store", 0, b"")
     assert serve(text_frame(5, ITEMS, text[:-100]))["code"] == 0
