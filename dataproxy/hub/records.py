@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from dataproxy._core.hub.storeview import StoreView
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ClosedError, ConfigError, RemoteProtocolError, StoreError
 
-__all__ = ["LogInfo", "Record", "StreamCount", "read_records"]
+__all__ = ["LogInfo", "Record", "StoredEntry", "StreamCount", "read_entries", "read_records", "time_of"]
 
 _BATCH_ENTRIES: Final = 1024
 _BATCH_BYTES: Final = 4 << 20
@@ -72,10 +72,31 @@ def read_records(
     """
     if start < 0:
         raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
-    return _records(view, group_id, stream_id, start, follow)
+    return _records(read_entries(view, group_id, stream_id, start=start, follow=follow))
 
 
-def _records(view: StoreView, group_id: str, stream_id: str | None, start: int, follow: bool) -> Iterator[Record]:
+def _records(entries: Iterator[StoredEntry]) -> Iterator[Record]:
+    for entry in entries:
+        for index, (body, attrs) in enumerate(entry.records()):
+            yield Record(
+                attrs.get("groupId", entry.topic),
+                attrs.get("streamId", entry.stream_id),
+                body,
+                attrs,
+                time_of(attrs, entry.data_time_ms),
+                entry.topic,
+                entry.partition,
+                entry.offset,
+                index,
+                entry.receive_ms,
+                entry.source,
+            )
+
+
+def read_entries(
+    view: StoreView, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+) -> Iterator[StoredEntry]:
+    """Yield entries as ``read_records`` does records, their bodies not decoded."""
     places: dict[int, int] = {}
     pause = _POLL[0]
     while True:
@@ -99,7 +120,7 @@ def _records(view: StoreView, group_id: str, stream_id: str | None, start: int, 
 
 def _round(
     view: StoreView, group_id: str, stream_id: str | None, start: int, places: dict[int, int]
-) -> Iterator[list[Record]]:
+) -> Iterator[list[StoredEntry]]:
     """Yield the next batch of each log of the group and move its place on."""
     for topic, partition, _, next_offset, *_ in view.logs():
         place = places.get(partition, start)
@@ -111,40 +132,37 @@ def _round(
             places[partition] = max(place, next_offset)
             continue
         places[partition] = entries[-1][0] + 1
-        yield [record for entry in entries for record in entry_records(topic, partition, *entry)]
+        yield [
+            StoredEntry(topic, partition, offset, receive_ms, data_time_ms, stream, source, value)
+            for offset, (receive_ms, data_time_ms, _, stream, source, _), value in entries
+        ]
 
 
-def entry_records(
-    topic: str, partition: int, offset: int, header: tuple[int, int, int, str, str, str], value: bytes
-) -> list[Record]:
-    """Return the records of one entry as ``StoreView.read`` gives it.  Raises StoreError for a damaged one."""
-    receive_ms, data_time_ms, _, stream, source, _ = header
-    try:
-        found = message.records(value)
-    except RemoteProtocolError as error:
-        raise StoreError(
-            f"entry {offset} of log ({topic!r}, {partition}) cannot be decoded: {error.message}",
-            hint=f"read on with start={offset + 1}",
-            details={"topic": topic, "partition": partition, "offset": offset},
-        ) from error
-    return [
-        Record(
-            attrs.get("groupId", topic),
-            attrs.get("streamId", stream),
-            body,
-            attrs,
-            _time_of(attrs, data_time_ms),
-            topic,
-            partition,
-            offset,
-            index,
-            receive_ms,
-            source,
-        )
-        for index, (body, attrs) in enumerate(found)
-    ]
+class StoredEntry(NamedTuple):
+    """Hold one stored request: where it is, its queue header, and its InLongMsg."""
+
+    topic: str
+    partition: int
+    offset: int
+    receive_ms: int
+    data_time_ms: int
+    stream_id: str
+    source: str
+    value: bytes
+
+    def records(self) -> list[tuple[bytes, dict[str, str]]]:
+        """Return (body, attributes) of each record.  Raises StoreError when the entry is damaged."""
+        try:
+            return message.records(self.value)
+        except RemoteProtocolError as error:
+            raise StoreError(
+                f"entry {self.offset} of log ({self.topic!r}, {self.partition}) cannot be decoded: {error.message}",
+                hint=f"read on with start={self.offset + 1}",
+                details={"topic": self.topic, "partition": self.partition, "offset": self.offset},
+            ) from error
 
 
-def _time_of(attrs: dict[str, Any], otherwise: int) -> int:
+def time_of(attrs: dict[str, str], otherwise: int) -> int:
+    """Return the data time in ms that the attributes give, else ``otherwise``."""
     text = attrs.get("dt", "")
     return int(text) if text.isdecimal() else otherwise

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from dataproxy._core.hub.storeview import StoreView
-from dataproxy.hub.records import LogInfo, Record, StreamCount, read_records
+from dataproxy.errors import ConfigError
+from dataproxy.hub.arrow import ArrowRows
+from dataproxy.hub.records import LogInfo, Record, StreamCount, read_entries, read_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,18 +54,21 @@ class StoreReader:
         """Yield the records of a group (None: of all groups) as Arrow record batches of up to ``max_rows`` rows.
 
         Columns: group_id, stream_id, body, attrs, dt, topic, partition, offset, index, receive_ms, source.
-        Needs pyarrow.  Raises StoreError.
+        Needs pyarrow.  Raises StoreError, and ConfigError for a negative start.
         """
+        if start < 0:
+            raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
         groups = sorted({log.topic for log in self.logs()}) if group_id is None else [group_id]
+        return self._batches(groups, stream_id, start, max_rows)
+
+    def _batches(self, groups: list[str], stream_id: str | None, start: int, max_rows: int) -> Iterator[pa.RecordBatch]:
         for group in groups:
-            rows: list[Record] = []
-            for record in self.records(group, stream_id, start=start):
-                rows.append(record)
+            rows = ArrowRows()
+            for entry in read_entries(self._view, group, stream_id, start=start):
+                rows.add(entry)
                 if len(rows) >= max_rows:
-                    yield _record_batch(rows)
-                    rows = []
-            if rows:
-                yield _record_batch(rows)
+                    yield from rows.take(max_rows)
+            yield from rows.take(max_rows)
 
     def counts(self) -> dict[tuple[str, str], StreamCount]:
         """Return what is stored by (group, stream).  Raises StoreError."""
@@ -84,32 +89,3 @@ class StoreReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _record_batch(rows: list[Record]) -> pa.RecordBatch:
-    """Return Arrow columns of the records; equal attribute maps are converted once."""
-    import pyarrow as pa
-
-    maps: dict[int, int] = {}
-    attrs: list[list[tuple[str, str]]] = []
-    places: list[int] = []
-    for row in rows:
-        place = maps.setdefault(id(row.attrs), len(attrs))
-        if place == len(attrs):
-            attrs.append(list(row.attrs.items()))
-        places.append(place)
-    map_type = pa.map_(pa.string(), pa.string())
-    columns: dict[str, Any] = {
-        "group_id": pa.array([row.group_id for row in rows], pa.string()),
-        "stream_id": pa.array([row.stream_id for row in rows], pa.string()),
-        "body": pa.array([row.body for row in rows], pa.binary()),
-        "attrs": pa.array(attrs, map_type).take(pa.array(places, pa.int32())),
-        "dt": pa.array([row.dt_ms for row in rows], pa.int64()),
-        "topic": pa.array([row.topic for row in rows], pa.string()),
-        "partition": pa.array([row.partition for row in rows], pa.int32()),
-        "offset": pa.array([row.offset for row in rows], pa.int64()),
-        "index": pa.array([row.index for row in rows], pa.int32()),
-        "receive_ms": pa.array([row.receive_ms for row in rows], pa.int64()),
-        "source": pa.array([row.source for row in rows], pa.string()),
-    }
-    return pa.RecordBatch.from_pydict(columns)

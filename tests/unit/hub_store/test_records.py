@@ -99,13 +99,26 @@ def test_arrow_batches(store, reader):
     store.append_for_test([("g", "s", container("s", [b"%d" % n, b"\x00\xff"], n=str(n))) for n in range(10)])
     store.append_for_test([("h", "t", container("t", [b"h"], group="h"))])
     batches = list(reader.record_batches("g", max_rows=7))
-    assert [batch.num_rows for batch in batches] == [7, 7, 6]
+    assert sum(batch.num_rows for batch in batches) == 20
+    assert max(batch.num_rows for batch in batches) <= 7
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == [body for n in range(10) for body in (b"%d" % n, b"\x00\xff")]
     assert [dict(row["attrs"])["n"] for row in rows] == [str(n) for n in range(10) for _ in range(2)]
     assert rows[3].items() >= {"offset": 1, "index": 1, "dt": 1700000000123, "topic": "g", "partition": 0}.items()
     assert sum(batch.num_rows for batch in reader.record_batches()) == 21
     assert list(reader.record_batches("none")) == []
+
+
+def test_arrow_rows_equal_records(store, reader):
+    pairs = [(b"%d" % n, {"own": str(n % 2)}) for n in range(6)]
+    store.append_for_test([("g", "s", message.encode(3, [({"streamId": "s"}, pairs)])) for _ in range(3)])
+    rows = [row for batch in reader.record_batches("g") for row in batch.to_pylist()]
+    found = [
+        {**{name: getattr(record, name) for name in Record.__slots__ if name != "dt_ms"}, "dt": record.dt_ms}
+        for record in reader.records("g")
+    ]
+    assert [{**row, "attrs": dict(row["attrs"])} for row in rows] == found
+    assert len(found) == 18
 
 
 def test_an_entry_that_is_no_container(store, reader):
@@ -117,5 +130,6 @@ def test_an_entry_that_is_no_container(store, reader):
 
 
 def test_a_negative_start(reader):
-    with pytest.raises(ConfigError, match="start -1"):
-        reader.records("g", start=-1)
+    for call in (reader.records, reader.record_batches):
+        with pytest.raises(ConfigError, match="start -1"):
+            call("g", start=-1)
