@@ -1,0 +1,120 @@
+"""Writing one partition: every record batch through one native call, then flush and check the books.
+
+Batch and streaming sinks share `write_batches`.  When it returns, every row is acknowledged or was skipped by
+policy, and nothing waits in the worker process.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from dataproxy.errors import InvalidMessageError, UndeliveredError
+from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
+from dataproxy.spark.reports import PartitionReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from dataproxy.spark.columns import ColumnPlan
+    from dataproxy.spark.options import SinkOptions
+
+__all__ = ["TaskPlace", "WritePlan", "write_batches"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """What the driver decided once for all tasks of a write.  Holds no secrets."""
+
+    job: str
+    options: SinkOptions
+    columns: ColumnPlan
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """Where a task stands in its job: the partition, and the attempt counted from 0."""
+
+    partition: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} (attempt {self.attempt})"
+
+
+def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace) -> PartitionReport:
+    """Send all rows of a partition and return its books once every row is acknowledged or skipped.
+
+    Raises InvalidMessageError for a row that may not be sent, UndeliveredError with counts when a row was not
+    acknowledged in time, and what the producer raises.  After an error the worker's producer is given up.
+    Thread rule: one call at a time in a process, as Spark's workers do.
+    """
+    started = time.monotonic()
+    producer = PRODUCERS.lease(plan.options)
+    try:
+        rows, skipped = _send(batches, plan, place, producer)
+        books = producer.settle()
+        if books.delivered + skipped != rows:
+            raise _undelivered(place, rows, skipped, books, producer.target)
+    except BaseException:
+        PRODUCERS.drop(producer)
+        raise
+    report = PartitionReport(
+        partition=place.partition,
+        attempt=place.attempt,
+        rows=rows,
+        bytes=books.delivered_bytes,
+        acked=books.delivered,
+        skipped=skipped,
+        retries=books.retries,
+        seconds=time.monotonic() - started,
+    )
+    _log.debug("%s: %r", place, report)
+    return report
+
+
+def _send(
+    batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace, producer: TaskProducer
+) -> tuple[int, int]:
+    """Hand every batch to the producer; return rows read and rows skipped."""
+    rows = skipped = 0
+    for batch in batches:
+        try:
+            skipped += producer.send(batch, plan.columns)
+        except InvalidMessageError as error:
+            _refuse_row(error, place, rows)
+        rows += batch.num_rows
+        if producer.lost():  # more rows cannot save this attempt
+            raise _undelivered(place, rows, skipped, producer.settle(), producer.target)
+    return rows, skipped
+
+
+def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) -> NoReturn:
+    """Raise `error` again with the partition and the row's number in it."""
+    row = error.details.get("item")
+    where = f"{place}, row {rows_before + row}" if isinstance(row, int) else f"{place}, after row {rows_before}"
+    raise InvalidMessageError(
+        f"{where}: {error.message.replace(f' (item {row})', '')}",
+        code=error.code,
+        hint=error.hint,
+        details={**error.details, "partition": place.partition, "attempt": place.attempt},
+    ) from error
+
+
+def _undelivered(place: TaskPlace, rows: int, skipped: int, books: Books, target: str) -> UndeliveredError:
+    """Return the error for rows without an acknowledgement."""
+    causes = ", ".join(f"{code}: {count}" for code, count in books.errors.items()) or "none reported"
+    return UndeliveredError(
+        books,
+        f"{place}: of {rows} rows {books.delivered} were acknowledged, {skipped} skipped, {books.failed} refused, "
+        f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open; errors by "
+        f"code: {causes}; proxies: {target}",
+        hint="when Spark runs the partition again, the acknowledged rows are sent a second time",
+        details={"partition": place.partition, "attempt": place.attempt, "rows": rows},
+    )

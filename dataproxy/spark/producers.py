@@ -1,0 +1,177 @@
+"""The producers of this worker process: made at the first write, reused by later tasks, dropped after errors."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from dataproxy._core.client.recordbatch import send_record_batch
+from dataproxy.client.producer import Producer
+from dataproxy.errors import DataProxyError, FlushTimeout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dataproxy.spark.columns import ColumnPlan
+    from dataproxy.spark.options import SinkOptions
+
+__all__ = ["PRODUCERS", "Books", "ProducerPool", "TaskProducer"]
+
+_log = logging.getLogger(__name__)
+
+_KEPT: Final = 4  # producers that stay open; jobs of one application seldom use more targets or options
+_SLACK: Final = 5.0  # seconds that a flush may take beyond delivery_timeout, which bounds every result
+_ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; its rows are sent again anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What became of the messages of one lease.  `retries` counts frames, the others messages."""
+
+    accepted: int = 0
+    delivered: int = 0
+    failed: int = 0
+    expired: int = 0
+    dropped: int = 0
+    pending: int = 0
+    delivered_bytes: int = 0
+    retries: int = 0
+    errors: dict[str | int, int] = field(default_factory=dict)
+
+
+class TaskProducer:
+    """One producer with the books of the task that uses it.
+
+    Thread rule: the worker's one task thread.
+    """
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+        config = options.config()
+        self.target = config.target
+        self._group_id = config.group_id
+        self._stream_id = options.stream_id
+        self._exact_time = config.exact_time
+        self._patience = config.delivery_timeout + _SLACK
+        self._producer = Producer(config=config)
+        self._before = Books()
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the books of a task."""
+        self._before = self._counted()
+
+    def send(self, batch: pa.RecordBatch, columns: ColumnPlan) -> int:
+        """Hand over all rows of a batch in one native call; return how many were skipped by policy.
+
+        Blocks while the buffer is full.  Raises InvalidMessageError (nothing of the batch was accepted) and
+        BufferFullError.
+        """
+        _, nulls, empties = send_record_batch(
+            self._producer,
+            batch,
+            value=columns.value,
+            group_id=columns.group_id,
+            stream_id=columns.stream_id,
+            dt=columns.dt,
+            attrs=columns.attrs,
+            group=self._group_id,
+            stream=self._stream_id,
+            exact_time=self._exact_time,
+        )
+        return int(nulls + empties)
+
+    def lost(self) -> bool:
+        """Tell whether a message of this task has already failed."""
+        now, before = self._counted(), self._before
+        return now.failed + now.expired + now.dropped > before.failed + before.expired + before.dropped
+
+    def settle(self) -> Books:
+        """Wait until every message has its result, at most as long as results may take; return the books."""
+        try:
+            self._producer.flush(timeout=self._patience)
+        except FlushTimeout as error:
+            _log.error("%s", error)  # the books say what is still open
+        return self.books()
+
+    def books(self) -> Books:
+        """Return the books of this task as they stand."""
+        now, before = self._counted(), self._before
+        errors = {code: count - before.errors.get(code, 0) for code, count in now.errors.items()}
+        return Books(
+            accepted=now.accepted - before.accepted,
+            delivered=now.delivered - before.delivered,
+            failed=now.failed - before.failed,
+            expired=now.expired - before.expired,
+            dropped=now.dropped - before.dropped,
+            pending=now.pending,
+            delivered_bytes=now.delivered_bytes - before.delivered_bytes,
+            retries=now.retries - before.retries,
+            errors={code: count for code, count in errors.items() if count},
+        )
+
+    def close(self) -> None:
+        """Close the producer without waiting for what is open; its partition is written again anyway."""
+        try:
+            self._producer.close(timeout=_ABANDON)
+        except DataProxyError as error:
+            _log.debug("a producer was given up: %s", error)
+
+    def _counted(self) -> Books:
+        report = self._producer.report()
+        return Books(
+            accepted=report.accepted,
+            delivered=report.delivered,
+            failed=report.failed,
+            expired=report.expired,
+            dropped=report.dropped,
+            pending=report.pending,
+            delivered_bytes=report.delivered_bytes,
+            retries=report.retries,
+            errors=dict(report.errors),
+        )
+
+
+class ProducerPool:
+    """The open producers of one process, the most recently used last.
+
+    Thread rule: the worker's one task thread.  A process made by ``fork`` starts with an empty pool.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._open: OrderedDict[SinkOptions, TaskProducer] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def lease(self, options: SinkOptions) -> TaskProducer:
+        """Return the producer for these options with fresh books, making it if there is none.
+
+        Raises what making a producer raises.
+        """
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._open = OrderedDict()
+        producer = self._open.pop(options, None)
+        if producer is None:
+            while len(self._open) >= _KEPT:
+                self._open.popitem(last=False)[1].close()
+            producer = TaskProducer(options)
+        else:
+            producer.begin()
+        self._open[options] = producer
+        return producer
+
+    def drop(self, producer: TaskProducer) -> None:
+        """Give up a producer after an error, so that the next task starts with a new one."""
+        if self._open.get(producer.options) is producer:
+            del self._open[producer.options]
+        producer.close()
+
+
+PRODUCERS: Final = ProducerPool()
+"""The producers of this process."""

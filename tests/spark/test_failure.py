@@ -1,0 +1,108 @@
+"""Failing tasks, cancelled jobs, proxies that never answer."""
+
+import socket
+import sys
+import time
+from collections import Counter
+
+import pytest
+from pyspark import InheritableThread, TaskContext, cloudpickle
+
+from dataproxy.spark.sink import DataProxyWriter, plan_writer
+from pyspark_dataproxy import DefaultSource
+
+
+class FailsAfterWriting(DataProxyWriter):
+    """Loses each partition's first attempt after its rows were acknowledged."""
+
+    def write(self, iterator):
+        report = super().write(iterator)
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("lost on purpose")
+        return report
+
+
+class FailingSource(DefaultSource):
+    @classmethod
+    def name(cls):
+        return "dataproxy_failing"
+
+    def writer(self, schema, overwrite):
+        writer = plan_writer(self.options, schema, overwrite)
+        return FailsAfterWriting(writer._plan, writer._report_file)
+
+
+@pytest.fixture(autouse=True)
+def by_value():
+    """Send what this module defines to workers whole, since they cannot import it."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def test_a_task_that_runs_again_sends_its_rows_again(spark, sink):
+    spark.dataSource.register(FailingSource)
+    df = spark.range(0, 1000, 1, 2).selectExpr("cast(id as string) as value")
+    df.write.format("dataproxy_failing").mode("append").options(**sink.options).save()
+    assert Counter(sink.bodies()) == Counter({str(number).encode(): 2 for number in range(1000)})
+    assert '"resent_partitions": 2' in sink.report_file.read_text()
+
+
+def test_a_failing_source_loses_nothing(spark, sink):
+    def flaky(batches):
+        yield from batches
+        context = TaskContext.get()
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            raise RuntimeError("lost on purpose")
+
+    df = spark.range(0, 5000, 1, 2).selectExpr("cast(id as string) as value").mapInArrow(flaky, "value string")
+    report = sink.write(df)
+    assert (report["rows"], report["acked"], report["resent_partitions"]) == (5000, 5000, 1)
+    assert set(sink.bodies()) == {str(number).encode() for number in range(5000)}
+
+
+def test_a_proxy_that_never_answers_fails_the_job_with_counts(spark, sink):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        df = spark.range(0, 10, 1, 1).selectExpr("cast(id as string) as value")
+        with pytest.raises(Exception, match="UndeliveredError") as caught:
+            sink.write(df, target=f"tcp://127.0.0.1:{silent.getsockname()[1]}", deliveryTimeout="500ms")
+    text = str(caught.value)
+    assert "partition 0 (attempt 2): of 10 rows 0 were acknowledged" in text
+    assert "10 not acknowledged in time" in text
+    assert not sink.report_file.exists()
+
+
+def test_a_row_that_is_too_large_is_named(spark, sink):
+    df = spark.range(0, 5, 1, 1).selectExpr("repeat('x', case when id = 3 then 1000000 else 10 end) as value")
+    with pytest.raises(Exception, match=r"InvalidMessageError: partition 0 \(attempt 2\), row 3: .*1000000"):
+        sink.write(df)
+    assert sink.bodies() == []
+
+
+def test_a_cancelled_write_leaves_the_next_one_unharmed(spark, sink, hub):
+    def endless(batches):
+        for batch in batches:
+            while True:
+                yield batch
+                time.sleep(0.001)  # a slow source, so that the test does not fill the memory
+
+    df = spark.range(0, 100, 1, 2).selectExpr("cast(id as string) as value").mapInArrow(endless, "value string")
+    context = spark.sparkContext
+    arrived = []
+
+    def interrupt():
+        arrived.append(next(hub.records("g", sink.stream, follow=True)))
+        context.cancelJobGroup("endless")
+
+    thread = InheritableThread(interrupt, session=spark, daemon=True)
+    thread.start()
+    context.setJobGroup("endless", "a write without end")
+    try:
+        with pytest.raises(Exception, match=r"(?i)cancel"):
+            sink.write(df)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    thread.join()
+    assert len(arrived) == 1
+    assert not sink.report_file.exists()
+    assert sink.write(spark.range(10).selectExpr("cast(id as string) as value"))["acked"] == 10

@@ -1,0 +1,152 @@
+"""Writing a partition, with a producer whose results the test decides."""
+
+import os
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+from dataproxy.errors import InvalidMessageError, UndeliveredError
+from dataproxy.spark import producers
+from dataproxy.spark.columns import ColumnPlan
+from dataproxy.spark.options import SinkOptions
+from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+
+PLACE = TaskPlace(partition=3, attempt=1)
+
+
+def plan(stream="s"):
+    producer = (("group_id", "g"), ("target", "tcp://127.0.0.1:1"))
+    return WritePlan("job", SinkOptions(producer, stream), ColumnPlan(value=0))
+
+
+class FakeProducer:
+    """Takes every row; `refuse` names bodies that a proxy refuses, `bad` bodies that are not accepted."""
+
+    made: ClassVar[list["FakeProducer"]] = []
+    refuse: ClassVar[set[str]] = set()
+    bad: ClassVar[set[str]] = set()
+
+    def __init__(self, *, config):
+        self.config = config
+        self.closed = False
+        self.counts = dict.fromkeys(("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries"), 0)
+        self.rows = []
+        FakeProducer.made.append(self)
+
+    def accept(self, batch, value):
+        values = batch.column(value).to_pylist()
+        for row, value in enumerate(values):
+            if value in self.bad:
+                raise InvalidMessageError("the body is no good", details={"item": row})
+        nulls = values.count(None)
+        failed = sum(value in self.refuse for value in values)
+        self.rows += [value for value in values if value is not None]
+        self.counts["accepted"] += len(values) - nulls
+        self.counts["failed"] += failed
+        self.counts["delivered"] += len(values) - nulls - failed
+        return len(values) - nulls, nulls, 0
+
+    def flush(self, timeout):
+        assert timeout > self.config.delivery_timeout
+
+    def report(self):
+        errors = {108: self.counts["failed"]} if self.counts["failed"] else {}
+        return SimpleNamespace(delivered_bytes=10 * self.counts["delivered"], errors=errors, **self.counts)
+
+    def close(self, timeout):
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def fakes(monkeypatch):
+    monkeypatch.setattr(producers, "Producer", FakeProducer)
+    monkeypatch.setattr(producers, "send_record_batch", lambda to, batch, *, value, **names: to.accept(batch, value))
+    monkeypatch.setattr("dataproxy.spark.partition.PRODUCERS", producers.ProducerPool())
+    monkeypatch.setattr(FakeProducer, "made", [])
+    monkeypatch.setattr(FakeProducer, "refuse", set())
+    monkeypatch.setattr(FakeProducer, "bad", set())
+
+
+def batches(*columns):
+    for column in columns:
+        yield pa.record_batch([pa.array(column, pa.string())], names=["value"])
+
+
+def test_the_report_counts_this_tasks_rows_only():
+    write_batches(batches(["a"] * 5), plan(), PLACE)
+    report = write_batches(batches(["a", "b"], ["c", None]), plan(), PLACE)
+    assert (report.partition, report.attempt) == (3, 1)
+    assert (report.rows, report.acked, report.skipped, report.bytes) == (4, 3, 1, 30)
+    assert report.balanced
+
+
+def test_a_partition_without_rows_has_a_report_too():
+    report = write_batches(batches(), plan(), PLACE)
+    assert (report.rows, report.acked) == (0, 0)
+
+
+def test_tasks_of_one_process_share_a_producer():
+    for _ in range(3):
+        write_batches(batches(["a"]), plan(), PLACE)
+    assert len(FakeProducer.made) == 1
+    assert not FakeProducer.made[0].closed
+
+
+def test_few_producers_are_kept_and_the_rest_is_closed():
+    for number in range(10):
+        write_batches(batches(["a"]), plan(f"s{number}"), PLACE)
+    assert [made.closed for made in FakeProducer.made] == [True] * 6 + [False] * 4
+
+
+def test_a_refused_row_fails_the_task_with_the_counts():
+    FakeProducer.refuse = {"x"}
+    with pytest.raises(UndeliveredError) as caught:
+        write_batches(batches(["a", "x", "b"]), plan(), PLACE)
+    text = str(caught.value)
+    assert "partition 3 (attempt 1): of 3 rows 2 were acknowledged, 0 skipped, 1 refused" in text
+    assert "108: 1" in text
+    assert "tcp://127.0.0.1:1" in text
+
+
+def test_a_failure_ends_the_task_without_reading_on():
+    FakeProducer.refuse = {"x"}
+    source = batches(["x"], ["a"], ["b"])
+    with pytest.raises(UndeliveredError):
+        write_batches(source, plan(), PLACE)
+    assert next(source).column(0).to_pylist() == ["a"]
+
+
+def test_after_an_error_the_next_task_gets_a_new_producer():
+    FakeProducer.refuse = {"x"}
+    with pytest.raises(UndeliveredError):
+        write_batches(batches(["x"]), plan(), PLACE)
+    assert FakeProducer.made[0].closed
+    assert write_batches(batches(["a"]), plan(), PLACE).acked == 1
+    assert len(FakeProducer.made) == 2
+
+
+def test_an_error_of_the_source_gives_the_producer_up_too():
+    def broken():
+        yield from batches(["a"])
+        raise OSError("upstream")
+
+    with pytest.raises(OSError, match="upstream"):
+        write_batches(broken(), plan(), PLACE)
+    assert FakeProducer.made[0].closed
+
+
+def test_a_bad_row_is_named_by_its_number_in_the_partition():
+    FakeProducer.bad = {"bad"}
+    with pytest.raises(InvalidMessageError, match=r"partition 3 \(attempt 1\), row 4: the body is no good"):
+        write_batches(batches(["a", "b", "c"], ["d", "bad"]), plan(), PLACE)
+
+
+def test_a_forked_process_starts_with_no_producer(monkeypatch):
+    pool = producers.ProducerPool()
+    pool.lease(plan().options)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    pool.lease(plan().options)
+    assert len(FakeProducer.made) == 2
+    assert not FakeProducer.made[0].closed
