@@ -317,3 +317,16 @@ def test_refusals_of_bare_replies():
     for broken in (b"", b"\0\0\0\1\7", bytes.fromhex("00000009 05 00000100 00000000")):
         with pytest.raises(ProbeError):
             server.refuse(broken, 118)
+
+
+@pytest.mark.parametrize(
+    "hexes",
+    [
+        "00000010 08 00000000 01 00000002 ee01 fffc ee01",  # a negative length that finds a magic
+        "00000010 08 00000000 01 00000002 ee01 0001 ee01",
+        "0000000e 08 00000000 01 fffffffe 0000 ee01",
+        "0000000e 08 00000000 01 00000001 0000 ee01",
+    ],
+)
+def test_malformed_heartbeats_close(hexes):
+    assert serve(bytes.fromhex(hexes))["action"] == "close"
