@@ -199,3 +199,31 @@ def test_several_doors_share_one_port(start_hub, connect):
     for connection in connections:
         assert code_of(read_frame(connection)) == 0
     assert sorted(int(record.body) for record in hub.records("g")) == list(range(40))
+
+
+@pytest.mark.parametrize(("option", "load"), [("auto", 0), ("unknown", 65535), ("1234", 1234)])
+def test_the_load_in_heartbeat_answers(start_hub, connect, option, load):
+    hub = start_hub(load=option)
+    heartbeat = bytes.fromhex("0000000e 08 00000000 01 00000000 0000 ee01")
+    connection = connect(hub)
+    connection.sendall(heartbeat)
+    assert int.from_bytes(read_frame(connection)[14:16], "big") == load
+    hub.set_load(77)
+    connection.sendall(heartbeat)
+    assert int.from_bytes(read_frame(connection)[14:16], "big") == 77
+
+
+def test_streams_spread_over_partitions_and_keep_their_order(start_hub, connect):
+    hub = start_hub(partitions=4)
+    connection = connect(hub)
+    connection.sendall(b"".join(binary_frame(i, [b"%d" % i], "g", f"s{i % 8}") for i in range(400)))
+    for _ in range(400):
+        read_frame(connection)
+    places: dict[str, set[int]] = {}
+    bodies: dict[str, list[int]] = {}
+    for record in hub.records("g"):
+        places.setdefault(record.stream_id, set()).add(record.partition)
+        bodies.setdefault(record.stream_id, []).append(int(record.body))
+    assert all(len(partitions) == 1 for partitions in places.values())
+    assert len(set.union(*places.values())) > 1
+    assert bodies == {f"s{k}": list(range(k, 400, 8)) for k in range(8)}
