@@ -49,7 +49,7 @@ cdef void _later(LinkPool* pool, Pack* p, int64_t wait_us, int code, int64_t now
     """Move ``p`` to the backoff list, or end it when its next attempt would come too late."""
     p.code = code
     if now_us + wait_us >= p.deadline_us:
-        settle_failed(pool, p, OUT_FAILED if code > 0 else OUT_EXPIRED, code)
+        settle_failed(pool, p, OUT_EXPIRED, code)
         return
     detach(pool, p)
     p.state = PK_BACKOFF
@@ -113,4 +113,4 @@ cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
             # since its deadline has passed.
             mark_dirty(pool, link, LF_CLOSE)
             return
-    settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
+    settle_failed(pool, p, OUT_EXPIRED, p.code if p.code > 0 else LC_TIMEOUT)     # the last refusal says more
