@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.pack cimport Pack, PackPool, list_pop, list_push, pool_close, pool_give, pool_open, pool_take
+from dataproxy._core.base.pack cimport Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
@@ -91,6 +91,7 @@ cdef class Links:
             pool_close(&self.spares)
 
     cdef Link* at(self, int index) except NULL:
+        """Return the link with this number."""
         if not 0 <= index < self.pool.n_links:
             raise IndexError(index)
         return self.pool.links[index]
@@ -239,9 +240,9 @@ cdef class Links:
 
     def facts(self):
         """Return the facts of the whole pool."""
-        cdef LinkPool* l = &self.pool
+        cdef LinkPool* pool = &self.pool
         return {
-            "links": l.n_links, "active": l.n_active, "waiting": l.waiting.n, "backoff": l.backoff.n,
-            "settled": l.settled.n, "table": l.in_flight.n, "timers": l.timers.n, "retries": l.retries,
-            "unmatched": l.unmatched, "duplicates": l.duplicates, "dirty": l.dirty != NULL,
+            "links": pool.n_links, "active": pool.n_active, "waiting": pool.waiting.n, "backoff": pool.backoff.n,
+            "settled": pool.settled.n, "table": pool.in_flight.n, "timers": pool.timers.n, "retries": pool.retries,
+            "unmatched": pool.unmatched, "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
         }
