@@ -42,6 +42,7 @@ cdef void books_sealed(Books* k, Pack* p) noexcept nogil
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil
 cdef int64_t books_new_generation(Books* k) noexcept nogil
 cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_us) noexcept nogil
+cdef bint books_idle(Books* k) noexcept nogil
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil
 cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept nogil
 cdef void books_wake(Books* k) noexcept nogil

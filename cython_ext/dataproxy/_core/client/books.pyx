@@ -149,6 +149,15 @@ cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_u
     return settled
 
 
+cdef bint books_idle(Books* k) noexcept nogil:
+    """Tell whether nothing is sealed and unsettled.  Locality: any thread.  Locks: takes lock."""
+    cdef bint idle
+    pthread_mutex_lock(&k.lock)
+    idle = k.in_flight_packs == 0
+    pthread_mutex_unlock(&k.lock)
+    return idle
+
+
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil:
     """Wait until something was released since ``seen``; False at the deadline.
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 
 from dataproxy._core.client.batcher cimport batcher_seal_all
-from dataproxy._core.client.books cimport books_wait_room
+from dataproxy._core.client.books cimport books_idle, books_wait_room
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.plat.clock cimport now_us
 
@@ -48,15 +48,17 @@ cdef class CoreHandle:
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1:
         """Wait for room in the buffer: 1 when something was released since ``seen``, 0 at the deadline.
 
-        Locality: GIL, released while waiting.  Locks: takes batcher.lock, then books.lock.  Seals what is
-        open, since only sealed packs can be delivered.  Raises what a signal handler raises.
+        Locality: GIL, released while waiting.  Locks: takes batcher.lock, then books.lock.  With nothing in
+        flight it seals what is open, since only sealed packs can be delivered; otherwise open packs go on
+        growing.  Raises what a signal handler raises.
         """
         cdef Engine* g = self.engine
         cdef int64_t now = now_us()
         cdef bint changed
         while now < deadline_us:
             with nogil:
-                batcher_seal_all(&g.batcher)
+                if books_idle(&g.books):
+                    batcher_seal_all(&g.batcher)
                 changed = books_wait_room(&g.books, seen, min(deadline_us, now + SLICE_US))
             PyErr_CheckSignals()
             if changed:
