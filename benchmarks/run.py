@@ -20,6 +20,7 @@ from benchmarks.contest import (
     Conditions,
     Contestant,
     RunFailedError,
+    balance,
     measure,
     missing,
     serve,
@@ -27,7 +28,7 @@ from benchmarks.contest import (
     verify,
 )
 from benchmarks.floors import BUILT, CFLAGS, ROOT, build
-from benchmarks.table import CONTESTANTS, SPARK
+from benchmarks.table import CONTESTANTS, SPARK, SPARK_SINK
 
 __all__ = ["choose", "main"]
 
@@ -128,10 +129,12 @@ def run_spark(contestants: Sequence[Contestant], rounds: int, rows: int, conditi
     extra = ("--rounds", str(rounds), "--rows", str(rows), "--writers", names)
     free = Conditions(**vars(conditions) | {"client_cores": all_cores(), "server_cores": all_cores()})
     try:
-        with serve("sink", free) as (port, _counts):
+        with serve("sink", free) as (port, counts):
             for name, result in stream_results(contestants[0], extra, free, port):
                 book.add(name, result)
                 say(f"spark: {name}: {report.figure('rate', result['rate'])}")
+        if SPARK_SINK in names:
+            balance({"total_records": rows * (rounds + 1)}, counts)
     except RunFailedError as error:
         book.fail(names, "spark", error)
 
