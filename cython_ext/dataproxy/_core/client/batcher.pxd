@@ -69,6 +69,7 @@ cdef int batcher_append_rows(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, int64_t data_time_ms, Slice item_attrs,
     Segments* segments,
 ) noexcept nogil
+cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil

@@ -297,6 +297,16 @@ cdef int batcher_append_rows(
     return status
 
 
+cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil:
+    """Tell whether so much would be accepted now.  Locality: any thread.  Locks: takes lock."""
+    cdef bint fits
+    pthread_mutex_lock(&b.lock)
+    fits = b.charged + charge - atomic_load(&b.books.released) <= b.limit_bytes and (
+        b.limit_messages == 0 or b.accepted + messages - atomic_load(&b.books.released_messages) <= b.limit_messages)
+    pthread_mutex_unlock(&b.lock)
+    return fits
+
+
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     """Seal every open pack; return the generation that all accepted messages belong to at the latest.
 

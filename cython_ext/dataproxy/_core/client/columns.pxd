@@ -68,7 +68,7 @@ ctypedef struct RunTable:
     RowsCheck check         # of the last bad body; nulls and empties over all rows
     int problem             # RunProblem at next_row
     int64_t messages
-    int64_t bytes           # charge of all messages, at most
+    int64_t bytes           # charge of all messages
 
 
 cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil

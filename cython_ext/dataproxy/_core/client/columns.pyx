@@ -18,10 +18,6 @@ from dataproxy._core.client.rows cimport (
 from dataproxy._core.client.streams cimport Stream, streams_find
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
-cdef enum:
-    NAME_MAX = 256
-    ITEM_OVERHEAD = 8
-
 cdef int64_t TIME_LIMIT_MS = <int64_t>4294967296 * 1000     # type 7 counts seconds in 32 bits
 
 
@@ -185,6 +181,10 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         status = _item_text(c, i, when, &t.text, &text_n)
         if status != ST_OK:
             return RUN_BAD_ATTRS if status == ST_INVALID else RUN_NO_MEMORY
+    if kind == ROW_GOOD and text_n and size + text_n + 4 > stream.max_body:
+        t.check.problem = ROW_TOO_LARGE
+        t.check.bad_size = <int64_t>size
+        return RUN_BAD_BODY
     if not _joins(run, stream, when, b.span_ms, text_n):
         run = _add_run(t)
         if run == NULL:
@@ -197,7 +197,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     run.end = i + 1
     if kind == ROW_GOOD:
         t.messages += 1
-        t.bytes += <int64_t>(size + text_n + ITEM_OVERHEAD)
+        t.bytes += <int64_t>(size + (text_n + 8 if text_n else (1 if lines else 4)))
     return RUN_DONE
 
 

@@ -1,5 +1,7 @@
 """Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
 
+import logging
+
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t
@@ -8,7 +10,7 @@ from libc.string cimport memset
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.client.batcher cimport segments_free
 from dataproxy._core.client.books cimport books_wait_verdict
-from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -17,6 +19,8 @@ from dataproxy.errors import DeliveryPending
 from dataproxy.outcomes import BatchDelivered, Failure, delivered, delivery_error
 
 __all__ = ["BatchDelivery", "Delivery"]
+
+_CALLBACKS = logging.getLogger("dataproxy.callback")
 
 cdef enum:
     SLICE_US = 100000
@@ -61,7 +65,7 @@ cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
 cdef int64_t _deadline(CoreHandle core, object timeout) except -1:
     if timeout is None:
         return now_us() + core.delivery_us + GRACE_US
-    return now_us() + <int64_t>(max(0.0, float(timeout)) * 1e6)
+    return now_us() + microseconds(timeout)
 
 
 @cython.final
@@ -107,7 +111,7 @@ cdef class Delivery:
         """Have ``callback(delivery)`` called once with the result known.
 
         It runs on the dispatcher's thread, or at once in the calling thread when the result is there already
-        (as in concurrent.futures).  Its exceptions are logged and counted.  Any thread.
+        (as in concurrent.futures).  Its exceptions are logged.  Any thread.
         """
         cdef Verdict* v = self.verdict
         cdef CoreHandle core = self.core
@@ -121,7 +125,10 @@ cdef class Delivery:
         pthread_mutex_unlock(&core.engine.books.lock)
         if done:
             for function, delivery in core.watchers.pop(<size_t>v, ()):
-                function(delivery)
+                try:
+                    function(delivery)
+                except Exception:
+                    _CALLBACKS.exception("the callback %r raised", function)
 
     def __repr__(self):
         return f"<Delivery {self.verdict.seq}:{self.index} {'done' if self.done() else 'pending'}>"

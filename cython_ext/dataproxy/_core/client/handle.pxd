@@ -5,6 +5,9 @@ from libc.stdint cimport int64_t
 from dataproxy._core.client.engine cimport Engine
 
 
+cdef int64_t microseconds(object seconds) except -1
+
+
 cdef class CoreHandle:
     cdef Engine* engine         # set once in __cinit__, freed in __dealloc__
     cdef readonly bint closed   # no message is accepted any more; GIL

@@ -13,8 +13,18 @@ from dataproxy.errors import ClosedError, ForkedError
 
 __all__ = ["CoreHandle"]
 
+cdef double LONGEST_S = 1e9
+
 cdef enum:
     SLICE_US = 100000       # a signal is looked for at least this often
+
+
+cdef int64_t microseconds(object seconds) except -1:
+    """Return a wait in microseconds: negative ones are 0, infinite ones thirty years.  Locality: GIL."""
+    cdef double value = float(seconds)
+    if value != value:
+        raise ValueError("a timeout cannot be nan")
+    return <int64_t>(min(max(value, 0.0), LONGEST_S) * 1e6)
 
 
 cdef class CoreHandle:

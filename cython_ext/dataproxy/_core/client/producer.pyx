@@ -16,7 +16,7 @@ from dataproxy._core.client.books cimport books_wait_generation
 from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.delivery cimport new_delivery
 from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, engine_open
-from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, link_list
 from dataproxy._core.io.address cimport address_parse
@@ -34,21 +34,17 @@ cdef enum:
     SLICE_US = 100000
 
 
-cdef int64_t _us(object seconds) except -1:
-    return <int64_t>(float(seconds) * 1e6)
-
-
 cdef int _fill_links(LinkConfig* links, dict o) except -1:
     cdef int code
     memset(links, 0, sizeof(LinkConfig))
-    links.ack_timeout_us = _us(o["ack_timeout"])
-    links.connect_timeout_us = _us(o["connect_timeout"])
-    links.retry_backoff_us = _us(o["retry_backoff"])
-    links.retry_backoff_max_us = _us(o["retry_backoff_max"])
-    links.reconnect_backoff_us = _us(o["reconnect_backoff"])
-    links.reconnect_backoff_max_us = _us(o["reconnect_backoff_max"])
+    links.ack_timeout_us = microseconds(o["ack_timeout"])
+    links.connect_timeout_us = microseconds(o["connect_timeout"])
+    links.retry_backoff_us = microseconds(o["retry_backoff"])
+    links.retry_backoff_max_us = microseconds(o["retry_backoff_max"])
+    links.reconnect_backoff_us = microseconds(o["reconnect_backoff"])
+    links.reconnect_backoff_max_us = microseconds(o["reconnect_backoff_max"])
     links.heartbeat_kind = 1 if o["heartbeat"] == "message" else 8
-    links.heartbeat_us = 0 if o["heartbeat"] == "off" else _us(o["heartbeat_interval"])
+    links.heartbeat_us = 0 if o["heartbeat"] == "off" else microseconds(o["heartbeat_interval"])
     links.heartbeat_retries = o["heartbeat_retries"]
     links.avoid_us = 10 * 1000000
     links.late_attempts = o["late_attempts"]
@@ -78,8 +74,8 @@ cdef class ProducerCore(CoreHandle):
         g.batcher.batch_bytes = options["batch_bytes"]
         g.batcher.batch_messages = options["batch_messages"]
         g.batcher.max_others = options["max_open_packs"]
-        g.batcher.linger_us = _us(options["linger"])
-        g.batcher.delivery_us = _us(options["delivery_timeout"])
+        g.batcher.linger_us = microseconds(options["linger"])
+        g.batcher.delivery_us = microseconds(options["delivery_timeout"])
         g.batcher.limit_bytes = options["buffer_bytes"]
         g.batcher.limit_messages = options["buffer_messages"]
         g.batcher.span_ms = options["pack_seconds"] * 1000
@@ -87,7 +83,7 @@ cdef class ProducerCore(CoreHandle):
         g.batcher.report_all = options["report_all"]
         g.batcher.max_frame = rules.max_frame
         self.delivery_us = g.batcher.delivery_us
-        self.max_block_us = _us(options["max_block"])
+        self.max_block_us = microseconds(options["max_block"])
         self.blocks = options["on_full"] == "block"
         self.policy = policy
         self.own_streams = {}
@@ -160,7 +156,7 @@ cdef class ProducerCore(CoreHandle):
 
     def wait_settled(self, double seconds):
         """Seal everything and wait until what was accepted so far is settled; False when time is over."""
-        cdef int64_t deadline = now_us() + <int64_t>(seconds * 1e6)
+        cdef int64_t deadline = now_us() + microseconds(seconds)
         cdef int64_t generation
         cdef bint settled = False
         g = self.engine

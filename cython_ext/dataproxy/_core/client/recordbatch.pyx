@@ -6,7 +6,7 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport Batcher, batcher_append_rows
+from dataproxy._core.client.batcher cimport Batcher, batcher_append_rows, batcher_fits
 from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns, Run,
     RunTable, TimeColumn, build_runs, runs_free,
@@ -184,7 +184,7 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
     cdef int64_t run = 0, row = 0, seen, deadline = 0
     cdef int status
     g = core.engine
-    if not core.blocks and t.bytes > g.batcher.limit_bytes - g.batcher.charged + atomic_load(&g.books.released):
+    if not core.blocks and not batcher_fits(&g.batcher, t.bytes, t.messages):
         raise_full(core, 0)
     while True:
         seen = atomic_load(&g.books.released)

@@ -10,7 +10,7 @@ from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport NO_TIME, batcher_append, batcher_append_rows
+from dataproxy._core.client.batcher cimport NO_TIME, batcher_append, batcher_append_rows, batcher_fits
 from dataproxy._core.client.delivery cimport BatchDelivery, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.rows cimport Rows, RowsCheck, rows_check
@@ -75,6 +75,13 @@ cdef int append_blocking(
 
 
 @cython.final
+cdef inline size_t body_limit(const CStream* stream, size_t attrs_n) noexcept nogil:
+    """Return the largest body beside ``attrs_n`` bytes of attributes of its own.  Any thread.  Locks: none."""
+    if attrs_n == 0:
+        return stream.max_body
+    return stream.max_body - attrs_n - 4 if stream.max_body > attrs_n + 4 else 0
+
+
 cdef class Stream:
     """Sending calls bound to one group, stream and set of attributes; the fastest path.
 
@@ -91,10 +98,11 @@ cdef class Stream:
         cdef CoreHandle core = self.core
         cdef int64_t seen, deadline = 0
         cdef int status
-        if n == 0 or n > self.stream.max_body:
-            raise size_problem(n, self.stream.max_body)
+        cdef size_t limit = body_limit(self.stream, attrs.n)
+        if n == 0 or n > limit:
+            raise size_problem(n, limit)
         if self.policy.lines and memchr(p, 10, n) != NULL:
-            raise row_problem(0, "line", n, self.stream.max_body)
+            raise row_problem(0, "line", n, limit)
         if core.forked:
             core.check_usable()
         while True:
@@ -123,7 +131,10 @@ cdef class Stream:
                 <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), when, text, verdict, index)
         if isinstance(body, str) or not PyObject_CheckBuffer(body):
             raise body_type(body)
-        PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+        try:
+            PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+        except BufferError:             # not contiguous
+            return self.put(bytes(body), attrs, dt, verdict, index)
         try:
             return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, when, text, verdict, index)
         finally:
@@ -150,19 +161,22 @@ cdef class Stream:
     ) except -1:
         """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
         cdef RowsCheck check
-        cdef int64_t at = 0, need
+        cdef int64_t at = 0, messages
+        cdef size_t limit = body_limit(self.stream, attrs.n), overhead = 8 + attrs.n if attrs.n else 4
         cdef CoreHandle core = self.core
         cdef SendPolicy policy = self.policy
         core.check_usable()
         with nogil:
-            rows_check(rows, self.stream.max_body, policy.skip_null, policy.skip_empty, policy.lines, &check)
+            rows_check(rows, limit, policy.skip_null, policy.skip_empty, policy.lines, &check)
         if check.first_bad >= 0:
             raise row_problem(
                 before + check.first_bad, ("", "null", "empty", "large", "line")[check.problem], check.bad_size,
-                self.stream.max_body, out.segments.messages)
-        need = check.bytes + (8 + <int64_t>attrs.n) * (rows.n - check.nulls - check.empties)
-        if not core.blocks and need > core.engine.batcher.limit_bytes - core.engine.batcher.charged + atomic_load(
-                &core.engine.books.released):
+                limit, out.segments.messages)
+        if policy.lines:
+            overhead = 1
+        messages = rows.n - check.nulls - check.empties
+        if not core.blocks and not batcher_fits(
+                &core.engine.batcher, check.bytes + <int64_t>overhead * messages, messages):
             raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties
         return append_blocking(core, self.stream, rows, &at, rows.n, when, attrs, out, before)

@@ -1,5 +1,7 @@
 """Where the bodies of a batch lie: in a sequence of bytes-like objects, or in one buffer of records."""
 
+import re
+
 from cpython.buffer cimport PyBUF_RECORDS_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
@@ -13,6 +15,8 @@ from dataproxy.errors import InvalidMessageError
 from dataproxy.problems import body_type
 
 __all__ = ["BodyList"]
+
+_NAMES = re.compile(":[^:]*:")
 
 
 cdef class BodyList:
@@ -59,8 +63,19 @@ cdef BodyList _sequence(BodyList out, list items):
 cdef BodyList _records(BodyList out, object data):
     """Take an array: one-dimensional with items of a fixed width, or two-dimensional bytes, rows packed."""
     cdef Py_buffer* v = &out.view
-    PyObject_GetBuffer(data, v, PyBUF_RECORDS_RO)
+    try:
+        PyObject_GetBuffer(data, v, PyBUF_RECORDS_RO)
+    except (BufferError, ValueError) as error:
+        raise InvalidMessageError(
+            f"{type(data).__name__!r} gives no buffer of bytes: {error}",
+            hint="pass a list of bytes, or view the array as bytes of a fixed width") from None
     out.has_view = True
+    form = v.format.decode() if v.format != NULL else "B"
+    kinds = _NAMES.sub("", form)        # of a structured format, without the field names
+    if "O" in kinds or "w" in kinds or "u" in kinds or "&" in kinds:
+        raise InvalidMessageError(
+            f"an array of format {form!r} holds objects or text, not bytes",
+            hint="pass a list of bytes, or encode text: numpy.char.encode(a, 'utf-8')")
     out.rows.kind = ROWS_STRIDED
     out.rows.base = <const uint8_t*>v.buf
     if v.ndim == 1 and v.itemsize > 1:
@@ -68,7 +83,6 @@ cdef BodyList _records(BodyList out, object data):
     elif v.ndim == 2 and v.itemsize == 1 and v.strides[1] == 1:
         out.rows.width = v.shape[1]
     else:
-        form = v.format.decode() if v.format != NULL else "B"
         raise InvalidMessageError(
             f"an array of {v.ndim} dimensions with items of format {form!r} ({v.itemsize} bytes) is no batch of bodies",
             hint="pass a list of bytes, a one-dimensional array of fixed-width records, or two-dimensional uint8 "
@@ -86,7 +100,7 @@ cdef BodyList body_rows(object bodies):
             f"a batch is a sequence of bodies, not one {type(bodies).__name__!r}", hint="pass [body], or use send()")
     if PyList_CheckExact(bodies):
         return _sequence(out, list(bodies))
-    if PyObject_CheckBuffer(bodies):
+    if PyObject_CheckBuffer(bodies) and getattr(bodies, "dtype", None) != object:
         return _records(out, bodies)
     try:
         items = list(bodies)

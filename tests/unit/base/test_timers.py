@@ -1,0 +1,51 @@
+"""The deadline heap against a sorted list."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataproxy._core.testing.probe_base import TimerHeap
+
+N = 40
+OPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("arm"), st.integers(0, N - 1), st.integers(0, 50)),
+        st.tuples(st.just("cancel"), st.integers(0, N - 1), st.just(0)),
+        st.tuples(st.just("pop"), st.integers(0, 50), st.just(0)),
+    ),
+    max_size=300,
+)
+
+
+@given(OPS)
+def test_any_sequence_of_calls_behaves_like_a_sorted_list(ops: list[tuple[str, int, int]]) -> None:
+    heap = TimerHeap()
+    model: dict[int, int] = {}
+    for what, a, b in ops:
+        if what == "arm":
+            assert heap.arm(a, b) == 0
+            model[a] = b
+        elif what == "cancel":
+            heap.cancel(a)
+            model.pop(a, None)
+        else:
+            got = heap.pop(a)
+            due = sorted(at for at in model.values() if at <= a)
+            if got is None:
+                assert not due
+            else:
+                number, at = got
+                assert at == due[0] == model.pop(number)
+        assert len(heap) == len(model)
+        assert heap.next() == (min(model.values()) if model else -1)
+        assert all(heap.armed(i) == (i in model) for i in range(N))
+
+
+def test_many_timers_come_out_in_order() -> None:
+    heap = TimerHeap()
+    for i in range(5000):
+        heap.arm(i, (i * 7919) % 5003)
+    came = []
+    while (got := heap.pop(10_000)) is not None:
+        came.append(got[1])
+    assert came == sorted(came)
+    assert len(came) == 5000
