@@ -58,7 +58,7 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
     started = time.monotonic()
     producer = PRODUCERS.lease(plan.options)
     try:
-        rows, skipped = _send(batches, plan, place, producer)
+        rows, skipped, size = _send(batches, plan, place, producer)
         books = producer.settle()
         if books.delivered + skipped != rows:
             raise _undelivered(place, rows, skipped, books, producer.target)
@@ -69,7 +69,7 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
         partition=place.partition,
         attempt=place.attempt,
         rows=rows,
-        bytes=books.delivered_bytes,
+        bytes=size,
         acked=books.delivered,
         skipped=skipped,
         retries=books.retries,
@@ -81,18 +81,21 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
 
 def _send(
     batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace, producer: TaskProducer
-) -> tuple[int, int]:
-    """Hand every batch to the producer; return rows read and rows skipped."""
-    rows = skipped = 0
+) -> tuple[int, int, int]:
+    """Hand every batch to the producer; return rows read, rows skipped, and bytes of bodies."""
+    import pyarrow.compute as pc
+
+    rows = skipped = size = 0
     for batch in batches:
         try:
             skipped += producer.send(batch, plan.columns)
         except InvalidMessageError as error:
             _refuse_row(error, place, rows)
         rows += batch.num_rows
+        size += pc.sum(pc.binary_length(batch.column(plan.columns.value))).as_py() or 0
         if producer.lost():  # more rows cannot save this attempt
             raise _undelivered(place, rows, skipped, producer.settle(), producer.target)
-    return rows, skipped
+    return rows, skipped, size
 
 
 def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) -> NoReturn:

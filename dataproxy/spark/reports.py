@@ -20,7 +20,7 @@ __all__ = ["JobReport", "PartitionReport"]
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
     """The books of one finished task: ``acked + skipped == rows``.
 
-    Times are seconds, `bytes` counts acknowledged bodies, `retries` frames that were sent again.
+    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.
     """
 
     partition: int

@@ -1,0 +1,24 @@
+"""The target of the examples: the one that was given, or a hub started in this process."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def target_or_hub(target: str | None) -> Iterator[str]:
+    """Yield `target`; without one, the target of an embedded hub in memory, and its counts at the end."""
+    if target is not None:
+        yield target
+        return
+    from dataproxy.hub import Hub
+
+    with Hub() as hub:
+        yield hub.target
+        for (group, stream), count in sorted(hub.counts().items()):
+            sys.stderr.write(f"hub has {count.records:,} records of {group}/{stream} in {count.entries:,} requests\n")

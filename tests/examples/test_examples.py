@@ -1,0 +1,89 @@
+"""The examples run as they stand, against the hub that they start, and tell the truth."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dataproxy
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PACKAGES = Path(dataproxy.__file__).parents[1]
+pytestmark = pytest.mark.timeout(300)
+
+
+def run(*arguments, folder=None, status=0):
+    """Run an example in a folder and return its finished process, whose exit status is checked."""
+    path = os.pathsep.join(part for part in (str(PACKAGES), os.environ.get("PYTHONPATH", "")) if part)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / arguments[0]), *arguments[1:]],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout + done.stderr[-3000:]
+    return done
+
+
+def test_send(tmp_path):
+    done = run("send.py", folder=tmp_path)
+    assert "2,000 accepted = 2,000 delivered + 0 failed" in done.stdout
+    assert "1,000 records of shop/clicks" in done.stderr
+
+
+def test_send_batch_numpy(tmp_path):
+    done = run("send_batch_numpy.py", folder=tmp_path)
+    assert "100,140 messages acknowledged" in done.stdout
+    assert "100,000 records of plant/readings" in done.stderr
+
+
+def test_send_arrow(tmp_path):
+    done = run("send_arrow.py", folder=tmp_path)
+    assert "table: 50,000 acknowledged, 0 skipped" in done.stdout
+    assert "with nulls: 2 acknowledged, 1 skipped" in done.stdout
+    assert "50,100 records of web/users" in done.stderr
+
+
+def test_spark_sink(tmp_path):
+    done = run("spark_sink.py", folder=tmp_path)
+    assert "10,000 rows = 10,000 acknowledged + 0 skipped" in done.stdout
+    assert len(re.findall(r"hub has 3,33[34] records of web/visits_", done.stderr)) == 3
+
+
+def test_load_test_keeps_to_its_plan(tmp_path):
+    done = run("load_test.py", "--rate", "5000", "--threads", "2", "--size", "64", "--duration", "1", folder=tmp_path)
+    assert "5,000 messages of 64 bytes" in done.stdout
+    assert "books: 5,000 accepted = 5,000 delivered + 0 failed" in done.stdout
+    assert "2,500 records of load/load_1" in done.stderr
+
+
+def test_load_test_without_a_plan_as_json(tmp_path):
+    done = run("load_test.py", "--rate", "0", "--duration", "0.2", "--json", folder=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["sent"] == found["books"]["accepted"] == found["books"]["delivered"] > 0
+    assert found["latency"]["count"] == found["sent"]
+    assert found["latency"]["p50"] <= found["latency"]["p99"] <= found["latency"]["max"]
+
+
+@pytest.mark.parametrize("wrong", [["--size", "0"], ["--rate", "-1"], ["--threads", "0"], ["--duration", "0"]])
+def test_load_test_refuses_what_makes_no_sense(tmp_path, wrong):
+    done = run("load_test.py", *wrong, folder=tmp_path, status=2)
+    assert wrong[0] in done.stderr
+
+
+def test_flights_demo(tmp_path):
+    done = run("flights_demo.py", "--rows", "5000", "--out", str(tmp_path / "out"))
+    words = re.sub(r"[│\s]+", " ", done.stdout)
+    assert "rows in the source 5,000" in words
+    assert "missing 0 changed 0" in words
+    assert "5,000 read = 5,000 acknowledged + 0 skipped" in words
+    assert "the books balance yes" in words
+    assert (tmp_path / "out" / "flights.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["acked"] == 5000

@@ -1,0 +1,85 @@
+"""Executors as processes of their own, and what Spark finds when the core is broken."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+import pyspark_dataproxy
+
+JOBS = Path(__file__).with_name("jobs.py")
+BYSTANDER = """
+from pathlib import Path
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+
+
+class Writer(DataSourceArrowWriter):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, iterator):
+        rows = sum(batch.num_rows for batch in iterator)
+        Path(self.folder, f"part-{TaskContext.get().partitionId()}").write_text(str(rows))
+        return WriterCommitMessage()
+
+
+class DefaultSource(DataSource):
+    @classmethod
+    def name(cls):
+        return "bystander"
+
+    def writer(self, schema, overwrite):
+        return Writer(self.options["folder"])
+"""
+
+
+def run(folder, environment, *arguments):
+    """Run one of the jobs in a folder from which nothing can be imported; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, str(JOBS), *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_path):
+    home = tmp_path / "spark"  # a local cluster writes into SPARK_HOME/work
+    home.mkdir()
+    for part in Path(pyspark.__file__).parent.iterdir():
+        (home / part.name).symlink_to(part)
+    report = tmp_path / "report.json"
+    run(tmp_path, {**worker_environment, "SPARK_HOME": str(home)}, "cluster", hub.target, str(report))
+    books = json.loads(report.read_text())
+    assert (books["rows"], books["acked"], books["partitions"]) == (20_000, 20_000, 4)
+    for stream in (0, 1):
+        found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
+        assert found == list(range(stream, 20_000, 2))
+
+
+def test_a_broken_core_leaves_other_formats_alone(worker_environment, tmp_path):
+    packages, folder = tmp_path / "packages", tmp_path / "out"
+    folder.mkdir()
+    shutil.copytree(
+        Path(pyspark_dataproxy.__file__).parent, packages / "pyspark_dataproxy", ignore=shutil.ignore_patterns("__py*")
+    )
+    for name, text in {
+        "dataproxy": 'raise ImportError("libsnappy is missing")',
+        "pyspark_bystander": BYSTANDER,
+    }.items():
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text(text)
+    printed = run(folder, {**worker_environment, "PYTHONPATH": str(packages)}, "discovery", str(folder))
+    assert [part.read_text() for part in folder.glob("part-*")] == ["3"]
+    assert "refused: " in printed
+    assert "libsnappy is missing" in printed
