@@ -1,6 +1,7 @@
 """The producer against proxies that misbehave, over real sockets."""
 
 import threading
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -232,11 +233,17 @@ def test_nothing_answers_until_the_deadline() -> None:
         assert (report.expired, report.pending) == (1, 0)
 
 
+def more_heartbeats(server: Scripted) -> Callable[[], bool]:
+    """Return the condition that another heartbeat came."""
+    before = len(server.heartbeats)
+    return lambda: len(server.heartbeats) > before
+
+
 def test_heartbeats_flow_when_idle_and_report_the_load() -> None:
     with Scripted() as server, producer(server.target, heartbeat="binary", heartbeat_interval=0.02) as p:
         server.wait(lambda: len(server.heartbeats) >= 3)
         while p.stats().connections[0].load is None:
-            server.wait(lambda n=len(server.heartbeats): len(server.heartbeats) > n)
+            server.wait(more_heartbeats(server))
         assert p.stats().connections[0].load == 5
         assert len(server.peers) == 1
 

@@ -1,7 +1,7 @@
 """The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
@@ -132,10 +132,12 @@ cdef class Stream:
         if isinstance(body, str) or not PyObject_CheckBuffer(body):
             raise body_type(body)
         try:
-            PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
-        except BufferError:             # not contiguous
+            PyObject_GetBuffer(body, &view, PyBUF_ND | PyBUF_FORMAT)
+        except (BufferError, ValueError):       # not contiguous
             return self.put(bytes(body), attrs, dt, verdict, index)
         try:
+            if view.format != NULL and b"O" in view.format:
+                raise body_type(body)           # an array of objects: its bytes are addresses
             return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, when, text, verdict, index)
         finally:
             PyBuffer_Release(&view)
