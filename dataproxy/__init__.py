@@ -1,12 +1,11 @@
 """Native producer, Spark sink and embedded hub for Apache InLong DataProxy."""
 
-import logging as _logging
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from dataproxy._version import __version__
 
-if _TYPE_CHECKING:
+TYPE_CHECKING = False  # as typing's, whose import would cost more than this whole module
+if TYPE_CHECKING:
     from dataproxy.client import BatchDelivery, Delivery, Producer, Stream
     from dataproxy.client.stats import ProducerStats
     from dataproxy.errors import (
@@ -26,9 +25,6 @@ if _TYPE_CHECKING:
         UndeliveredError,
     )
     from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report
-
-# A library stays quiet until the application configures logging.
-_logging.getLogger("dataproxy").addHandler(_logging.NullHandler())
 
 __all__ = [
     "BatchDelivered",

@@ -11,13 +11,14 @@ from typing import Any
 
 from dataproxy._core.client.dispatch import next_batch
 from dataproxy._core.client.handle import CoreHandle
+from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, delivered, delivery_error
 
 __all__ = ["Dispatcher", "EventLog"]
 
-_LOG = logging.getLogger("dataproxy.conn")
-_ACKS = logging.getLogger("dataproxy.ack")
-_CALLBACKS = logging.getLogger("dataproxy.callback")
+_LOG = logger("conn")
+_ACKS = logger("ack")
+_CALLBACKS = logger("callback")
 
 # Numbers of io/link.pxd's LinkEvent: logger, level, text with address and detail.
 _EVENTS: dict[int, tuple[logging.Logger, int, str]] = {

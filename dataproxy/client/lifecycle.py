@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import weakref
 from typing import Protocol
 
+from dataproxy.logs import logger
+
 __all__ = ["register", "unregister"]
 
-_LOG = logging.getLogger("dataproxy")
+_LOG = logger()
 
 
 class _Closable(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -10,11 +9,12 @@ from dataproxy.client.discovery import parse_target, resolve
 from dataproxy.client.manager import ManagerClient
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import ConfigError, DataProxyError
+from dataproxy.logs import logger
 from dataproxy.types import ManagerTarget, ResolvedEndpoint
 
 __all__ = ["ProxySource", "links_per_executor"]
 
-_LOG = logging.getLogger("dataproxy.route")
+_LOG = logger("route")
 _AUTO_CONNECTIONS = 8
 
 

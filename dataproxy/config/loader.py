@@ -147,6 +147,6 @@ def _give_way(table: OptionTable, rule: Rule, values: dict[str, Any], origins: d
 
 
 def _logger() -> logging.Logger:
-    import logging
+    from dataproxy.logs import logger
 
-    return logging.getLogger("dataproxy.config")
+    return logger("config")

@@ -7,7 +7,6 @@ import base64
 import binascii
 import hmac
 import json
-import logging
 import os
 import threading
 import weakref
@@ -19,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from dataproxy.errors import ClosedError, DataProxyError, StoreError
+from dataproxy.logs import logger
 
 if TYPE_CHECKING:
     from dataproxy.hub.server import Hub
 
 __all__ = ["ManagerDoor", "ManagerSettings"]
 
-_log: Final = logging.getLogger("dataproxy.hub.manager")
+_log: Final = logger("hub.manager")
 _BODY_BYTES: Final = 64 << 10
 _RECORDS_MOST: Final = 10_000
 _UNKNOWN_LOAD: Final = 65535

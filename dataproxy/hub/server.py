@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import errno
 import functools
-import logging
 import os
 import socket
 import threading
@@ -23,13 +22,14 @@ from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.records import Record, StreamCount, read_records
+from dataproxy.logs import logger
 
 if TYPE_CHECKING:
     from dataproxy.hub.manager import ManagerDoor, ManagerSettings
 
 __all__ = ["Hub"]
 
-_log: Final = logging.getLogger("dataproxy.hub")
+_log: Final = logger("hub")
 #: Unread replies of one connection, in bytes; past it the connection is not read (strict) or closed (compat).
 _REPLY_BYTES: Final = 65536
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.

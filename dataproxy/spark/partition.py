@@ -6,12 +6,12 @@ policy, and nothing waits in the worker process.
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dataproxy.errors import InvalidMessageError, UndeliveredError
+from dataproxy.logs import logger
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
 from dataproxy.spark.reports import PartitionReport
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskPlace", "WritePlan", "write_batches"]
 
-_log = logging.getLogger(__name__)
+_log = logger("spark.partition")
 
 
 @dataclass(frozen=True, slots=True)

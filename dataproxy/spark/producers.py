@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.client.producer import Producer
 from dataproxy.errors import DataProxyError, FlushTimeout
+from dataproxy.logs import logger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PRODUCERS", "Books", "ProducerPool", "TaskProducer"]
 
-_log = logging.getLogger(__name__)
+_log = logger("spark.producers")
 
 _KEPT: Final = 4  # producers that stay open; jobs of one application seldom use more targets or options
 _SLACK: Final = 5.0  # seconds that a flush may take beyond delivery_timeout, which bounds every result

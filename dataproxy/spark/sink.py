@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from dataproxy.client.names import check_name
 from dataproxy.errors import ConfigError, LocalProtocolError
+from dataproxy.logs import logger
 from dataproxy.spark.columns import plan_columns
 from dataproxy.spark.options import read_options
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DataProxyWriter", "plan_writer"]
 
-_log = logging.getLogger(__name__)
+_log = logger("spark.sink")
 
 
 def plan_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataProxyWriter:
