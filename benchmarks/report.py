@@ -1,5 +1,7 @@
 """Turns the JSON of a run into the Markdown of ``RESULTS.md``."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from benchmarks.machine import BUSY_SHARE
 from benchmarks.samples import noise_floor, summarise
 from benchmarks.table import ALL, SCENARIOS
 
-__all__ = ["figure", "render", "verdict", "write"]
+__all__ = ["compact", "figure", "render", "verdict", "write"]
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 REMARKS = ROOT / "benchmarks" / "REMARKS.md"
@@ -26,6 +28,12 @@ METRICS = {
     "cpu_per_million": (1, 3, "CPU-s per million", False),
 }
 Points = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def compact(content: Mapping[str, Any]) -> str:
+    """Return the JSON text of a run with one line for each metric of each contestant."""
+    text = json.dumps(content, indent=1)
+    return re.sub(r"\[\n\s*([^\[\]{}]*?)\n\s*\]", lambda found: "[" + re.sub(r",\n\s*", ", ", found[1]) + "]", text) + "\n"
 
 
 def figure(metric: str, value: float) -> str:

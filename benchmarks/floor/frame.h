@@ -142,6 +142,15 @@ static inline void section_begin(struct section *s)
     s->began = now_seconds();
 }
 
+/* CPU seconds of this process since the section began. */
+static inline double cpu_seconds(const struct section *s)
+{
+    struct rusage now;
+    getrusage(RUSAGE_SELF, &now);
+    return seconds_of(now.ru_utime) - seconds_of(s->usage.ru_utime) + seconds_of(now.ru_stime) -
+           seconds_of(s->usage.ru_stime);
+}
+
 /* Peak resident size of this program in KiB. Not from getrusage(), which remembers the parent's size across exec. */
 static inline long peak_rss_kb(void)
 {

@@ -1,9 +1,10 @@
 """The page that is made of a run's figures."""
 
+import json
 from pathlib import Path
 
 from benchmarks.contest import Bound, Mark
-from benchmarks.report import figure, render, verdict
+from benchmarks.report import compact, figure, render, verdict
 
 MACHINE = {
     "packages": {"dataproxy": "0.1.0"},
@@ -41,6 +42,13 @@ def content(**changes):
             "send_nowait": series([3e6, 3e6, 3e6], [0.0, 0.0, 0.0]),
         },
     } | changes
+
+
+def test_the_json_is_compact_and_the_same():
+    whole = content(failures=[{"name": "a", "where": "b", "error": "x [ 1,  2 ] y"}])
+    text = compact(whole)
+    assert json.loads(text) == whole
+    assert "[40000000.0, 41000000.0, 39000000.0]" in text
 
 
 def test_figures_carry_units():
