@@ -33,7 +33,8 @@ Points = Mapping[str, Mapping[str, Sequence[float]]]
 def compact(content: Mapping[str, Any]) -> str:
     """Return the JSON text of a run with one line for each metric of each contestant."""
     text = json.dumps(content, indent=1)
-    return re.sub(r"\[\n\s*([^\[\]{}]*?)\n\s*\]", lambda found: "[" + re.sub(r",\n\s*", ", ", found[1]) + "]", text) + "\n"
+    inner = re.compile(r"\[\n\s*([^\[\]{}]*?)\n\s*\]")
+    return inner.sub(lambda found: "[" + re.sub(r",\n\s*", ", ", found[1]) + "]", text) + "\n"
 
 
 def figure(metric: str, value: float) -> str:
