@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.errors import AnalysisException
+
 from dataproxy.spark.reports import JobReport, PartitionReport
 from pyspark_dataproxy import DefaultSource as DataProxyDataSource
 
@@ -20,6 +22,11 @@ __all__ = ["DataProxyDataSource", "JobReport", "PartitionReport", "register"]
 def register(spark: SparkSession) -> None:
     """Make the format ``dataproxy`` known to one Spark session.
 
-    Raises what ``spark.dataSource.register`` raises.  Thread rule: call it where the session was made.
+    Harmless where Spark has found the format by itself.  Raises what ``spark.dataSource.register`` raises.  Thread
+    rule: call it where the session was made.
     """
-    spark.dataSource.register(DataProxyDataSource)
+    try:
+        spark.dataSource.register(DataProxyDataSource)
+    except AnalysisException as error:  # Spark 4.0 refuses what later versions replace
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
