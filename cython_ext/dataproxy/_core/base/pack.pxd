@@ -61,7 +61,9 @@ ctypedef struct Pack:
     void* stream
     # Accounting.
     size_t charge           # bytes counted against the buffer limit
-    int64_t generation      # flush generation it was sealed in
+    int64_t serial          # counts the sealed packs of a producer; a flush waits for all up to one
+    Pack* older             # neighbours in the books' order of sealing
+    Pack* newer
     int64_t bucket          # span of data time that its messages share (open packs)
     # Delivery.
     int64_t opened_us

@@ -14,7 +14,7 @@ from dataproxy._core.base.pack cimport (
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.books cimport books_new_generation, books_sealed
+from dataproxy._core.client.books cimport books_mark, books_sealed
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
@@ -308,17 +308,17 @@ cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept no
 
 
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
-    """Seal every open pack; return the generation that all accepted messages belong to at the latest.
+    """Seal every open pack; return the serial that all messages accepted so far have at most.
 
     Locality: any thread.  Locks: takes lock, then books.lock.
     """
-    cdef int64_t generation
+    cdef int64_t mark
     pthread_mutex_lock(&b.lock)
     while b.open.head != NULL:
         _seal_or_drop(b, b.open.head)
-    generation = books_new_generation(b.books)
+    mark = books_mark(b.books)
     pthread_mutex_unlock(&b.lock)
-    return generation
+    return mark
 
 
 cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:

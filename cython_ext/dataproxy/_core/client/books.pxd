@@ -7,7 +7,6 @@ from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
-    GENERATIONS = 64        # flushes that can be waited for at the same time
     CODES = 64              # distinct error codes that are counted apart
 
 
@@ -24,9 +23,9 @@ ctypedef struct Books:
     int64_t delivered_bytes     # charged bytes: bodies and their framing
     int64_t settled_packs
     int64_t resent              # attempts beyond the first, of settled packs
-    int64_t by_generation[64]   # unsettled packs; slot = generation % GENERATIONS
-    int64_t oldest_generation   # all before it are settled
-    int64_t newest_generation
+    Pack* oldest                # unsettled packs in the order of sealing
+    Pack* newest
+    int64_t sealed_packs        # serial of the newest ever sealed
     int64_t codes[64]
     int64_t code_counts[64]
     int n_codes
@@ -40,8 +39,8 @@ cdef void books_open(Books* k) noexcept nogil
 cdef void books_close(Books* k) noexcept nogil
 cdef void books_sealed(Books* k, Pack* p) noexcept nogil
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil
-cdef int64_t books_new_generation(Books* k) noexcept nogil
-cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_us) noexcept nogil
+cdef int64_t books_mark(Books* k) noexcept nogil
+cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept nogil
 cdef bint books_idle(Books* k) noexcept nogil
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil
 cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept nogil

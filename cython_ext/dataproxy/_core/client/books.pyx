@@ -42,8 +42,15 @@ cdef void books_sealed(Books* k, Pack* p) noexcept nogil:
     pthread_mutex_lock(&k.lock)
     k.in_flight += p.count
     k.in_flight_packs += 1
-    p.generation = k.newest_generation
-    k.by_generation[p.generation % GENERATIONS] += 1
+    k.sealed_packs += 1
+    p.serial = k.sealed_packs
+    p.older = k.newest
+    p.newer = NULL
+    if k.newest == NULL:
+        k.oldest = p
+    else:
+        k.newest.newer = p
+    k.newest = p
     pthread_mutex_unlock(&k.lock)
 
 
@@ -76,6 +83,17 @@ cdef void _pronounce(Pack* p, int64_t latency) noexcept nogil:
     atomic_store(&v.done, 1)
 
 
+cdef void _unlink(Books* k, Pack* p) noexcept nogil:
+    if p.older == NULL:
+        k.oldest = p.newer
+    else:
+        p.older.newer = p.newer
+    if p.newer == NULL:
+        k.newest = p.older
+    else:
+        p.newer.older = p.older
+
+
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     """Enter the final result of one pack.  Locality: executor.  Locks: lock is held by the caller."""
     cdef int64_t latency = now_us - p.opened_us
@@ -94,32 +112,24 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     else:
         k.failed += p.count
         _count_code(k, p)
-    k.by_generation[p.generation % GENERATIONS] -= 1
-    while k.oldest_generation < k.newest_generation and k.by_generation[k.oldest_generation % GENERATIONS] == 0:
-        k.oldest_generation += 1
+    _unlink(k, p)
     if p.verdict != NULL:
         _pronounce(p, latency)
     atomic_add(&k.released_messages, p.count)
     atomic_add(&k.released, <int64_t>p.charge)
 
 
-cdef int64_t books_new_generation(Books* k) noexcept nogil:
-    """Begin a generation; return the one that ended (all sealed so far are in it or before it).
+cdef int64_t books_mark(Books* k) noexcept nogil:
+    """Return the serial that everything sealed so far has at most.
 
-    Locality: any thread.  Locks: batcher's held; takes lock.  With too many unfinished ones the newest
-    goes on, so that a flush may wait for a little more than it must.
+    Locality: any thread.
+    Locks: takes lock.
     """
-    cdef int64_t ended
+    cdef int64_t mark
     pthread_mutex_lock(&k.lock)
-    ended = k.newest_generation
-    if k.by_generation[ended % GENERATIONS] == 0:
-        ended -= 1              # nothing was sealed since the last one: it serves again
-    elif k.newest_generation - k.oldest_generation < GENERATIONS - 1:
-        k.newest_generation += 1
-    while k.oldest_generation < k.newest_generation and k.by_generation[k.oldest_generation % GENERATIONS] == 0:
-        k.oldest_generation += 1
+    mark = k.sealed_packs
     pthread_mutex_unlock(&k.lock)
-    return ended
+    return mark
 
 
 cdef void _wait(Books* k, int64_t deadline_us) noexcept nogil:
@@ -131,20 +141,17 @@ cdef void _wait(Books* k, int64_t deadline_us) noexcept nogil:
     k.waiters -= 1
 
 
-cdef bint books_wait_generation(Books* k, int64_t generation, int64_t deadline_us) noexcept nogil:
-    """Wait until all packs up to ``generation`` are settled; False at the deadline.
+cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept nogil:
+    """Wait until all packs up to the serial ``mark`` are settled; False at the deadline.
 
-    Locality: application thread.
+    Locality: any thread.
     Locks: takes lock.
     """
     cdef bint settled
     pthread_mutex_lock(&k.lock)
-    while k.oldest_generation <= generation and k.in_flight_packs > 0 and clock_us() < deadline_us:
-        if generation == k.newest_generation and generation - k.oldest_generation < GENERATIONS - 1:
-            k.newest_generation += 1        # there was no room for it when the wait began
-            continue
+    while k.oldest != NULL and k.oldest.serial <= mark and clock_us() < deadline_us:
         _wait(k, deadline_us)
-    settled = k.oldest_generation > generation or k.in_flight_packs == 0
+    settled = k.oldest == NULL or k.oldest.serial > mark
     pthread_mutex_unlock(&k.lock)
     return settled
 

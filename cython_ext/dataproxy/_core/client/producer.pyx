@@ -12,7 +12,7 @@ from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
-from dataproxy._core.client.books cimport books_wait_generation
+from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.delivery cimport new_delivery
 from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, engine_open
@@ -157,15 +157,15 @@ cdef class ProducerCore(CoreHandle):
     def wait_settled(self, double seconds):
         """Seal everything and wait until what was accepted so far is settled; False when time is over."""
         cdef int64_t deadline = now_us() + microseconds(seconds)
-        cdef int64_t generation
+        cdef int64_t mark
         cdef bint settled = False
         g = self.engine
         self.check_not_forked()
         with nogil:
-            generation = batcher_seal_all(&g.batcher)
+            mark = batcher_seal_all(&g.batcher)
         while not settled:
             with nogil:
-                settled = books_wait_generation(&g.books, generation, min(deadline, now_us() + SLICE_US))
+                settled = books_wait_mark(&g.books, mark, min(deadline, now_us() + SLICE_US))
             PyErr_CheckSignals()
             if now_us() >= deadline:
                 break
