@@ -66,12 +66,13 @@ class HubClient:
 
     def records(self, group: str, stream: str, start: int) -> Iterator[dict[str, Any] | None]:
         """Yield records with ``body`` as bytes, and None whenever there is nothing more for the moment."""
+        place = str(start)
         while True:
-            fields = {"group": group, "stream": stream, "start": str(start), "limit": str(_PAGE_RECORDS)}
+            fields = {"group": group, "stream": stream, "start": place, "limit": str(_PAGE_RECORDS)}
             page = self.get("/hub/records", fields)
             for record in page["records"]:
                 record["body"] = base64.b64decode(record["body"])
                 yield record
-            if page["next"] == start or not page["records"]:
+            if not page["records"]:
                 yield None
-            start = page["next"]
+            place = page["next"]

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from dataproxy.errors import ClosedError, DataProxyError, StoreError
+from dataproxy.hub.records import records_of
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
+    from dataproxy.hub.records import Record
     from dataproxy.hub.server import Hub
 
 __all__ = ["ManagerDoor", "ManagerSettings"]
@@ -28,7 +30,12 @@ __all__ = ["ManagerDoor", "ManagerSettings"]
 _log: Final = logger("hub.manager")
 _BODY_BYTES: Final = 64 << 10
 _RECORDS_MOST: Final = 10_000
+_OFFSET_MOST: Final = 2**63 - 1
+_PARTITION_MOST: Final = 2**32 - 1
+#: A page of records ends when its bodies have so many bytes.
+_PAGE_BYTES: Final = 8 << 20
 _UNKNOWN_LOAD: Final = 65535
+_WORKERS: Final = "dataproxy-hub-reader"
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -65,7 +72,7 @@ class ManagerDoor:
         self._hub_ref = weakref.ref(hub)
         self._loop = asyncio.new_event_loop()
         # Of our own: closing the loop's default one needs a thread, which the interpreter's exit refuses.
-        self._workers = ThreadPoolExecutor(4, thread_name_prefix="dataproxy-hub-reader")
+        self._workers = ThreadPoolExecutor(4, thread_name_prefix=_WORKERS)
         self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
         try:
@@ -96,8 +103,15 @@ class ManagerDoor:
         return hub
 
     def close(self) -> None:
-        """Stop serving and end the thread.  Idempotent."""
+        """Stop serving and end the thread.  Idempotent.
+
+        On a thread of the door itself (a request held the last reference to the hub) another one does it.
+        """
         if self._loop.is_closed():
+            return
+        own = threading.current_thread()
+        if own is self._thread or own.name.startswith(_WORKERS):
+            threading.Thread(target=self.close, name="dataproxy-hub-manager-close", daemon=True).start()
             return
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -210,33 +224,66 @@ class ManagerDoor:
         query = request.query
         if not query.get("group"):
             raise ValueError("the parameter group is missing")
-        start = _number(query, "start", 0, 2**63 - 1)
-        limit = _number(query, "limit", 100, _RECORDS_MOST)
-        return _json(await asyncio.to_thread(self._read, query["group"], query.get("stream") or None, start, limit))
+        place = _Place.parse(query.get("start", ""))
+        limit = _number("limit", query.get("limit", ""), 100, _RECORDS_MOST)
+        return _json(await asyncio.to_thread(self._read, query["group"], query.get("stream") or None, place, limit))
 
-    def _read(self, group: str, stream: str | None, start: int, limit: int) -> dict[str, Any]:
-        """Return whole entries from ``start`` on, as far as ``limit`` records allow, and where to go on."""
+    def _read(self, group: str, stream: str | None, place: _Place, limit: int) -> dict[str, Any]:
+        """Return whole entries from a place on, as far as ``limit`` and the size of a page allow, and the next place.
+
+        One entry is always given unless ``limit`` is 0.
+        """
         rows: list[dict[str, Any]] = []
-        after = start
-        for record in self._hub.records(group, stream, start=start):
-            if len(rows) >= limit and record.offset >= after:
+        left = _PAGE_BYTES
+        for entry in self._hub.entries(group, stream, start=place.start, at=dict(place.at)):
+            if len(rows) >= limit or left <= 0:
                 break
-            rows.append(
-                {
-                    "group_id": record.group_id,
-                    "stream_id": record.stream_id,
-                    "body": base64.b64encode(record.body).decode(),
-                    "attrs": record.attrs,
-                    "dt_ms": record.dt_ms,
-                    "partition": record.partition,
-                    "offset": record.offset,
-                    "index": record.index,
-                    "receive_ms": record.receive_ms,
-                    "source": record.source,
-                }
-            )
-            after = record.offset + 1
-        return {"records": rows, "next": after}
+            for record in records_of(entry):
+                rows.append(_row(record))
+                left -= len(record.body)
+            place.at[entry.partition] = entry.offset + 1
+        return {"records": rows, "next": str(place)}
+
+
+@dataclass(slots=True)
+class _Place:
+    """Hold where to read on: an offset for each partition in ``at``, ``start`` for all others.
+
+    Its text is ``START[,PARTITION:OFFSET]...``, so a plain number is a place, too.
+    """
+
+    start: int = 0
+    at: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> _Place:
+        first, *rest = text.split(",")
+        place = cls(_number("start", first, 0, _OFFSET_MOST))
+        for item in rest:
+            partition, _, offset = item.partition(":")
+            place.at[_number("start", partition, -1, _PARTITION_MOST)] = _number("start", offset, -1, _OFFSET_MOST)
+        if -1 in place.at or -1 in place.at.values():
+            raise ValueError(f"the parameter start={text!r} is no place: give a number, or what next said")
+        return place
+
+    def __str__(self) -> str:
+        return ",".join([str(self.start), *(f"{partition}:{offset}" for partition, offset in self.at.items())])
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """Return a record as it is shown in JSON."""
+    return {
+        "group_id": record.group_id,
+        "stream_id": record.stream_id,
+        "body": base64.b64encode(record.body).decode(),
+        "attrs": record.attrs,
+        "dt_ms": record.dt_ms,
+        "partition": record.partition,
+        "offset": record.offset,
+        "index": record.index,
+        "receive_ms": record.receive_ms,
+        "source": record.source,
+    }
 
 
 async def _parameter(request: web.Request, name: str) -> str:
@@ -250,8 +297,7 @@ async def _parameter(request: web.Request, name: str) -> str:
     return request.headers.get(name, "").strip()
 
 
-def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    text = query.get(name, "")
+def _number(name: str, text: str, default: int, most: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdecimal() or int(text) > most:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ from dataproxy._core.hub.storeview import StoreView
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ClosedError, ConfigError, RemoteProtocolError, StoreError
 
-__all__ = ["LogInfo", "Record", "StoredEntry", "StreamCount", "read_entries", "read_records", "time_of"]
+__all__ = ["LogInfo", "Record", "StoredEntry", "StreamCount", "read_entries", "read_records", "records_of", "time_of"]
 
 _BATCH_ENTRIES: Final = 1024
 _BATCH_BYTES: Final = 4 << 20
@@ -72,32 +72,42 @@ def read_records(
     """
     if start < 0:
         raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
-    return _records(read_entries(view, group_id, stream_id, start=start, follow=follow))
+    entries = read_entries(view, group_id, stream_id, start=start, follow=follow)
+    return (record for entry in entries for record in records_of(entry))
 
 
-def _records(entries: Iterator[StoredEntry]) -> Iterator[Record]:
-    for entry in entries:
-        for index, (body, attrs) in enumerate(entry.records()):
-            yield Record(
-                attrs.get("groupId", entry.topic),
-                attrs.get("streamId", entry.stream_id),
-                body,
-                attrs,
-                time_of(attrs, entry.data_time_ms),
-                entry.topic,
-                entry.partition,
-                entry.offset,
-                index,
-                entry.receive_ms,
-                entry.source,
-            )
+def records_of(entry: StoredEntry) -> Iterator[Record]:
+    """Yield the decoded records of an entry.  Raises StoreError when it is damaged."""
+    for index, (body, attrs) in enumerate(entry.records()):
+        yield Record(
+            attrs.get("groupId", entry.topic),
+            attrs.get("streamId", entry.stream_id),
+            body,
+            attrs,
+            time_of(attrs, entry.data_time_ms),
+            entry.topic,
+            entry.partition,
+            entry.offset,
+            index,
+            entry.receive_ms,
+            entry.source,
+        )
 
 
 def read_entries(
-    view: StoreView, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+    view: StoreView,
+    group_id: str,
+    stream_id: str | None = None,
+    *,
+    start: int = 0,
+    at: Mapping[int, int] | None = None,
+    follow: bool = False,
 ) -> Iterator[StoredEntry]:
-    """Yield entries as ``read_records`` does records, their bodies not decoded."""
-    places: dict[int, int] = {}
+    """Yield entries as ``read_records`` does records, their bodies not decoded.
+
+    ``at`` gives first offsets by partition; ``start`` holds for the other partitions.
+    """
+    places = dict(at or {})
     pause = _POLL[0]
     while True:
         found = False

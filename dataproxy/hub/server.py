@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -21,7 +21,7 @@ from dataproxy._core.hub.hubcore import HubCore
 from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
-from dataproxy.hub.records import Record, StreamCount, read_records
+from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
@@ -152,6 +152,16 @@ class Hub:
         self._ensure_open()
         return read_records(self._store, group_id, stream_id, start=start, follow=follow)
 
+    def entries(
+        self, group_id: str, stream_id: str | None = None, *, start: int = 0, at: Mapping[int, int] | None = None
+    ) -> Iterator[StoredEntry]:
+        """Return the stored requests of a group, or of one stream of it, that are there now, not decoded.
+
+        ``at`` gives first offsets by partition; ``start`` holds for the others.  Raises StoreError, ClosedError.
+        """
+        self._ensure_open()
+        return read_entries(self._store, group_id, stream_id, start=start, at=at)
+
     def counts(self) -> dict[tuple[str, str], StreamCount]:
         """Return entries, records and bytes by (group, stream).  Raises ClosedError."""
         self._ensure_open()
@@ -201,7 +211,8 @@ class Hub:
             thread.join()
         self._core.close_listener()
         self._store.close()
-        self._threads[0].join()
+        for thread in self._threads[:1]:  # none when not even one could be started
+            thread.join()
         _log.info("hub on port %d is closed", self._port)
 
     def _ensure_open(self) -> None:

@@ -60,6 +60,28 @@ store.close()
 """
 
 
+GAP = """
+import resource, sys
+from dataproxy._core.hub.storecore import StoreCore
+store = StoreCore(sys.argv[1])
+assert store.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, hard))
+assert store.append_for_test([("lost", "s", b"x" * 8_000_000)]) == [(0, "disk full")]
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+assert store.append_for_test([("h", "s", b"x")]) == [(0, "ok")]
+store.close()
+del store
+again = StoreCore(sys.argv[1])
+assert [log[0] for log in again.logs()] == ["g", "h"]
+assert again.append_for_test([("lost", "s", b"x"), ("h", "s", b"x")]) == [(0, "ok"), (1, "ok")]
+assert again.retain_for_test(0) == 0
+again.close()
+del again
+print("closed")
+"""
+
+
 def start(code: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a Python process on a piece of code."""
     code = f"BATCH = {BATCH}\n{code}"
@@ -112,6 +134,12 @@ def test_a_full_disk_refuses_and_recovers(tmp_path):
     failures, reason = out.split(None, 1)
     assert failures == "6"
     assert "File too large" in reason
+
+
+def test_a_log_that_a_full_disk_refused_leaves_a_number_unused(tmp_path):
+    child = start(GAP, str(tmp_path))
+    out, _ = child.communicate(timeout=100)
+    assert (child.returncode, out) == (0, "closed\n")
 
 
 def test_another_process_reads_while_one_appends(tmp_path):

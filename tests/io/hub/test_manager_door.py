@@ -1,31 +1,41 @@
 """The Manager door: discovery as official SDKs ask for it, authentication, the read-only API of the hub."""
 
 import base64
-import http.client
+import contextlib
 import json
+import socket
 import urllib.parse
+from http.client import HTTPConnection
 
 import pytest
 
-from tests.io.hub.peer import binary_frame, read_frame
+from dataproxy.cli.hubhttp import HubClient
+from dataproxy.hub import Hub
+from tests.io.hub.peer import binary_frame, read_frame, wait_until
 
 BY_GROUP = "/inlong/manager/openapi/dataproxy/getIpList/"
 BY_CLUSTER = "/inlong/manager/openapi/dataproxy/getIpListByClusterName/"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-@pytest.fixture
-def ask(hub):
-    """Return a function that sends a request and returns (status, headers, JSON)."""
-    connection = http.client.HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
+@contextlib.contextmanager
+def http(hub):
+    """Give a function that sends a request and returns (status, headers, JSON)."""
+    connection = HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
 
     def send(method, path, body="", headers=None):
         connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()
         return answer.status, answer.headers, json.loads(answer.read())
 
-    yield send
-    connection.close()
+    with contextlib.closing(connection):
+        yield send
+
+
+@pytest.fixture
+def ask(hub):
+    with http(hub) as send:
+        yield send
 
 
 @pytest.mark.parametrize(
@@ -99,7 +109,7 @@ def test_denied_groups(hub, ask):
 
 def test_groups_outside_the_list_of_topics(start_hub):
     hub = start_hub(topics=["a", "b/only"])
-    connection = http.client.HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
     found = {}
     for group in ("a", "b", "c"):
         connection.request("POST", BY_GROUP + group)
@@ -154,7 +164,19 @@ def test_counts_stats_and_records(hub, ask, connect):
     assert [r["offset"] for r in one["records"]] == [1, 1, 3, 3]
 
 
-@pytest.mark.parametrize("query", ["", "group=", "group=g&start=-1", "group=g&limit=x", "group=g&limit=10001"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "group=",
+        "group=g&start=-1",
+        "group=g&limit=x",
+        "group=g&limit=10001",
+        "group=g&start=0,1",
+        "group=g&start=0,x:1",
+        "group=g&start=0,1:-1",
+    ],
+)
 def test_bad_parameters(ask, query):
     status, _, found = ask("GET", f"/hub/records?{query}")
     assert status == 400
@@ -164,3 +186,57 @@ def test_bad_parameters(ask, query):
 def test_unknown_paths_and_large_bodies(ask):
     assert ask("GET", "/nowhere")[0] == 404
     assert ask("POST", BY_GROUP + "g", "x=" + "y" * 100_000, FORM)[0] == 413
+
+
+def pages(ask, query: str, limit: int) -> list[list[tuple[str, int, int, str]]]:
+    """Return what each page holds, up to an empty one."""
+    found, place = [], "0"
+    while True:
+        page = ask("GET", f"/hub/records?{query}&start={place}&limit={limit}")[2]
+        if not page["records"]:
+            assert page["next"] == place
+            return found
+        found.append([(r["stream_id"], r["partition"], r["offset"], r["body"]) for r in page["records"]])
+        place = page["next"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 100])
+def test_pages_of_several_logs_skip_nothing(start_hub, limit):
+    hub = start_hub(partitions=4)
+    with socket.create_connection(("127.0.0.1", hub.port), timeout=30) as one:
+        for i in range(40):
+            one.sendall(binary_frame(i, [b"%d" % i], "g", f"s{i % 5}"))
+            read_frame(one)
+    with http(hub) as ask:
+        found = [row for page in pages(ask, "group=g", limit) for row in page]
+        only = [row for page in pages(ask, "group=g&stream=s3", limit) for row in page]
+    assert sorted(int(base64.b64decode(row[3])) for row in found) == list(range(40))
+    assert len({row[1] for row in found}) > 1, "the streams are in several logs"
+    assert [int(base64.b64decode(row[3])) for row in only] == list(range(3, 40, 5))
+    client = HubClient(hub.manager_url)
+    assert sum(record is not None for record in until_a_pause(client.records("g", "s3", 0))) == 8
+
+
+def until_a_pause(records):
+    """Yield up to and with the first None."""
+    for record in records:
+        yield record
+        if record is None:
+            return
+
+
+def test_a_page_is_bounded_in_bytes(hub, ask, connect):
+    connection = connect(hub)
+    for i in range(40):
+        connection.sendall(binary_frame(i, [bytes([i]) * 500_000]))
+        read_frame(connection)
+    found = pages(ask, "group=g", 10_000)
+    assert [len(page) for page in found] == [17, 17, 6]
+    assert [row[2] for page in found for row in page] == list(range(40))
+
+
+def test_closing_from_a_thread_of_the_door_does_not_wait_for_itself():
+    for submit in (lambda d, f: d._loop.call_soon_threadsafe(f), lambda d, f: d._workers.submit(f)):
+        hub = Hub()
+        submit(hub._manager, hub.close)
+        wait_until(hub._manager._loop.is_closed)

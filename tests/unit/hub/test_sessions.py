@@ -1,6 +1,7 @@
 """The table of connections: ids are never reused, the idle order is kept."""
 
 import random
+import socket
 
 from dataproxy._core.testing.probe_hub import Sessions
 
@@ -70,3 +71,21 @@ def test_replies_add_up():
     assert sessions.reply(one, b"abc") == 3
     assert sessions.reply(one, b"") == 3
     assert sessions.reply(one, b"x" * 100_000) == 100_003
+
+
+def test_replies_that_were_written_give_their_memory_back():
+    """A peer that always leaves a little unread must not make the buffer grow for ever."""
+    sessions = Sessions()
+    near, far = socket.socketpair()
+    with near, far:
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        far.setblocking(False)
+        one = sessions.add(near.detach())
+        taken = 0
+        for _ in range(3000):
+            sessions.reply(one, b"r" * 4000)
+            while sessions.flush(one) > 20_000:
+                taken += len(far.recv(6000))
+        assert taken > 11_000_000
+        assert sessions.reply_memory(one) < 1 << 20
+        sessions.remove(one)

@@ -163,3 +163,18 @@ def test_a_view_of_the_same_process_shares_the_store(tmp_path):
     assert view.read("g", 0, 2)[0][2] == b"3"
     store.close()
     view.close()
+
+
+@pytest.mark.parametrize("group", ["g", "known"])
+def test_a_stream_name_over_the_limit_leaves_no_trace(tmp_path, group):
+    path = str(tmp_path / "store")
+    store = StoreCore(path)
+    assert store.append_for_test([("known", "s", b"x")]) == [(0, "ok")]
+    made = [(group, "s" * 256, b"x"), ("after", "s", b"y")]
+    assert store.append_for_test(made) == [(0, "store error"), (0, "ok")]
+    assert [log[:4] for log in store.logs()] == [("after", 0, 0, 1), ("known", 0, 0, 1)]
+    store.close()
+    del store
+    again = StoreCore(path)
+    assert again.append_for_test([("after", "s", b"z"), (group, "t", b"")])[0] == (1, "ok")
+    again.close()

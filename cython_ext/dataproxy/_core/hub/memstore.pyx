@@ -19,6 +19,7 @@ from dataproxy._core.hub.storecatalog cimport (
     catalog_keep,
     catalog_log,
     catalog_stream,
+    catalog_takes,
 )
 from dataproxy._core.hub.storetxn cimport StoreLimits
 from dataproxy._core.plat.atomic cimport relaxed_add
@@ -111,7 +112,7 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
     """
     cdef MemEntry* copy
     entry.status = ST_STORE
-    if entry.value.n < HEADER_FIXED:
+    if entry.value.n < HEADER_FIXED or not catalog_takes(entry.group, entry.stream):
         return NULL
     if store.limits.max_bytes and _held(entry.value.n) > store.limits.max_bytes:
         entry.status = ST_DISK_FULL

@@ -1,6 +1,7 @@
 """Connections of one door loop: a table with generations, the idle order, buffered replies."""
 
 from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memmove
 
 from dataproxy._core.base.buf cimport buf_free, buf_put_slice
 from dataproxy._core.base.slice cimport slice_of
@@ -214,6 +215,7 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
         part.iov_len = s.output.n - s.output_start
         status = s.transport.ops.send(&s.transport, &part, 1, &taken)
         if status != ST_OK:
+            _compact(s)
             return status
         s.output_start += taken
         sent[0] += taken
@@ -222,6 +224,19 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
     if s.output.cap > OUTPUT_KEEP:
         buf_free(&s.output)
     return ST_OK
+
+
+cdef void _compact(Session* s) noexcept nogil:
+    """Give the room of written replies to the next ones, once it is most of the buffer.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef size_t left = s.output.n - s.output_start
+    if s.output_start > left:
+        memmove(s.output.p, s.output.p + s.output_start, left)
+        s.output.n = left
+        s.output_start = 0
 
 
 cdef int session_watch(Session* s, Poller* p) noexcept nogil:

@@ -7,7 +7,9 @@ from libc.string cimport memcpy
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
 from dataproxy._core.hub.entry cimport Entry, StoreOps
 from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
-from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, catalog_added, catalog_log, catalog_stream
+from dataproxy._core.hub.storecatalog cimport (
+    LogStat, StreamStat, catalog_added, catalog_log, catalog_stream, catalog_takes,
+)
 from dataproxy._core.hub.storeenv cimport KEY_ENTRY, KEY_INDEX, key_entry, key_index
 from dataproxy._core.hub.storeretain cimport store_retain
 from dataproxy._core.hub.storetxn cimport (
@@ -80,10 +82,12 @@ cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:
     cdef MDB_val key
     cdef MDB_val value
     cdef int rc
-    cdef int status = catalog_log(&store.catalog, entry.group, entry.partition, &log)
+    cdef int status = ST_LIMIT
+    if catalog_takes(entry.group, entry.stream) and entry.value.n >= HEADER_FIXED:
+        status = catalog_log(&store.catalog, entry.group, entry.partition, &log)
     if status == ST_OK:
         status = catalog_stream(&store.catalog, log, entry.stream, &stream)
-    if status == ST_LIMIT or entry.value.n < HEADER_FIXED:
+    if status == ST_LIMIT:
         entry.status = ST_STORE
         return 0
     if status != ST_OK:

@@ -63,7 +63,7 @@ ctypedef struct Catalog:
     NameNode** table
     uint64_t table_size         # a power of two
     uint64_t names
-    LogStat** logs              # by log id
+    LogStat** logs              # by log id; NULL where a number is unused
     uint32_t log_count
     uint32_t log_room
     uint32_t stream_count       # over all logs
@@ -79,7 +79,7 @@ cdef void catalog_free(Catalog* c) noexcept nogil
 # Find, or make when it is missing: ST_OK, ST_LIMIT (name or number of names) or ST_NO_MEMORY.
 cdef int catalog_log(Catalog* c, Slice topic, uint32_t partition, LogStat** out) noexcept nogil
 cdef int catalog_stream(Catalog* c, LogStat* log, Slice name, StreamStat** out) noexcept nogil
-# The same with the number that was given before; the caller checks at the end that no number is missing.
+# The same with the number that was given before.  A number may be missing: its log's first commit failed.
 cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32_t id, LogStat** out) noexcept nogil
 cdef int catalog_restore_stream(Catalog* c, LogStat* log, Slice name, uint32_t id, StreamStat** out) noexcept nogil
 cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noexcept nogil
@@ -88,3 +88,8 @@ cdef void catalog_added(Catalog* c, StreamStat* stream, uint32_t records, uint64
 cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
 cdef void catalog_keep(Catalog* c) noexcept nogil
 cdef void catalog_undo(Catalog* c) noexcept nogil
+
+
+cdef inline bint catalog_takes(Slice topic, Slice stream) noexcept nogil:
+    """Tell whether names are within their limits.  Locality: any thread.  Locks: none."""
+    return 0 < topic.n <= CATALOG_NAME_MAX and stream.n <= CATALOG_NAME_MAX

@@ -22,7 +22,8 @@ cdef void catalog_free(Catalog* c) noexcept nogil:
     cdef NameNode* node
     cdef NameNode* following
     for i in range(c.log_count):
-        free(c.logs[i].streams)
+        if c.logs[i] != NULL:       # the number of a log whose first commit failed is never used
+            free(c.logs[i].streams)
     for i in range(c.table_size if c.table != NULL else 0):
         node = c.table[i]
         while node != NULL:

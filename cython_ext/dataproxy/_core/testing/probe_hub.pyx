@@ -3,12 +3,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.base.status cimport ST_OK, ST_WANT_WRITE
 from dataproxy._core.hub.session cimport (
-    Session, SessionTable, session_free, session_reply, session_unsent, table_add, table_find, table_free, table_init,
-    table_remove, table_touch,
+    Session, SessionTable, session_flush, session_free, session_reply, session_unsent, table_add, table_find,
+    table_free, table_init, table_remove, table_touch,
 )
 from dataproxy._core.hub.topics cimport Topics, topics_add, topics_free, topics_init, topics_known
+from dataproxy._core.io.transport cimport transport_adopt
 
 
 cdef class Sessions:
@@ -24,11 +25,13 @@ cdef class Sessions:
         """Free every session."""
         table_free(&self.raw)
 
-    def add(self) -> int:
-        """Make a session and return its id."""
+    def add(self, int fd=-1) -> int:
+        """Make a session, on a connected socket if one is given, and return its id."""
         cdef Session* s = table_add(&self.raw, 1024)
         if s == NULL:
             raise MemoryError
+        if fd >= 0:
+            assert transport_adopt(&s.transport, fd, NULL) == ST_OK
         return s.id
 
     def remove(self, uint64_t id) -> bool:
@@ -49,6 +52,17 @@ cdef class Sessions:
         cdef Session* s = table_find(&self.raw, id)
         assert session_reply(s, slice_of(<char*>data, <size_t>len(data))) == ST_OK
         return session_unsent(s)
+
+    def flush(self, uint64_t id) -> int:
+        """Write what the socket takes; return the unsent bytes."""
+        cdef Session* s = table_find(&self.raw, id)
+        cdef size_t sent = 0
+        assert session_flush(s, &sent) in (ST_OK, ST_WANT_WRITE)
+        return session_unsent(s)
+
+    def reply_memory(self, uint64_t id) -> int:
+        """Return the bytes allocated for replies."""
+        return table_find(&self.raw, id).output.cap
 
     def has(self, uint64_t id) -> bool:
         """Tell whether the id is found."""
