@@ -41,10 +41,10 @@ SCHEMA = (
     "air_time int, distance int, hour int, minute int, time_hour timestamp"
 )
 LOG4J = """\
-rootLogger.level = error
+rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = stderr
-logger.repl.name = org.apache.spark.repl.Main
-logger.repl.level = error
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = off
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -52,7 +52,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n
 """
 INTERRUPTED = 130
-WIDTH = 100
+WIDTH = 112
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def unpack(folder: Path, limit: int | None) -> tuple[Path, int]:
 
 
 def start_spark(folder: Path) -> SparkSession:
-    """Start a local Spark session that says nothing but errors."""
+    """Start a local Spark session that says nothing: its errors come as exceptions."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging = folder / "log4j2.properties"
     logging.write_text(LOG4J)
