@@ -1,0 +1,61 @@
+"""Finding the proxies of a write."""
+
+import pytest
+
+from dataproxy.config import load_producer_config
+from dataproxy.errors import ConfigError, DiscoveryError
+from dataproxy.spark import target
+from dataproxy.types import Endpoint, ProxyList
+
+
+def config(text, **options):
+    return load_producer_config(text, env={}, **options)
+
+
+class FakeManager:
+    """Answers for one group and remembers that it was closed."""
+
+    closed = 0
+
+    def __init__(self, where, settings):
+        assert where.url == "http://manager:8083"
+
+    def fetch(self, group):
+        assert group == "g"
+        return ProxyList(1, (Endpoint("10.0.0.1", 46801), Endpoint("fe80::1", 46802)), 20, 0, 0)
+
+    def close(self):
+        FakeManager.closed += 1
+
+
+def test_a_static_target_is_taken_as_it_is():
+    found = target.find_proxies(config("tcp://a:1,[::1]:2,b"))
+    assert found == (Endpoint("a", 1), Endpoint("::1", 2), Endpoint("b", 46801))
+    assert target.static_target(found) == "tcp://a:1,[::1]:2,b:46801"
+
+
+def test_a_manager_is_asked_for_the_group(monkeypatch):
+    monkeypatch.setattr(target, "ManagerClient", FakeManager)
+    found = target.find_proxies(config("http://manager:8083", group_id="g"))
+    assert target.static_target(found) == "tcp://10.0.0.1:46801,[fe80::1]:46802"
+    assert FakeManager.closed == 1
+
+
+def test_a_manager_without_a_group_is_not_asked(monkeypatch):
+    monkeypatch.setattr(target, "ManagerClient", None)
+    with pytest.raises(ConfigError, match="the groups are in a column"):
+        target.find_proxies(config("http://manager:8083"))
+
+
+def test_a_static_target_reads_back_as_itself():
+    found = target.find_proxies(config("tcp://a:1,[::1]:2"))
+    assert target.find_proxies(config(target.static_target(found))) == found
+
+
+def test_an_unresolvable_name_is_named(monkeypatch):
+    def refuse(endpoints):
+        raise DiscoveryError(f"no address found for {endpoints[0].host!r}")
+
+    monkeypatch.setattr(target, "resolve", refuse)
+    with pytest.raises(DiscoveryError, match="'nowhere'"):
+        target.check_connection([Endpoint("nowhere", 1)], 1.0)
