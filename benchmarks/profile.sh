@@ -18,6 +18,7 @@ mkfifo "$fifo"
 taskset -c 1 "$out/sink" >"$fifo" &
 sink=$!
 trap 'kill "$sink" 2>/dev/null || true; rm -f "$fifo"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
 read -r line <"$fifo"
 port=$(printf '%s' "$line" | tr -dc 0-9)
 taskset -c 0 perf record -q -F "${FREQUENCY:-2999}" -g -o "$out/perf.data" -- \
