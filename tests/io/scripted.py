@@ -57,13 +57,12 @@ class Peer:
             self.send(data[i : i + 1])
 
     def close(self) -> None:
-        """Close in order."""
+        """End the connection; the thread that reads it closes the descriptor."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
-        self.sock.close()
 
     def reset(self) -> None:
-        """Close with a reset."""
+        """Close with a reset; only from ``react`` and ``on_connect``."""
         with contextlib.suppress(OSError):
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.sock.shutdown(socket.SHUT_RD)
@@ -140,12 +139,12 @@ class Scripted:
         """Stop listening, close every connection, wait for the threads."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
         self.reading.set()
         for peer in list(self.peers):
             peer.close()
         for thread in self._threads:
             thread.join(SECONDS)
+        self._listener.close()
 
     def __enter__(self) -> Self:
         return self
@@ -192,7 +191,7 @@ class Scripted:
         with self.changed:
             self.ended.append(peer.number)
             self.changed.notify_all()
-        peer.close()
+        peer.sock.close()
 
     def _take(self, peer: Peer, frame: bytes) -> None:
         beat = frame[4] in HEARTBEATS

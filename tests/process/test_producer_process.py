@@ -1,5 +1,6 @@
 """Interrupts, forks and interpreter exit, each in a process of its own."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -197,3 +198,30 @@ def test_a_kill_of_the_peer_does_not_kill_us() -> None:
             server.target,
         )
         assert finish(process) == (0, "", "")
+
+
+def test_a_slow_callback_does_not_keep_the_buffers() -> None:
+    with Scripted() as server:
+        process = start(
+            """
+            import resource, sys, threading, dataproxy
+            go, blocked = threading.Event(), threading.Event()
+            def slow(result):
+                blocked.set()
+                go.wait(60)
+            p = dataproxy.Producer(sys.argv[1], group_id="g", linger=0, on_delivery=slow, buffer_bytes="4MiB")
+            p.send_nowait("s", b"first")
+            blocked.wait(60)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            for _ in range(400):
+                p.send_nowait("s", b"x" * 250_000)
+            p.flush(60)
+            print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+            go.set()
+            assert p.close().delivered == 401
+            """,
+            server.target,
+        )
+        status, grown, err = finish(process)
+        assert (status, err) == (0, "")
+        assert int(grown) < (64 if not os.environ.get("DATAPROXY_SANITIZER") else 2048)  # 100 MB were sent

@@ -39,7 +39,7 @@ def test_a_buffer_is_used_again() -> None:
     pool.take(1, 48, 2048)
     large = pool.room(1, 100_000)
     pool.give(1)
-    assert pool.spare_bytes == large
+    assert large < pool.spare_bytes < large + 2048
     assert pool.take(2, 48, 2048) == large
     assert pool.spare_bytes == 0
 

@@ -1,10 +1,12 @@
 """Seeded simulation of links against proxies that misbehave: ``python -m tests.sim`` runs more seeds."""
 
+import os
+
 import pytest
 
 from tests.sim.world import World
 
-SEEDS = 2000
+SEEDS = 200 if os.environ.get("DATAPROXY_SANITIZER") else 2000
 SLICES = 20
 
 

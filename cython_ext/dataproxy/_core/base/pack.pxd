@@ -106,6 +106,7 @@ cdef void pool_open(PackPool* pool, size_t max_bytes) noexcept nogil
 cdef void pool_close(PackPool* pool) noexcept nogil
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil
 cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil
+cdef void pack_strip(Pack* p) noexcept nogil
 cdef int pack_room(Pack* p, size_t extra) noexcept nogil
 cdef Verdict* verdict_new() noexcept nogil
 cdef void verdict_release(Verdict* v) noexcept nogil

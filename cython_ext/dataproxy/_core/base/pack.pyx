@@ -91,7 +91,7 @@ cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     p = pool.spare
     if p != NULL:
         pool.spare = p.next
-        pool.spare_bytes -= p.cap
+        pool.spare_bytes -= p.cap + sizeof(Pack)
     pthread_mutex_unlock(&pool.lock)
     if p != NULL:
         buf = p.buf
@@ -122,15 +122,23 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     free(p.error_text)
     p.error_text = NULL
     pthread_mutex_lock(&pool.lock)
-    if pool.spare_bytes + p.cap <= pool.max_bytes:
+    if pool.spare_bytes + p.cap + sizeof(Pack) <= pool.max_bytes:
         p.next = pool.spare
         pool.spare = p
-        pool.spare_bytes += p.cap
+        pool.spare_bytes += p.cap + sizeof(Pack)
         keep = True
     pthread_mutex_unlock(&pool.lock)
     if not keep:
         free(p.buf)
         free(p)
+
+
+cdef void pack_strip(Pack* p) noexcept nogil:
+    """Release the bytes of a settled pack whose facts are still wanted.  Locality: owner.  Locks: none."""
+    free(p.buf)
+    p.buf = NULL
+    p.cap = 0
+    p.frame = NULL
 
 
 cdef int pack_room(Pack* p, size_t extra) noexcept nogil:

@@ -5,7 +5,8 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from dataproxy._core.base.pack cimport (
-    OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pool_close, pool_give, pool_open,
+    OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close, pool_give,
+    pool_open,
 )
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
@@ -48,6 +49,10 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     while p != NULL:
         pool_give(&g.spares, p)
         p = list_pop(&spent)
+    p = reported.head
+    while p != NULL:
+        pack_strip(p)           # the dispatcher may be slow: its queue keeps no buffers
+        p = p.next
     if reported.head != NULL:
         completions_put(&g.completions, &reported)
 

@@ -76,7 +76,7 @@ cdef int append_blocking(
 
 @cython.final
 cdef inline size_t body_limit(const CStream* stream, size_t attrs_n) noexcept nogil:
-    """Return the largest body beside ``attrs_n`` bytes of attributes of its own.  Any thread.  Locks: none."""
+    """Return the largest body beside ``attrs_n`` bytes of attributes.  Locality: any thread.  Locks: none."""
     if attrs_n == 0:
         return stream.max_body
     return stream.max_body - attrs_n - 4 if stream.max_body > attrs_n + 4 else 0

@@ -150,6 +150,7 @@ cdef class Pool:
         pool_close(&self.pool)
 
     cdef Pack* find(self, int64_t ident) except NULL:
+        """Return the pack with this number."""
         cdef Pack* p = self.list.head
         while p != NULL:
             if <int64_t><uintptr_t>p.stream == ident:
