@@ -22,8 +22,8 @@ from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.listener cimport listener_accept
 from dataproxy._core.hub.session cimport (
     CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED, HOLD_ENDING, HOLD_QUEUE,
-    HOLD_REPLIES, Session, session_flush, session_free, session_reply, session_unsent, session_watch, table_add,
-    table_find, table_touch,
+    HOLD_REPLIES, Session, session_delivered, session_discard, session_flush, session_free, session_linger,
+    session_reply, session_unsent, session_watch, table_add, table_find, table_touch,
 )
 from dataproxy._core.io.address cimport Address, address_text
 from dataproxy._core.io.poller cimport (
@@ -43,6 +43,7 @@ cdef enum:
     REFUSE_CODE = 114           # the request could not be queued
     SCRATCH_KEEP = 4194304      # larger working buffers are given back
     LOAD_FULL = 65534
+    LINGER_US = 1000000         # a peer that has our last reply has so long to end the stream, too
 
 
 cdef int door_run(Door* d) noexcept nogil:
@@ -85,7 +86,8 @@ cdef void _round(Door* d, PollEvent* events, int n) noexcept nogil:
             wakeup_clear(&d.wakeup)
             _settle(d, door_take(d))
         elif tag == TAG_LISTENER:
-            _accept(d)
+            if atomic_load(&d.shared.phase) == DOOR_RUNS:
+                _accept(d)
         else:
             s = table_find(&d.table, tag)
             if s != NULL:
@@ -113,6 +115,8 @@ cdef int64_t _timeout(Door* d) noexcept nogil:
         until = d.table.idle_first.active_us + d.shared.read_idle_us
     if d.accept_again_us > 0 and (until < 0 or d.accept_again_us < until):
         until = d.accept_again_us
+    if d.linger_until_us > 0 and (until < 0 or d.linger_until_us < until):
+        until = d.linger_until_us
     if atomic_load(&d.shared.phase) != DOOR_RUNS:
         at = atomic_load(&d.shared.deadline_us)
         if until < 0 or at < until:
@@ -141,19 +145,39 @@ cdef bint _goes_on(Door* d) noexcept nogil:
     """
     cdef int64_t phase = atomic_load(&d.shared.phase)
     cdef Session* s
+    cdef Session* following
     if phase == DOOR_RUNS:
         return True
     if phase == DOOR_STOPS or d.now_us >= atomic_load(&d.shared.deadline_us):
         return False
     if d.accepting or d.accept_again_us > 0:
         _pause_accept(d, 0)
-    s = d.table.idle_first
-    while s != NULL:
-        end_session(d, s, CLOSE_STOPPED)
-        s = s.idle_next
+    following = d.table.idle_first
+    while following != NULL:
+        s = following
+        following = s.idle_next
+        if not s.lingers:
+            end_session(d, s, CLOSE_STOPPED)
+        elif d.now_us - s.active_us < LINGER_US:
+            continue
+        elif session_delivered(s):
+            close_session(d, s, s.reason)
+        else:
+            table_touch(&d.table, s, d.now_us)
     _flush(d)
+    d.linger_until_us = _linger_until(d)
     _bury(d)
     return d.table.count > 0 or d.outstanding > 0
+
+
+cdef int64_t _linger_until(Door* d) noexcept nogil:
+    """Return when the first lingering connection is given up, 0 without one.  Locality: door loop.  Locks: none."""
+    cdef Session* s = d.table.idle_first
+    while s != NULL:
+        if s.lingers:
+            return s.active_us + LINGER_US
+        s = s.idle_next
+    return 0
 
 
 cdef void _pause_accept(Door* d, int64_t again_us) noexcept nogil:
@@ -218,6 +242,10 @@ cdef void _welcome(Door* d, int fd, const Address* peer) noexcept nogil:
 
 cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
     """Act on one connection's readiness.  Locality: door loop.  Locks: none."""
+    if s.lingers:
+        if ready & POLL_HANGUP or session_discard(s) != ST_OK:
+            close_session(d, s, s.reason)
+        return
     if ready & POLL_WRITE:
         mark_dirty(d, s)
     if ready & (POLL_READ | POLL_HANGUP):
@@ -324,8 +352,7 @@ cdef void _flush(Door* d) noexcept nogil:
             close_session(d, s, CLOSE_RESET)
             continue
         unsent = session_unsent(s)
-        if s.hold & HOLD_ENDING and s.pending == 0 and unsent == 0:
-            close_session(d, s, s.reason)
+        if s.hold & HOLD_ENDING and s.pending == 0 and unsent == 0 and _part(d, s):
             continue
         if unsent > d.shared.reply_bytes:
             if d.profile.compat:
@@ -337,6 +364,20 @@ cdef void _flush(Door* d) noexcept nogil:
             table_touch(&d.table, s, d.now_us)
         if session_watch(s, &d.poller) != ST_OK:
             close_session(d, s, CLOSE_RESET)
+
+
+cdef bint _part(Door* d, Session* s) noexcept nogil:
+    """Close a connection that has nothing more to say, or let it linger; true when it is closed.
+
+    A hub that stops may have left requests unread, and closing with those would reset the stream under the replies.
+    Locality: door loop.
+    Locks: none.
+    """
+    if not s.lingers and s.reason == CLOSE_STOPPED and session_linger(s) == ST_OK:
+        table_touch(&d.table, s, d.now_us)
+    elif not s.lingers:
+        close_session(d, s, s.reason)
+    return s.closed
 
 
 cdef void _expire(Door* d) noexcept nogil:

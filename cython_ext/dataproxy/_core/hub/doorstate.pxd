@@ -87,6 +87,7 @@ ctypedef struct Door:
     bint choked                     # the queue is full
     bint accepting
     int64_t accept_again_us         # with accepting false: when to try again; 0 = never
+    int64_t linger_until_us         # when a lingering connection is given up; 0 = there is none
     int64_t now_us
     ServerProfile profile
     Request request

@@ -14,7 +14,7 @@ from dataproxy._core.hub.door cimport door_run
 from dataproxy._core.hub.doorstate cimport (
     DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
 )
-from dataproxy._core.hub.listener cimport listener_close, listener_open, listener_port
+from dataproxy._core.hub.listener cimport listener_close, listener_open, listener_port, listener_refuse
 from dataproxy._core.hub.session cimport CLOSE_REASONS
 from dataproxy._core.hub.topics cimport topics_add, topics_free, topics_init, topics_known
 from dataproxy._core.io.address cimport Address, address_parse
@@ -142,6 +142,7 @@ cdef class HubCore:
         atomic_store(&self.shared.deadline_us, now_us() + relaxed_load(&self.shared.clock_skew_us)
                      + <int64_t>(drain * 1e6))
         atomic_store(&self.shared.phase, DOOR_DRAINS if drain > 0 else DOOR_STOPS)
+        listener_refuse(&self.shared.listener)
         self.wake()
 
     def close_listener(self) -> None:

@@ -13,4 +13,5 @@ cdef int listener_port(Listener* l) noexcept nogil                              
 # ST_OK with a non-blocking descriptor and the peer's address; ST_WANT_READ when nobody is waiting;
 # ST_LIMIT when the process is out of descriptors or the system out of memory; ST_SYSTEM.
 cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil
+cdef void listener_refuse(Listener* l) noexcept nogil
 cdef void listener_close(Listener* l) noexcept nogil

@@ -9,7 +9,7 @@ from dataproxy._core.base.status cimport ST_LIMIT, ST_OK, ST_SYSTEM, ST_WANT_REA
 from dataproxy._core.io.address cimport ADDRESS_TEXT, address_text
 from dataproxy._core.plat.socket cimport (
     AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SO_REUSEADDR, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET,
-    accept4, bind, close, getsockname, listen, setsockopt, sockaddr, socket,
+    SHUT_RDWR, accept4, bind, close, getsockname, listen, setsockopt, shutdown, sockaddr, socket,
 )
 
 
@@ -71,6 +71,16 @@ cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil:
         if errno == EMFILE or errno == ENFILE or errno == ENOBUFS or errno == ENOMEM:
             return ST_LIMIT
         return ST_SYSTEM
+
+
+cdef void listener_refuse(Listener* l) noexcept nogil:
+    """Have the kernel refuse connections from now on; the descriptor stays.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    if l.fd >= 0:
+        shutdown(l.fd, SHUT_RDWR)
 
 
 cdef void listener_close(Listener* l) noexcept nogil:

@@ -49,6 +49,7 @@ ctypedef struct Session:    # owned by one door loop
     int reason              # CloseReason of HOLD_ENDING
     bint dirty
     bint parked
+    bint lingers            # all is said; what the peer still sends is thrown away until it ends, too
     bint closed
     uint8_t source_n
     char source[ADDRESS_TEXT]   # numeric address of the peer
@@ -78,4 +79,7 @@ cdef Slice session_source(Session* s) noexcept nogil
 cdef int session_reply(Session* s, Slice reply) noexcept nogil              # ST_OK or ST_NO_MEMORY
 cdef size_t session_unsent(const Session* s) noexcept nogil
 cdef int session_flush(Session* s, size_t* sent) noexcept nogil             # ST_OK, ST_WANT_WRITE, ST_SYSTEM
+cdef int session_linger(Session* s) noexcept nogil                          # ST_OK or ST_SYSTEM
+cdef bint session_delivered(const Session* s) noexcept nogil
+cdef int session_discard(Session* s) noexcept nogil             # ST_OK, ST_EOF when the peer has ended, ST_SYSTEM
 cdef int session_watch(Session* s, Poller* p) noexcept nogil                # tell the poller what matters now

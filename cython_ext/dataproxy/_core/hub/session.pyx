@@ -1,18 +1,21 @@
 """Connections of one door loop: a table with generations, the idle order, buffered replies."""
 
+from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove
 
 from dataproxy._core.base.buf cimport buf_free, buf_put_slice
 from dataproxy._core.base.slice cimport slice_of
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.io.poller cimport POLL_READ, POLL_WRITE, poller_set
 from dataproxy._core.io.recvbuf cimport recvbuf_free, recvbuf_init
 from dataproxy._core.io.transport cimport transport_init, transport_tcp
-from dataproxy._core.plat.socket cimport iovec
+from dataproxy._core.plat.socket cimport SHUT_WR, SIOCOUTQ, ioctl, iovec, shutdown
 
 cdef enum:
     OUTPUT_KEEP = 4096      # a larger reply buffer is given back once it is written
+    DISCARD_CHUNK = 32768
+    DISCARD_READS = 32
 
 
 cdef void table_init(SessionTable* t) noexcept nogil:
@@ -239,6 +242,45 @@ cdef void _compact(Session* s) noexcept nogil:
         s.output_start = 0
 
 
+cdef int session_linger(Session* s) noexcept nogil:
+    """End our side of the stream.  Closing at once instead would reset it, and replies on their way be lost.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    s.lingers = True
+    return ST_OK if shutdown(s.transport.fd, SHUT_WR) == 0 else ST_SYSTEM
+
+
+cdef bint session_delivered(const Session* s) noexcept nogil:
+    """Tell whether everything written has reached the peer's machine.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int waiting = 0
+    return ioctl(s.transport.fd, SIOCOUTQ, &waiting) != 0 or waiting == 0
+
+
+cdef int session_discard(Session* s) noexcept nogil:
+    """Throw away what the peer has sent, up to a bound for each call.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef uint8_t scrap[DISCARD_CHUNK]
+    cdef size_t got = 0
+    cdef int status
+    cdef int _i
+    for _i in range(DISCARD_READS):
+        status = s.transport.ops.recv(&s.transport, scrap, DISCARD_CHUNK, &got)
+        if status == ST_WANT_READ or status == ST_WANT_WRITE:
+            return ST_OK
+        if status != ST_OK:
+            return status
+    return ST_OK
+
+
 cdef int session_watch(Session* s, Poller* p) noexcept nogil:
     """Tell the poller what the session waits for, if that changed.
 
@@ -247,7 +289,7 @@ cdef int session_watch(Session* s, Poller* p) noexcept nogil:
     """
     cdef int interest = 0
     cdef int status
-    if s.hold == 0:
+    if s.hold == 0 or s.lingers:
         interest |= POLL_READ
     if session_unsent(s) > 0:
         interest |= POLL_WRITE

@@ -88,6 +88,14 @@ cdef extern from "netinet/tcp.h" nogil:
     int TCP_NODELAY
 
 
+cdef extern from "sys/ioctl.h" nogil:
+    int ioctl(int fd, unsigned long request, ...) noexcept
+
+
+cdef extern from "linux/sockios.h" nogil:
+    unsigned long SIOCOUTQ      # bytes that the peer has not acknowledged
+
+
 cdef extern from "arpa/inet.h" nogil:
     int inet_pton(int family, const char* text, void* out) noexcept
     const char* inet_ntop(int family, const void* address, char* out, socklen_t n) noexcept
