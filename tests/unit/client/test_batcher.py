@@ -101,6 +101,21 @@ def test_max_block_ends_a_wait_and_says_what_was_accepted(nowhere) -> None:
     p.close(0)
 
 
+def test_skipped_rows_are_not_counted_as_accepted(nowhere) -> None:
+    p = idle(nowhere, buffer_bytes=1040, max_block=0.01, null_value="skip", empty_value="skip")
+    values = [b"x" * 100, None, b""] * 15
+    for call in (
+        lambda: send_record_batch(p, pa.record_batch({"v": values}), value=0, group="g", stream="s"),
+        lambda: p.send_arrow("s", pa.array(values)),
+    ):
+        before = p.stats().accepted
+        with pytest.raises(dataproxy.BufferFullError) as caught:
+            call()
+        assert caught.value.details["accepted"] == p.stats().accepted - before
+    assert p.stats().accepted == 10
+    p.close(0)
+
+
 def test_a_blocked_sender_goes_on_when_there_is_room() -> None:
     held: list[tuple[Peer, bytes]] = []
     free = threading.Event()

@@ -180,6 +180,17 @@ cdef int _append_runs(
     return status
 
 
+cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
+    """Return how many of the first rows were messages: the others were skipped."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    cdef int64_t i, count = 0
+    for i in range(row):
+        if rows_get(&c.value, i, &p, &n) and n > 0:
+            count += 1
+    return count
+
+
 cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
     cdef int64_t run = 0, row = 0, seen, deadline = 0
     cdef int status
@@ -198,4 +209,4 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
         if deadline == 0:
             deadline = now_us() + core.max_block_us
         if not core.blocks or not core.wait_room(seen, deadline):
-            raise_full(core, row)
+            raise_full(core, _sent_before(c, row))
