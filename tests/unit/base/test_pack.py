@@ -1,5 +1,7 @@
 """Lists of packs, and the pool that recycles their buffers."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,11 +55,18 @@ def test_more_than_the_pool_keeps_is_released() -> None:
     assert 0 < pool.spare_bytes <= 10_000
 
 
-def test_room_grows_by_doubling() -> None:
+def test_room_grows_geometrically() -> None:
     pool = Pool(0)
     pool.take(1, 48, 100)
-    caps = {pool.room(1, 1000) for _ in range(1000)}
-    assert len(caps) < 15
+    caps = sorted({pool.room(1, 1000) for _ in range(1000)})
+    assert len(caps) < 25
+    assert all(large <= 2 * small for small, large in pairwise(caps))
+
+
+def test_a_large_pack_takes_little_more_than_it_needs() -> None:
+    pool = Pool(0)
+    pool.take(1, 48, 100)
+    assert 262_144 <= pool.room(1, 262_144) <= 1.3 * 262_144
 
 
 def test_a_verdict_lives_until_its_last_reference() -> None:

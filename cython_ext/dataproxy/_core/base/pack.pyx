@@ -12,6 +12,12 @@ from dataproxy._core.plat.thread cimport (
 )
 
 
+cdef enum:
+    FIRST_CAP = 2048
+    LARGE = 65536
+    PAGE = 4096
+
+
 cdef void list_push(PackList* l, Pack* p) noexcept nogil:
     """Append ``p``.  Locality: owner of the list.  Locks: none."""
     p.next = NULL
@@ -148,9 +154,12 @@ cdef int pack_room(Pack* p, size_t extra) noexcept nogil:
     cdef uint8_t* grown
     if need <= p.cap:
         return ST_OK
-    cap = p.cap if p.cap >= 2048 else 2048
-    while cap < need:
-        cap *= 2
+    if need > LARGE:
+        cap = (need + need // 4 + PAGE - 1) // PAGE * PAGE     # still geometric, without doubling what is nearly full
+    else:
+        cap = p.cap if p.cap >= FIRST_CAP else FIRST_CAP
+        while cap < need:
+            cap *= 2
     grown = <uint8_t*>realloc(p.buf, cap)
     if grown == NULL:
         return ST_NO_MEMORY

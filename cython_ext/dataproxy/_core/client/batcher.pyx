@@ -81,6 +81,8 @@ cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_
     """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
     cdef size_t cap = s.size_hint if s.size_hint > FIRST_CAP else FIRST_CAP
     cdef Pack* p
+    if cap > b.batch_bytes // 4 * 3:
+        cap = b.batch_bytes                 # a stream that fills its packs: none of them has to grow
     if cap < need:
         cap = need
     p = pool_take(b.spares, b.wire.head_room, b.wire.head_room + cap + s.text_n + ATTRS_SPARE)
