@@ -186,10 +186,10 @@ cdef void _connect(Executor* e, Link* link) noexcept nogil:
         links_connected(&e.pool, link, now_us())
 
 
-cdef void _finish_connect(Executor* e, Link* link) noexcept nogil:
+cdef void _finish_connect(Executor* e, Link* link, bint hung_up) noexcept nogil:
     cdef Channel* c = e.channels[link.index]
     cdef int status = c.transport.ops.finish(&c.transport)
-    if status == ST_WANT_WRITE or status == ST_WANT_READ:
+    if (status == ST_WANT_WRITE or status == ST_WANT_READ) and not hung_up:
         return                      # the handshake goes on; connect_timeout bounds it
     if status != ST_OK:
         _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
@@ -350,7 +350,7 @@ cdef void _hand_over(Executor* e) noexcept nogil:
 cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
     cdef Link* link = <Link*>ready.tag
     if link.state == LS_CONNECTING:
-        _finish_connect(e, link)
+        _finish_connect(e, link, ready.ready & POLL_HANGUP != 0)
         return
     if ready.ready & (POLL_READ | POLL_HANGUP):
         _read(e, link)
