@@ -15,7 +15,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-matrix test-interop test-wheel \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-matrix test-interop test-wheel \
         coverage fuzz bench annotate docs lock clean distclean
 
 help: ## show this list
@@ -46,6 +46,9 @@ test-asan: setup ## unit and io tests under AddressSanitizer and UBSan
 
 test-tsan: setup ## unit and io tests under ThreadSanitizer, with a planted race to show that it is awake
 	@tools/sanitize.sh tsan tests/sanitizer $(SANITIZED)
+
+test-crash: build ## kill -9 of the hub in the middle of a million lines, restart, every line is there
+	@DATAPROXY_CRASH_LINES=1000000 $(PY) -m pytest tests/process/cli/test_send.py -k killed_in_the_middle
 
 test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpark
 	@tools/matrix.sh
