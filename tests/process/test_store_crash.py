@@ -82,6 +82,21 @@ print("closed")
 """
 
 
+RESTART = """
+import resource, sys
+from dataproxy._core.hub.storecore import StoreCore
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+store = StoreCore(sys.argv[1])
+assert store.append_for_test([("g", "s", b"x" * 100_000)]) == [(1, "disk full")]
+assert len(store.read("g", 0, 0)) == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+assert store.append_for_test([("g", "s", b"x" * 100_000)]) == [(1, "ok")]
+store.close()
+print("closed")
+"""
+
+
 def start(code: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a Python process on a piece of code."""
     code = f"BATCH = {BATCH}\n{code}"
@@ -138,6 +153,16 @@ def test_a_full_disk_refuses_and_recovers(tmp_path):
 
 def test_a_log_that_a_full_disk_refused_leaves_a_number_unused(tmp_path):
     child = start(GAP, str(tmp_path))
+    out, _ = child.communicate(timeout=100)
+    assert (child.returncode, out) == (0, "closed\n")
+
+
+def test_a_store_opens_on_a_full_disk(tmp_path):
+    store = StoreCore(str(tmp_path))
+    assert store.append_for_test([("g", "s", b"x")]) == [(0, "ok")]
+    store.close()
+    del store
+    child = start(RESTART, str(tmp_path))
     out, _ = child.communicate(timeout=100)
     assert (child.returncode, out) == (0, "closed\n")
 

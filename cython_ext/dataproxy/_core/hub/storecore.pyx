@@ -1,5 +1,6 @@
 """The store for Python and for the hub's server: durable in a directory, or in memory."""
 
+import contextlib
 import fcntl
 import os
 import threading
@@ -254,6 +255,7 @@ def _lock_directory(str path):
             hint="stop that hub, or give this one a directory of its own",
             details={"path": path, "holder": holder},
         ) from failure
-    held.truncate(0)
-    held.write(b"%d\n" % os.getpid())
+    with contextlib.suppress(OSError):      # the lock holds also where a full disk has no room for our name
+        held.truncate(0)
+        held.write(b"%d\n" % os.getpid())
     return held
