@@ -4,6 +4,7 @@ Only ``executor_post``, ``executor_ask_tick``, ``executor_set_endpoints`` and ``
 called by other threads; they leave something in the inbox and wake the loop.
 """
 
+from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
@@ -139,7 +140,10 @@ cdef void executor_stop(Executor* e) noexcept nogil:
 
 
 cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
-    cdef Channel* c = e.channels[link.index]
+    cdef Channel* c
+    if link.index >= e.n_channels:      # there was no memory for its channel
+        return
+    c = e.channels[link.index]
     if c.open:
         poller_remove(&e.poller, &c.transport)
         c.transport.ops.close(&c.transport)
@@ -165,9 +169,30 @@ cdef void _watch(Executor* e, Link* link) noexcept nogil:
         poller_set(&e.poller, &c.transport, link, want)
 
 
+cdef int _grow_channels(Executor* e) noexcept nogil:
+    """Have a channel for each link, since the link table may have grown; ST_OK or ST_NO_MEMORY."""
+    cdef Channel** grown
+    if e.n_channels >= e.pool.n_links:
+        return ST_OK
+    grown = <Channel**>realloc(e.channels, <size_t>e.pool.n_links * sizeof(Channel*))
+    if grown == NULL:
+        return ST_NO_MEMORY
+    e.channels = grown
+    while e.n_channels < e.pool.n_links:
+        e.channels[e.n_channels] = <Channel*>calloc(1, sizeof(Channel))
+        if e.channels[e.n_channels] == NULL:
+            return ST_NO_MEMORY
+        e.n_channels += 1
+    return ST_OK
+
+
 cdef void _connect(Executor* e, Link* link) noexcept nogil:
-    cdef Channel* c = e.channels[link.index]
+    cdef Channel* c
     cdef int status
+    if _grow_channels(e) != ST_OK:
+        links_lost(&e.pool, link, LE_CONNECT_FAILED, ENOMEM, now_us())
+        return
+    c = e.channels[link.index]
     transport_init(&c.transport, transport_tcp())
     recvbuf_init(&c.received, e.pool.config.max_frame + READ_CHUNK)
     if transport_open(&c.transport, link.peer.family, &e.options) != ST_OK:
@@ -277,27 +302,9 @@ cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
     links_submit(&e.pool, p, now)
 
 
-cdef int _grow_channels(Executor* e) noexcept nogil:
-    """Have a channel for each link; the link table may have grown."""
-    cdef Channel** grown
-    if e.n_channels >= e.pool.n_links:
-        return ST_OK
-    grown = <Channel**>realloc(e.channels, <size_t>e.pool.n_links * sizeof(Channel*))
-    if grown == NULL:
-        return ST_NO_MEMORY
-    e.channels = grown
-    while e.n_channels < e.pool.n_links:
-        e.channels[e.n_channels] = <Channel*>calloc(1, sizeof(Channel))
-        if e.channels[e.n_channels] == NULL:
-            return ST_NO_MEMORY
-        e.n_channels += 1
-    return ST_OK
-
-
 cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t now) noexcept nogil:
     pthread_mutex_lock(&e.registry)
     links_endpoints(&e.pool, list, n, links, e.index * links, now)
-    _grow_channels(e)
     pthread_mutex_unlock(&e.registry)
     free(list)
 
