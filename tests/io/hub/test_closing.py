@@ -16,7 +16,10 @@ def keep_sending(connection: socket.socket, ended: threading.Event) -> None:
     for first in itertools.count(1, 100):
         if ended.is_set():
             return
-        connection.sendall(b"".join(binary_frame(n, [b"%d" % n]) for n in range(first, first + 100)))
+        try:
+            connection.sendall(b"".join(binary_frame(n, [b"%d" % n]) for n in range(first, first + 100)))
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the hub closed its side for good before this thread was told
 
 
 def read_acks(connection: socket.socket) -> list[int]:
