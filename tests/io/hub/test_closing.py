@@ -8,28 +8,36 @@ import pytest
 
 from dataproxy import Producer
 from dataproxy.hub import Hub, open_store
-from tests.io.hub.peer import binary_frame, read_exactly, wait_until
+from tests.io.hub.peer import binary_frame, wait_until
 
 
 def keep_sending(connection: socket.socket, ended: threading.Event) -> None:
     """Send numbered requests without waiting for answers until the other side has ended the stream."""
-    for first in itertools.count(1, 100):
+    parts = [b"".join(binary_frame(n, [b"%d" % n]) for n in range(first, first + 100)) for first in range(0, 2000, 100)]
+    for part in itertools.cycle(parts):
         if ended.is_set():
             return
         try:
-            connection.sendall(b"".join(binary_frame(n, [b"%d" % n]) for n in range(first, first + 100)))
+            connection.sendall(part)
         except (BrokenPipeError, ConnectionResetError):
             return  # the hub closed its side for good before this thread was told
 
 
-def read_acks(connection: socket.socket) -> list[int]:
+def read_acks(connection: socket.socket, ended: threading.Event) -> list[int]:
     """Return the numbers of acknowledged requests, up to the end of the stream; a reset is an error."""
-    acked = []
-    while head := connection.recv(1):
-        head += read_exactly(connection, 3)
-        reply = read_exactly(connection, int.from_bytes(head, "big"))
-        assert b"errCode" not in reply
-        acked.append(int.from_bytes(reply[1:5], "big"))
+    received = b""
+    try:
+        while part := connection.recv(1 << 20):
+            received += part
+    finally:
+        ended.set()
+    acked, place = [], 0
+    while place < len(received):
+        end = place + 4 + int.from_bytes(received[place : place + 4], "big")
+        assert b"errCode" not in received[place:end]
+        acked.append(int.from_bytes(received[place + 5 : place + 9], "big"))
+        place = end
+    assert place == len(received), "the last ack is whole"
     return acked
 
 
@@ -43,11 +51,8 @@ def test_a_peer_that_goes_on_sending_gets_every_ack_and_an_orderly_end(tmp_path,
         wait_until(lambda: hub.stats()["frames"] > 500)
         closing = threading.Thread(target=hub.close)
         closing.start()
-        try:
-            acked = read_acks(one)
-        finally:
-            ended.set()
-            sender.join()
+        acked = read_acks(one, ended)
+        sender.join()
     closing.join()
     with open_store(tmp_path / "store") as store:
         stored = [int(record.body) for record in store.records("g", "s")]

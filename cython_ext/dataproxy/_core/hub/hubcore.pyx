@@ -141,8 +141,8 @@ cdef class HubCore:
         """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""
         atomic_store(&self.shared.deadline_us, now_us() + relaxed_load(&self.shared.clock_skew_us)
                      + <int64_t>(drain * 1e6))
+        listener_refuse(&self.shared.listener)      # before any peer is told
         atomic_store(&self.shared.phase, DOOR_DRAINS if drain > 0 else DOOR_STOPS)
-        listener_refuse(&self.shared.listener)
         self.wake()
 
     def close_listener(self) -> None:
