@@ -44,6 +44,16 @@ def test_every_code_does_what_its_class_says(code: int) -> None:
             assert results == []
 
 
+def test_a_refused_attempt_is_no_possible_duplicate() -> None:
+    pool, frame = refused(114)
+    pool.expire(200_000)
+    write_all(pool, 0, 200_000)
+    pool.feed(0, ack(frame), 200_010)
+    (result,) = pool.take_settled()
+    assert (result["outcome"], result["attempts"]) == (DELIVERED, 2)
+    assert pool.facts()["duplicates"] == 0
+
+
 def test_an_unknown_code_backs_off() -> None:
     pool, _ = refused(999)
     assert pool.facts()["backoff"] == 1

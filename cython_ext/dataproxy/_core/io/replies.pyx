@@ -23,8 +23,6 @@ cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
         if p == queued_on.queue.head and queued_on.head_sent > 0:
             p.answered = True       # settled when its bytes are out: the stream must stay in step
             return
-    if p.attempts > 1:
-        relaxed_add(&pool.duplicates, p.attempts - 1)
     settle_delivered(pool, p)
 
 
