@@ -24,7 +24,7 @@ CONSTRUCTS = {
 EXTERN = re.compile(r"^\s*cdef\s+extern\b", re.MULTILINE)
 # Spelled in pieces, so that this file does not break its own rule.
 WORDS = {
-    "a path of one machine": re.compile("/tmp/" + r"w\b|/work/" + r"(main|shared)\b|/root/" + r"\w"),
+    "a path of one machine": re.compile(r"(?<![\w./-])/(home|root|work|tmp|Users)" + r"/\w"),
     "a note of unfinished work": re.compile(r"\b(TO" + "DO|FIX" + "ME|XX" + r"X)\b"),
     "an unfinished function": re.compile(r"\bNotImplemented" + r"Error\b"),
     "the number of a ticket": re.compile(r"\b(issue|ticket)\s+#?\d", re.IGNORECASE),
