@@ -43,7 +43,7 @@ PLANTED = [
     (forbidden_constructs, f"{CORE}/io/x.pxd", "IF UNAME_SYSNAME == 'Linux':\n    pass\n"),
     (forbidden_constructs, f"{CORE}/io/x.pyx", 'cdef extern from "unistd.h":\n    int getpid()\n'),
     (forbidden_words, "docs/x.md", "see /home/" + "me/x\n"),
-    (forbidden_words, "tools/x.sh", "cd /root/" + "x\n"),
+    (forbidden_words, "tools/x.sh", "cd /home/" + "x\n"),
     (forbidden_words, "dataproxy/x.py", "# TO" + "DO later\n"),
     (forbidden_words, "dataproxy/x.py", "raise NotImplemented" + "Error\n"),
     (forbidden_words, "README.md", "as issue " + "12 says\n"),

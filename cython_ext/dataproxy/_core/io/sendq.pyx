@@ -33,17 +33,6 @@ cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
     mark_dirty(pool, link, LF_WRITE)
 
 
-cdef bint sendq_withdraw(Link* link, Pack* p) noexcept nogil:
-    """Take a queued frame back; False if it is partly written and so cannot be.  Locality: executor.  Locks: none."""
-    if p == link.queue.head and link.head_sent > 0:
-        return False
-    list_remove(&link.queue, p)
-    link.queue_bytes -= <int64_t>p.frame_n
-    relaxed_store(&link.counters.waiting, link.queue.n)
-    p.link = -1
-    return True
-
-
 cdef bint sendq_empty(const Link* link) noexcept nogil:
     """Tell whether nothing is left to write.  Locality: executor.  Locks: none."""
     return link.queue.head == NULL and link.control_sent == link.control.n
