@@ -57,11 +57,20 @@ def tail(
 
 
 def _from_store(path: str, group: str, stream: str, start: int, follow: bool) -> Iterator[dict[str, Any] | None]:
+    import time
+
     from dataproxy.hub.store import open_store
 
+    places: dict[int, int] = {}
     with open_store(path) as reader:
-        for record in reader.records(group, stream, start=start, follow=follow):
-            yield {name: getattr(record, name) for name in ("body", *_FIELDS)}
+        while True:
+            for record in reader.records(group, stream, start=start, at=dict(places)):
+                yield {name: getattr(record, name) for name in ("body", *_FIELDS)}
+                places[record.partition] = record.offset + 1
+            yield None
+            if not follow:
+                return
+            time.sleep(_POLL_S)
 
 
 def _from_hub(

@@ -62,17 +62,23 @@ class Record:
 
 
 def read_records(
-    view: StoreView, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+    view: StoreView,
+    group_id: str,
+    stream_id: str | None = None,
+    *,
+    start: int = 0,
+    at: Mapping[int, int] | None = None,
+    follow: bool = False,
 ) -> Iterator[Record]:
     """Yield the records of a group, or of one stream of it, oldest first in each log.
 
-    ``start`` is the first offset wanted of each log; what retention has dropped is passed over.  With
-    ``follow`` the iterator waits for more and ends when the store is closed.  Raises ConfigError for a
+    ``start`` is the first offset wanted of each log, ``at`` that of single partitions; what retention has
+    dropped is passed over.  With ``follow`` the iterator waits for more and ends when the store is closed.  Raises ConfigError for a
     negative start, StoreError, and ClosedError.  One thread for each iterator.
     """
     if start < 0:
         raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
-    entries = read_entries(view, group_id, stream_id, start=start, follow=follow)
+    entries = read_entries(view, group_id, stream_id, start=start, at=at, follow=follow)
     return (record for entry in entries for record in records_of(entry))
 
 

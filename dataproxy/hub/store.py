@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -35,13 +35,19 @@ class StoreReader:
         self._view = view
 
     def records(
-        self, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+        self,
+        group_id: str,
+        stream_id: str | None = None,
+        *,
+        start: int = 0,
+        at: Mapping[int, int] | None = None,
+        follow: bool = False,
     ) -> Iterator[Record]:
         """Yield decoded records of a group, or of one of its streams, from offset ``start`` of each log on.
 
-        With ``follow`` the iterator waits for new records until the reader is closed.  Raises StoreError.
+        ``at`` gives the first offset of single partitions, where ``start`` does not hold for them.  With ``follow`` the iterator waits for new records until the reader is closed.  Raises StoreError.
         """
-        return read_records(self._view, group_id, stream_id, start=start, follow=follow)
+        return read_records(self._view, group_id, stream_id, start=start, at=at, follow=follow)
 
     def record_batches(
         self,

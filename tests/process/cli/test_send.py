@@ -24,7 +24,7 @@ def hub():
 
 def start(*arguments, **options):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    env = {name: value for name, value in os.environ.items() if not name.startswith("DATAPROXY_")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("DATAPROXY_", "PYTHONUNBUFFERED"))}
     return subprocess.Popen([*COMMAND, *arguments], **{**pipes, "env": env, **options})
 
 
