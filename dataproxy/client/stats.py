@@ -36,14 +36,20 @@ class ConnectionStats:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Hold percentiles in seconds, from a pack's first message to its ack, weighted by messages; None without any."""
+    """Hold percentiles in seconds, from a pack's first message to its ack, weighted by messages; None without any.
+
+    ``sum`` adds up the latencies of all messages; ``buckets`` are pairs (upper bound in seconds, messages at or
+    below it), to within 3.2 %.
+    """
 
     count: int
+    sum: float
     p50: float | None
     p90: float | None
     p99: float | None
     p999: float | None
     max: float | None
+    buckets: tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class ProducerStats:
     retries: int
     duplicates_possible: int
     unmatched_replies: int
+    errors: Mapping[int | str, int]
     latency: Latency
     connections: tuple[ConnectionStats, ...]
     seconds: float
@@ -117,6 +124,7 @@ def make_stats(counts: Mapping[str, Any], links: list[dict[str, Any]], seconds: 
         retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
         unmatched_replies=counts["unmatched"],
+        errors={code_key(code): count for code, count in counts["codes"].items()},
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),
         seconds=seconds,

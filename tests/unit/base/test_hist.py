@@ -54,3 +54,13 @@ def test_small_values_are_exact_and_large_ones_are_kept() -> None:
         hist.add(value)
         assert hist.percentile(100) >= 0
     assert hist.percentile(100) == 1 << 62
+
+
+@given(st.lists(st.integers(0, 1 << 40), max_size=100), st.integers(0, 1 << 40))
+def test_counts_up_to_a_bound_err_by_less_than_one_step(values: list[int], bound: int) -> None:
+    hist = Histogram()
+    for value in values:
+        hist.add(value)
+    low = sum(value <= bound / (1 + ERROR) - 1 for value in values)
+    assert low <= hist.up_to(bound) <= sum(value <= bound for value in values)
+    assert hist.total() == sum(values)

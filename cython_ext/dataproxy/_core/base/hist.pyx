@@ -33,6 +33,7 @@ cdef void hist_add(Hist* h, int64_t value, int64_t weight) noexcept nogil:
     """Count ``value`` ``weight`` times.  Locality: any thread.  Locks: the owner's."""
     h.counts[_slot(value)] += weight
     h.n += weight
+    h.total += value * weight
     if value > h.largest:
         h.largest = value
 
@@ -51,3 +52,14 @@ cdef int64_t hist_percentile(const Hist* h, double percent) noexcept nogil:
         if seen > rank:
             return min(_upper(slot), h.largest)
     return h.largest
+
+
+cdef int64_t hist_up_to(const Hist* h, int64_t value) noexcept nogil:
+    """Return how many lie at or below ``value``, to within one step of the scale.  Locks: the owner's."""
+    cdef int64_t seen = 0
+    cdef int slot
+    for slot in range(HIST_SLOTS):
+        if _upper(slot) > value:
+            break
+        seen += h.counts[slot]
+    return seen

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from dataproxy._core.base.hist cimport hist_percentile
+from dataproxy._core.base.hist cimport Hist, hist_percentile, hist_up_to
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.io.executor cimport Executor
 from dataproxy._core.io.link cimport Link, LinkCounters
@@ -14,17 +14,30 @@ from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 
+# Upper bounds in seconds, as the OpenTelemetry conventions advise for the duration of a messaging operation.
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+
+
+cdef dict _latency_dict(const Hist* h):
+    """Return a latency histogram as the fields of ``Latency``."""
+    out = {"count": h.n, "sum": h.total / 1e6, "max": h.largest / 1e6 if h.n else None}
+    for name, percent in (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9)):
+        out[name] = hist_percentile(h, percent) / 1e6 if h.n else None
+    out["buckets"] = tuple([(bound, hist_up_to(h, <int64_t>(bound * 1e6))) for bound in _BOUNDS])
+    return out
+
+
 cdef dict counts_dict(Engine* g):
     """Return all counters of one moment.  Locality: GIL.  Locks: takes batcher.lock, then books.lock.
 
     The locks are held for the copying of numbers alone; no Python object is made under them.
     """
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
-    cdef int64_t delivered_bytes, resent, settled, released, latency_n, latency_max, retries = 0, unmatched = 0
+    cdef int64_t delivered_bytes, resent, settled, released, retries = 0, unmatched = 0
     cdef int64_t duplicates = 0
     cdef int64_t codes[64]
     cdef int64_t counts[64]
-    cdef int64_t percentiles[4]
+    cdef Hist latency
     cdef int i, n
     pthread_mutex_lock(&g.batcher.lock)
     pthread_mutex_lock(&g.books.lock)
@@ -45,12 +58,7 @@ cdef dict counts_dict(Engine* g):
     for i in range(n):
         codes[i] = g.books.codes[i]
         counts[i] = g.books.code_counts[i]
-    latency_n = g.books.latency.n
-    latency_max = g.books.latency.largest
-    percentiles[0] = hist_percentile(&g.books.latency, 50.0)
-    percentiles[1] = hist_percentile(&g.books.latency, 90.0)
-    percentiles[2] = hist_percentile(&g.books.latency, 99.0)
-    percentiles[3] = hist_percentile(&g.books.latency, 99.9)
+    memcpy(&latency, &g.books.latency, sizeof(Hist))
     pthread_mutex_unlock(&g.books.lock)
     pthread_mutex_unlock(&g.batcher.lock)
     for i in range(g.n_executors):
@@ -63,11 +71,7 @@ cdef dict counts_dict(Engine* g):
         "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
         "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
         "codes": {codes[i]: counts[i] for i in range(n)},
-        "latency": {
-            "count": latency_n, "max": latency_max / 1e6 if latency_n else None,
-            "p50": percentiles[0] / 1e6 if latency_n else None, "p90": percentiles[1] / 1e6 if latency_n else None,
-            "p99": percentiles[2] / 1e6 if latency_n else None, "p999": percentiles[3] / 1e6 if latency_n else None,
-        },
+        "latency": _latency_dict(&latency),
     }
 
 

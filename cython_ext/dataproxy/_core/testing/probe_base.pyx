@@ -7,7 +7,7 @@ from dataproxy._core.base.buf cimport (
     Buf, buf_free, buf_init, buf_put, buf_put_be16, buf_put_be32, buf_put_be64, buf_put_decimal, buf_put_text,
     buf_put_u8, buf_reserve,
 )
-from dataproxy._core.base.hist cimport Hist, hist_add, hist_clear, hist_percentile
+from dataproxy._core.base.hist cimport Hist, hist_add, hist_clear, hist_percentile, hist_up_to
 from dataproxy._core.base.pack cimport (
     Pack, PackList, PackPool, Verdict, list_pop, list_push, list_push_front, list_remove, pack_room, pool_close,
     pool_give, pool_open, pool_take, verdict_new, verdict_release,
@@ -81,6 +81,14 @@ cdef class Histogram:
     def percentile(self, double percent):
         """Return the value below which so many lie, -1 when empty."""
         return hist_percentile(&self.hist, percent)
+
+    def up_to(self, int64_t value):
+        """Return how many lie at or below a value."""
+        return hist_up_to(&self.hist, value)
+
+    def total(self):
+        """Return the sum of all values."""
+        return self.hist.total
 
     def __len__(self):
         return self.hist.n
