@@ -62,7 +62,7 @@ _HOMES = {
     "dataproxy.outcomes": ("BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = frozenset({"client", "codes", "config", "errors", "hub", "outcomes", "testing", "types"})
+_MODULES = frozenset({"client", "codes", "config", "errors", "hub", "observe", "outcomes", "testing", "types"})
 
 
 def __getattr__(name: str) -> object:

@@ -73,8 +73,8 @@ def read_records(
     """Yield the records of a group, or of one stream of it, oldest first in each log.
 
     ``start`` is the first offset wanted of each log, ``at`` that of single partitions; what retention has
-    dropped is passed over.  With ``follow`` the iterator waits for more and ends when the store is closed.  Raises ConfigError for a
-    negative start, StoreError, and ClosedError.  One thread for each iterator.
+    dropped is passed over.  With ``follow`` the iterator waits for more and ends when the store is closed.
+    Raises ConfigError for a negative start, StoreError, and ClosedError.  One thread for each iterator.
     """
     if start < 0:
         raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")

@@ -45,7 +45,8 @@ class StoreReader:
     ) -> Iterator[Record]:
         """Yield decoded records of a group, or of one of its streams, from offset ``start`` of each log on.
 
-        ``at`` gives the first offset of single partitions, where ``start`` does not hold for them.  With ``follow`` the iterator waits for new records until the reader is closed.  Raises StoreError.
+        ``at`` gives the first offset of single partitions, where ``start`` does not hold for them.  With
+        ``follow`` the iterator waits for new records until the reader is closed.  Raises StoreError.
         """
         return read_records(self._view, group_id, stream_id, start=start, at=at, follow=follow)
 

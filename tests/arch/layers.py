@@ -38,6 +38,7 @@ PYTHON = {
     "": {*CLIENT, "hub"},
     "_core": {"_core", *BOTTOM},
     "hub": {*API, "hub"},
+    "observe": {*API, "observe"},
     "spark": {*API, "spark"},
     "cli": {*API, "cli"},
     "testing": {*API, "hub", "testing"},

@@ -1,0 +1,109 @@
+"""Producers as Prometheus families and OpenTelemetry metrics: the numbers are those of the books."""
+
+import gc
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client import CollectorRegistry, generate_latest
+
+from dataproxy import Producer
+from dataproxy.hub import Hub
+from dataproxy.observe import opentelemetry, prometheus
+from dataproxy.observe.metrics import METRICS
+
+LABELS = {"messaging_system": "inlong", "messaging_operation_name": "send", "messaging_destination_name": "g"}
+
+
+@pytest.fixture
+def hub():
+    with Hub() as running:
+        yield running
+
+
+def labels(**more):
+    return {**LABELS, "messaging_client_id": "", **more}
+
+
+def test_prometheus_shows_the_books(hub):
+    registry = CollectorRegistry()
+    with Producer(hub.target, group_id="g") as producer:
+        prometheus.watch(producer, "p1", registry=registry)
+        for _ in range(10):
+            producer.send_nowait("s", b"body")
+        producer.flush()
+        stats = producer.stats()
+        own = {**LABELS, "messaging_client_id": "p1"}
+        value = registry.get_sample_value
+        assert value("messaging_client_sent_messages_total", own) == 10
+        assert value("dataproxy_producer_accepted_messages_total", own) == 10
+        assert value("dataproxy_producer_accepted_size_bytes_total", own) == 40
+        assert value("dataproxy_producer_pending_messages", own) == 0
+        assert value("messaging_client_operation_duration_seconds_count", own) == 10
+        assert value("messaging_client_operation_duration_seconds_bucket", {**own, "le": "+Inf"}) == 10
+        assert value("messaging_client_operation_duration_seconds_sum", own) == stats.latency.sum
+        host, port = hub.target.removeprefix("tcp://").split(":")
+        place = {"server_address": host, "server_port": port}
+        assert value("dataproxy_producer_connections", {**own, **place, "state": "active"}) == 1
+        assert b"# TYPE dataproxy_producer_retries_total counter" in generate_latest(registry)
+
+
+def test_refused_messages_carry_their_code(hub):
+    hub.set_service("not_ready")
+    registry = CollectorRegistry()
+    producer = Producer(hub.target, group_id="g", delivery_timeout=0.2)
+    prometheus.watch(producer, registry=registry)
+    producer.send_nowait("s", b"body")
+    report = producer.close()
+    (code,) = report.errors
+    own = {**LABELS, "error_type": str(code)}
+    assert registry.get_sample_value("messaging_client_sent_messages_total", own) == 1
+    assert registry.get_sample_value("messaging_client_sent_messages_total", {**LABELS, "error_type": ""}) == 0
+
+
+def test_several_producers_of_one_collector_and_one_that_is_gone(hub):
+    registry = CollectorRegistry()
+    with Producer(hub.target, group_id="g") as first:
+        collector = prometheus.watch(first, "a", registry=registry)
+        second = Producer(hub.target, group_id="g")
+        collector.add(second, "b")
+        name = "dataproxy_producer_accepted_messages_total"
+        for client in ("a", "b"):
+            assert registry.get_sample_value(name, {**LABELS, "messaging_client_id": client}) == 0
+        second.close()
+        del second
+        gc.collect()
+        assert registry.get_sample_value(name, {**LABELS, "messaging_client_id": "b"}) is None
+        assert registry.get_sample_value(name, {**LABELS, "messaging_client_id": "a"}) == 0
+
+
+def test_opentelemetry_shows_the_books(hub):
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    with Producer(hub.target, group_id="g") as producer:
+        opentelemetry.watch(producer, "p1", meter_provider=provider)
+        for _ in range(10):
+            producer.send_nowait("s", b"body")
+        producer.flush()
+        data = reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    found = {metric.name: metric for metric in scope.metrics}
+    assert set(found) <= {metric.name for metric in METRICS}
+    assert {m.name for m in METRICS} - set(found) <= {"dataproxy.producer.proxy.load"}
+    (sent,) = found["messaging.client.sent.messages"].data.data_points
+    assert sent.value == 10
+    assert sent.attributes == {
+        "messaging.system": "inlong",
+        "messaging.operation.name": "send",
+        "messaging.destination.name": "g",
+        "messaging.client.id": "p1",
+    }
+    assert found["messaging.client.sent.messages"].data.is_monotonic
+    assert not found["dataproxy.producer.pending.messages"].data.is_monotonic
+    provider.shutdown()
+
+
+def test_names_are_unique_and_explained():
+    names = [metric.name for metric in METRICS]
+    assert len(set(names)) == len(names)
+    assert all(metric.help.endswith(".") for metric in METRICS)
