@@ -177,6 +177,11 @@ class DeliveryError(DataProxyError):
 
     default_code = "DELIVERY"
 
+    @property
+    def id(self) -> str:
+        """Return the id of the message: the caller's ``message_id``, else the one made for it."""
+        return str(self._details.get("id", ""))
+
 
 class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
     """Report an accepted message that a proxy refused for good, or that was given up."""

@@ -19,6 +19,7 @@ __all__ = [
     "code_key",
     "delivered",
     "delivery_error",
+    "message_id",
 ]
 
 # Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
@@ -32,15 +33,15 @@ _LOCAL = {
     -6: ("NO_MEMORY", "there was no memory for the frame"),
 }
 
-#: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number)
-Facts = tuple[int, int, str, int, bool, str, float, int]
+#: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number, pack id)
+Facts = tuple[int, int, str, int, bool, str, float, int, str]
 
 
 class Delivered(NamedTuple):
     """Say where and how a message was delivered.
 
     ``latency`` is in seconds from the pack's first message to its ack; ``sequence`` is the pack's number on
-    the wire and ``position`` the message's place in it.
+    the wire and ``position`` the message's place in it.  ``id`` is the message's own and what a consumer finds.
     """
 
     node: str
@@ -48,6 +49,7 @@ class Delivered(NamedTuple):
     latency: float
     sequence: int
     position: int
+    id: str
 
 
 class Failure(NamedTuple):
@@ -114,9 +116,14 @@ class Report:
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.pending
 
 
-def delivery_error(facts: Facts, position: int) -> DeliveryError:
-    """Return the error for a message that failed or expired."""
-    outcome, code, text, attempts, maybe, node, latency, sequence = facts
+def message_id(pack_id: str, position: int) -> str:
+    """Return the id of a message that was given none: its pack's, a dot, and its place in the pack."""
+    return f"{pack_id}.{position}"
+
+
+def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> DeliveryError:
+    """Return the error for a message that failed or expired; ``own_id`` is the caller's ``message_id``."""
+    outcome, code, text, attempts, maybe, node, latency, sequence, pack_id = facts
     details = {
         "attempts": attempts,
         "maybe_delivered": maybe,
@@ -124,6 +131,7 @@ def delivery_error(facts: Facts, position: int) -> DeliveryError:
         "latency": latency,
         "sequence": sequence,
         "position": position,
+        "id": message_id(pack_id, position) if own_id is None else own_id,
     }
     if outcome == _FAILED and code > 0:
         return DeliveryFailed.from_code(code, text, details)
@@ -143,11 +151,12 @@ def delivery_error(facts: Facts, position: int) -> DeliveryError:
     return DeliveryFailed(f"{meaning}{also}", code=name, retriable=code == -4, details=details)
 
 
-def delivered(facts: Facts, position: int) -> Delivered:
+def delivered(facts: Facts, position: int, own_id: str | None = None) -> Delivered:
     """Return the Delivered of a message, or raise its DeliveryError."""
     if facts[0] != _DELIVERED:
-        raise delivery_error(facts, position)
-    return Delivered(facts[5], facts[3], facts[6], facts[7], position)
+        raise delivery_error(facts, position, own_id)
+    name = message_id(facts[8], position) if own_id is None else own_id
+    return Delivered(facts[5], facts[3], facts[6], facts[7], position, name)
 
 
 def code_key(code: int) -> int | str:

@@ -9,12 +9,14 @@ from dataproxy.errors import InvalidMessageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ATTRS_MAX_BYTES", "NAME_MAX_BYTES", "RESERVED_ATTRS", "check_attrs", "check_name"]
+__all__ = ["ATTRS_MAX_BYTES", "FRAME_OWN_BYTES", "NAME_MAX_BYTES", "RESERVED_ATTRS", "check_attrs", "check_name"]
 
 #: Longest group or stream id in bytes of UTF-8.
 NAME_MAX_BYTES: Final = 256
 #: Longest attribute text of a frame in bytes, ids included.  Servers close the connection a little above.
 ATTRS_MAX_BYTES: Final = 32000
+#: What a frame may add to it by itself: sid, dt, mid, cnt, cp.
+FRAME_OWN_BYTES: Final = 100
 
 #: Attributes that the protocol, the servers or the SDKs set themselves.
 RESERVED_ATTRS: Final = frozenset(
@@ -53,6 +55,8 @@ RESERVED_ATTRS: Final = frozenset(
         "dpIP",
         "uniq",
         "topic",
+        "msgid",
+        "dtMs",
     }
 )
 
@@ -110,7 +114,7 @@ def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, messa
     )
     if not plain:
         _check_each(attrs, message_type)
-    room = ATTRS_MAX_BYTES - (_WORST_IDS if ids_bytes is None else _IDS_TEXT + ids_bytes) - 1
+    room = ATTRS_MAX_BYTES - (_WORST_IDS if ids_bytes is None else _IDS_TEXT + ids_bytes) - 1 - FRAME_OWN_BYTES
     size = len(text.encode())
     if size > room:
         raise InvalidMessageError(

@@ -60,6 +60,15 @@ class Record:
     receive_ms: int
     source: str
 
+    @property
+    def message_id(self) -> str:
+        """Return the id that the producer gave the message or made for it; empty if the producer has no ids."""
+        own = self.attrs.get("msgid")
+        if own:
+            return own
+        pack = self.attrs.get("sid")
+        return f"{pack}.{self.index}" if pack else ""
+
 
 def read_records(
     view: StoreView,

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy.client.names import ATTRS_MAX_BYTES, NAME_MAX_BYTES, RESERVED_ATTRS, check_attrs, check_name
+from dataproxy.client.names import (
+    ATTRS_MAX_BYTES,
+    FRAME_OWN_BYTES,
+    NAME_MAX_BYTES,
+    RESERVED_ATTRS,
+    check_attrs,
+    check_name,
+)
 from dataproxy.errors import InvalidMessageError
 
 # Reserved words of the protocol's description, written out a second time on purpose.
@@ -105,7 +112,7 @@ def test_attrs_become_text():
         ({1: "a", "b": "c"}, "its key is of type int"),
         ({"a": "größe"}, "its value is not ASCII; frames of type 7 carry ASCII only; use message_type=5"),
         ({"é": "1"}, "its key is not ASCII"),
-        ({"a": "x" * 40000}, "the attributes take 40002 bytes, allowed are 31469 beside the ids"),
+        ({"a": "x" * 40000}, "the attributes take 40002 bytes, allowed are 31369 beside the ids"),
     ],
 )
 def test_bad_attrs(attrs, problem):
@@ -129,7 +136,7 @@ def test_half_surrogates():
 
 
 def test_room_depends_on_the_ids():
-    room = ATTRS_MAX_BYTES - len("groupId=g&streamId=s&")
+    room = ATTRS_MAX_BYTES - len("groupId=g&streamId=s&") - FRAME_OWN_BYTES
     assert len(check_attrs({"a": "x" * (room - 2)}, ids_bytes=2)) == room
     with pytest.raises(InvalidMessageError, match=f"allowed are {room}"):
         check_attrs({"a": "x" * (room - 1)}, ids_bytes=2)

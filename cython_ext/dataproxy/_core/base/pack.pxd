@@ -36,6 +36,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     bint maybe_delivered
     bint watched            # guarded by the books' lock: Python wants a call when it is done
     uint32_t seq
+    char id[32]             # the pack's id, constant
     int64_t latency_us
     char node[64]
     char text[160]
@@ -54,6 +55,8 @@ ctypedef struct Pack:
     size_t frame_n
     # Identity, kept over all attempts.
     uint32_t seq
+    char id[32]             # travels as a frame attribute; empty: none
+    int id_n
     uint32_t count          # messages
     int items               # ItemForm
     int64_t data_time_ms

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.base.pack cimport Pack, PackList, PackPool, Verdict
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.client.books cimport Books
+from dataproxy._core.client.ids cimport PackIds
 from dataproxy._core.client.rows cimport Rows
 from dataproxy._core.client.streams cimport Stream, StreamTable
 from dataproxy._core.io.executor cimport Executor
@@ -55,6 +56,7 @@ ctypedef struct Batcher:
     int64_t open_messages
     int64_t charged         # bytes ever counted against the limit
     uint32_t next_seq
+    PackIds ids
     int next_executor
     bint tick_armed
     bint closed

@@ -15,6 +15,7 @@ from dataproxy._core.base.pack cimport (
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.books cimport books_mark, books_sealed
+from dataproxy._core.client.ids cimport ids_next
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
@@ -26,7 +27,7 @@ from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
     FIRST_CAP = 2048        # of a stream's first pack; later ones start at the size of the last
-    ATTRS_SPARE = 96        # dt, mid, cnt, cp and the trailer, at most
+    ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
@@ -97,6 +98,7 @@ cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_
     p.report = b.report_all
     p.seq = b.next_seq
     b.next_seq += 1
+    p.id_n = ids_next(&b.ids, p.id)
     if items == ITEM_ATTRS or bucket != NO_TIME:
         if s.n_others == b.max_others:
             _seal_or_drop(b, s.others[0])
@@ -182,6 +184,7 @@ cdef int _claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
         if p.verdict == NULL:
             return ST_NO_MEMORY
         p.verdict.seq = p.seq
+        memcpy(p.verdict.id, p.id, sizeof(p.id))
     atomic_add(&p.verdict.refs, 1)
     verdict[0] = p.verdict
     index[0] = p.count

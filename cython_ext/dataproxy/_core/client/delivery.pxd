@@ -11,6 +11,7 @@ cdef class Delivery:
     cdef CoreHandle core
     cdef Verdict* verdict       # holds a reference
     cdef uint32_t index
+    cdef object own_id          # the caller's message_id, else None
 
 
 cdef class BatchDelivery:
@@ -19,5 +20,5 @@ cdef class BatchDelivery:
     cdef readonly int64_t skipped       # rows left out by policy (null or empty)
 
 
-cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index)
+cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id)
 cdef tuple verdict_facts(Verdict* v)

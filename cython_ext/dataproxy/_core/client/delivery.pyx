@@ -16,7 +16,7 @@ from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.errors import DeliveryPending
-from dataproxy.outcomes import BatchDelivered, Failure, delivered, delivery_error
+from dataproxy.outcomes import BatchDelivered, Failure, delivered, delivery_error, message_id
 
 __all__ = ["BatchDelivery", "Delivery"]
 
@@ -28,19 +28,21 @@ cdef enum:
 
 
 cdef tuple verdict_facts(Verdict* v):
-    """Return (outcome, code, text, attempts, maybe_delivered, node, latency in s, seq).  GIL; v is done."""
+    """Return (outcome, code, text, attempts, maybe_delivered, node, latency in s, seq, pack id).  GIL; v is done."""
     return (
         v.outcome, v.code, v.text.decode("utf-8", "replace"), v.attempts, bool(v.maybe_delivered),
         v.node.decode("utf-8", "replace"), v.latency_us / 1e6, v.seq,
+        v.id.decode(),
     )
 
 
-cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index):
+cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id):
     """Make a Delivery that takes over one reference to ``verdict``.  Locality: GIL.  Locks: none."""
     cdef Delivery d = Delivery.__new__(Delivery)
     d.core = core
     d.verdict = verdict
     d.index = index
+    d.own_id = own_id
     return d
 
 
@@ -83,6 +85,14 @@ cdef class Delivery:
         if self.verdict != NULL:
             verdict_release(self.verdict)
 
+    @property
+    def id(self):
+        """Return the message's id: the caller's ``message_id``, else one that was made for it.
+
+        It is known at once, stays the same over all attempts, and is what a consumer finds.  Any thread.
+        """
+        return self.own_id if self.own_id is not None else message_id(self.verdict.id.decode(), self.index)
+
     def done(self):
         """Return whether the result is final.  Never blocks; any thread."""
         return atomic_load(&self.verdict.done) != 0
@@ -97,7 +107,7 @@ cdef class Delivery:
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s",
                 hint="it is still on its way: ask again, or raise the timeout")
-        return delivered(verdict_facts(self.verdict), self.index)
+        return delivered(verdict_facts(self.verdict), self.index, self.own_id)
 
     def exception(self, timeout=None):
         """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
@@ -105,7 +115,7 @@ cdef class Delivery:
             raise DeliveryPending(f"the message has no result after {timeout!r} s")
         if self.verdict.outcome == OUT_DELIVERED:
             return None
-        return delivery_error(verdict_facts(self.verdict), self.index)
+        return delivery_error(verdict_facts(self.verdict), self.index, self.own_id)
 
     def add_done_callback(self, callback):
         """Have ``callback(delivery)`` called once with the result known.

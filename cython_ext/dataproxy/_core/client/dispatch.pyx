@@ -18,6 +18,7 @@ cdef tuple _report(Pack* p):
     facts = (
         p.outcome, p.code, text, p.attempts, p.outcome != 1 and p.open_attempts > 0,
         p.node.decode("utf-8", "replace"), (now_us() - p.opened_us) / 1e6, p.seq,
+        p.id.decode(),
     )
     return (
         (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(), p.count, facts)

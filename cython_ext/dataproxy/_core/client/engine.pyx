@@ -12,6 +12,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
 from dataproxy._core.client.books cimport books_close, books_open, books_settle, books_wake
 from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
+from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.streams cimport streams_close, streams_open
 from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open
 from dataproxy._core.io.framing cimport FrameRules
@@ -83,6 +84,7 @@ cdef int engine_open(
     g.batcher.spares = &g.spares
     g.batcher.wire = inlong_ops()
     g.batcher.next_seq = <uint32_t>now_us()
+    ids_renew(&g.batcher.ids)
     if completions_open(&g.completions) != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
         return ST_NO_MEMORY
     hooks.context = g

@@ -235,7 +235,7 @@ cdef class ProducerCore(CoreHandle):
         cdef Verdict* verdict = NULL
         cdef uint32_t index = 0
         self.find(stream_id, group_id).put(body, attrs, dt, &verdict, &index)
-        return new_delivery(self, verdict, index)
+        return new_delivery(self, verdict, index, None)
 
     def send_batch(self, stream_id, bodies, *, group_id=None, attrs=None, dt=None):
         """Accept many messages and return their BatchDelivery; see ``Stream.send_batch``."""

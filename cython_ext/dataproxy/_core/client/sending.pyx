@@ -156,7 +156,7 @@ cdef class Stream:
         cdef Verdict* verdict = NULL
         cdef uint32_t index = 0
         self.put(body, attrs, dt, &verdict, &index)
-        return new_delivery(self.core, verdict, index)
+        return new_delivery(self.core, verdict, index, None)
 
     cdef int put_rows(
         self, const Rows* rows, int64_t when, Slice attrs, BatchDelivery out, int64_t before,

@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.compress cimport pack_block, pack_bound
 from dataproxy._core.base.pack cimport Pack, PackPool, pack_room, pool_give, pool_take
+from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.wire.api cimport FrameSpec, WireOps
 
@@ -55,6 +56,7 @@ cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spar
     spec.count = p.count
     spec.data_time_ms = p.data_time_ms
     spec.attrs = p.attrs
+    spec.id = slice_of(p.id, <size_t>p.id_n)
     tail = wire.tail_room(&spec) + 16       # `cp=snappy` may join the attributes
     if rules.compress and p.body_n >= rules.compress_min:
         spec.compressed = _compress(spares, p, tail)

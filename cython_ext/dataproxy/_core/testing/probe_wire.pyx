@@ -113,12 +113,13 @@ cdef class Wire:
             buf_free(&out)
 
     def frame(self, bytes body, bytes attrs, *, int family=7, int items=0, bint compressed=False, uint32_t seq=1,
-              uint32_t count=1, int64_t data_time_ms=0):
+              uint32_t count=1, int64_t data_time_ms=0, bytes sid=b""):
         """Return the frame around ``body``; compressed says that the body is one snappy block already."""
         cdef FrameSpec spec
         cdef size_t start = 0
         cdef size_t size = 0
         cdef Exact text = Exact(attrs)
+        cdef Exact pack_id = Exact(sid)
         cdef size_t n = <size_t>len(body)
         cdef uint8_t* room
         cdef int status
@@ -130,6 +131,7 @@ cdef class Wire:
         spec.count = count
         spec.data_time_ms = data_time_ms
         spec.attrs = text.view()
+        spec.id = pack_id.view()
         room = <uint8_t*>malloc(self.ops.head_room + n + self.ops.tail_room(&spec))
         if room == NULL:
             raise MemoryError

@@ -47,6 +47,7 @@ ctypedef struct FrameSpec:  # what one frame says besides its items
     uint32_t count          # messages, 1..65535
     int64_t data_time_ms
     Slice attrs             # groupId=...&streamId=...[&key=value]
+    Slice id                # the pack's own id, an attribute of the frame; empty: none
 
 
 cdef enum RequestAction:

@@ -52,16 +52,15 @@ cdef enum:
 
 cdef size_t frame_tail_room(const FrameSpec* spec) noexcept nogil:
     """Return the bytes that a frame may need behind its body.  Locality: any thread.  Locks: none."""
-    if spec.family == TYPE_BINARY:
-        return spec.attrs.n + 4
-    return spec.attrs.n + 4 + ADDED_ROOM
+    cdef size_t n = spec.attrs.n + _id_size(spec) + 4
+    return n if spec.family == TYPE_BINARY else n + ADDED_ROOM
 
 
 cdef int frame_around(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t* start, size_t* size) noexcept nogil:
     """Write header and trailer around the body.  Locality: owner of ``buf``.  Locks: none."""
     if body_n == 0 or spec.count == 0 or spec.attrs.n == 0 or spec.data_time_ms < 0:
         return ST_INVALID
-    if spec.attrs.n > MAX_CLIENT_ATTRS or body_n > MAX_BODY or spec.count > MAX_COUNT:
+    if spec.attrs.n + _id_size(spec) > MAX_CLIENT_ATTRS or body_n > MAX_BODY or spec.count > MAX_COUNT:
         return ST_LIMIT
     if spec.family == TYPE_BINARY:
         return _frame_binary(spec, buf, body_n, start, size)
@@ -96,6 +95,7 @@ cdef int _frame_binary(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_
     cdef uint8_t* head
     cdef uint8_t* tail = body + body_n
     cdef uint16_t ext = EXT_NAMES
+    cdef size_t attr_n = spec.attrs.n + _id_size(spec)
     cdef int64_t seconds = spec.data_time_ms // 1000
     if seconds > <int64_t>0xFFFFFFFF:
         return ST_LIMIT
@@ -114,7 +114,7 @@ cdef int _frame_binary(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_
         return ST_INVALID
     head = body - BIN_BODY
     start[0] = <size_t>(head - buf)
-    size[0] = BIN_FIXED + body_n + spec.attrs.n
+    size[0] = BIN_FIXED + body_n + attr_n
     store_be32(head, <uint32_t>(size[0] - LENGTH_SIZE))
     head[BIN_TYPE] = TYPE_BINARY | TYPE_SNAPPY if spec.compressed else TYPE_BINARY
     store_be32(head + BIN_GROUP_NUM, 0)     # both numbers: names are used
@@ -123,9 +123,9 @@ cdef int _frame_binary(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_
     store_be16(head + BIN_COUNT, <uint16_t>spec.count)
     store_be32(head + BIN_UNIQ, spec.seq)
     store_be32(head + BIN_BODY_LEN, <uint32_t>body_n)
-    store_be16(tail, <uint16_t>spec.attrs.n)
-    memcpy(tail + 2, spec.attrs.p, spec.attrs.n)
-    store_be16(tail + 2 + spec.attrs.n, MAGIC)
+    store_be16(tail, <uint16_t>attr_n)
+    _put_attrs(tail + 2, spec)
+    store_be16(tail + 2 + attr_n, MAGIC)
     return ST_OK
 
 
@@ -137,8 +137,7 @@ cdef int _frame_text(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t*
     cdef size_t attr_n
     if msg_type == 0:
         return ST_INVALID
-    memcpy(end, spec.attrs.p, spec.attrs.n)
-    end += spec.attrs.n
+    end = _put_attrs(end, spec)
     end = _put_number(end, b"&dt=", 4, <uint64_t>spec.data_time_ms)
     end = _put_number(end, b"&mid=", 5, spec.seq)
     end = _put_number(end, b"&cnt=", 5, spec.count)
@@ -155,6 +154,21 @@ cdef int _frame_text(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t*
     store_be32(head + TEXT_BODY_LEN, <uint32_t>body_n)
     store_be32(tail, <uint32_t>attr_n)
     return ST_OK
+
+
+cdef inline size_t _id_size(const FrameSpec* spec) noexcept nogil:
+    return 5 + spec.id.n if spec.id.n else 0
+
+
+cdef uint8_t* _put_attrs(uint8_t* out, const FrameSpec* spec) noexcept nogil:
+    # The caller's attributes, then the pack's id.
+    memcpy(out, spec.attrs.p, spec.attrs.n)
+    out += spec.attrs.n
+    if spec.id.n:
+        memcpy(out, b"&sid=", 5)
+        memcpy(out + 5, spec.id.p, spec.id.n)
+        out += 5 + spec.id.n
+    return out
 
 
 cdef int _text_type(int family, int items) noexcept nogil:

@@ -257,6 +257,7 @@ cdef bytes _encode_frame(groups, int64_t create_time_ms, bint compress, uint32_t
     spec.count = <uint32_t>len(items)
     spec.data_time_ms = create_time_ms
     spec.attrs = slice_of(<const char*>text, <size_t>len(text))
+    spec.id = slice_of(NULL, 0)
     buf_init(&body)
     buf_init(&packed)
     try:

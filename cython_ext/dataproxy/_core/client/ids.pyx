@@ -1,0 +1,51 @@
+"""Ids that need no coordination: random bits of the producer and a serial number of the pack.
+
+A pack has its id from the first message on and keeps it over every attempt, so that a consumer can tell
+a second copy from a second message.  The id is one attribute of the frame; ``<id>.<index>`` is a message's.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+from dataproxy._core.base.rand cimport rand_next
+from dataproxy._core.plat.clock cimport now_us, wall_ms
+from dataproxy._core.plat.random cimport getrandom
+
+cdef const char* BASE32 = b"abcdefghijklmnopqrstuvwxyz234567"
+cdef const char* HEX = b"0123456789abcdef"
+
+
+cdef void ids_renew(PackIds* ids) noexcept nogil:
+    """Begin a new instance: with a new producer, and in a forked child before its first message.
+
+    Locality: the owner.  Locks: the owner's is held, or nobody else sees ``ids``.  It needs neither the GIL
+    nor memory.  A kernel without random bytes (none since 3.17) leaves the clocks and the address.
+    """
+    cdef uint64_t bits = 0, mixed
+    cdef int i
+    if getrandom(&bits, sizeof(bits), 0) != sizeof(bits):
+        mixed = <uint64_t>wall_ms() ^ (<uint64_t>now_us() << 20) ^ <uint64_t><size_t>ids
+        rand_next(&mixed)
+        bits = rand_next(&mixed)
+    for i in range(INSTANCE_SIZE):
+        ids.instance[i] = BASE32[bits & 31]
+        bits >>= 5
+    ids.serial = 0
+
+
+cdef int ids_next(PackIds* ids, char* to) noexcept nogil:
+    """Write the id of the next pack, with a NUL, into ``ID_ROOM`` bytes and return its length.
+
+    Locality: any thread.
+    Locks: the owner's is held.
+    """
+    cdef int digits = 1, i
+    ids.serial += 1
+    memcpy(to, ids.instance, INSTANCE_SIZE)
+    to[INSTANCE_SIZE] = 45      # '-'
+    while digits < 16 and ids.serial >> (4 * digits):
+        digits += 1
+    for i in range(digits):
+        to[INSTANCE_SIZE + 1 + i] = HEX[(ids.serial >> (4 * (digits - 1 - i))) & 15]
+    to[INSTANCE_SIZE + 1 + digits] = 0
+    return INSTANCE_SIZE + 1 + digits
