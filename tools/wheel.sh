@@ -38,7 +38,7 @@ plain=$("$work/venv/bin/python" -m pip list --format=freeze | grep -vE '^(pip|se
 quiet "$work/venv/bin/python" -m pip install -q --no-deps -r requirements/dev.lock
 
 say "tests from $work/tests"
-cp -r tests pyproject.toml conf docs CONFIGURATION.md examples benchmarks "$work/tests" 2>/dev/null || true
+cp -r tests pyproject.toml conf docs README.md CONFIGURATION.md examples benchmarks "$work/tests" 2>/dev/null || true
 cd "$work/tests"
 found=(); for test in "${tests[@]}"; do [ ! -e "$test" ] || found+=("$test"); done
 "$work/venv/bin/python" -m pytest -q -p no:cacheprovider "${found[@]}"
