@@ -25,10 +25,12 @@ class RetryClass(IntEnum):
     """Say what the producer does with a frame that a server answered with a code."""
 
     OK = 0  #: the message is stored
-    NODE = 1  #: send it again through another node
+    NODE = 1  #: send it again, through another node if there is one
     BACKOFF = 2  #: send it again after a pause, through any node
     LATE = 3  #: send it again slowly, ``LATE_ATTEMPTS`` times at most
     NO = 4  #: fail at once, a retry cannot help
+    DRAINED = 5  #: as NODE, and leave this node alone for a while
+    FEW = 6  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
 
 
 class ServerCode(NamedTuple):
@@ -53,10 +55,10 @@ class LocalCode(NamedTuple):
 
 SUCCESS: Final = 0
 UNKNOWN_ERROR: Final = 2147483647
-#: Attempts that a code of class ``LATE``, and ``UNKNOWN_ERROR``, may use up before the message fails.
+#: Attempts that a code of class ``LATE`` or ``FEW`` may use up before the message fails.
 LATE_ATTEMPTS: Final = 5
 
-_OK, _NODE, _BACK, _LATE, _NO = RetryClass
+_OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW = RetryClass
 
 _BUG = "the frame is malformed for this server; report it with the server's version"
 _HTTP = "the address answers HTTP reports; check that the target is a DataProxy TCP port"
@@ -66,7 +68,7 @@ _TOPIC = "check that group and stream are approved in the Manager; a new stream 
 _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(0, "SUCCESS", "Ok", _OK, ""),
     ServerCode(1, "SINK_SERVICE_UNREADY", "Service sink not ready", _NODE, "this proxy has no queue configured yet"),
-    ServerCode(2, "SERVICE_CLOSED", "Service closed", _NODE, "an operator drained this proxy; others are used"),
+    ServerCode(2, "SERVICE_CLOSED", "Service closed", _DRAINED, "an operator drained this proxy; others are used"),
     ServerCode(3, "CONF_SERVICE_UNREADY", "Configure Service not ready", _NODE, "this proxy lacks its id mapping"),
     ServerCode(10, "ILLEGAL_VISIT_IP", "Illegal visit ip", _NO, "ask the cluster's operator to allow this address"),
     ServerCode(31, "HTTP_DECODE_REQ_FAILURE", "Decode request failure", _NO, _HTTP),
@@ -120,7 +122,7 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
         _NO,
         "remove isAck or proxySend",
     ),
-    ServerCode(UNKNOWN_ERROR, "UNKNOWN_ERROR", "Unknown error", _BACK, "see the proxy's log"),
+    ServerCode(UNKNOWN_ERROR, "UNKNOWN_ERROR", "Unknown error", _FEW, "see the proxy's log"),
 )
 
 #: Every code of the protocol by number.

@@ -99,6 +99,7 @@ class ProducerConfig(Config):
     close_timeout: float
     retry_backoff: float
     retry_backoff_max: float
+    retry_budget: int
     reconnect_backoff: float
     reconnect_backoff_max: float
     heartbeat: Literal["binary", "message", "off"]

@@ -142,6 +142,17 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     Option("retry_backoff", "duration", 0.1, "First pause before a frame is sent again.", low=0.0, high=600.0),
     Option("retry_backoff_max", "duration", 5.0, "Longest pause before a frame is sent again.", low=0.0, high=3600.0),
     Option(
+        "retry_budget",
+        "int",
+        20,
+        "Frames that may be sent again without success for each 100 delivered ones, beside 256 at once and 10 a second"
+        " of each executor. Over that they wait (until `delivery_timeout` at most), so that a cluster in trouble is"
+        " not stormed.",
+        low=0,
+        high=100_000,
+        importance="low",
+    ),
+    Option(
         "reconnect_backoff", "duration", 0.1, "First pause before a connection is tried again.", low=0.0, high=600.0
     ),
     Option(

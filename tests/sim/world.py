@@ -317,6 +317,8 @@ class World:
     def _judge(self, ident: int, sent: Sent, result: dict[str, Any]) -> None:
         seq = frame_seq(sent.frame)
         stored = [p.label for p in self.proxies if seq in p.stored]
+        if result["outcome"] == _EXPIRED:
+            self._check(self.now >= sent.deadline, f"pack {ident} expired {sent.deadline - self.now} early")
         if result["outcome"] == _DELIVERED:
             self._check(bool(stored), f"pack {ident} is delivered and nobody stored it")
             self._check(result["node"] in stored, f"pack {ident} names {result['node']!r}, stored it have {stored}")

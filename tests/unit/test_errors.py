@@ -110,8 +110,10 @@ def test_repr_is_short():
 
 
 # Classification of the protocol's specification, written out a second time on purpose.
-NODE = {1, 2, 3}
-BACK = {114, 116, 117, 118, 119, codes.UNKNOWN_ERROR}
+NODE = {1, 3}
+DRAINED = {2}
+BACK = {114, 116, 117, 118, 119}
+FEW = {codes.UNKNOWN_ERROR}
 LATE = {113, 115, 121}
 OK = {0, 120}
 NO = {10, *range(31, 37), 94, 95, 96, *range(100, 113), 122, 123, 150, 151}
@@ -124,12 +126,14 @@ def test_retry_classes():
         **dict.fromkeys(BACK, 2),
         **dict.fromkeys(LATE, 3),
         **dict.fromkeys(NO, 4),
+        **dict.fromkeys(DRAINED, 5),
+        **dict.fromkeys(FEW, 6),
     }
     assert want == codes.RETRY_CLASS
     assert {int(member): member.name for member in codes.RetryClass} == dict(
-        enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO"])
+        enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO", "DRAINED", "FEW"])
     )
-    assert codes.retry_class(77777) is codes.RetryClass.BACKOFF
+    assert codes.retry_class(77777) is codes.RetryClass.FEW
 
 
 def test_descriptions():

@@ -143,4 +143,7 @@ def test_an_unanswered_frame_expires_with_the_cause() -> None:
     pool.feed(0, ack(third), SECOND + SECOND // 2)
     pool.expire(2 * SECOND)
     results = {r["ident"]: r for r in pool.take_settled()}
+    assert 1 not in results
+    pool.expire(2 * SECOND + 1)
+    results = {r["ident"]: r for r in pool.take_settled()}
     assert (results[1]["outcome"], results[1]["code"], results[1]["open_attempts"]) == (EXPIRED, -2, 2)

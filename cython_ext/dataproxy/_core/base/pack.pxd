@@ -27,6 +27,16 @@ cdef enum Outcome:
     OUT_EXPIRED = 3
 
 
+cdef enum:
+    ASKED = 4               # open attempts whose connections are remembered
+
+
+ctypedef struct Asked:      # an attempt that was written and has no answer
+    int link
+    int attempt             # its number, 1 for the first
+    int64_t connect         # which connection of the link
+
+
 ctypedef struct Verdict:    # the shared final result of a pack, for those who hold a Delivery
     int64_t refs            # atomic
     int64_t done            # atomic: 0, then 1 after the rest is written
@@ -51,6 +61,7 @@ ctypedef struct Pack:
     size_t cap
     size_t head             # head room in front of the items
     size_t body_n           # bytes of items
+    bint compressed         # the items are one snappy block
     uint8_t* frame          # sealed: first byte of the frame inside buf
     size_t frame_n
     # Identity, kept over all attempts.
@@ -74,6 +85,8 @@ ctypedef struct Pack:
     int64_t sent_us         # last time its last byte was written
     int attempts            # times it was written whole
     int open_attempts       # of these, without an answer: the frame may be stored
+    Asked asked[4]          # the newest of the open ones, in the order of writing
+    int n_asked
     bint touched            # some byte of it was ever handed to a socket
     bint answered           # a success arrived while a later attempt was half written
     int link                # index of the link it is queued or in flight on, -1 otherwise

@@ -48,6 +48,7 @@ cdef int _fill_links(LinkConfig* links, dict o) except -1:
     links.heartbeat_retries = o["heartbeat_retries"]
     links.avoid_us = 10 * 1000000
     links.late_attempts = o["late_attempts"]
+    links.retry_share = o["retry_budget"] * 10
     links.max_frame = o["max_frame_bytes"]
     links.unknown_class = o["unknown_class"]
     for code in range(256):

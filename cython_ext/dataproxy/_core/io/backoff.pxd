@@ -1,4 +1,4 @@
-"""Exponential backoff with full jitter (each wait is uniform between half a base and the full span)."""
+"""Exponential backoff with full jitter: each wait is uniform between nothing and a span that doubles."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -13,4 +13,4 @@ cdef inline int64_t backoff_us(int attempt, int64_t base_us, int64_t max_us, uin
         attempt -= 1
     if span > max_us:
         span = max_us
-    return base_us // 2 + <int64_t>rand_below(random, <uint64_t>span + 1)
+    return <int64_t>rand_below(random, <uint64_t>span + 1)

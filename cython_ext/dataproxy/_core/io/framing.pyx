@@ -34,6 +34,7 @@ cdef bint _compress(PackPool* spares, Pack* p, size_t tail) noexcept nogil:
     p.buf = other.buf
     p.cap = other.cap
     p.body_n = n
+    p.compressed = True
     other.buf = buf
     other.cap = cap
     pool_give(spares, other)

@@ -10,6 +10,7 @@ from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.pack cimport Pack, PackList
 from dataproxy._core.base.timers cimport Timer, Timers
 from dataproxy._core.io.address cimport Address
+from dataproxy._core.io.budget cimport RetryBudget
 from dataproxy._core.io.inflight cimport InFlight
 from dataproxy._core.io.load cimport LoadWindow
 from dataproxy._core.wire.api cimport WireOps
@@ -37,10 +38,12 @@ cdef enum LocalCode:        # results that no server gave; negative, so that the
 
 cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
     RC_OK = 0
-    RC_NODE = 1             # another node, and leave this one alone for a while
+    RC_NODE = 1             # another node
     RC_BACK = 2             # back off, any node
     RC_LATE = 3             # configuration: slowly and a few times
     RC_NEVER = 4            # permanent
+    RC_DRAINED = 5          # another node, and leave this one alone for a while
+    RC_FEW = 6              # back off, any node, a few times
 
 
 cdef enum LinkEvent:
@@ -74,7 +77,8 @@ ctypedef struct LinkConfig:
     int heartbeat_kind          # HeartbeatKind
     int heartbeat_retries
     int64_t avoid_us            # how long a drained node is left alone
-    int late_attempts           # attempts of a frame refused with RC_LATE
+    int late_attempts           # attempts of a frame refused with RC_LATE or RC_FEW
+    int64_t retry_share         # resends without success for each 1,000 delivered frames
     size_t max_frame
     int8_t classes[256]         # RetryClass by server code
     int unknown_class           # RetryClass of all other codes
@@ -143,6 +147,7 @@ ctypedef struct LinkPool:       # executor only
     InFlight in_flight
     Timers timers
     uint64_t random
+    RetryBudget budget
     Link* dirty
     bint closing
     int64_t wall_offset_ms      # wall clock minus the pool's clock, for what goes over the wire
@@ -150,5 +155,6 @@ ctypedef struct LinkPool:       # executor only
     void* event_context
     # Counters read by any thread (relaxed).
     int64_t retries
+    int64_t held_back           # times that a resend waited for the retry budget
     int64_t unmatched           # replies to numbers that are not pending
     int64_t duplicates          # answers that came after the first attempt was given up

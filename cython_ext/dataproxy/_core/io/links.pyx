@@ -14,6 +14,7 @@ from dataproxy._core.base.timers cimport (
     Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop,
 )
 from dataproxy._core.io.backoff cimport backoff_us
+from dataproxy._core.io.budget cimport budget_open
 from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
 from dataproxy._core.io.link cimport (
@@ -24,7 +25,7 @@ from dataproxy._core.io.linkstate cimport (
     LS_ACTIVE, LS_BACKOFF, LS_CLOSED, LS_CONNECTING, LS_IDLE, link_change_allowed,
 )
 from dataproxy._core.io.load cimport LOAD_STOPPED, LOAD_UNKNOWN, load_clear
-from dataproxy._core.io.retry cimport retry_due, retry_unanswered, route, route_waiting
+from dataproxy._core.io.retry cimport retry_due, retry_expired, retry_unanswered, route, route_waiting
 from dataproxy._core.io.sendq cimport mark_dirty
 from dataproxy._core.io.settle cimport detach, settle_delivered, settle_failed
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
@@ -41,6 +42,7 @@ cdef int links_open(
     pool.event = event
     pool.event_context = context
     timers_init(&pool.timers)
+    budget_open(&pool.budget, config.retry_share)
     return inflight_init(&pool.in_flight)
 
 
@@ -256,7 +258,7 @@ cdef void _give_back(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
         n -= 1
         p = link.flight.head
         if now_us >= p.deadline_us:
-            settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
+            retry_expired(pool, p)
         else:
             retry_unanswered(pool, p, LC_CONNECTION_LOST, now_us)
     n = link.queue.n
@@ -266,7 +268,7 @@ cdef void _give_back(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
         if p.answered:
             settle_delivered(pool, p)
         elif now_us >= p.deadline_us:
-            settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
+            retry_expired(pool, p)
         else:
             detach(pool, p)
             p.code = LC_CONNECTION_LOST

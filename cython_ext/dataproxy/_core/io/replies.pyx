@@ -3,8 +3,9 @@
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.pack cimport PK_IN_FLIGHT, PK_QUEUED, Pack
+from dataproxy._core.base.pack cimport PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, Pack
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
+from dataproxy._core.io.attempts cimport attempt_refused
 from dataproxy._core.io.inflight cimport inflight_get
 from dataproxy._core.io.link cimport LE_UNKNOWN_FRAME, RC_OK, Link, LinkPool
 from dataproxy._core.io.load cimport LOAD_UNKNOWN, load_add, load_average
@@ -28,6 +29,7 @@ cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
 
 cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
     cdef Pack* p = NULL
+    cdef int attempt
     if event.has_seq:
         p = inflight_get(&pool.in_flight, event.seq)
     if p == NULL:
@@ -36,11 +38,14 @@ cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_u
     relaxed_add(&link.counters.acked_frames, 1)
     if event.code == 0 or retry_class(&pool.config, event.code) == RC_OK:
         _acked(pool, link, p)
-    elif p.state == PK_IN_FLIGHT and p.link == link.index:
+        return
+    attempt = attempt_refused(p, link)
+    if attempt == 0:
+        relaxed_add(&pool.unmatched, 1)     # that attempt has its answer already
+    elif attempt == p.attempts and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
         note_error(p, event.message)
         retry_refused(pool, link, p, event.code, now_us)
-    elif p.open_attempts > (1 if p.state == PK_IN_FLIGHT else 0):
-        p.open_attempts -= 1        # an older attempt was refused; a newer one decides
+    # else an older attempt was refused, and the newer one decides
 
 
 cdef void _heartbeat_answered(LinkPool* pool, Link* link, int load) noexcept nogil:

@@ -11,4 +11,5 @@ cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil
 cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil
 cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t now_us) noexcept nogil
 cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil
+cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil
 cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil

@@ -7,15 +7,20 @@ from dataproxy._core.base.pack cimport (
 )
 from dataproxy._core.base.timers cimport timers_arm
 from dataproxy._core.io.backoff cimport backoff_us
+from dataproxy._core.io.budget cimport budget_take
 from dataproxy._core.io.choose cimport choose_link
 from dataproxy._core.io.link cimport (
-    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_LATE, RC_NEVER, RC_NODE, RC_OK, Link, LinkConfig, LinkPool,
+    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_LATE, RC_NEVER, RC_NODE, Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.sendq cimport mark_dirty, sendq_put
-from dataproxy._core.io.settle cimport detach, settle_delivered, settle_failed
+from dataproxy._core.io.settle cimport detach, settle_failed
+from dataproxy._core.plat.atomic cimport relaxed_add
 
 cdef enum:
     LATE_FACTOR = 10        # a new stream reaches the nodes within tens of seconds
+    NODE_FACTOR = 10        # a node that is not ready is avoided for this part of a drained one's time
+    LAST_US = 10000         # an attempt with less time than this for its answer is not made
+    HELD_US = 1000000       # longest wait before the retry budget is asked again
 
 
 cdef int retry_class(const LinkConfig* config, int code) noexcept nogil:
@@ -45,16 +50,32 @@ cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil:
         route(pool, p, now_us)
 
 
-cdef void _later(LinkPool* pool, Pack* p, int64_t wait_us, int code, int64_t now_us) noexcept nogil:
-    """Move ``p`` to the backoff list, or end it when its next attempt would come too late."""
-    p.code = code
-    if now_us + wait_us >= p.deadline_us:
-        settle_failed(pool, p, OUT_EXPIRED, code)
-        return
+cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexcept nogil:
+    """Move ``p`` to the backoff list for ``wait_us``, or for less: the deadline bounds it.
+
+    A wait that would pass the deadline is cut to half of what is left, so that the last attempts have time for
+    their answers.  With too little left for that the frame makes no further attempt, but keeps its place until
+    the deadline, since an earlier attempt may still be answered.
+    """
+    cdef int64_t left = p.deadline_us - now_us
+    if wait_us >= left:
+        wait_us = left // 2 if left >= 2 * LAST_US else left
     detach(pool, p)
     p.state = PK_BACKOFF
     list_push(&pool.backoff, p)
     timers_arm(&pool.timers, &p.timer, now_us + wait_us)
+
+
+cdef int64_t _pause(LinkPool* pool, Pack* p) noexcept nogil:
+    return backoff_us(p.attempts, pool.config.retry_backoff_us, pool.config.retry_backoff_max_us, &pool.random)
+
+
+cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
+    """Return a long wait, never less than half of its span: configuration takes its time."""
+    cdef int64_t span = pool.config.retry_backoff_us * LATE_FACTOR << min(p.attempts - 1, 16)
+    cdef int64_t most = pool.config.retry_backoff_max_us * LATE_FACTOR
+    span = span if span < most else most
+    return span // 2 + backoff_us(1, span // 2, span // 2, &pool.random)
 
 
 cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t now_us) noexcept nogil:
@@ -65,34 +86,43 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t n
     """
     cdef const LinkConfig* config = &pool.config
     cdef int kind = retry_class(config, code)
-    cdef int64_t base = config.retry_backoff_us
-    p.open_attempts -= 1
-    if kind == RC_OK:
-        settle_delivered(pool, p)
-        return
-    pool.event(pool.event_context, LE_DRAINED if kind == RC_NODE else LE_REFUSED, link.peer.label, code)
-    if kind == RC_NEVER or (kind == RC_LATE and p.attempts >= config.late_attempts):
+    pool.event(pool.event_context, LE_DRAINED if kind == RC_DRAINED else LE_REFUSED, link.peer.label, code)
+    if kind == RC_NEVER or ((kind == RC_LATE or kind == RC_FEW) and p.attempts >= config.late_attempts):
         settle_failed(pool, p, OUT_FAILED, code)
         return
-    if kind == RC_NODE:
+    if kind == RC_DRAINED:
         link.avoid_until_us = now_us + config.avoid_us
-    if kind == RC_LATE:
-        base *= LATE_FACTOR
-    _later(pool, p, backoff_us(p.attempts, base, config.retry_backoff_max_us, &pool.random), code, now_us)
+    elif kind == RC_NODE and link.avoid_until_us < now_us + config.avoid_us // NODE_FACTOR:
+        link.avoid_until_us = now_us + config.avoid_us // NODE_FACTOR
+    p.code = code
+    _park(pool, p, _late_pause(pool, p) if kind == RC_LATE else _pause(pool, p), now_us)
 
 
 cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
     """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor.  Locks: none."""
-    if p.attempts <= 1 and pool.n_active > 0:
+    p.code = code
+    if p.attempts <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
         detach(pool, p)         # the first time, another link may have it at once
-        p.code = code
         route(pool, p, now_us)
         return
-    _later(
-        pool, p,
-        backoff_us(p.attempts, pool.config.retry_backoff_us, pool.config.retry_backoff_max_us, &pool.random),
-        code, now_us,
-    )
+    _park(pool, p, _pause(pool, p), now_us)
+
+
+cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil:
+    """End a frame whose deadline passed.  Locality: executor.  Locks: none."""
+    settle_failed(pool, p, OUT_EXPIRED, p.code if p.code != 0 else LC_TIMEOUT)    # the newest cause says more
+
+
+cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+    """Send ``p`` again, or keep it back while the retry budget is spent."""
+    cdef int64_t most = pool.config.retry_backoff_max_us
+    if p.attempts > 0 and not budget_take(&pool.budget, now_us):
+        relaxed_add(&pool.held_back, 1)
+        _park(pool, p, 1 + backoff_us(1, HELD_US, most if 0 < most < HELD_US else HELD_US, &pool.random), now_us)
+        return
+    timers_arm(&pool.timers, &p.timer, p.deadline_us)
+    detach(pool, p)
+    route(pool, p, now_us)
 
 
 cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
@@ -100,9 +130,7 @@ cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     cdef Link* link
     if now_us < p.deadline_us:
         if p.state == PK_BACKOFF:
-            timers_arm(&pool.timers, &p.timer, p.deadline_us)
-            detach(pool, p)
-            route(pool, p, now_us)
+            _retry_now(pool, p, now_us)
         else:
             timers_arm(&pool.timers, &p.timer, p.deadline_us)
         return
@@ -113,4 +141,4 @@ cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
             # since its deadline has passed.
             mark_dirty(pool, link, LF_CLOSE)
             return
-    settle_failed(pool, p, OUT_EXPIRED, p.code if p.code > 0 else LC_TIMEOUT)     # the last refusal says more
+    retry_expired(pool, p)

@@ -5,6 +5,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove
 from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.io.attempts cimport attempt_made
 from dataproxy._core.io.inflight cimport inflight_put
 from dataproxy._core.io.link cimport LF_WRITE, Link, LinkPool
 from dataproxy._core.io.settle cimport settle_delivered
@@ -61,8 +62,7 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept
     list_remove(&link.queue, p)
     link.queue_bytes -= <int64_t>p.frame_n
     link.head_sent = 0
-    p.attempts += 1
-    p.open_attempts += 1
+    attempt_made(p, link)
     p.sent_us = now_us
     if not p.answered:
         memcpy(p.node, link.peer.label, sizeof(p.node))

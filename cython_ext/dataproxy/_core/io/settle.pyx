@@ -9,6 +9,7 @@ from dataproxy._core.base.pack cimport (
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport timers_cancel
+from dataproxy._core.io.budget cimport budget_earn
 from dataproxy._core.io.inflight cimport inflight_remove
 from dataproxy._core.io.link cimport Link, LinkPool
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
@@ -52,6 +53,7 @@ cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
     """Give ``p`` its result: stored by the proxy.  Locality: executor.  Locks: none."""
     if p.open_attempts > 1:         # the other ones may be stored too; a refused one is not
         relaxed_add(&pool.duplicates, p.open_attempts - 1)
+    budget_earn(&pool.budget, p.attempts > 1)
     _settle(pool, p, OUT_DELIVERED, 0)
 
 

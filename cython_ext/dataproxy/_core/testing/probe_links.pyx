@@ -48,7 +48,7 @@ cdef class Links:
         int64_t retry_backoff_max=5_000_000, int64_t reconnect_backoff=100_000,
         int64_t reconnect_backoff_max=10_000_000, int64_t heartbeat=30_000_000, int heartbeat_kind=8,
         int heartbeat_retries=3, int64_t avoid=10_000_000, int late_attempts=5, size_t max_frame=524288,
-        classes=None, int unknown_class=2, uint64_t seed=1, bint compress=False,
+        int64_t retry_share=200, classes=None, int unknown_class=6, uint64_t seed=1, bint compress=False,
     ):
         cdef LinkConfig config
         memset(&config, 0, sizeof(LinkConfig))
@@ -63,6 +63,7 @@ cdef class Links:
         config.heartbeat_retries = heartbeat_retries
         config.avoid_us = avoid
         config.late_attempts = late_attempts
+        config.retry_share = retry_share
         config.max_frame = max_frame
         config.unknown_class = unknown_class
         for code in range(256):
@@ -242,7 +243,7 @@ cdef class Links:
         """Return the facts of the whole pool."""
         cdef LinkPool* pool = &self.pool
         return {
-            "links": pool.n_links, "active": pool.n_active, "waiting": pool.waiting.n, "backoff": pool.backoff.n,
-            "settled": pool.settled.n, "table": pool.in_flight.n, "timers": pool.timers.n, "retries": pool.retries,
+            "links": pool.n_links, "active": pool.n_active, "held": pool.held_back, "waiting": pool.waiting.n,
+            "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n, "timers": pool.timers.n, "retries": pool.retries,
             "unmatched": pool.unmatched, "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
         }

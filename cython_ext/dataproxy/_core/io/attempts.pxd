@@ -1,0 +1,8 @@
+"""Which attempts of a frame are without an answer."""
+
+from dataproxy._core.base.pack cimport Pack
+from dataproxy._core.io.link cimport Link
+
+
+cdef void attempt_made(Pack* p, const Link* link) noexcept nogil
+cdef int attempt_refused(Pack* p, const Link* link) noexcept nogil
