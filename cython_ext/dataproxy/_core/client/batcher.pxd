@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.pack cimport Pack, PackList, PackPool, Verdict
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.client.books cimport Books
@@ -32,6 +33,7 @@ ctypedef struct Segments:   # what one call put where
 ctypedef struct Batcher:
     # Constant.
     const WireOps* wire
+    const Clock* clock
     PackPool* spares
     Books* books
     Executor** executors

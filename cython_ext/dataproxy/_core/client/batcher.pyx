@@ -20,7 +20,6 @@ from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.clock cimport now_us as clock_us, wall_ms
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
@@ -93,8 +92,8 @@ cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_
     p.stream = s
     p.items = items
     p.bucket = bucket
-    p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else wall_ms()
-    p.opened_us = clock_us()
+    p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else b.clock.wall_ms()
+    p.opened_us = b.clock.now_us()
     p.report = b.report_all
     p.seq = b.next_seq
     b.next_seq += 1

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.pack cimport PackList, PackPool
 from dataproxy._core.client.batcher cimport Batcher
 from dataproxy._core.client.books cimport Books
@@ -12,6 +13,7 @@ from dataproxy._core.io.link cimport LinkConfig
 
 
 ctypedef struct Engine:
+    const Clock* clock
     PackPool spares
     Batcher batcher
     Books books

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.pack cimport (
     OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close, pool_give,
     pool_open,
@@ -17,7 +18,6 @@ from dataproxy._core.client.streams cimport streams_close, streams_open
 from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
-from dataproxy._core.plat.clock cimport now_us, wall_ms
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -32,7 +32,7 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     cdef Engine* g = <Engine*>context
     cdef PackList reported, spent
     cdef Pack* p
-    cdef int64_t now = now_us()
+    cdef int64_t now = g.clock.now_us()
     memset(&reported, 0, sizeof(PackList))
     memset(&spent, 0, sizeof(PackList))
     pthread_mutex_lock(&g.books.lock)
@@ -76,14 +76,17 @@ cdef int engine_open(
     """
     cdef ExecutorHooks hooks
     cdef int i, status
-    cdef int64_t offset = wall_ms() - now_us() // 1000
+    cdef int64_t offset
+    g.clock = system_clock()
+    offset = g.clock.wall_ms() - g.clock.now_us() // 1000
     pthread_mutex_init(&g.batcher.lock, NULL)
     pool_open(&g.spares, <size_t>g.batcher.limit_bytes)
     books_open(&g.books)
     g.batcher.books = &g.books
     g.batcher.spares = &g.spares
     g.batcher.wire = inlong_ops()
-    g.batcher.next_seq = <uint32_t>now_us()
+    g.batcher.clock = g.clock
+    g.batcher.next_seq = <uint32_t>g.clock.now_us()
     ids_renew(&g.batcher.ids)
     if completions_open(&g.completions) != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
         return ST_NO_MEMORY

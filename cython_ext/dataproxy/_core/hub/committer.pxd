@@ -46,5 +46,6 @@ cdef void committer_free(Committer* c) noexcept nogil
 # Hand a chain over, from any thread: ST_OK, ST_FULL or ST_CLOSED (then the caller keeps the chain).  After ST_FULL
 # done(origin, NULL) tells once when there is room; `origin` is that of the first entry.
 cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil
+cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil      # the loop's step, for one thread
 cdef void committer_run(Committer* c) noexcept nogil
 cdef void committer_stop(Committer* c) noexcept nogil

@@ -92,25 +92,32 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
     return status
 
 
+cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
+    """Make one commit of what waits, or of what comes until ``until_us``; false without one.
+
+    Locality: the committing thread.
+    Locks: takes mutex, never across a call of the store or of ``done``.
+    """
+    cdef size_t size = 0
+    cdef Entry* chain = _take(c, until_us, &size)
+    if chain == NULL:
+        return False
+    c.ops.append(c.store, chain)
+    relaxed_add(&c.commits, 1)
+    _hand_back(c, chain)
+    _release(c, size)
+    return True
+
+
 cdef void committer_run(Committer* c) noexcept nogil:
     """Commit until ``committer_stop``, then what is still queued, and return.
 
     Locality: the committing thread, the only one that touches the store.
     Locks: takes mutex, never across a call of the store or of ``done``.
     """
-    cdef Entry* chain
-    cdef size_t size = 0
     cdef int64_t retain_at = now_us()
     atomic_store(&c.running, 1)
-    while True:
-        chain = _take(c, retain_at, &size)
-        if chain == NULL and _is_stopping(c):
-            break
-        if chain != NULL:
-            c.ops.append(c.store, chain)
-            relaxed_add(&c.commits, 1)
-            _hand_back(c, chain)
-            _release(c, size)
+    while committer_step(c, retain_at) or not _is_stopping(c):
         if now_us() >= retain_at and c.ops.retain(c.store, wall_ms()) == 0:
             retain_at = now_us() + c.limits.retain_every_ms * 1000
     atomic_store(&c.running, 0)

@@ -33,11 +33,10 @@ from dataproxy._core.io.poller cimport (
 from dataproxy._core.io.transport cimport transport_adopt
 from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_watch
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport wall_ms
 from dataproxy._core.plat.socket cimport close
 
 cdef enum:
-    TAG_WAKEUP = 1              # below every session id
-    TAG_LISTENER = 2
     ACCEPT_ROUND = 64           # connections taken in one round
     ACCEPT_PAUSE_US = 100000    # after running out of descriptors
     REFUSE_CODE = 114           # the request could not be queued
@@ -60,12 +59,13 @@ cdef int door_run(Door* d) noexcept nogil:
     d.now_us = door_clock(d)
     _resume_accept(d)
     while True:
-        n = poller_wait(&d.poller, events, POLL_BATCH, _timeout(d))
+        n = poller_wait(&d.poller, events, POLL_BATCH, door_timeout(d))
         if n < 0:
             status = ST_SYSTEM
             break
         d.now_us = door_clock(d)
-        _round(d, events, n)
+        d.wall_ms = wall_ms()
+        door_round(d, events, n)
         if not _goes_on(d):
             break
     while d.table.idle_first != NULL:
@@ -74,7 +74,7 @@ cdef int door_run(Door* d) noexcept nogil:
     return status
 
 
-cdef void _round(Door* d, PollEvent* events, int n) noexcept nogil:
+cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
     """Act on one wait's events.  Locality: door loop.  Locks: none."""
     cdef Session* s
     cdef uint64_t tag
@@ -103,7 +103,7 @@ cdef void _round(Door* d, PollEvent* events, int n) noexcept nogil:
         buf_free(&d.request.scratch)
 
 
-cdef int64_t _timeout(Door* d) noexcept nogil:
+cdef int64_t door_timeout(Door* d) noexcept nogil:
     """Return the time to the next deadline in microseconds, -1 if there is none.
 
     Locality: door loop.

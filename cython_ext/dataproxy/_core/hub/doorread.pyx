@@ -15,7 +15,6 @@ from dataproxy._core.io.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_rest, recvbuf_room,
 )
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
-from dataproxy._core.plat.clock cimport wall_ms
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
 
 cdef enum:
@@ -30,7 +29,7 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
     """
     cdef int64_t before = <int64_t>s.received.cap
     cdef int64_t budget = READ_ROUND
-    cdef int64_t receive_ms = wall_ms()
+    cdef int64_t receive_ms = d.wall_ms
     cdef uint8_t* p = NULL
     cdef size_t room = 0
     cdef size_t got = 0

@@ -89,6 +89,7 @@ ctypedef struct Door:
     int64_t accept_again_us         # with accepting false: when to try again; 0 = never
     int64_t linger_until_us         # when a lingering connection is given up; 0 = there is none
     int64_t now_us
+    int64_t wall_ms
     ServerProfile profile
     Request request
     RecvBuf spare                   # empty buffer that the next reader takes

@@ -2,12 +2,13 @@
 
 from libc.stdint cimport int64_t
 
+from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.pack cimport Pack, PackList, PackPool
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport Endpoint, EventSink, LinkConfig, LinkPool
-from dataproxy._core.io.poller cimport Poller
+from dataproxy._core.io.poller cimport PollEvent, Poller
 from dataproxy._core.io.recvbuf cimport RecvBuf
-from dataproxy._core.io.transport cimport Transport, TransportOptions
+from dataproxy._core.io.transport cimport Transport, TransportOps, TransportOptions
 from dataproxy._core.io.wakeup cimport Wakeup
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.wire.api cimport WireOps
@@ -38,6 +39,8 @@ ctypedef struct Executor:
     PackPool* spares
     ExecutorHooks hooks         # constant
     TransportOptions options    # constant
+    const TransportOps* transport   # constant
+    const Clock* clock          # constant
     int64_t tick_due_us         # executor only
     # Inbox: everything below is guarded by lock.
     pthread_mutex_t lock
@@ -59,4 +62,6 @@ cdef void executor_post(Executor* e, Pack* p) noexcept nogil
 cdef void executor_ask_tick(Executor* e) noexcept nogil
 cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil
 cdef void executor_stop(Executor* e) noexcept nogil
+cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil
+cdef void executor_end(Executor* e) noexcept nogil
 cdef void executor_run(Executor* e) noexcept nogil

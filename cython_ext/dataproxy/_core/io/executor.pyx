@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.pack cimport OUT_FAILED, PK_POSTED, PK_SETTLED, Pack, PackList, PackPool, list_pop, list_push
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport (
@@ -34,10 +35,9 @@ from dataproxy._core.io.recvbuf cimport (
 )
 from dataproxy._core.io.replies cimport take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
-from dataproxy._core.io.transport cimport transport_init, transport_open, transport_tcp
+from dataproxy._core.io.transport cimport transport_init, transport_tcp
 from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
 from dataproxy._core.plat.atomic cimport relaxed_add
-from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -65,12 +65,14 @@ cdef int executor_open(
     e.spares = spares
     e.options.nagle = nagle
     e.tick_due_us = -1
+    e.transport = transport_tcp()
+    e.clock = system_clock()
     pthread_mutex_init(&e.lock, NULL)
     pthread_mutex_init(&e.registry, NULL)
     if links_open(&e.pool, wire, config, hooks.event, hooks.context) != ST_OK:
         return ST_NO_MEMORY
     e.pool.wall_offset_ms = wall_offset_ms
-    e.pool.random = (<uint64_t>now_us() << 16) + <uint64_t>index + 1
+    e.pool.random = (<uint64_t>e.clock.now_us() << 16) + <uint64_t>index + 1
     if poller_open(&e.poller) != ST_OK:
         links_free(&e.pool)
         return ST_SYSTEM
@@ -153,7 +155,7 @@ cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
 
 cdef void _lose(Executor* e, Link* link, int event, int detail) noexcept nogil:
     _close_channel(e, link)
-    links_lost(&e.pool, link, event, detail, now_us())
+    links_lost(&e.pool, link, event, detail, e.clock.now_us())
 
 
 cdef void _watch(Executor* e, Link* link) noexcept nogil:
@@ -190,13 +192,13 @@ cdef void _connect(Executor* e, Link* link) noexcept nogil:
     cdef Channel* c
     cdef int status
     if _grow_channels(e) != ST_OK:
-        links_lost(&e.pool, link, LE_CONNECT_FAILED, ENOMEM, now_us())
+        links_lost(&e.pool, link, LE_CONNECT_FAILED, ENOMEM, e.clock.now_us())
         return
     c = e.channels[link.index]
-    transport_init(&c.transport, transport_tcp())
+    transport_init(&c.transport, e.transport)
     recvbuf_init(&c.received, e.pool.config.max_frame + READ_CHUNK)
-    if transport_open(&c.transport, link.peer.family, &e.options) != ST_OK:
-        links_lost(&e.pool, link, LE_CONNECT_FAILED, c.transport.error, now_us())
+    if c.transport.ops.open(&c.transport, link.peer.family, &e.options) != ST_OK:
+        links_lost(&e.pool, link, LE_CONNECT_FAILED, c.transport.error, e.clock.now_us())
         return
     c.open = True
     c.interest = POLL_WRITE
@@ -208,7 +210,7 @@ cdef void _connect(Executor* e, Link* link) noexcept nogil:
         _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
         return
     if status == ST_OK:
-        links_connected(&e.pool, link, now_us())
+        links_connected(&e.pool, link, e.clock.now_us())
 
 
 cdef void _finish_connect(Executor* e, Link* link, bint hung_up) noexcept nogil:
@@ -219,7 +221,7 @@ cdef void _finish_connect(Executor* e, Link* link, bint hung_up) noexcept nogil:
     if status != ST_OK:
         _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
         return
-    links_connected(&e.pool, link, now_us())
+    links_connected(&e.pool, link, e.clock.now_us())
     _watch(e, link)
 
 
@@ -244,7 +246,7 @@ cdef void _read(Executor* e, Link* link) noexcept nogil:
         recvbuf_filled(&c.received, got)
         relaxed_add(&link.counters.read_bytes, <int64_t>got)
         data = recvbuf_data(&c.received)
-        status = take_bytes(&e.pool, link, data.p, data.n, now_us(), &used)
+        status = take_bytes(&e.pool, link, data.p, data.n, e.clock.now_us(), &used)
         recvbuf_consume(&c.received, used)
         if status != ST_OK:
             _lose(e, link, LE_PROTOCOL, 0)
@@ -270,7 +272,7 @@ cdef void _write(Executor* e, Link* link) noexcept nogil:
         if status != ST_OK:
             _lose(e, link, LE_LOST, c.transport.error)
             return
-        sendq_wrote(&e.pool, link, sent, now_us())
+        sendq_wrote(&e.pool, link, sent, e.clock.now_us())
     _watch(e, link)
 
 
@@ -328,7 +330,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     e.tick_asked = False
     stop = e.stop_asked
     pthread_mutex_unlock(&e.lock)
-    now = now_us()
+    now = e.clock.now_us()
     if list != NULL:
         _take_endpoints(e, list, n, links, now)
     p = list_pop(&packs)
@@ -365,6 +367,39 @@ cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
         _write(e, link)
 
 
+cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil:
+    """Act on one wait's events, on the inbox and on the time; False when the loop has to end.
+
+    Locality: executor.  Locks: lock and registry in turn; the hooks take theirs.
+    """
+    cdef bint going
+    cdef int i
+    cdef int64_t now
+    for i in range(n):
+        if ready[i].tag == &e.wakeup:
+            wakeup_clear(&e.wakeup)
+        else:
+            _serve(e, &ready[i])
+    going = _take_inbox(e)
+    now = e.clock.now_us()
+    pthread_mutex_lock(&e.registry)     # a link may change its proxy
+    links_expire(&e.pool, now)
+    pthread_mutex_unlock(&e.registry)
+    if e.tick_due_us >= 0 and now >= e.tick_due_us:
+        e.tick_due_us = e.hooks.tick(e.hooks.context, now)
+        going = _take_inbox(e) and going
+    _work_on_links(e)
+    _hand_over(e)
+    return going
+
+
+cdef void executor_end(Executor* e) noexcept nogil:
+    """Settle what is left and close every connection.  Locality: executor.  Locks: the hooks take theirs."""
+    links_abort(&e.pool, LC_CLOSED)
+    _work_on_links(e)
+    _hand_over(e)
+
+
 cdef void executor_run(Executor* e) noexcept nogil:
     """Run until ``executor_stop``.  Locality: the executor's own thread, without the GIL.
 
@@ -372,25 +407,8 @@ cdef void executor_run(Executor* e) noexcept nogil:
     """
     cdef PollEvent ready[ROUND_EVENTS]
     cdef bint going = True
-    cdef int i, n
-    cdef int64_t now
+    cdef int n
     while going:
-        n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, now_us()))
-        for i in range(n):
-            if ready[i].tag == &e.wakeup:
-                wakeup_clear(&e.wakeup)
-            else:
-                _serve(e, &ready[i])
-        going = _take_inbox(e)
-        now = now_us()
-        pthread_mutex_lock(&e.registry)     # a link may change its proxy
-        links_expire(&e.pool, now)
-        pthread_mutex_unlock(&e.registry)
-        if e.tick_due_us >= 0 and now >= e.tick_due_us:
-            e.tick_due_us = e.hooks.tick(e.hooks.context, now)
-            going = _take_inbox(e) and going
-        _work_on_links(e)
-        _hand_over(e)
-    links_abort(&e.pool, LC_CLOSED)
-    _work_on_links(e)
-    _hand_over(e)
+        n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
+        going = executor_round(e, ready, n)
+    executor_end(e)

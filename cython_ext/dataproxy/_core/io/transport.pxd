@@ -19,6 +19,8 @@ ctypedef struct Transport   # declared below
 
 ctypedef struct TransportOps:
     const char* name
+    # Make a closed transport's endpoint for an address family: ST_OK or ST_SYSTEM.  `options` may be NULL.
+    int (*open)(Transport* t, int family, const TransportOptions* options) noexcept nogil
     # Begin a non-blocking connect: ST_OK at once, ST_WANT_WRITE (then `finish`), ST_SYSTEM.
     int (*start)(Transport* t, const Address* peer) noexcept nogil
     # Result of a connect once the readiness that was asked for came: ST_OK, ST_WANT_*, ST_SYSTEM.
@@ -40,8 +42,6 @@ ctypedef struct Transport:  # owned by one loop; never copied while open
 
 cdef const TransportOps* transport_tcp() noexcept nogil
 cdef void transport_init(Transport* t, const TransportOps* ops) noexcept nogil
-# Make a non-blocking socket of the address family; ST_OK or ST_SYSTEM.  `options` may be NULL.
-cdef int transport_open(Transport* t, int family, const TransportOptions* options) noexcept nogil
 # Take over a connected descriptor (it becomes non-blocking and belongs to `t`); ST_OK or ST_SYSTEM.
 cdef int transport_adopt(Transport* t, int fd, const TransportOptions* options) noexcept nogil
 cdef int transport_local(Transport* t, Address* out) noexcept nogil

@@ -13,6 +13,7 @@ from dataproxy._core.plat.socket cimport (
 
 cdef TransportOps TCP
 TCP.name = "tcp"
+TCP.open = tcp_open
 TCP.start = tcp_start
 TCP.finish = tcp_finish
 TCP.recv = tcp_recv
@@ -41,12 +42,8 @@ cdef void transport_init(Transport* t, const TransportOps* ops) noexcept nogil:
     t.state = NULL
 
 
-cdef int transport_open(Transport* t, int family, const TransportOptions* options) noexcept nogil:
-    """Make a non-blocking, close-on-exec stream socket.
-
-    Locality: owner.
-    Locks: none.
-    """
+cdef int tcp_open(Transport* t, int family, const TransportOptions* options) noexcept nogil:
+    """Make a non-blocking, close-on-exec stream socket.  Locality: owner.  Locks: none."""
     t.fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
     if t.fd < 0:
         return _failed(t)

@@ -9,7 +9,7 @@ from dataproxy._core.io.poller cimport (
     POLL_BATCH, PollEvent, Poller, poller_add, poller_close, poller_open, poller_remove, poller_set, poller_wait,
 )
 from dataproxy._core.io.transport cimport (
-    Transport, TransportOptions, transport_adopt, transport_init, transport_local, transport_open, transport_peer,
+    Transport, TransportOptions, transport_adopt, transport_init, transport_local, transport_peer,
     transport_tcp,
 )
 from dataproxy._core.io.wakeup cimport Wakeup, wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
@@ -50,7 +50,7 @@ cdef class Stream:
         options.send_buffer = send_buffer
         options.recv_buffer = recv_buffer
         if status == ST_OK:
-            status = transport_open(&self.raw, self.peer.raw.ss_family, &options)
+            status = self.raw.ops.open(&self.raw, self.peer.raw.ss_family, &options)
         if status == ST_OK:
             status = self.raw.ops.start(&self.raw, &self.peer)
         return status

@@ -1,0 +1,11 @@
+"""A clock as a value: what reads the time in slow places takes one, so that a simulation can give its own."""
+
+from libc.stdint cimport int64_t
+
+
+ctypedef struct Clock:
+    int64_t (*now_us)() noexcept nogil      # monotonic, for deadlines
+    int64_t (*wall_ms)() noexcept nogil     # since 1970, for what goes over the wire
+
+
+cdef const Clock* system_clock() noexcept nogil

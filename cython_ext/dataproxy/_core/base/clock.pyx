@@ -1,0 +1,22 @@
+"""The clock of the operating system as a value."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.plat.clock cimport now_us, wall_ms
+
+cdef Clock SYSTEM
+SYSTEM.now_us = _now_us
+SYSTEM.wall_ms = _wall_ms
+
+
+cdef const Clock* system_clock() noexcept nogil:
+    """Return the clock that real loops live by.  Locality: any thread.  Locks: none."""
+    return &SYSTEM
+
+
+cdef int64_t _now_us() noexcept nogil:
+    return now_us()
+
+
+cdef int64_t _wall_ms() noexcept nogil:
+    return wall_ms()
