@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceWriter
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
     from pyspark.sql.types import StructType
 
 __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow pyspark
-    """Write DataFrames with ``df.write.format("dataproxy").mode("append")``.
+    """Write DataFrames with ``df.write.format("dataproxy").mode("append")``, streams with ``df.writeStream``.
 
     Thread rule: Spark makes and uses one object for each planned write, in a process of its own.
     """
@@ -38,3 +38,13 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow p
         from dataproxy.spark.sink import plan_writer
 
         return plan_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        """Plan a micro-batch of a streaming write.
+
+        Raises ConfigError for a bad option, column, output mode or target, and ImportError when the compiled core
+        cannot be loaded; Spark shows them as StreamingQueryException.
+        """
+        from dataproxy.spark.stream import plan_stream_writer
+
+        return plan_stream_writer(self.options, schema, overwrite)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, spark_options
 from dataproxy.errors import ConfigError
+from dataproxy.spark.outlets import Outlets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,12 +27,22 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "reportFile",
         "text",
         "",
-        "File on the driver's machine that gets the books of the write as JSON after a commit.",
+        "File on the driver's machine that gets the books of a write as JSON after its commit; a streaming query adds"
+        " a line for each micro-batch.",
+    ),
+    Option(
+        "reportCallback",
+        "text",
+        "",
+        "Function `module:function` that is called with the JobReport after a commit, in the process in which Spark"
+        " commits on the driver's machine.",
     ),
 )
 """Options that only the sink has, in Spark's spelling."""
 
-_NO_PATH = "the sink takes no path: call save() without one and name the proxies by the option 'target'"
+# What Spark itself adds to a streaming write.
+_SPARKS_OWN: Final = ("checkpointLocation", "queryName")
+_NO_PATH = "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ class SinkSettings:
     config: ProducerConfig
     stream_id: str
     connect_check: bool
-    report_file: Path | None
+    outlets: Outlets
 
     def for_tasks(self, target: str) -> SinkOptions:
         """Return what tasks get: `target` names the proxies that the driver found."""
@@ -79,25 +88,26 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
     """
     given = {key.lower(): value for key, value in options.items()}
     if "path" in given:
-        raise ConfigError(f"save() was called with the path {given['path']!r}", hint=_NO_PATH)
+        raise ConfigError(f"the write was given the path {given['path']!r}", hint=_NO_PATH)
     own = {
         option.name: option.parse(given.get(option.name.lower(), option.default), "Spark option")
         for option in SINK_OPTIONS
     }
-    config = load_producer_config(**spark_options(options, known=[option.name for option in SINK_OPTIONS]))
+    config = load_producer_config(
+        **spark_options(options, known=[*_SPARKS_OWN, *(option.name for option in SINK_OPTIONS)])
+    )
     if config.on_full != "block":
         raise ConfigError(
             f"option onFull={config.on_full!r} cannot be used in Spark",
             hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
         )
-    report = own["reportFile"]
-    if report and not os.access(Path(report).absolute().parent, os.W_OK):
-        raise ConfigError(f"option reportFile={report!r}: its folder cannot be written", hint="create the folder")
+    outlets = Outlets(own["reportFile"], own["reportCallback"])
+    outlets.check()
     return SinkSettings(
         config=_with_sink_defaults(config),
         stream_id=own["streamId"],
         connect_check=own["connectCheck"],
-        report_file=Path(report) if report else None,
+        outlets=outlets,
     )
 
 

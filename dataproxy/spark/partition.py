@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dataproxy.spark.columns import ColumnPlan
     from dataproxy.spark.options import SinkOptions
+    from dataproxy.spark.outlets import Outlets
 
 __all__ = ["TaskPlace", "WritePlan", "write_batches"]
 
@@ -30,19 +31,24 @@ _log = logger("spark.partition")
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What the driver decided once for all tasks of a write.  Holds no secrets."""
+    """What the driver decided once for all tasks of a write.  Holds no secrets.
+
+    ``job`` names a batch write; it is empty for streaming, where a task learns its query and micro-batch itself.
+    """
 
     job: str
     options: SinkOptions
     columns: ColumnPlan
+    outlets: Outlets
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """Where a task stands in its job: the partition, and the attempt counted from 0."""
+    """Where a task stands: its partition, the attempt counted from 0, and the run that it belongs to."""
 
     partition: int
     attempt: int
+    run: str
 
     def __str__(self) -> str:
         return f"partition {self.partition} (attempt {self.attempt})"
@@ -66,6 +72,7 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
         PRODUCERS.drop(producer)
         raise
     report = PartitionReport(
+        run=place.run,
         partition=place.partition,
         attempt=place.attempt,
         rows=rows,

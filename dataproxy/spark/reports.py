@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from dataproxy.errors import LocalProtocolError
 
-__all__ = ["JobReport", "PartitionReport"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["JobReport", "PartitionReport", "check_books"]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
     """The books of one finished task: ``acked + skipped == rows``.
 
-    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.
+    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.  `run` names
+    the write: a job, or a query and its micro-batch.
     """
 
+    run: str
     partition: int
     attempt: int
     rows: int
@@ -80,11 +81,17 @@ class JobReport:
             f"{self.resent_partitions} partitions written by a later attempt, longest task {self.seconds:.2f} s"
         )
 
-    def save(self, path: Path) -> None:
-        """Write the report as a JSON file, replacing an older one in one step.
 
-        Raises OSError when the folder cannot be written.
-        """
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-        draft.replace(path)
+def check_books(run: str, messages: Sequence[WriterCommitMessage | None]) -> list[PartitionReport]:
+    """Return the reports of all partitions.
+
+    Raises LocalProtocolError when one is missing or does not balance.
+    """
+    parts = [message for message in messages if isinstance(message, PartitionReport)]
+    open_books = [part for part in parts if not part.balanced]
+    if open_books or len(parts) != len(messages):
+        raise LocalProtocolError(
+            f"job {run}: {len(parts)} of {len(messages)} partitions reported, these do not balance: {open_books!r}",
+            hint="rows may be missing; write the DataFrame again",
+        )
+    return parts

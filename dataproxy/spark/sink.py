@@ -1,4 +1,4 @@
-"""The batch sink: planning on the driver, writing in tasks, summing up at the end."""
+"""The batch sink: writing in tasks, summing up at the end."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from dataproxy.client.names import check_name
-from dataproxy.errors import ConfigError, LocalProtocolError
+from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.spark.columns import plan_columns
-from dataproxy.spark.options import read_options
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
-from dataproxy.spark.reports import JobReport, PartitionReport
-from dataproxy.spark.target import check_connection, find_proxies, static_target
+from dataproxy.spark.planning import plan_write
+from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -40,19 +36,7 @@ def plan_writer(options: Mapping[str, str], schema: StructType, overwrite: bool)
             'mode("overwrite") would have to delete what was sent before, which no proxy can do',
             hint='use mode("append")',
         )
-    settings = read_options(options)
-    config, stream_id = settings.config, settings.stream_id
-    columns = plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id))
-    if config.group_id:
-        check_name("group", config.group_id, message_type=config.message_type)
-    if stream_id:
-        check_name("stream", stream_id, message_type=config.message_type)
-    proxies = find_proxies(config)
-    if settings.connect_check:
-        check_connection(proxies, config.connect_timeout)
-    plan = WritePlan(uuid.uuid4().hex[:12], settings.for_tasks(static_target(proxies)), columns)
-    _log.debug("job %s: %d proxies, %r", plan.job, len(proxies), columns)
-    return DataProxyWriter(plan, settings.report_file)
+    return DataProxyWriter(plan_write(options, schema, job=uuid.uuid4().hex[:12]))
 
 
 class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does not follow pyspark
@@ -61,9 +45,8 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
     Thread rule: Spark pickles it into tasks and uses a copy of its own in each process.
     """
 
-    def __init__(self, plan: WritePlan, report_file: Path | None = None) -> None:
+    def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
-        self._report_file = report_file
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionReport:
         """Send one partition; return its books once every row is acknowledged or skipped by policy.
@@ -72,25 +55,17 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         """
         context = TaskContext.get()
         assert context is not None  # Spark calls this in tasks only
-        return write_batches(iterator, self._plan, TaskPlace(context.partitionId(), context.attemptNumber()))
+        place = TaskPlace(context.partitionId(), context.attemptNumber(), self._plan.job)
+        return write_batches(iterator, self._plan, place)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Sum up the books of all partitions, log one line, save the report file.
 
         Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
         """
-        parts = [message for message in messages if isinstance(message, PartitionReport)]
-        open_books = [part for part in parts if not part.balanced]
-        if open_books or len(parts) != len(messages):
-            raise LocalProtocolError(
-                f"job {self._plan.job}: {len(parts)} of {len(messages)} partitions reported, these do not balance: "
-                f"{open_books!r}",
-                hint="rows may be missing; write the DataFrame again",
-            )
-        report = JobReport.of(self._plan.job, parts)
+        report = JobReport.of(self._plan.job, check_books(self._plan.job, messages))
         _log.info("%s", report.line())
-        if self._report_file is not None:
-            report.save(self._report_file)
+        self._plan.outlets.publish(report)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log which rows are out although the write failed; nothing can be taken back."""

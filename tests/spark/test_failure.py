@@ -29,7 +29,7 @@ class FailingSource(DefaultSource):
 
     def writer(self, schema, overwrite):
         writer = plan_writer(self.options, schema, overwrite)
-        return FailsAfterWriting(writer._plan, writer._report_file)
+        return FailsAfterWriting(writer._plan)
 
 
 @pytest.fixture(autouse=True)

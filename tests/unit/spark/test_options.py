@@ -7,6 +7,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from dataproxy.errors import ConfigError
 from dataproxy.spark.options import read_options
+from dataproxy.spark.outlets import Outlets
 
 TARGET = {"target": "tcp://127.0.0.1:46801", "groupId": "g", "streamId": "s"}
 
@@ -41,7 +42,7 @@ def test_the_sinks_own_defaults():
     assert settings.config.connections == 1
     assert settings.config.max_block == 33.0
     assert settings.connect_check is True
-    assert settings.report_file is None
+    assert settings.outlets == Outlets()
 
 
 def test_explicit_choices_win_over_the_sinks_defaults():
@@ -56,12 +57,15 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"steamId": "x"}, ["'steamid'", "'streamId'"]),
         ({"reportfle": "x"}, ["'reportfle'", "'reportFile'"]),
         ({"qqqqq": "x"}, ["'qqqqq'"]),
-        ({"path": "/data"}, ["'/data'", "save() without"]),
+        ({"path": "/data"}, ["'/data'", "call save() or start() without one"]),
         ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
         ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "true or false"]),
         ({"batchBytes": "12 parsecs"}, ["batch_bytes", "'12 parsecs'"]),
         ({"executors": "65"}, ["executors", "65"]),
         ({"reportFile": "/no/such/folder/x.json"}, ["reportFile", "/no/such/folder"]),
+        ({"reportCallback": "json"}, ["reportCallback='json'", "module:function"]),
+        ({"reportCallback": "no_such_module:f"}, ["reportCallback='no_such_module:f'", "No module named"]),
+        ({"reportCallback": "json:none"}, ["reportCallback='json:none'", "module:function"]),
     ],
 )
 def test_bad_options_are_refused_by_name(options, words):

@@ -11,14 +11,15 @@ from dataproxy.errors import InvalidMessageError, UndeliveredError
 from dataproxy.spark import producers
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
+from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 
-PLACE = TaskPlace(partition=3, attempt=1)
+PLACE = TaskPlace(partition=3, attempt=1, run="job")
 
 
 def plan(stream="s"):
     producer = (("group_id", "g"), ("target", "tcp://127.0.0.1:1"))
-    return WritePlan("job", SinkOptions(producer, stream), ColumnPlan(value=0))
+    return WritePlan("job", SinkOptions(producer, stream), ColumnPlan(value=0), Outlets())
 
 
 class FakeProducer:

@@ -3,13 +3,32 @@
 import json
 import pickle
 
-from dataproxy.spark.reports import JobReport, PartitionReport
+import pytest
+
+from dataproxy.errors import LocalProtocolError
+from dataproxy.spark.outlets import Outlets
+from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+
+seen = []
+remember = seen.append
+
+
+def fail(report):
+    raise RuntimeError(report.job)
 
 
 def part(**values):
     base = {
-        "partition": 0, "attempt": 0, "rows": 10, "bytes": 100, "acked": 10, "skipped": 0, "retries": 0, "seconds": 1.0
-    }  # fmt: skip
+        "run": "j",
+        "partition": 0,
+        "attempt": 0,
+        "rows": 10,
+        "bytes": 100,
+        "acked": 10,
+        "skipped": 0,
+        "retries": 0,
+        "seconds": 1.0,
+    }
     return PartitionReport(**{**base, **values})
 
 
@@ -37,6 +56,30 @@ def test_an_empty_job_is_all_zero():
 def test_a_report_is_saved_in_one_step(tmp_path):
     path = tmp_path / "report.json"
     path.write_text("old")
-    JobReport.of("j", [part()]).save(path)
+    Outlets(str(path)).publish(JobReport.of("j", [part()]))
     assert json.loads(path.read_text())["rows"] == 10
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_micro_batches_are_lines_of_one_file(tmp_path):
+    path = tmp_path / "report.jsonl"
+    for number in range(3):
+        Outlets(str(path)).publish(JobReport.of(f"q:{number}", [part()]), stream=True)
+    assert [json.loads(line)["job"] for line in path.read_text().splitlines()] == ["q:0", "q:1", "q:2"]
+
+
+def test_a_callback_gets_the_report_and_its_error_is_logged(caplog):
+    report = JobReport.of("j", [part()])
+    seen.clear()
+    Outlets(callback=f"{__name__}:remember").publish(report)
+    assert seen == [report]
+    Outlets(callback=f"{__name__}:fail").publish(report)
+    assert "the report callback" in caplog.text
+
+
+def test_books_that_do_not_balance_are_an_error():
+    assert check_books("j", [part(), part(partition=1)]) == [part(), part(partition=1)]
+    with pytest.raises(LocalProtocolError, match="job j: 1 of 2 partitions reported"):
+        check_books("j", [part(), None])
+    with pytest.raises(LocalProtocolError, match="these do not balance"):
+        check_books("j", [part(acked=3)])

@@ -1,0 +1,77 @@
+"""Where the report of a write goes: a file, and a function of the user's."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dataproxy.errors import ConfigError
+from dataproxy.logs import logger
+
+if TYPE_CHECKING:
+    from dataproxy.spark.reports import JobReport
+
+__all__ = ["Outlets", "find_function"]
+
+_log = logger("spark.reports")
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Name the report file and the callback of a write; empty texts for none."""
+
+    file: str = ""
+    callback: str = ""
+
+    def check(self) -> None:
+        """Raise ConfigError when the file's folder cannot be written or the function is not found."""
+        if self.file and not os.access(Path(self.file).absolute().parent, os.W_OK):
+            raise ConfigError(
+                f"option reportFile={self.file!r}: its folder cannot be written", hint="create the folder"
+            )
+        if self.callback:
+            find_function(self.callback)
+
+    def publish(self, report: JobReport, *, stream: bool = False) -> None:
+        """Save the report and call the callback; what the callback raises is logged.
+
+        The report of a job replaces the file in one step; that of a micro-batch is added to it as one line.
+        Raises OSError when the file cannot be written.
+        """
+        if self.file:
+            _save(report, Path(self.file), append=stream)
+        if self.callback:
+            try:
+                find_function(self.callback)(report)
+            except Exception:  # noqa: BLE001 - the user's own code; the rows are delivered
+                _log.exception("the report callback %r raised", self.callback)
+
+
+def find_function(name: str) -> Callable[[JobReport], object]:
+    """Return the function that ``module:function`` names.  Raises ConfigError."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"option reportCallback={name!r}: {error}",
+            hint="give module:function, importable where PYSPARK_PYTHON runs on the driver's machine",
+        ) from None
+    if not callable(found):
+        raise ConfigError(f"option reportCallback={name!r} is no function", hint="give module:function")
+    return found  # type: ignore[no-any-return]
+
+
+def _save(report: JobReport, path: Path, *, append: bool) -> None:
+    if append:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(report)) + "\n")
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(asdict(report), indent=2) + "\n", encoding="utf-8")
+    draft.replace(path)

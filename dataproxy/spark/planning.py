@@ -1,0 +1,90 @@
+"""What is checked and found out on the driver before a task runs, for batch and streaming writes alike."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from dataproxy.client.names import check_name
+from dataproxy.errors import DiscoveryError, TransportError
+from dataproxy.logs import logger
+from dataproxy.spark.columns import plan_columns
+from dataproxy.spark.options import SinkSettings, read_options
+from dataproxy.spark.partition import WritePlan
+from dataproxy.spark.target import check_connection, find_proxies, static_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.types import StructType
+
+__all__ = ["ProxyMemory", "check_write", "plan_write"]
+
+_log = logger("spark.planning")
+
+
+class ProxyMemory:
+    """Remember the proxies of a write for ``discovery_interval``, since streaming plans twice each micro-batch.
+
+    When asking again fails, the last list goes on: a Manager that is away must not stop a running query.
+    Thread rule: the one thread of Spark's planner process.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[object, tuple[float, str]] = {}
+
+    def target(self, settings: SinkSettings) -> str:
+        """Return the proxies as a static target, looked up and tried when they are not fresh.
+
+        Raises DiscoveryError and TransportError when none was ever found.
+        """
+        key = (settings.config.target, settings.config.group_id)
+        known = self._known.get(key)
+        now = time.monotonic()
+        if known is not None and now < known[0]:
+            return known[1]
+        try:
+            proxies = find_proxies(settings.config)
+            if settings.connect_check and known is None:
+                check_connection(proxies, settings.config.connect_timeout)
+            target = static_target(proxies)
+        except (DiscoveryError, TransportError) as error:
+            if known is None:
+                raise
+            _log.warning("the proxies of before are kept: %s", error)
+            target = known[1]
+        self._known[key] = (now + settings.config.discovery_interval, target)
+        return target
+
+
+PROXIES: Final = ProxyMemory()
+
+
+def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
+    """Check options, columns and names, without a look at the network; return the settings.
+
+    Raises ConfigError for options, columns or target, InvalidMessageError for the group or stream.
+    """
+    settings = read_options(options)
+    config, stream_id = settings.config, settings.stream_id
+    plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id))
+    if config.group_id:
+        check_name("group", config.group_id, message_type=config.message_type)
+    if stream_id:
+        check_name("stream", stream_id, message_type=config.message_type)
+    return settings
+
+
+def plan_write(
+    options: Mapping[str, str], schema: StructType, *, job: str, proxies: ProxyMemory | None = None
+) -> WritePlan:
+    """Check everything that can be checked before a task starts, find the proxies, and return the plan.
+
+    ``job`` names a batch write and is empty for streaming; with ``proxies`` a list is remembered there.  Raises
+    what `check_write` raises, DiscoveryError and TransportError when no proxy is found or none answers.
+    """
+    settings = check_write(options, schema)
+    columns = plan_columns(schema, group_given=bool(settings.config.group_id), stream_given=bool(settings.stream_id))
+    target = (ProxyMemory() if proxies is None else proxies).target(settings)
+    _log.debug("job %s: %s, %r", job, target, columns)
+    return WritePlan(job, settings.for_tasks(target), columns, settings.outlets)

@@ -1,0 +1,148 @@
+"""The streaming sink: ``df.writeStream.format("dataproxy")``, one plan, one write and one commit a micro-batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
+
+from dataproxy.errors import ConfigError
+from dataproxy.logs import logger
+from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.planning import PROXIES, plan_write
+from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import Row
+    from pyspark.sql.types import StructType
+
+__all__ = ["DataProxyRowStreamWriter", "DataProxyStreamWriter", "plan_stream_writer", "refuse_complete"]
+
+_log = logger("spark.stream")
+
+# Spark 4.0 has no streaming writer that takes record batches.
+_ARROW: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
+_HAS_ARROW = _ARROW is not DataSourceStreamWriter
+_ROWS = 10_000  # rows of a record batch that is made from Row objects
+
+
+def plan_stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+    """Check a streaming write and return its writer; Spark asks twice for each micro-batch.
+
+    Raises ConfigError for options, columns, output mode or target, InvalidMessageError for the group or stream,
+    DiscoveryError and TransportError when no proxy is found or none answers.
+    """
+    refuse_complete(overwrite)
+    plan = plan_write(options, schema, job="", proxies=PROXIES)
+    if _HAS_ARROW:
+        return DataProxyStreamWriter(plan)
+    _log.warning("this version of Spark hands rows to streaming sinks one by one; 4.1 and newer use Arrow batches")
+    return DataProxyRowStreamWriter(plan, schema)
+
+
+def refuse_complete(complete: bool) -> None:
+    """Raise ConfigError for the output mode complete."""
+    if complete:
+        raise ConfigError(
+            'outputMode("complete") would have to replace what was sent before, which no proxy can do',
+            hint='use outputMode("append"), or foreachBatch to write each result with df.write',
+        )
+
+
+def task_run() -> TaskPlace:
+    """Return where this task stands: the query, the micro-batch, the partition and the attempt.
+
+    The query's id is that of its checkpoint, and the batch's number that of its plan: a micro-batch that is run
+    again after a restart has the same ones.
+    """
+    context = TaskContext.get()
+    assert context is not None  # Spark calls writers in tasks only
+    query = context.getLocalProperty("sql.streaming.queryId") or "query"
+    batch = context.getLocalProperty("streaming.sql.batchId") or "0"
+    return TaskPlace(context.partitionId(), context.attemptNumber(), f"{query}:{batch}")
+
+
+class _Commits:
+    """Commit and abort of both writers."""
+
+    _plan: WritePlan
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Sum up the books of a micro-batch, log one line, add it to the report file.
+
+        Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
+        """
+        parts = check_books(f"batch {batchId}", messages)
+        report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts)
+        _log.info("%s", report.line())
+        self._plan.outlets.publish(report, stream=True)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Log which rows are out although the micro-batch failed; it will be run again with the same ids."""
+        parts = [message for message in messages if isinstance(message, PartitionReport)]
+        _log.warning(
+            "micro-batch %s aborted; %d of %d partitions had finished and stay delivered: %s",
+            batchId,
+            len(parts),
+            len(messages),
+            JobReport.of(f"batch {batchId}", parts).line(),
+        )
+
+
+class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy does not follow pyspark
+    """Write the partitions of a micro-batch from record batches (Spark 4.1 and newer).
+
+    Thread rule: Spark pickles it into tasks and uses a copy of its own in each process.
+    """
+
+    def __init__(self, plan: WritePlan) -> None:
+        self._plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionReport:
+        """Send one partition; return its books once every row is acknowledged or skipped by policy.
+
+        Raises what `write_batches` raises; Spark then runs the partition again.
+        """
+        return write_batches(iterator, self._plan, task_run())
+
+
+class DataProxyRowStreamWriter(_Commits, DataSourceStreamWriter):  # type: ignore[misc]  # mypy does not follow pyspark
+    """Write the partitions of a micro-batch from rows (Spark 4.0).
+
+    Thread rule: Spark pickles it into tasks and uses a copy of its own in each process.
+    """
+
+    def __init__(self, plan: WritePlan, schema: StructType) -> None:
+        self._plan = plan
+        self._schema = schema
+
+    def write(self, iterator: Iterator[Row]) -> PartitionReport:
+        """Send one partition; see `DataProxyStreamWriter.write`."""
+        return write_batches(rows_to_batches(iterator, self._schema), self._plan, task_run())
+
+
+def rows_to_batches(rows: Iterable[Row], schema: StructType, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
+    """Yield record batches of up to ``size`` rows with the Arrow types that Spark uses for ``schema``."""
+    import itertools
+
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(schema)
+    source = iter(rows)
+    while chunk := list(itertools.islice(source, size)):
+        columns = zip(*chunk, strict=True)
+        arrays = [_array(pa, column, field.type) for column, field in zip(columns, wanted, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _array(pa: Any, values: tuple[Any, ...], kind: Any) -> Any:
+    """Return a column; a map comes from Spark as a dict, Arrow wants pairs."""
+    if pa.types.is_map(kind):
+        return pa.array([None if value is None else list(value.items()) for value in values], type=kind)
+    return pa.array(values, type=kind)
