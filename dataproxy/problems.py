@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataproxy.errors import InvalidMessageError
 
-__all__ = ["body_type", "row_problem", "size_problem"]
+__all__ = ["body_type", "id_problem", "row_problem", "size_problem"]
+
+_ID_LONGEST = 128
+_ID_FORBIDDEN = "&=|"
 
 _SPLIT = "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length)"
 
@@ -39,6 +42,30 @@ def size_problem(size: int, limit: int, item: int | None = None) -> InvalidMessa
         f"a body of {size} bytes{_where(item)} is over the limit of {limit} bytes",
         hint=_SPLIT,
         details={"size": size, "limit": limit},
+    )
+
+
+def id_problem(value: object, item: int | None = None, accepted: int = 0) -> InvalidMessageError:
+    """Return the error for a ``message_id`` that cannot travel."""
+    allowed = "printable ASCII without blanks, '&', '=' and '|' can travel"
+    if value is None:
+        what, hint = "a message id is null", "fill it, or send without ids: then each message gets its own"
+    elif not isinstance(value, str):
+        what, hint = f"a message id is text, not {type(value).__name__!r}", "give text, e.g. str(value)"
+    elif not value:
+        what, hint = "a message id is empty", "leave it out: then the message gets its own"
+    elif len(value) > _ID_LONGEST:
+        what = f"the message id {value[:24]!r}... has {len(value)} characters"
+        hint = f"at most {_ID_LONGEST} are allowed; give a digest of it"
+    else:
+        bad = next((c for c in value if not "!" <= c <= "~" or c in _ID_FORBIDDEN), "")
+        what, hint = f"the message id {value!r} holds {bad!r}", allowed
+    partly = f"; {accepted} messages of earlier chunks were accepted" if accepted else ""
+    return InvalidMessageError(
+        f"{what}{_where(item)}{partly}",
+        code="BAD_ID",
+        hint=hint,
+        details={"message_id": value} if item is None else {"message_id": value, "item": item, "accepted": accepted},
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from dataproxy._core.client.dispatch import next_batch
 from dataproxy._core.client.handle import CoreHandle
 from dataproxy.logs import logger
-from dataproxy.outcomes import DeliveryResult, delivered, delivery_error
+from dataproxy.outcomes import DeliveryResult, Facts, delivered, delivery_error
 
 __all__ = ["Dispatcher", "EventLog"]
 
@@ -92,15 +92,18 @@ class Dispatcher:
             for function, delivery in callbacks:
                 self._call(function, delivery)
 
-    def _deliver(self, group_id: str, stream_id: str, count: int, facts: Any) -> None:
+    def _deliver(
+        self, group_id: str, stream_id: str, count: int, facts: Facts, own_ids: list[str | None] | None
+    ) -> None:
         function = self._on_delivery
         if function is None:
             return
         for index in range(count):
+            own = own_ids[index] if own_ids else None
             if facts[0] == 1:
-                result = DeliveryResult(group_id, stream_id, delivered(facts, index), None)
+                result = DeliveryResult(group_id, stream_id, delivered(facts, index, own), None)
             else:
-                result = DeliveryResult(group_id, stream_id, None, delivery_error(facts, index))
+                result = DeliveryResult(group_id, stream_id, None, delivery_error(facts, index, own))
             self._call(function, result)
 
     def _call(self, function: Callable[[Any], object], argument: Any) -> None:

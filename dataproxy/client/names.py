@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Final, Literal
 from dataproxy.errors import InvalidMessageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-__all__ = ["ATTRS_MAX_BYTES", "FRAME_OWN_BYTES", "NAME_MAX_BYTES", "RESERVED_ATTRS", "check_attrs", "check_name"]
+__all__ = [
+    "ATTRS_MAX_BYTES",
+    "FRAME_OWN_BYTES",
+    "NAME_MAX_BYTES",
+    "RESERVED_ATTRS",
+    "check_attrs",
+    "check_item_attrs",
+    "check_name",
+]
 
 #: Longest group or stream id in bytes of UTF-8.
 NAME_MAX_BYTES: Final = 256
@@ -123,6 +131,24 @@ def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, messa
             hint="put large values into the body",
             details={"size": size, "limit": room},
         )
+    return text
+
+
+def check_item_attrs(attrs: Mapping[str, str], frame_keys: Collection[str], *, message_type: int = 7) -> str:
+    """Return the attributes of one message as text; none of them may have the name of one of its stream.
+
+    Consumers let a frame's attributes override those of its messages, so such a value would be lost.  Raises
+    InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
+    """
+    text = check_attrs(attrs, message_type=message_type)
+    for key in attrs:
+        if key in frame_keys:
+            raise _bad_attr(
+                key,
+                attrs[key],
+                "its stream has an attribute of that name, which consumers would see instead",
+                "rename one of them",
+            )
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +14,7 @@ from dataproxy._core.client.producer import ProducerCore
 from dataproxy._core.client.sending import SendPolicy, Stream
 from dataproxy.client import lifecycle
 from dataproxy.client.dispatcher import Dispatcher
-from dataproxy.client.names import check_attrs, check_name
+from dataproxy.client.names import check_attrs, check_item_attrs, check_name
 from dataproxy.client.proxies import ProxySource, links_per_executor
 from dataproxy.client.stats import ProducerStats, make_report, make_stats
 from dataproxy.client.times import time_ms
@@ -31,7 +31,7 @@ _LINES = 3
 
 
 def _policy(config: ProducerConfig) -> SendPolicy:
-    def item_text(attrs: Mapping[str, str] | None, dt: object) -> tuple[int, bytes]:
+    def item_text(attrs: Mapping[str, str] | None, dt: object, frame_keys: Collection[str]) -> tuple[int, bytes]:
         when = time_ms(dt)
         exact = config.exact_time and when >= 0
         if not attrs and not exact:
@@ -40,13 +40,13 @@ def _policy(config: ProducerConfig) -> SendPolicy:
             raise InvalidMessageError(
                 "message_type=3 has no attributes of single messages", hint="use message_type=7 or 5"
             )
-        parts = [check_attrs(attrs, message_type=config.message_type)] if attrs else []
+        parts = [check_item_attrs(attrs, frame_keys, message_type=config.message_type)] if attrs else []
         if exact:
             parts.append(f"dtMs={when}")
         return when, "&".join(parts).encode()
 
     return SendPolicy(
-        lines=config.message_type == _LINES,
+        message_type=config.message_type,
         skip_null=config.null_value == "skip" or (config.null_value == "empty" and config.empty_value == "skip"),
         skip_empty=config.empty_value == "skip",
         item_text=item_text,
@@ -141,7 +141,7 @@ class Producer(ProducerCore):
         name = check_name("stream", stream_id, message_type=kind)
         ids = len(f"groupId={group}&streamId={name}".encode())
         text = check_attrs(attrs, ids_bytes=ids, message_type=kind) if attrs else ""
-        handle = self.bind_stream(group, name, text.encode())
+        handle = self.bind_stream(group, name, text.encode(), frozenset(attrs or ()))
         if group == self.config.group_id and not attrs:
             self.keep_stream(handle)
         return handle

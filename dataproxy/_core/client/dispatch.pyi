@@ -11,7 +11,7 @@ def next_batch(
     core: CoreHandle, seconds: float
 ) -> (
     tuple[
-        list[tuple[str, str, int, Facts]],
+        list[tuple[str, str, int, Facts, list[str | None] | None]],
         list[tuple[Callable[[Any], object], Delivery]],
         list[tuple[int, str, int]],
         int,

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,8 @@ class ProducerCore(CoreHandle):
     def __init__(self, options: dict[str, Any], policy: SendPolicy) -> None: ...
     @property
     def policy(self) -> SendPolicy: ...
-    def bind_stream(self, group_id: str, stream_id: str, attrs: bytes) -> Stream: ...
+    def bind_stream(self, group_id: str, stream_id: str, attrs: bytes, frame_keys: Collection[str]) -> Stream: ...
+    def renew_ids(self) -> None: ...
     def keep_stream(self, stream: Stream) -> None: ...
     def set_endpoints(self, endpoints: list[tuple[str, str, int, int]], links: list[int]) -> None: ...
     def run_executor(self, index: int) -> None: ...
@@ -36,6 +37,7 @@ class ProducerCore(CoreHandle):
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
+        message_id: str | None = None,
     ) -> None: ...
     def send(
         self,
@@ -45,6 +47,7 @@ class ProducerCore(CoreHandle):
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
+        message_id: str | None = None,
     ) -> Delivery: ...
     def send_batch(
         self,
@@ -54,6 +57,7 @@ class ProducerCore(CoreHandle):
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
+        message_ids: Sequence[str | bytes] | None = None,
     ) -> BatchDelivery: ...
     def send_arrow(
         self,
@@ -64,4 +68,5 @@ class ProducerCore(CoreHandle):
         column: str | None = None,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
+        id_column: str | None = None,
     ) -> BatchDelivery: ...

@@ -13,6 +13,7 @@ def send_record_batch(
     stream_id: int = -1,
     dt: int = -1,
     attrs: int = -1,
+    message_id: int = -1,
     group: str = "",
     stream: str = "",
     exact_time: bool = False,

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, final
 
@@ -13,10 +13,10 @@ class SendPolicy:
     def __init__(
         self,
         *,
-        lines: bool,
+        message_type: int,
         skip_null: bool,
         skip_empty: bool,
-        item_text: Callable[[Mapping[str, str] | None, object], tuple[int, bytes]],
+        item_text: Callable[[Mapping[str, str] | None, object, Collection[str]], tuple[int, bytes]],
     ) -> None: ...
 
 @final
@@ -27,10 +27,20 @@ class Stream:
     @property
     def stream_id(self) -> str: ...
     def send_nowait(
-        self, body: Buffer, *, attrs: Mapping[str, str] | None = None, dt: int | datetime | None = None
+        self,
+        body: Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
     ) -> None: ...
     def send(
-        self, body: Buffer, *, attrs: Mapping[str, str] | None = None, dt: int | datetime | None = None
+        self,
+        body: Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
     ) -> Delivery: ...
     def send_batch(
         self,
@@ -38,6 +48,7 @@ class Stream:
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
+        message_ids: Sequence[str | bytes] | None = None,
     ) -> BatchDelivery: ...
     def send_arrow(
         self,
@@ -46,4 +57,5 @@ class Stream:
         column: str | None = None,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
+        id_column: str | None = None,
     ) -> BatchDelivery: ...

@@ -70,6 +70,7 @@ ctypedef struct Pack:
     int id_n
     uint32_t count          # messages
     int items               # ItemForm
+    bint own_ids            # some of its messages have an id of the caller's
     int64_t data_time_ms
     Slice attrs             # attribute text; borrowed from the stream, which outlives the pack
     void* stream

@@ -20,5 +20,5 @@ cdef class ArrowChunks:             # iterates over the chunks of one object; GI
 
 
 cdef ArrowChunks open_arrow(object data)
-cdef int column_index(ArrowSchema* schema, object column) except -2
+cdef int column_index(ArrowSchema* schema, object column, object id_column) except -2
 cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* rows) except -1

@@ -86,10 +86,11 @@ cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=No
     return chunks
 
 
-cdef int column_index(ArrowSchema* schema, object column) except -2:
+cdef int column_index(ArrowSchema* schema, object column, object id_column) except -2:
     """Return which child holds the bodies: -1 for the array itself.  Locality: GIL.
 
-    ``column`` is a name, or None for the only column, ``value`` or ``body``.  Raises InvalidMessageError.
+    ``column`` is a name, or None for the only column beside ``id_column``, ``value`` or ``body``.  Raises
+    InvalidMessageError.
     """
     cdef int64_t i
     names = []
@@ -104,8 +105,9 @@ cdef int column_index(ArrowSchema* schema, object column) except -2:
         if column not in names:
             raise InvalidMessageError(f"there is no column {column!r}", hint=f"the columns are {names!r}")
         return names.index(column)
-    if len(names) == 1:
-        return 0
+    others = [name for name in names if name != id_column]
+    if len(others) == 1:
+        return names.index(others[0])
     found = [name for name in _BODY_COLUMNS if name in names]
     if len(found) != 1:
         raise InvalidMessageError(

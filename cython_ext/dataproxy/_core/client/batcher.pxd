@@ -17,6 +17,12 @@ cdef enum:
     NO_TIME = -1            # the message has no data time of its own
 
 
+ctypedef struct Extras:     # what goes with the bodies of one call
+    int64_t when_ms         # data time, NO_TIME without one
+    Slice attrs             # item attributes of each message
+    Slice own_id            # of a single message; rows have theirs beside the bodies
+
+
 ctypedef struct Segment:    # consecutive messages of one pack
     Verdict* verdict        # holds a reference
     uint32_t first
@@ -66,12 +72,10 @@ ctypedef struct Batcher:
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef int batcher_append(
-    Batcher* b, Stream* s, const uint8_t* body, size_t n, int64_t data_time_ms, Slice item_attrs,
-    Verdict** verdict, uint32_t* index,
+    Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil
 cdef int batcher_append_rows(
-    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, int64_t data_time_ms, Slice item_attrs,
-    Segments* segments,
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
 ) noexcept nogil
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil

@@ -15,7 +15,7 @@ from dataproxy._core.base.pack cimport (
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.books cimport books_mark, books_sealed
-from dataproxy._core.client.ids cimport ids_next
+from dataproxy._core.client.ids cimport ids_next, item_text_size, item_text_write
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
@@ -141,13 +141,15 @@ cdef Pack* _pack_for(Batcher* b, Stream* s, size_t need, int64_t data_time_ms, b
     return p
 
 
-cdef inline size_t _item_size(const Batcher* b, size_t n, Slice item_attrs) noexcept nogil:
-    if item_attrs.n:
-        return 8 + n + item_attrs.n
+cdef inline size_t _item_size(const Batcher* b, size_t n, size_t text_n) noexcept nogil:
+    if text_n:
+        return 8 + n + text_n
     return n + 1 if b.lines else n + 4
 
 
-cdef inline void _write_item(const Batcher* b, Pack* p, const uint8_t* body, size_t n, Slice item_attrs) noexcept nogil:
+cdef inline void _write_item(
+    Pack* p, const uint8_t* body, size_t n, size_t text_n, Slice own_id, Slice attrs,
+) noexcept nogil:
     cdef uint8_t* to = p.buf + p.head + p.body_n
     if p.items == ITEM_LINES:
         memcpy(to, body, n)
@@ -155,9 +157,11 @@ cdef inline void _write_item(const Batcher* b, Pack* p, const uint8_t* body, siz
         return
     store_be32(to, <uint32_t>n)
     memcpy(to + 4, body, n)
-    if item_attrs.n:
-        store_be32(to + 4 + n, <uint32_t>item_attrs.n)
-        memcpy(to + 8 + n, item_attrs.p, item_attrs.n)
+    if text_n:
+        store_be32(to + 4 + n, <uint32_t>text_n)
+        item_text_write(to + 8 + n, own_id, attrs)
+        if own_id.n:
+            p.own_ids = True
 
 
 cdef inline bint _has_room(const Batcher* b, size_t need) noexcept nogil:
@@ -191,8 +195,7 @@ cdef int _claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
 
 
 cdef int batcher_append(
-    Batcher* b, Stream* s, const uint8_t* body, size_t n, int64_t data_time_ms, Slice item_attrs,
-    Verdict** verdict, uint32_t* index,
+    Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil:
     """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED or ST_NO_MEMORY (then nothing was accepted).
 
@@ -200,22 +203,22 @@ cdef int batcher_append(
     verdict and the message's index in it.
     """
     cdef Pack* p = NULL
-    cdef size_t need
+    cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
+    cdef size_t need = _item_size(b, n, text_n)
     cdef int status = ST_OK
     pthread_mutex_lock(&b.lock)
-    need = _item_size(b, n, item_attrs)
     if b.closed:
         status = ST_CLOSED
     elif not _has_room(b, need):
         status = ST_FULL
     else:
-        p = _pack_for(b, s, need, data_time_ms, item_attrs.n != 0)
+        p = _pack_for(b, s, need, extras.when_ms, text_n != 0)
         if p == NULL:
             status = ST_NO_MEMORY
         elif verdict != NULL:
             status = _claim(p, verdict, index)
     if status == ST_OK:
-        _write_item(b, p, body, n, item_attrs)
+        _write_item(p, body, n, text_n, extras.own_id, extras.attrs)
         _count(b, p, n, need)
         if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
             _seal(b, p)
@@ -243,18 +246,22 @@ cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept no
 
 
 cdef int _fill(
-    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice item_attrs,
+    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs,
 ) noexcept nogil:
     """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held."""
     cdef const uint8_t* body = NULL
-    cdef size_t n = 0, need
+    cdef size_t n = 0, need, text_n = attrs.n
     cdef int64_t i = at[0]
     cdef int status = ST_OK
+    cdef Slice own_id = slice_of(NULL, 0)
     while i < end:
         if not rows_get(rows, i, &body, &n) or n == 0:
             i += 1                          # skipped by policy: the rows were checked before
             continue
-        need = _item_size(b, n, item_attrs)
+        if rows.ids != NULL:
+            rows_get(rows.ids, i, &own_id.p, &own_id.n)
+            text_n = item_text_size(own_id, attrs)
+        need = _item_size(b, n, text_n)
         if p.body_n + need > b.batch_bytes and p.count > 0 or p.count >= b.batch_messages:
             break
         if not _has_room(b, need):
@@ -263,7 +270,7 @@ cdef int _fill(
         if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
             status = ST_NO_MEMORY
             break
-        _write_item(b, p, body, n, item_attrs)
+        _write_item(p, body, n, text_n, own_id, attrs)
         _count(b, p, n, need)
         i += 1
     at[0] = i
@@ -271,8 +278,7 @@ cdef int _fill(
 
 
 cdef int batcher_append_rows(
-    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, int64_t data_time_ms, Slice item_attrs,
-    Segments* segments,
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
 ) noexcept nogil:
     """Accept checked rows from ``at`` on; ``at`` moves past what was accepted or skipped.
 
@@ -287,12 +293,12 @@ cdef int batcher_append_rows(
         if b.closed:
             status = ST_CLOSED
         else:
-            p = _pack_for(b, s, 1, data_time_ms, item_attrs.n != 0)
+            p = _pack_for(b, s, 1, extras.when_ms, extras.attrs.n != 0 or rows.ids != NULL)
             if p == NULL:
                 status = ST_NO_MEMORY
             else:
                 before = p.count
-                status = _fill(b, p, rows, at, end, item_attrs)
+                status = _fill(b, p, rows, at, end, extras.attrs)
                 if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
                     status = ST_NO_MEMORY
                 if p.count > 0 and (at[0] < end or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):

@@ -17,6 +17,7 @@ cdef enum RunProblem:       # why the run builder stopped at a row
     RUN_BAD_ATTRS = 4
     RUN_NO_MEMORY = 5
     RUN_NULL_NAME = 6
+    RUN_BAD_ID = 7
 
 
 ctypedef struct TimeColumn:
@@ -47,7 +48,8 @@ ctypedef struct Run:        # consecutive rows that go to one pack kind of one s
 
 
 ctypedef struct Columns:    # borrowed from the Arrow structs
-    Rows value
+    Rows value              # with value.ids, if there is a column of ids
+    Rows ids
     bint has_group
     Rows group
     bint has_stream

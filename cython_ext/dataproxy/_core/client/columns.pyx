@@ -12,6 +12,7 @@ from dataproxy._core.base.buf cimport Buf, buf_free, buf_put, buf_put_decimal, b
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport NO_TIME, Batcher
+from dataproxy._core.client.ids cimport item_text_size, own_id_valid
 from dataproxy._core.client.rows cimport (
     ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, Rows, rows_get,
 )
@@ -162,7 +163,8 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     cdef Run* run = &t.runs[t.n - 1] if t.n else NULL
     cdef int problem = RUN_DONE, kind, status
     cdef int64_t when = NO_TIME
-    cdef size_t size = 0, text_at = t.text.n, text_n = 0
+    cdef size_t size = 0, text_at = t.text.n, text_n = 0, full_n
+    cdef Slice own_id
     cdef Stream* stream = _stream_of(b, c, i, run.stream if run != NULL else NULL, &problem)
     if stream == NULL:
         return problem
@@ -181,7 +183,12 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         status = _item_text(c, i, when, &t.text, &text_n)
         if status != ST_OK:
             return RUN_BAD_ATTRS if status == ST_INVALID else RUN_NO_MEMORY
-    if kind == ROW_GOOD and text_n and size + text_n + 4 > stream.max_body:
+    full_n = text_n
+    if kind == ROW_GOOD and c.value.ids != NULL:
+        if not _name(c.value.ids, i, &own_id) or not own_id_valid(own_id.p, own_id.n):
+            return RUN_BAD_ID
+        full_n = item_text_size(own_id, slice_of(t.text.p, text_n))
+    if kind == ROW_GOOD and full_n and size + full_n + 4 > stream.max_body:
         t.check.problem = ROW_TOO_LARGE
         t.check.bad_size = <int64_t>size
         return RUN_BAD_BODY
@@ -197,7 +204,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     run.end = i + 1
     if kind == ROW_GOOD:
         t.messages += 1
-        t.bytes += <int64_t>(size + (text_n + 8 if text_n else (1 if lines else 4)))
+        t.bytes += <int64_t>(size + (full_n + 8 if full_n else (1 if lines else 4)))
     return RUN_DONE
 
 

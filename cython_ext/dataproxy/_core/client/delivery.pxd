@@ -2,9 +2,11 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
+from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.client.batcher cimport Segments
 from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.rows cimport Rows
 
 
 cdef class Delivery:
@@ -18,7 +20,11 @@ cdef class BatchDelivery:
     cdef CoreHandle core
     cdef Segments segments
     cdef readonly int64_t skipped       # rows left out by policy (null or empty)
+    cdef Buf own_ids                    # length byte and id of each message, if the caller gave ids
+
+    cdef str own_id(self, size_t* at)
 
 
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id)
 cdef tuple verdict_facts(Verdict* v)
+cdef int keep_ids(const Rows* rows, Buf* out) noexcept nogil

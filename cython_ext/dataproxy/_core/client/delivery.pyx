@@ -4,13 +4,16 @@ import logging
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
+from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_u8
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
-from dataproxy._core.client.batcher cimport segments_free
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport Segment, segments_free
 from dataproxy._core.client.books cimport books_wait_verdict
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
+from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -34,6 +37,20 @@ cdef tuple verdict_facts(Verdict* v):
         v.node.decode("utf-8", "replace"), v.latency_us / 1e6, v.seq,
         v.id.decode(),
     )
+
+
+cdef int keep_ids(const Rows* rows, Buf* out) noexcept nogil:
+    """Note the ids of rows that were accepted; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: none."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    cdef int64_t i
+    for i in range(rows.n):
+        if not rows_get(rows, i, &p, &n) or n == 0:
+            continue                # skipped by policy
+        rows_get(rows.ids, i, &p, &n)
+        if buf_put_u8(out, <uint8_t>n) != ST_OK or buf_put(out, p, n) != ST_OK:
+            return ST_NO_MEMORY
+    return ST_OK
 
 
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id):
@@ -153,13 +170,38 @@ cdef class BatchDelivery:
 
     def __cinit__(self):
         memset(&self.segments, 0, sizeof(self.segments))
+        buf_init(&self.own_ids)
 
     def __dealloc__(self):
         segments_free(&self.segments)
+        buf_free(&self.own_ids)
 
     def __len__(self):
         """Return the number of messages that were accepted."""
         return self.segments.messages
+
+    cdef str own_id(self, size_t* at):
+        """Return the caller's id whose entry begins at ``at`` and move on, None without ids.  Locality: GIL."""
+        cdef size_t start = at[0] + 1
+        if at[0] >= self.own_ids.n:
+            return None
+        at[0] = start + self.own_ids.p[at[0]]
+        return (<const char*>self.own_ids.p)[start:at[0]].decode()
+
+    def ids(self):
+        """Return a list with the id of each accepted message, in order.  Any thread."""
+        cdef int64_t i
+        cdef uint32_t k
+        cdef size_t at = 0
+        cdef Segment* part
+        out = []
+        for i in range(self.segments.n):
+            part = &self.segments.items[i]
+            pack = part.verdict.id.decode()
+            for k in range(part.count):
+                own = self.own_id(&at)
+                out.append(own if own is not None else message_id(pack, part.first + k))
+        return out
 
     def done(self):
         """Return whether every message has its final result.  Never blocks."""
@@ -177,6 +219,8 @@ cdef class BatchDelivery:
         """
         cdef int64_t deadline = _deadline(self.core, timeout)
         cdef int64_t i, at = 0, good = 0
+        cdef uint32_t k
+        cdef size_t id_at = 0
         cdef Verdict* v
         failures = []
         for i in range(self.segments.n):
@@ -185,11 +229,16 @@ cdef class BatchDelivery:
                 raise DeliveryPending(
                     f"{self.segments.messages - at} of {self.segments.messages} messages have no result after "
                     f"{timeout!r} s", hint="they are still on their way: ask again, or raise the timeout")
+            own = self.own_id(&id_at)
             if v.outcome == OUT_DELIVERED:
                 good += self.segments.items[i].count
             else:
                 failures.append(Failure(
-                    at, self.segments.items[i].count, delivery_error(verdict_facts(v), self.segments.items[i].first)))
+                    at, self.segments.items[i].count,
+                    delivery_error(verdict_facts(v), self.segments.items[i].first, own)))
+            if own is not None:
+                for k in range(1, self.segments.items[i].count):
+                    id_at += 1 + self.own_ids.p[id_at]
             at += self.segments.items[i].count
         return BatchDelivered(at, good, self.skipped, tuple(failures))
 

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from dataproxy._core.base.pack cimport Pack, PackList, list_pop, pool_give
 from dataproxy._core.client.completions cimport EVENT_ROOM, Event, completions_take
 from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.packitems cimport pack_own_ids
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -21,14 +22,15 @@ cdef tuple _report(Pack* p):
         p.id.decode(),
     )
     return (
-        (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(), p.count, facts)
+        (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(), p.count, facts,
+        pack_own_ids(p))
 
 
 def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
 
-    Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts), a
-    callback (function, Delivery), an event (kind, label, detail).  Thread: the dispatcher alone.
+    Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts,
+    the caller's ids or None), a callback (function, Delivery), an event (kind, label, detail).  Thread: the dispatcher alone.
     """
     cdef PackList packs
     cdef Event events[EVENT_ROOM]

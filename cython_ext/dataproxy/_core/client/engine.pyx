@@ -52,7 +52,8 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
         p = list_pop(&spent)
     p = reported.head
     while p != NULL:
-        pack_strip(p)           # the dispatcher may be slow: its queue keeps no buffers
+        if not p.own_ids:
+            pack_strip(p)       # the dispatcher may be slow: its queue keeps no buffers
         p = p.next
     if reported.head != NULL:
         completions_put(&g.completions, &reported)

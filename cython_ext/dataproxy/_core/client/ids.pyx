@@ -4,7 +4,7 @@ A pack has its id from the first message on and keeps it over every attempt, so 
 a second copy from a second message.  The id is one attribute of the frame; ``<id>.<index>`` is a message's.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.rand cimport rand_next
@@ -49,3 +49,18 @@ cdef int ids_next(PackIds* ids, char* to) noexcept nogil:
         to[INSTANCE_SIZE + 1 + i] = HEX[(ids.serial >> (4 * (digits - 1 - i))) & 15]
     to[INSTANCE_SIZE + 1 + digits] = 0
     return INSTANCE_SIZE + 1 + digits
+
+
+cdef bint own_id_valid(const uint8_t* p, size_t n) noexcept nogil:
+    """Tell whether a caller's id can travel: 1 to 128 printable ASCII characters without blank & = |.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef size_t i
+    if n == 0 or n > OWN_ID_MAX:
+        return False
+    for i in range(n):
+        if p[i] <= 32 or p[i] > 126 or p[i] == 38 or p[i] == 61 or p[i] == 124:
+            return False
+    return True

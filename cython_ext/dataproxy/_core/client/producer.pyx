@@ -17,6 +17,7 @@ from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.delivery cimport new_delivery
 from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, engine_open
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
+from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, link_list
 from dataproxy._core.io.address cimport address_parse
@@ -105,8 +106,8 @@ cdef class ProducerCore(CoreHandle):
 
     # --- seams for the Python layer
 
-    def bind_stream(self, str group_id, str stream_id, bytes attrs):
-        """Return the Stream of checked names and attribute text.  Thread: any."""
+    def bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys):
+        """Return the Stream of checked names and attribute text with these keys.  Thread: any."""
         cdef Stream out = Stream.__new__(Stream)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
         self.check_usable()
@@ -117,9 +118,14 @@ cdef class ProducerCore(CoreHandle):
             raise MemoryError("no memory for a stream")
         out.core = self
         out.policy = self.policy
+        out.frame_keys = frame_keys
         out.group_id = group_id
         out.stream_id = stream_id
         return out
+
+    def renew_ids(self):
+        """Begin a new instance of message ids: for a forked child, before it sends.  Thread: its only one."""
+        ids_renew(&self.engine.batcher.ids)
 
     def keep_stream(self, Stream stream):
         """Let ``send`` and its kin find ``stream`` by its stream id.  Thread: any."""
@@ -219,29 +225,33 @@ cdef class ProducerCore(CoreHandle):
                 return <Stream>found
         return self.stream(stream_id, group_id=group_id)
 
-    def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None):
+    def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None):
         """Accept one message and return nothing; its fate is counted and reported like any other.
 
         ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
         the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str.  ``dt``: its
-        data time, milliseconds since 1970 or an aware datetime.  Waits up to ``max_block`` for room.
+        data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id of the caller's, see
+        ``Stream.send_nowait``; without it the message gets one.  Waits up to ``max_block`` for room.
 
         Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
         Any thread.
         """
-        self.find(stream_id, group_id).put(body, attrs, dt, NULL, NULL)
+        self.find(stream_id, group_id).put(body, attrs, dt, message_id, NULL, NULL)
 
-    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None):
+    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None):
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``."""
         cdef Verdict* verdict = NULL
         cdef uint32_t index = 0
-        self.find(stream_id, group_id).put(body, attrs, dt, &verdict, &index)
-        return new_delivery(self, verdict, index, None)
+        self.find(stream_id, group_id).put(body, attrs, dt, message_id, &verdict, &index)
+        return new_delivery(self, verdict, index, message_id)
 
-    def send_batch(self, stream_id, bodies, *, group_id=None, attrs=None, dt=None):
+    def send_batch(self, stream_id, bodies, *, group_id=None, attrs=None, dt=None, message_ids=None):
         """Accept many messages and return their BatchDelivery; see ``Stream.send_batch``."""
-        return self.find(stream_id, group_id).send_batch(bodies, attrs=attrs, dt=dt)
+        return self.find(stream_id, group_id).send_batch(bodies, attrs=attrs, dt=dt, message_ids=message_ids)
 
-    def send_arrow(self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None):
+    def send_arrow(
+        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None,
+    ):
         """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
-        return self.find(stream_id, group_id).send_arrow(data, column=column, attrs=attrs, dt=dt)
+        return self.find(stream_id, group_id).send_arrow(
+            data, column=column, attrs=attrs, dt=dt, id_column=id_column)

@@ -6,11 +6,12 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport Batcher, batcher_append_rows, batcher_fits
+from dataproxy._core.client.batcher cimport Batcher, Extras, batcher_append_rows, batcher_fits
 from dataproxy._core.client.columns cimport (
-    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns, Run,
+    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns, Run,
     RunTable, TimeColumn, build_runs, runs_free,
 )
+from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.sending cimport raise_full
@@ -86,13 +87,15 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     if t.problem == RUN_BAD_BODY:
         raise row_problem(i, ("", "null", "empty", "large", "line")[t.check.problem], t.check.bad_size,
                           core.engine.batcher.max_frame)
+    if t.problem == RUN_BAD_ID:
+        raise bad_id(c.value.ids, i, i, 0)
     if t.problem == RUN_BAD_TIME:
         value = c.time.values[c.time.offset + i]
         raise InvalidMessageError(
             f"the data time {value} of row {i} is outside of 1970 to 2106",
             hint="a bigint data time counts milliseconds", details={"item": i})
     if t.problem == RUN_BAD_ATTRS:
-        core.policy.item_text(_attrs_of(&c.attrs, i), None)
+        core.policy.item_text(_attrs_of(&c.attrs, i), None, ())
         raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i})
     raise MemoryError("no memory for a record batch")
 
@@ -107,18 +110,20 @@ cdef int _check_keys(ProducerCore core, const Columns* c) except -1:
             key = _text(&a.keys, k)
             if key not in seen:
                 seen.add(key)
-                core.policy.item_text({key: "x"}, None)
+                core.policy.item_text({key: "x"}, None, ())
     return 0
 
 
 def send_record_batch(
     ProducerCore core, batch, *, int value, int group_id=-1, int stream_id=-1, int dt=-1, int attrs=-1,
+    int message_id=-1,
     str group="", str stream="", bint exact_time=False,
 ):
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties).
 
     ``value`` and the other numbers are column indices, -1 for a column that is not there; ``group`` and
-    ``stream`` are the names of all rows where there is no column.  Null and empty bodies follow the
+    ``stream`` are the names of all rows where there is no column.  ``message_id`` is a column of ids without
+    nulls.  Null and empty bodies follow the
     producer's ``null_value`` and ``empty_value``.  All rows are checked before the first is accepted.
     Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError.  Any thread.
     """
@@ -137,6 +142,10 @@ def send_record_batch(
     if stream_id >= 0:
         column_rows(chunks.schema, array, stream_id, &c.stream)
         c.has_stream = True
+    if message_id >= 0:
+        core.policy.check_ids()
+        column_rows(chunks.schema, array, message_id, &c.ids)
+        c.value.ids = &c.ids
     if dt >= 0:
         _time_column(chunks.schema, array, dt, &c.time)
     c.default_group = slice_of(<const char*>default_group, len(default_group))
@@ -167,13 +176,17 @@ cdef int _append_runs(
 ) noexcept nogil:
     """Accept rows from ``row`` of run number ``run`` on.  Locality: any thread.  Locks: takes batcher.lock."""
     cdef const Run* r
+    cdef Extras x
     cdef int status = ST_OK
+    x.own_id = slice_of(NULL, 0)
     while run[0] < t.n:
         r = &t.runs[run[0]]
         if row[0] < r.start:
             row[0] = r.start
+        x.when_ms = r.when
+        x.attrs = slice_of(t.text.p + r.text_at, r.text_n)
         status = batcher_append_rows(
-            b, r.stream, &c.value, row, r.end, r.when, slice_of(t.text.p + r.text_at, r.text_n), NULL)
+            b, r.stream, &c.value, row, r.end, &x, NULL)
         if status != ST_OK:
             break
         run[0] += 1

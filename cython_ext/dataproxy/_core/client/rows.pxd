@@ -18,9 +18,10 @@ cdef enum RowProblem:
     ROW_EMPTY = 2
     ROW_TOO_LARGE = 3
     ROW_HAS_LF = 4
+    ROW_BAD_ID = 5
 
 
-ctypedef struct Rows:       # borrowed; the owner outlives the call
+cdef struct Rows:           # borrowed; the owner outlives the call
     int kind
     const uint8_t** pointers
     const int64_t* lengths
@@ -34,6 +35,7 @@ ctypedef struct Rows:       # borrowed; the owner outlives the call
     const uint8_t* validity  # bitmap, NULL: no nulls
     int64_t offset          # first row inside the column's buffers
     int64_t n
+    const Rows* ids         # the caller's ids of these rows, NULL: none
 
 
 ctypedef struct RowsCheck:  # what a look at all rows found
@@ -43,9 +45,17 @@ ctypedef struct RowsCheck:  # what a look at all rows found
     int64_t nulls           # skipped by policy
     int64_t empties
     int64_t bytes           # of the bodies that will be sent
+    int64_t id_bytes        # of their ids
+
+
+cdef inline size_t body_limit(size_t max_body, size_t text_n) noexcept nogil:
+    """Return the largest body beside ``text_n`` bytes of item attributes.  Locality: any.  Locks: none."""
+    if text_n == 0:
+        return max_body
+    return max_body - text_n - 4 if max_body > text_n + 4 else 0
 
 
 cdef bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t* n) noexcept nogil
 cdef void rows_check(
-    const Rows* rows, size_t max_body, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
+    const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
 ) noexcept nogil

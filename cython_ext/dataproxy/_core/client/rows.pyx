@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memchr, memcpy
 
+from dataproxy._core.client.ids cimport OWN_ID_KEY, own_id_valid
+
 
 cdef bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t* n) noexcept nogil:
     """Point ``p``/``n`` at row ``i``; False for a null.  Locality: any thread.  Locks: none."""
@@ -41,11 +43,15 @@ cdef bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t* n) no
 
 
 cdef void rows_check(
-    const Rows* rows, size_t max_body, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
+    const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
 ) noexcept nogil:
-    """Look at every row before any is accepted.  Locality: any thread.  Locks: none."""
-    cdef const uint8_t* p
-    cdef size_t n
+    """Look at every row before any is accepted.  Locality: any thread.  Locks: none.
+
+    ``max_body`` is the stream's, ``attrs_n`` the size of the attributes that every item carries.
+    """
+    cdef const uint8_t* p = NULL
+    cdef const uint8_t* own_id = NULL
+    cdef size_t n = 0, id_n = 0, limit = body_limit(max_body, attrs_n)
     cdef int64_t i
     cdef int problem
     out.first_bad = -1
@@ -54,6 +60,7 @@ cdef void rows_check(
     out.nulls = 0
     out.empties = 0
     out.bytes = 0
+    out.id_bytes = 0
     for i in range(rows.n):
         problem = ROW_GOOD
         if not rows_get(rows, i, &p, &n):
@@ -66,10 +73,16 @@ cdef void rows_check(
                 out.empties += 1
                 continue
             problem = ROW_EMPTY
-        elif n > max_body:
+        elif n > limit:
             problem = ROW_TOO_LARGE
         elif lines and memchr(p, 10, n) != NULL:
             problem = ROW_HAS_LF
+        elif rows.ids != NULL:
+            if not rows_get(rows.ids, i, &own_id, &id_n) or not own_id_valid(own_id, id_n):
+                problem = ROW_BAD_ID
+            elif n > body_limit(max_body, OWN_ID_KEY + id_n + (attrs_n + 1 if attrs_n else 0)):
+                problem = ROW_TOO_LARGE
+            out.id_bytes += <int64_t>id_n
         if problem != ROW_GOOD:
             out.first_bad = i
             out.problem = problem

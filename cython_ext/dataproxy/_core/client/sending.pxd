@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.client.batcher cimport Extras
 from dataproxy._core.client.delivery cimport BatchDelivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.rows cimport Rows
@@ -14,24 +14,29 @@ cdef class SendPolicy:              # constant settings of the sending calls
     cdef bint lines
     cdef bint skip_null
     cdef bint skip_empty
-    cdef object item_text           # (attrs, dt) -> (data time in ms, attribute bytes)
+    cdef int message_type
+    cdef object item_text           # (attrs, dt, frame keys) -> (data time in ms, attribute bytes)
+
+    cdef int check_ids(self) except -1
 
 
 cdef class Stream:
     cdef CoreHandle core
     cdef CStream* stream
     cdef SendPolicy policy
+    cdef object frame_keys          # names of the attributes on its frames
     cdef readonly str group_id
     cdef readonly str stream_id
 
-    cdef int put(self, object body, object attrs, object dt, Verdict** verdict, uint32_t* index) except -1
+    cdef object extras(self, Extras* x, object attrs, object dt, object own_id)
+    cdef int put(
+        self, object body, object attrs, object dt, object own_id, Verdict** verdict, uint32_t* index) except -1
     cdef int put_bytes(
-        self, const uint8_t* p, size_t n, int64_t when, Slice attrs, Verdict** verdict, uint32_t* index) except -1
-    cdef int put_rows(
-        self, const Rows* rows, int64_t when, Slice attrs, BatchDelivery out, int64_t before) except -1
+        self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index) except -1
+    cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1
 
 
 cdef int append_blocking(
-    CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, int64_t when, Slice attrs,
+    CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
     BatchDelivery out, int64_t before) except -1
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1

@@ -7,20 +7,22 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
 
 from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport NO_TIME, batcher_append, batcher_append_rows, batcher_fits
-from dataproxy._core.client.delivery cimport BatchDelivery, new_delivery
+from dataproxy._core.client.batcher cimport NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits
+from dataproxy._core.client.delivery cimport BatchDelivery, keep_ids, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
-from dataproxy._core.client.rows cimport Rows, RowsCheck, rows_check
+from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size
+from dataproxy._core.client.idsource cimport bad_id, id_rows, own_id_of
+from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check
 from dataproxy._core.client.sources cimport BodyList, body_rows
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.plat.arrow cimport ArrowArray
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
 
-from dataproxy.errors import BufferFullError
+from dataproxy.errors import BufferFullError, InvalidMessageError
 from dataproxy.problems import body_type, row_problem, size_problem
 
 __all__ = ["SendPolicy", "Stream"]
@@ -30,11 +32,20 @@ __all__ = ["SendPolicy", "Stream"]
 cdef class SendPolicy:
     """Hold what the sending calls need of the configuration."""
 
-    def __init__(self, *, bint lines, bint skip_null, bint skip_empty, item_text):
-        self.lines = lines
+    def __init__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
+        self.message_type = message_type
+        self.lines = message_type == 3
         self.skip_null = skip_null
         self.skip_empty = skip_empty
         self.item_text = item_text
+
+    cdef int check_ids(self) except -1:
+        """Raise InvalidMessageError when messages cannot carry ids of the caller's.  Locality: GIL."""
+        if self.message_type != 7:
+            raise InvalidMessageError(
+                f"ids of the caller's travel in frames of type 7 alone, not with message_type={self.message_type}",
+                hint="use message_type=7, or put the id into the body", code="BAD_ID")
+        return 0
 
 
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
@@ -50,7 +61,7 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
 
 
 cdef int append_blocking(
-    CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, int64_t when, Slice attrs,
+    CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
     BatchDelivery out, int64_t before,
 ) except -1:
     """Accept checked rows, waiting for room as configured; ``before`` were accepted earlier in this call.
@@ -62,7 +73,7 @@ cdef int append_blocking(
     while True:
         seen = atomic_load(&core.engine.books.released)
         with nogil:
-            status = batcher_append_rows(&core.engine.batcher, stream, rows, at, end, when, attrs, &out.segments)
+            status = batcher_append_rows(&core.engine.batcher, stream, rows, at, end, x, &out.segments)
         if status == ST_OK:
             return 0
         if status != ST_FULL:
@@ -75,13 +86,6 @@ cdef int append_blocking(
 
 
 @cython.final
-cdef inline size_t body_limit(const CStream* stream, size_t attrs_n) noexcept nogil:
-    """Return the largest body beside ``attrs_n`` bytes of attributes.  Locality: any thread.  Locks: none."""
-    if attrs_n == 0:
-        return stream.max_body
-    return stream.max_body - attrs_n - 4 if stream.max_body > attrs_n + 4 else 0
-
-
 cdef class Stream:
     """Sending calls bound to one group, stream and set of attributes; the fastest path.
 
@@ -92,13 +96,13 @@ cdef class Stream:
         raise TypeError("Stream objects are made by Producer.stream")
 
     cdef int put_bytes(
-        self, const uint8_t* p, size_t n, int64_t when, Slice attrs, Verdict** verdict, uint32_t* index,
+        self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index,
     ) except -1:
         """Check and accept one body.  Locality: GIL, released while waiting.  Locks: takes batcher.lock."""
         cdef CoreHandle core = self.core
         cdef int64_t seen, deadline = 0
         cdef int status
-        cdef size_t limit = body_limit(self.stream, attrs.n)
+        cdef size_t limit = body_limit(self.stream.max_body, item_text_size(x.own_id, x.attrs))
         if n == 0 or n > limit:
             raise size_problem(n, limit)
         if self.policy.lines and memchr(p, 10, n) != NULL:
@@ -107,7 +111,7 @@ cdef class Stream:
             core.check_usable()
         while True:
             seen = atomic_load(&core.engine.books.released)
-            status = batcher_append(&core.engine.batcher, self.stream, p, n, when, attrs, verdict, index)
+            status = batcher_append(&core.engine.batcher, self.stream, p, n, x, verdict, index)
             if status == ST_OK:
                 return 0
             if status != ST_FULL:
@@ -118,113 +122,146 @@ cdef class Stream:
             if not core.blocks or not core.wait_room(seen, deadline):
                 raise_full(core, 0)
 
-    cdef int put(self, object body, object attrs, object dt, Verdict** verdict, uint32_t* index) except -1:
+    cdef object extras(self, Extras* x, object attrs, object dt, object own_id):
+        """Fill ``x``; the caller keeps what is returned as long as ``x``.  Locality: GIL.  Locks: none."""
+        cdef object text = None
+        x.when_ms = NO_TIME
+        x.attrs = slice_of(NULL, 0)
+        x.own_id = slice_of(NULL, 0)
+        if attrs is not None or dt is not None:
+            x.when_ms, text = self.policy.item_text(attrs, dt, self.frame_keys)
+            x.attrs = slice_of(PyBytes_AS_STRING(text), <size_t>PyBytes_GET_SIZE(text))
+        if own_id is not None:
+            self.policy.check_ids()
+            own_id_of(own_id, &x.own_id)
+        return text
+
+    cdef int put(
+        self, object body, object attrs, object dt, object own_id, Verdict** verdict, uint32_t* index,
+    ) except -1:
         """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Py_buffer view
-        cdef int64_t when = NO_TIME
-        cdef Slice text = slice_of(NULL, 0)
-        if attrs is not None or dt is not None:
-            when, item = self.policy.item_text(attrs, dt)
-            text = slice_of(PyBytes_AS_STRING(item), <size_t>PyBytes_GET_SIZE(item))
+        cdef Extras x
+        kept = self.extras(&x, attrs, dt, own_id)
         if PyBytes_CheckExact(body):
             return self.put_bytes(
-                <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), when, text, verdict, index)
+                <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, verdict, index)
         if isinstance(body, str) or not PyObject_CheckBuffer(body):
             raise body_type(body)
         try:
             PyObject_GetBuffer(body, &view, PyBUF_ND | PyBUF_FORMAT)
         except (BufferError, ValueError):       # not contiguous
-            return self.put(bytes(body), attrs, dt, verdict, index)
+            return self.put(bytes(body), attrs, dt, own_id, verdict, index)
         try:
             if view.format != NULL and b"O" in view.format:
                 raise body_type(body)           # an array of objects: its bytes are addresses
-            return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, when, text, verdict, index)
+            return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, &x, verdict, index)
         finally:
             PyBuffer_Release(&view)
 
-    def send_nowait(self, body, *, attrs=None, dt=None):
+    def send_nowait(self, body, *, attrs=None, dt=None, message_id=None):
         """Accept one message and return nothing; its fate is counted and reported like any other.
 
         ``body`` is bytes-like and not empty; ``attrs`` are attributes of this message alone; ``dt`` is its
-        data time, milliseconds since 1970 or an aware datetime.  Waits up to ``max_block`` for room.
+        data time, milliseconds since 1970 or an aware datetime; ``message_id`` is an id of the caller's, 1 to
+        128 characters of printable ASCII without blanks, ``&``, ``=`` and ``|``, that consumers find as
+        attribute ``msgid`` (``message_type`` 7 only).  Waits up to ``max_block`` for room.
         Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
         """
-        self.put(body, attrs, dt, NULL, NULL)
+        self.put(body, attrs, dt, message_id, NULL, NULL)
 
-    def send(self, body, *, attrs=None, dt=None):
+    def send(self, body, *, attrs=None, dt=None, message_id=None):
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``."""
         cdef Verdict* verdict = NULL
         cdef uint32_t index = 0
-        self.put(body, attrs, dt, &verdict, &index)
-        return new_delivery(self.core, verdict, index, None)
+        self.put(body, attrs, dt, message_id, &verdict, &index)
+        return new_delivery(self.core, verdict, index, message_id)
 
-    cdef int put_rows(
-        self, const Rows* rows, int64_t when, Slice attrs, BatchDelivery out, int64_t before,
-    ) except -1:
+    cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1:
         """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
         cdef RowsCheck check
         cdef int64_t at = 0, messages
-        cdef size_t limit = body_limit(self.stream, attrs.n), overhead = 8 + attrs.n if attrs.n else 4
+        cdef size_t overhead = 8 + x.attrs.n if x.attrs.n else 4
         cdef CoreHandle core = self.core
         cdef SendPolicy policy = self.policy
+        cdef int status
         core.check_usable()
         with nogil:
-            rows_check(rows, limit, policy.skip_null, policy.skip_empty, policy.lines, &check)
+            rows_check(
+                rows, self.stream.max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)
+        if check.problem == ROW_BAD_ID:
+            raise bad_id(rows.ids, check.first_bad, before + check.first_bad, out.segments.messages)
         if check.first_bad >= 0:
             raise row_problem(
                 before + check.first_bad, ("", "null", "empty", "large", "line")[check.problem], check.bad_size,
-                limit, out.segments.messages)
+                body_limit(self.stream.max_body, x.attrs.n), out.segments.messages)
         if policy.lines:
             overhead = 1
+        elif rows.ids != NULL:
+            overhead = 8 + OWN_ID_KEY + (x.attrs.n + 1 if x.attrs.n else 0)
         messages = rows.n - check.nulls - check.empties
         if not core.blocks and not batcher_fits(
-                &core.engine.batcher, check.bytes + <int64_t>overhead * messages, messages):
+                &core.engine.batcher, check.bytes + check.id_bytes + <int64_t>overhead * messages, messages):
             raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties
-        return append_blocking(core, self.stream, rows, &at, rows.n, when, attrs, out, before)
+        append_blocking(core, self.stream, rows, &at, rows.n, x, out, before)
+        if rows.ids != NULL:
+            with nogil:
+                status = keep_ids(rows, &out.own_ids)
+            if status != ST_OK:
+                raise MemoryError("no memory for the ids of a batch; its messages are on their way")
+        return 0
 
-    def send_batch(self, bodies, *, attrs=None, dt=None):
+    def send_batch(self, bodies, *, attrs=None, dt=None, message_ids=None):
         """Accept many messages in one call and return their BatchDelivery.
 
         ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
         protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``), each record one body.
+        ``message_ids`` is a sequence with an id (text or bytes) for each body.
         All are checked before the first is accepted.  Raises InvalidMessageError naming the item,
         BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef BodyList source = body_rows(bodies)
-        cdef int64_t when = NO_TIME
-        cdef Slice text = slice_of(NULL, 0)
+        cdef BodyList ids
+        cdef Extras x
         out.core = self.core
-        if attrs is not None or dt is not None:
-            when, item = self.policy.item_text(attrs, dt)
-            text = slice_of(PyBytes_AS_STRING(item), <size_t>PyBytes_GET_SIZE(item))
-        self.put_rows(&source.rows, when, text, out, 0)
+        kept = self.extras(&x, attrs, dt, None)
+        if message_ids is not None:
+            self.policy.check_ids()
+            ids = id_rows(message_ids, source.rows.n)
+            source.rows.ids = &ids.rows
+        self.put_rows(&source.rows, &x, out, 0)
         return out
 
-    def send_arrow(self, data, *, column=None, attrs=None, dt=None):
+    def send_arrow(self, data, *, column=None, attrs=None, dt=None, id_column=None):
         """Accept one column of Arrow data and return its BatchDelivery.
 
         ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
-        of the bodies (not needed for a single one, or one called ``value`` or ``body``).  Null and empty
-        values follow ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk
+        of the bodies (not needed for a single one, or one called ``value`` or ``body``); ``id_column`` names
+        a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk
         says how many messages of the earlier ones were accepted.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef ArrowChunks chunks = open_arrow(data)
         cdef ArrowArray* chunk
-        cdef Rows rows
-        cdef int at = column_index(chunks.schema, column)
-        cdef int64_t when = NO_TIME, before = 0
-        cdef Slice text = slice_of(NULL, 0)
+        cdef Rows rows, ids
+        cdef Extras x
+        cdef int at, id_at = -1
+        cdef int64_t before = 0
         out.core = self.core
-        if attrs is not None or dt is not None:
-            when, item = self.policy.item_text(attrs, dt)
-            text = slice_of(PyBytes_AS_STRING(item), <size_t>PyBytes_GET_SIZE(item))
+        kept = self.extras(&x, attrs, dt, None)
+        if id_column is not None:
+            self.policy.check_ids()
+            id_at = column_index(chunks.schema, id_column, None)
+        at = column_index(chunks.schema, column, id_column)
         chunk = chunks.next_chunk()
         while chunk != NULL:
             column_rows(chunks.schema, chunk, at, &rows)
-            self.put_rows(&rows, when, text, out, before)
+            if id_column is not None:
+                column_rows(chunks.schema, chunk, id_at, &ids)
+                rows.ids = &ids
+            self.put_rows(&rows, &x, out, before)
             before += rows.n
             chunk = chunks.next_chunk()
         return out

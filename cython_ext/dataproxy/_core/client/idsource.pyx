@@ -1,0 +1,82 @@
+"""Where the ids of callers lie: one text, a sequence of them, or a column of Arrow data."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport malloc
+
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.client.ids cimport own_id_valid
+from dataproxy._core.client.rows cimport ROWS_POINTERS, Rows, rows_get
+from dataproxy._core.client.sources cimport BodyList
+
+from dataproxy.errors import InvalidMessageError
+from dataproxy.problems import id_problem
+
+__all__: list = []
+
+
+cdef int own_id_of(object value, Slice* out) except -1:
+    """Point ``out`` at one id, which lives as long as ``value``.  Raises InvalidMessageError.  Locality: GIL."""
+    cdef Py_ssize_t n = 0
+    cdef const char* p
+    if type(value) is not str or not (<str>value).isascii():
+        raise id_problem(value)
+    p = PyUnicode_AsUTF8AndSize(value, &n)
+    if not own_id_valid(<const uint8_t*>p, <size_t>n):
+        raise id_problem(value)
+    out[0] = slice_of(p, <size_t>n)
+    return 0
+
+
+cdef BodyList id_rows(object ids, int64_t n):
+    """Describe the ids of ``n`` bodies as rows; ``rows_check`` looks at their characters.  Locality: GIL.
+
+    Raises InvalidMessageError for a wrong number of them, or one that is neither text nor bytes.
+    """
+    cdef BodyList out = BodyList()
+    cdef list items
+    cdef int64_t i
+    cdef Py_ssize_t size = 0
+    if isinstance(ids, (str, bytes)):
+        raise InvalidMessageError(
+            f"message_ids is a sequence of ids, not one {type(ids).__name__!r}", hint="give one id for each body",
+            code="BAD_ID")
+    try:
+        items = list(ids)
+    except TypeError:
+        raise InvalidMessageError(
+            f"message_ids is a sequence of ids, not {type(ids).__name__!r}", hint="give one id for each body",
+            code="BAD_ID") from None
+    if len(items) != n:
+        raise InvalidMessageError(
+            f"there are {len(items)} message ids for {n} bodies", hint="give one id for each body", code="BAD_ID")
+    out.keep = items
+    out.pointers = <const uint8_t**>malloc(<size_t>(n + 1) * sizeof(uint8_t*))
+    out.lengths = <int64_t*>malloc(<size_t>(n + 1) * sizeof(int64_t))
+    if out.pointers == NULL or out.lengths == NULL:
+        raise MemoryError(f"no memory for {n} message ids")
+    for i in range(n):
+        value = items[i]
+        if type(value) is str and (<str>value).isascii():
+            out.pointers[i] = <const uint8_t*>PyUnicode_AsUTF8AndSize(value, &size)
+            out.lengths[i] = size
+        elif PyBytes_CheckExact(value):
+            out.pointers[i] = <const uint8_t*>PyBytes_AS_STRING(value)
+            out.lengths[i] = PyBytes_GET_SIZE(value)
+        else:
+            raise id_problem(value, i)
+    out.rows.kind = ROWS_POINTERS
+    out.rows.pointers = out.pointers
+    out.rows.lengths = out.lengths
+    out.rows.n = n
+    return out
+
+
+cdef object bad_id(const Rows* rows, int64_t i, int64_t item, int64_t accepted):
+    """Return the error for row ``i`` of the ids, the message ``item`` of its call.  Locality: GIL."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    if not rows_get(rows, i, &p, &n):
+        return id_problem(None, item, accepted)
+    return id_problem((<const char*>p)[:n].decode("utf-8", "replace"), item, accepted)
