@@ -219,7 +219,7 @@ cdef class BatchDelivery:
         """
         cdef int64_t deadline = _deadline(self.core, timeout)
         cdef int64_t i, at = 0, good = 0
-        cdef uint32_t k
+        cdef uint32_t _k
         cdef size_t id_at = 0
         cdef Verdict* v
         failures = []
@@ -237,7 +237,7 @@ cdef class BatchDelivery:
                     at, self.segments.items[i].count,
                     delivery_error(verdict_facts(v), self.segments.items[i].first, own)))
             if own is not None:
-                for k in range(1, self.segments.items[i].count):
+                for _k in range(1, self.segments.items[i].count):
                     id_at += 1 + self.own_ids.p[id_at]
             at += self.segments.items[i].count
         return BatchDelivered(at, good, self.skipped, tuple(failures))

@@ -30,7 +30,8 @@ def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
 
     Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts,
-    the caller's ids or None), a callback (function, Delivery), an event (kind, label, detail).  Thread: the dispatcher alone.
+    the caller's ids or None), a callback (function, Delivery), an event (kind, label, detail).
+    Thread: the dispatcher alone.
     """
     cdef PackList packs
     cdef Event events[EVENT_ROOM]

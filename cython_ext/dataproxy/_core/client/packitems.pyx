@@ -32,7 +32,7 @@ cdef list pack_own_ids(Pack* p):
     """
     cdef Buf plain
     cdef const uint8_t* at
-    cdef uint32_t i
+    cdef uint32_t _i
     cdef list out
     if not p.own_ids or p.buf == NULL:
         return None
@@ -44,7 +44,7 @@ cdef list pack_own_ids(Pack* p):
                 return None                 # no memory: the pack's own ids must do
             at = plain.p
         out = []
-        for i in range(p.count):
+        for _i in range(p.count):
             at += 4 + load_be32(at)
             out.append(_own_id(at + 4, load_be32(at)))
             at += 4 + load_be32(at)

@@ -8,8 +8,8 @@ from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport Batcher, Extras, batcher_append_rows, batcher_fits
 from dataproxy._core.client.columns cimport (
-    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns, Run,
-    RunTable, TimeColumn, build_runs, runs_free,
+    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns,
+    Run, RunTable, TimeColumn, build_runs, runs_free,
 )
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore

@@ -142,7 +142,7 @@ cdef class Stream:
         """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Py_buffer view
         cdef Extras x
-        kept = self.extras(&x, attrs, dt, own_id)
+        _kept = self.extras(&x, attrs, dt, own_id)
         if PyBytes_CheckExact(body):
             return self.put_bytes(
                 <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, verdict, index)
@@ -226,7 +226,7 @@ cdef class Stream:
         cdef BodyList ids
         cdef Extras x
         out.core = self.core
-        kept = self.extras(&x, attrs, dt, None)
+        _kept = self.extras(&x, attrs, dt, None)
         if message_ids is not None:
             self.policy.check_ids()
             ids = id_rows(message_ids, source.rows.n)
@@ -239,8 +239,9 @@ cdef class Stream:
 
         ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
         of the bodies (not needed for a single one, or one called ``value`` or ``body``); ``id_column`` names
-        a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk
-        says how many messages of the earlier ones were accepted.
+        a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow
+        ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk says how many
+        messages of the earlier ones were accepted.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef ArrowChunks chunks = open_arrow(data)
@@ -250,7 +251,7 @@ cdef class Stream:
         cdef int at, id_at = -1
         cdef int64_t before = 0
         out.core = self.core
-        kept = self.extras(&x, attrs, dt, None)
+        _kept = self.extras(&x, attrs, dt, None)
         if id_column is not None:
             self.policy.check_ids()
             id_at = column_index(chunks.schema, id_column, None)
