@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         TransportError,
         UndeliveredError,
     )
-    from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report
+    from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report, Undelivered
 
 __all__ = [
     "BatchDelivered",
@@ -50,6 +50,7 @@ __all__ = [
     "Report",
     "Stream",
     "TransportError",
+    "Undelivered",
     "UndeliveredError",
     "__version__",
 ]
@@ -59,7 +60,7 @@ __all__ = [
 _HOMES = {
     "dataproxy.client": ("BatchDelivery", "Delivery", "Producer", "Stream"),
     "dataproxy.client.stats": ("ProducerStats",),
-    "dataproxy.outcomes": ("BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report"),
+    "dataproxy.outcomes": ("BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report", "Undelivered"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = frozenset({"client", "codes", "config", "errors", "hub", "observe", "outcomes", "testing", "types"})

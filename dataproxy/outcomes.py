@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dataproxy.codes import describe
 from dataproxy.errors import DeliveryError, DeliveryExpired, DeliveryFailed
@@ -16,10 +16,14 @@ __all__ = [
     "Facts",
     "Failure",
     "Report",
+    "Undelivered",
+    "Watch",
     "code_key",
     "delivered",
     "delivery_error",
+    "delivery_result",
     "message_id",
+    "undelivered",
 ]
 
 # Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
@@ -83,13 +87,44 @@ class DeliveryResult(NamedTuple):
     error: DeliveryError | None
 
 
+class Undelivered(NamedTuple):
+    """Hold one message that was accepted and not delivered, with all it takes to send it again.
+
+    ``attempts`` counts how often it was written; ``error`` says why it was not delivered, and
+    ``error.details["maybe_delivered"]`` whether a copy may have arrived.  ``attrs`` are the message's attributes and
+    those of its stream handle, ``dt_ms`` is its data time (to the second, unless it was given as exact).
+    """
+
+    group_id: str
+    stream_id: str
+    body: bytes
+    id: str
+    attempts: int
+    error: DeliveryError
+    attrs: Mapping[str, str]
+    dt_ms: int
+
+
+class Watch(NamedTuple):
+    """Hold a callback until its pack is settled: of one Delivery, or of ``count`` messages from ``first`` on."""
+
+    function: Callable[[Any], object]
+    delivery: Any
+    group_id: str
+    stream_id: str
+    first: int
+    count: int
+    own_ids: Sequence[str | None] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Count messages by outcome since the producer was opened.
 
     At any moment exactly ``accepted == delivered + failed + expired + dropped + pending``.
     ``duplicates_possible`` counts frames that were sent again although an earlier attempt may have been stored.
-    ``seconds`` is the producer's age.
+    ``not_kept`` counts messages that were not delivered and that ``Producer.undelivered`` cannot give back, since
+    ``undelivered_bytes`` was used up.  ``seconds`` is the producer's age.
     """
 
     accepted: int
@@ -104,6 +139,7 @@ class Report:
     duplicates_possible: int
     seconds: float
     errors: Mapping[int | str, int] = field(default_factory=dict)
+    not_kept: int = 0
 
     @property
     def ok(self) -> bool:
@@ -157,6 +193,39 @@ def delivered(facts: Facts, position: int, own_id: str | None = None) -> Deliver
         raise delivery_error(facts, position, own_id)
     name = message_id(facts[8], position) if own_id is None else own_id
     return Delivered(facts[5], facts[3], facts[6], facts[7], position, name)
+
+
+def delivery_result(watch: Watch, number: int, facts: Facts) -> DeliveryResult:
+    """Return what ``on_delivery`` gets for message ``number`` of a watch."""
+    own_id = None if watch.own_ids is None else watch.own_ids[number]
+    position = watch.first + number
+    if facts[0] == _DELIVERED:
+        return DeliveryResult(watch.group_id, watch.stream_id, delivered(facts, position, own_id), None)
+    return DeliveryResult(watch.group_id, watch.stream_id, None, delivery_error(facts, position, own_id))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split("&") if "=" in pair)
+
+
+def undelivered(
+    group_id: str,
+    stream_id: str,
+    frame_attrs: str,
+    item_attrs: str,
+    dt_ms: int,
+    body: bytes,
+    position: int,
+    facts: Facts,
+) -> Undelivered:
+    """Return one undelivered message from what its pack holds."""
+    attrs = {**_attributes(frame_attrs), **_attributes(item_attrs)}
+    own_id = attrs.pop("msgid", None)
+    exact = attrs.pop("dtMs", None)
+    error = delivery_error(facts, position, own_id)
+    name = message_id(facts[8], position) if own_id is None else own_id
+    when = dt_ms if exact is None else int(exact)
+    return Undelivered(group_id, stream_id, body, name, facts[3], error, attrs, when)
 
 
 def code_key(code: int) -> int | str:

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from dataproxy.errors import InvalidMessageError
+from dataproxy.errors import ConfigError, InvalidMessageError
 
-__all__ = ["body_type", "id_problem", "row_problem", "size_problem"]
+__all__ = ["body_type", "callback_problem", "id_problem", "row_problem", "seconds", "size_problem", "timeout_problem"]
 
 _ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
 
 _SPLIT = "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length)"
+
+
+def timeout_problem(value: object) -> ConfigError:
+    """Return the error for a wait that is none: negative, nan or no number."""
+    return ConfigError(
+        f"a timeout is a number of seconds from 0 on, not {value!r}",
+        code="BAD_TIMEOUT",
+        hint="0 asks without waiting, None takes the default",
+    )
+
+
+def seconds(value: object) -> float:
+    """Return a timeout as a number of seconds, infinity allowed; raises ConfigError for anything else."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise timeout_problem(value) from None
+    if not number >= 0.0:
+        raise timeout_problem(value)
+    return number
+
+
+def callback_problem(value: object, name: str = "a callback") -> ConfigError:
+    """Return the error for a callback that cannot be called."""
+    return ConfigError(f"{name} is a function of one argument, not {value!r}", code="BAD_CALLBACK", hint="pass a callable")
 
 
 def _where(item: int | None) -> str:

@@ -7,18 +7,17 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import Any
 
 from dataproxy._core.client.dispatch import next_batch
 from dataproxy._core.client.handle import CoreHandle
+from dataproxy.client.callbacks import CallbackPlace
 from dataproxy.logs import logger
-from dataproxy.outcomes import DeliveryResult, Facts, delivered, delivery_error
+from dataproxy.outcomes import DeliveryResult, Facts, Watch, delivery_result
 
 __all__ = ["Dispatcher", "EventLog"]
 
 _LOG = logger("conn")
 _ACKS = logger("ack")
-_CALLBACKS = logger("callback")
 
 # Numbers of io/link.pxd's LinkEvent: logger, level, text with address and detail.
 _EVENTS: dict[int, tuple[logging.Logger, int, str]] = {
@@ -33,6 +32,7 @@ _EVENTS: dict[int, tuple[logging.Logger, int, str]] = {
 }
 _WITH_DETAIL = {2, 3, 6, 7, 8}
 _REPEAT_SECONDS = 10.0
+_AT_ONCE = 1000  # results that are made before they are handed on
 
 
 class EventLog:
@@ -68,13 +68,15 @@ def _detail(kind: int, detail: int) -> str:
 
 
 class Dispatcher:
-    """Drain the completion queue of one producer; user callbacks run here and nowhere else."""
+    """Drain the completion queue of one producer: write the log, and hand callbacks to where they run."""
 
-    def __init__(self, core: CoreHandle, on_delivery: Callable[[DeliveryResult], object] | None) -> None:
+    def __init__(
+        self, core: CoreHandle, on_delivery: Callable[[DeliveryResult], object] | None, place: CallbackPlace
+    ) -> None:
         self._core = core
         self._on_delivery = on_delivery
+        self._place = place
         self._events = EventLog()
-        self.callback_errors = 0
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
@@ -82,33 +84,22 @@ class Dispatcher:
             batch = next_batch(self._core, 3600.0)
             if batch is None:
                 return
-            reports, callbacks, events, lost = batch
+            reports, watches, events, lost = batch
             for kind, address, detail in events:
                 self._events.write(kind, address, detail)
             if lost:
                 _LOG.warning("%d events came too fast to be logged", lost)
-            for report in reports:
-                self._deliver(*report)
-            for function, delivery in callbacks:
-                self._call(function, delivery)
+            if self._on_delivery is not None:
+                for group_id, stream_id, count, facts, own_ids in reports:
+                    self._results(Watch(self._on_delivery, None, group_id, stream_id, 0, count, own_ids), facts)
+            for watch, facts in watches:
+                if watch.delivery is None:
+                    self._results(watch, facts)
+                else:
+                    self._place.run([(watch.function, watch.delivery)])
 
-    def _deliver(
-        self, group_id: str, stream_id: str, count: int, facts: Facts, own_ids: list[str | None] | None
-    ) -> None:
-        function = self._on_delivery
-        if function is None:
-            return
-        for index in range(count):
-            own = own_ids[index] if own_ids else None
-            if facts[0] == 1:
-                result = DeliveryResult(group_id, stream_id, delivered(facts, index, own), None)
-            else:
-                result = DeliveryResult(group_id, stream_id, None, delivery_error(facts, index, own))
-            self._call(function, result)
-
-    def _call(self, function: Callable[[Any], object], argument: Any) -> None:
-        try:
-            function(argument)
-        except Exception:  # noqa: BLE001 - the application's own code; its error is its own
-            self.callback_errors += 1
-            _CALLBACKS.exception("the callback %r raised", function)
+    def _results(self, watch: Watch, facts: Facts) -> None:
+        function = watch.function
+        for first in range(0, watch.count, _AT_ONCE):
+            numbers = range(first, min(watch.count, first + _AT_ONCE))
+            self._place.run([(function, delivery_result(watch, number, facts)) for number in numbers])

@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dataproxy._core.client.producer import ProducerCore
 from dataproxy._core.client.sending import SendPolicy, Stream
+from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client import lifecycle
+from dataproxy.client.callbacks import CallbackPlace, check_place
 from dataproxy.client.dispatcher import Dispatcher
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name
 from dataproxy.client.proxies import ProxySource, links_per_executor
@@ -21,10 +23,18 @@ from dataproxy.client.times import time_ms
 from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import ProducerConfig, load_producer_config
 from dataproxy.errors import ConfigError, FlushTimeout, InvalidMessageError, UndeliveredError
+from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
+from dataproxy.problems import callback_problem, seconds
 from dataproxy.types import ResolvedEndpoint
 
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+
 __all__ = ["Producer"]
+
+_LOG = logger()
 
 _JOIN_SECONDS = 5.0
 _LINES = 3
@@ -70,7 +80,8 @@ class Producer(ProducerCore):
 
     ``target``: ``tcp://host1:port1,host2:port2`` or the URL of a Manager, ``http://manager:8083``.
     ``group_id``: the InLong group of all messages that name no other.  ``on_delivery``: called once for
-    each message with a DeliveryResult, on the dispatcher's thread.  ``config``: a settled configuration;
+    each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
+    ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a settled configuration;
     else ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
 
     Raises ConfigError and DiscoveryError before anything is started.  All methods may be called from any
@@ -85,10 +96,14 @@ class Producer(ProducerCore):
         *,
         group_id: str | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
+        callback_on: Executor | asyncio.AbstractEventLoop | None = None,
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
         **options: Any,
     ) -> None:
+        if on_delivery is not None and not callable(on_delivery):
+            raise callback_problem(on_delivery, "on_delivery")
+        check_place(callback_on)
         settled = _settle(target, group_id, config, config_file, options)
         if settled.group_id:
             check_name("group", settled.group_id, message_type=settled.message_type)
@@ -103,7 +118,9 @@ class Producer(ProducerCore):
         self._pid = os.getpid()
         self._close_lock = threading.Lock()
         self._final: Report | None = None
-        self._dispatcher = Dispatcher(self, on_delivery)
+        self._callbacks = CallbackPlace(self, callback_on)
+        self.callback_failed = self._callbacks.failed
+        self._dispatcher = Dispatcher(self, on_delivery, self._callbacks)
         self._use_proxies(proxies)
         self._threads = [
             threading.Thread(target=self._run_executor, args=(i,), name=f"dataproxy-exec-{i}", daemon=True)
@@ -151,9 +168,11 @@ class Producer(ProducerCore):
 
         ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report: counts by
         outcome since the producer was opened.  Raises FlushTimeout (with the report) when time was not
-        enough; everything is still on its way then.  Ctrl-C interrupts the wait.
+        enough; everything is still on its way then.  Ctrl-C interrupts the wait.  Inside a callback of this
+        producer it raises LocalProtocolError.
         """
-        limit = self.config.delivery_timeout + 1.0 if timeout is None else float(timeout)
+        limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
+        self.refuse_inside_callback("flush")
         settled = self.wait_settled(limit)
         report = self.report()
         if not settled:
@@ -172,22 +191,38 @@ class Producer(ProducerCore):
 
     def stats(self) -> ProducerStats:
         """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
-        return make_stats(self.counts(), self.links(), self.age())
+        return make_stats(self.counts(), self.links(), self.age(), self._callbacks.errors)
+
+    def undelivered(self) -> UndeliveredMessages:
+        """Return an iterator over messages that were accepted and not delivered, oldest first.
+
+        Each message is handed out once, with body, id, attempts and error, and its memory is given back; an
+        iteration that is given up can be continued by a new one.  Kept are ``undelivered_bytes`` at most;
+        ``report().not_kept`` counts the rest.  It works after ``close`` too.  Any thread.
+        """
+        return UndeliveredMessages(self)
 
     def close(self, timeout: float | None = None) -> Report:
         """Deliver what was accepted, stop all threads, and return the final report.
 
         ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
-        and is counted in the report.  A second call returns the same report.  In a forked child it does
-        nothing but return an empty report.
+        and is counted in the report.  A second call returns the same report; one from inside a callback while
+        another thread closes returns the report of that moment.  In a forked child it does nothing but return
+        an empty report.
         """
         if os.getpid() != self._pid:
             self.mark_forked()
             return Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
-        with self._close_lock:
+        limit = self.config.close_timeout if timeout is None else seconds(timeout)
+        inside = threading.get_ident() in self.callers  # who closes may be waiting for this very callback
+        if not self._close_lock.acquire(blocking=not inside):
+            return self.report()
+        try:
             if self._final is None:
-                self._final = self._shut(self.config.close_timeout if timeout is None else float(timeout))
+                self._final = self._shut(limit)
             return self._final
+        finally:
+            self._close_lock.release()
 
     def _shut(self, timeout: float) -> Report:
         self.begin_close()
@@ -212,8 +247,13 @@ class Producer(ProducerCore):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         report = self.close()
-        if not report.ok and kind is None:
-            raise UndeliveredError(report, hint="report.errors counts them by code")
+        if report.ok:
+            return
+        problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() gives them back")
+        if error is None:
+            raise problem
+        error.add_note(f"besides, the producer has {problem}")
+        _LOG.error("%s", problem)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Producer owns threads and sockets and cannot be pickled; make one in each process")

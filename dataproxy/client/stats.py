@@ -76,6 +76,10 @@ class ProducerStats:
     retries: int
     duplicates_possible: int
     unmatched_replies: int
+    retries_held_back: int
+    undelivered_bytes: int
+    not_kept: int
+    callback_errors: int
     errors: Mapping[int | str, int]
     latency: Latency
     connections: tuple[ConnectionStats, ...]
@@ -102,10 +106,13 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
         duplicates_possible=counts["duplicates_possible"],
         seconds=seconds,
         errors={code_key(code): count for code, count in counts["codes"].items()},
+        not_kept=counts["not_kept"],
     )
 
 
-def make_stats(counts: Mapping[str, Any], links: list[dict[str, Any]], seconds: float) -> ProducerStats:
+def make_stats(
+    counts: Mapping[str, Any], links: list[dict[str, Any]], seconds: float, callback_errors: int
+) -> ProducerStats:
     """Return the statistics for the core's counters and connections."""
     return ProducerStats(
         accepted=counts["accepted"],
@@ -124,6 +131,10 @@ def make_stats(counts: Mapping[str, Any], links: list[dict[str, Any]], seconds: 
         retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
         unmatched_replies=counts["unmatched"],
+        retries_held_back=counts["held_back"],
+        undelivered_bytes=counts["undelivered_bytes"],
+        not_kept=counts["not_kept"],
+        callback_errors=callback_errors,
         errors={code_key(code): count for code, count in counts["codes"].items()},
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),

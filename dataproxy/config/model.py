@@ -97,6 +97,7 @@ class ProducerConfig(Config):
     ack_timeout: float
     connect_timeout: float
     close_timeout: float
+    undelivered_bytes: int
     retry_backoff: float
     retry_backoff_max: float
     retry_budget: int

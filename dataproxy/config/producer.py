@@ -139,6 +139,15 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         high=7 * _DAY,
         importance="high",
     ),
+    Option(
+        "undelivered_bytes",
+        "size",
+        16 * _MIB,
+        "Messages that were not delivered are kept up to this size for `Producer.undelivered()`, beside"
+        " `buffer_bytes`. What comes then is counted only (`Report.not_kept`). 0 keeps nothing.",
+        low=0,
+        high=1024 * _GIB,
+    ),
     Option("retry_backoff", "duration", 0.1, "First pause before a frame is sent again.", low=0.0, high=600.0),
     Option("retry_backoff_max", "duration", 5.0, "Longest pause before a frame is sent again.", low=0.0, high=3600.0),
     Option(

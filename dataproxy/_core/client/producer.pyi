@@ -1,4 +1,4 @@
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.handle import CoreHandle
 from dataproxy._core.client.sending import SendPolicy, Stream
+from dataproxy.outcomes import DeliveryResult
 
 __all__ = ["ProducerCore"]
 
@@ -22,6 +23,7 @@ class ProducerCore(CoreHandle):
     def set_endpoints(self, endpoints: list[tuple[str, str, int, int]], links: list[int]) -> None: ...
     def run_executor(self, index: int) -> None: ...
     def wait_settled(self, seconds: float) -> bool: ...
+    def refuse_inside_callback(self, what: str) -> None: ...
     def begin_close(self) -> None: ...
     def abandon_open(self) -> None: ...
     def stop(self) -> None: ...
@@ -48,6 +50,7 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Delivery: ...
     def send_batch(
         self,
@@ -58,6 +61,7 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_ids: Sequence[str | bytes] | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...
     def send_arrow(
         self,
@@ -69,4 +73,5 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         id_column: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...

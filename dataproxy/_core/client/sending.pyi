@@ -5,6 +5,7 @@ from typing import Any, final
 from _typeshed import ReadableBuffer as Buffer
 
 from dataproxy._core.client.delivery import BatchDelivery, Delivery
+from dataproxy.outcomes import DeliveryResult
 
 __all__ = ["SendPolicy", "Stream"]
 
@@ -41,6 +42,7 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Delivery: ...
     def send_batch(
         self,
@@ -49,6 +51,7 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_ids: Sequence[str | bytes] | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...
     def send_arrow(
         self,
@@ -58,4 +61,5 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         id_column: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...

@@ -95,6 +95,7 @@ ctypedef struct Pack:
     # Result.
     int outcome             # Outcome
     int code
+    int64_t latency_us      # from opened_us to the final result
     bint report             # the completion queue wants it
     char* error_text        # owned, may be NULL
     Verdict* verdict        # may be NULL

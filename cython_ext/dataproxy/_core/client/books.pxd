@@ -38,6 +38,7 @@ ctypedef struct Books:
 cdef void books_open(Books* k) noexcept nogil
 cdef void books_close(Books* k) noexcept nogil
 cdef void books_sealed(Books* k, Pack* p) noexcept nogil
+cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogil
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil
 cdef int64_t books_mark(Books* k) noexcept nogil
 cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept nogil

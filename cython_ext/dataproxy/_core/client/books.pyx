@@ -68,14 +68,14 @@ cdef void _count_code(Books* k, Pack* p) noexcept nogil:
         k.code_counts[CODES - 1] += p.count     # more kinds than slots: the last one gathers the rest
 
 
-cdef void _pronounce(Pack* p, int64_t latency) noexcept nogil:
-    """Write the verdict that Deliveries read."""
-    cdef Verdict* v = p.verdict
+cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogil:
+    """Write the result of ``p`` into the verdict that Deliveries read.  Locality: who settles it.  Locks: none."""
     v.outcome = p.outcome
     v.code = p.code
     v.attempts = p.attempts
     v.maybe_delivered = p.outcome != OUT_DELIVERED and p.open_attempts > 0
     v.seq = p.seq
+    memcpy(v.id, p.id, sizeof(v.id))
     v.latency_us = latency
     memcpy(v.node, p.node, sizeof(v.node))
     if p.error_text != NULL:
@@ -97,6 +97,7 @@ cdef void _unlink(Books* k, Pack* p) noexcept nogil:
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     """Enter the final result of one pack.  Locality: executor.  Locks: lock is held by the caller."""
     cdef int64_t latency = now_us - p.opened_us
+    p.latency_us = latency
     k.in_flight -= p.count
     k.in_flight_packs -= 1
     k.settled_packs += 1
@@ -114,7 +115,7 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
         _count_code(k, p)
     _unlink(k, p)
     if p.verdict != NULL:
-        _pronounce(p, latency)
+        verdict_fill(p.verdict, p, latency)
     atomic_add(&k.released_messages, p.count)
     atomic_add(&k.released, <int64_t>p.charge)
 

@@ -23,6 +23,7 @@ ctypedef struct Completions:
     Event* events           # EVENT_ROOM of them
     int n_events
     int64_t lost_events
+    bint poked              # Python left something for the dispatcher
     bint closed
 
 
@@ -33,4 +34,5 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
 cdef bint completions_take(
     Completions* c, PackList* packs, Event* events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil
+cdef void completions_poke(Completions* c) noexcept nogil
 cdef void completions_end(Completions* c) noexcept nogil

@@ -75,7 +75,7 @@ cdef bint completions_take(
     t.tv_sec = deadline_us // 1000000
     t.tv_nsec = (deadline_us % 1000000) * 1000
     pthread_mutex_lock(&c.lock)
-    while c.packs.head == NULL and c.n_events == 0 and not c.closed and now_us() < deadline_us:
+    while c.packs.head == NULL and c.n_events == 0 and not c.poked and not c.closed and now_us() < deadline_us:
         pthread_cond_timedwait(&c.ready, &c.lock, &t)
     packs[0] = c.packs
     memset(&c.packs, 0, sizeof(PackList))
@@ -84,9 +84,18 @@ cdef bint completions_take(
     c.n_events = 0
     lost[0] = c.lost_events
     c.lost_events = 0
-    going = not c.closed or packs.head != NULL or n[0] > 0
+    going = not c.closed or packs.head != NULL or n[0] > 0 or c.poked
+    c.poked = False
     pthread_mutex_unlock(&c.lock)
     return going
+
+
+cdef void completions_poke(Completions* c) noexcept nogil:
+    """Have the dispatcher look for what Python left.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&c.lock)
+    c.poked = True
+    pthread_cond_signal(&c.ready)
+    pthread_mutex_unlock(&c.lock)
 
 
 cdef void completions_end(Completions* c) noexcept nogil:

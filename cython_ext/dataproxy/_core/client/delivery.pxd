@@ -26,5 +26,4 @@ cdef class BatchDelivery:
 
 
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id)
-cdef tuple verdict_facts(Verdict* v)
-cdef int keep_ids(const Rows* rows, Buf* out) noexcept nogil
+cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil

@@ -1,7 +1,5 @@
 """Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
 
-import logging
-
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -12,39 +10,29 @@ from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport Segment, segments_free
 from dataproxy._core.client.books cimport books_wait_verdict
+from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.rows cimport Rows, rows_get
+from dataproxy._core.client.watching cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.errors import DeliveryPending
 from dataproxy.outcomes import BatchDelivered, Failure, delivered, delivery_error, message_id
 
 __all__ = ["BatchDelivery", "Delivery"]
 
-_CALLBACKS = logging.getLogger("dataproxy.callback")
-
 cdef enum:
     SLICE_US = 100000
     GRACE_US = 1000000      # settlement is due at the delivery timeout; this much later a wait gives up
 
 
-cdef tuple verdict_facts(Verdict* v):
-    """Return (outcome, code, text, attempts, maybe_delivered, node, latency in s, seq, pack id).  GIL; v is done."""
-    return (
-        v.outcome, v.code, v.text.decode("utf-8", "replace"), v.attempts, bool(v.maybe_delivered),
-        v.node.decode("utf-8", "replace"), v.latency_us / 1e6, v.seq,
-        v.id.decode(),
-    )
-
-
-cdef int keep_ids(const Rows* rows, Buf* out) noexcept nogil:
-    """Note the ids of rows that were accepted; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: none."""
+cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil:
+    """Note the ids of rows up to ``end`` that were accepted; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: none."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i
-    for i in range(rows.n):
+    for i in range(end):
         if not rows_get(rows, i, &p, &n) or n == 0:
             continue                # skipped by policy
         rows_get(rows.ids, i, &p, &n)
@@ -74,6 +62,7 @@ cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
         if now >= deadline_us:
             return 0
         core.check_not_forked()
+        core.check_may_wait("a wait for a result")
         with nogil:
             done = books_wait_verdict(&core.engine.books, v, min(deadline_us, now + SLICE_US))
         PyErr_CheckSignals()
@@ -140,22 +129,8 @@ cdef class Delivery:
         It runs on the dispatcher's thread, or at once in the calling thread when the result is there already
         (as in concurrent.futures).  Its exceptions are logged.  Any thread.
         """
-        cdef Verdict* v = self.verdict
-        cdef CoreHandle core = self.core
-        cdef bint done
-        core.watchers.setdefault(<size_t>v, []).append((callback, self))
-        core.check_not_forked()
-        pthread_mutex_lock(&core.engine.books.lock)
-        done = atomic_load(&v.done) != 0 and not v.watched
-        if not done:
-            v.watched = True
-        pthread_mutex_unlock(&core.engine.books.lock)
-        if done:
-            for function, delivery in core.watchers.pop(<size_t>v, ()):
-                try:
-                    function(delivery)
-                except Exception:
-                    _CALLBACKS.exception("the callback %r raised", function)
+        check_callback(callback)
+        watch_done(self.core, self.verdict, callback, self)
 
     def __repr__(self):
         return f"<Delivery {self.verdict.seq}:{self.index} {'done' if self.done() else 'pending'}>"

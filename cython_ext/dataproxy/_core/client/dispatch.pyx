@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport Pack, PackList, list_pop, pool_give
 from dataproxy._core.client.completions cimport EVENT_ROOM, Event, completions_take
+from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.packitems cimport pack_own_ids
 from dataproxy._core.client.streams cimport Stream as CStream
@@ -18,7 +19,7 @@ cdef tuple _report(Pack* p):
     text = p.error_text.decode("utf-8", "replace") if p.error_text != NULL else ""
     facts = (
         p.outcome, p.code, text, p.attempts, p.outcome != 1 and p.open_attempts > 0,
-        p.node.decode("utf-8", "replace"), (now_us() - p.opened_us) / 1e6, p.seq,
+        p.node.decode("utf-8", "replace"), p.latency_us / 1e6, p.seq,
         p.id.decode(),
     )
     return (
@@ -30,7 +31,7 @@ def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
 
     Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts,
-    the caller's ids or None), a callback (function, Delivery), an event (kind, label, detail).
+    the caller's ids or None), a callback (Watch, facts), an event (kind, label, detail).
     Thread: the dispatcher alone.
     """
     cdef PackList packs
@@ -42,9 +43,11 @@ def next_batch(CoreHandle core, double seconds):
     g = core.engine
     with nogil:
         going = completions_take(&g.completions, &packs, events, &n, &lost, deadline)
-    if not going:
+    if not going and not core.late:
+        core.dispatched = True      # from here on callbacks run in the thread that registers them
         return None
     reports = []
+    late, core.late = core.late, []
     callbacks = []
     p = list_pop(&packs)
     while p != NULL:
@@ -55,9 +58,13 @@ def next_batch(CoreHandle core, double seconds):
             pthread_mutex_lock(&g.books.lock)
             p.verdict.watched = False
             pthread_mutex_unlock(&g.books.lock)
-            callbacks.extend(core.watchers.pop(<size_t>p.verdict, ()))
+            entries = core.watchers.pop(<size_t>p.verdict, ())
+            if entries:
+                facts = verdict_facts(p.verdict)
+                callbacks.extend([(entry, facts) for entry in entries])
         pool_give(&g.spares, p)
         p = list_pop(&packs)
+    callbacks.extend(late)
     said = []
     for i in range(n):
         said.append((events[i].kind, events[i].label.decode("utf-8", "replace"), events[i].detail))

@@ -7,6 +7,7 @@ from dataproxy._core.base.pack cimport PackList, PackPool
 from dataproxy._core.client.batcher cimport Batcher
 from dataproxy._core.client.books cimport Books
 from dataproxy._core.client.completions cimport Completions
+from dataproxy._core.client.leftovers cimport Leftovers
 from dataproxy._core.io.executor cimport Executor
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LinkConfig
@@ -18,6 +19,7 @@ ctypedef struct Engine:
     Batcher batcher
     Books books
     Completions completions
+    Leftovers leftovers
     Executor** executors
     int n_executors
 

@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.pack cimport (
-    OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close, pool_give,
+    OUT_DELIVERED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close, pool_give,
     pool_open,
 )
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
@@ -14,6 +14,7 @@ from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
 from dataproxy._core.client.books cimport books_close, books_open, books_settle, books_wake
 from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
 from dataproxy._core.client.ids cimport ids_renew
+from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
 from dataproxy._core.client.streams cimport streams_close, streams_open
 from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open
 from dataproxy._core.io.framing cimport FrameRules
@@ -35,6 +36,11 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     cdef int64_t now = g.clock.now_us()
     memset(&reported, 0, sizeof(PackList))
     memset(&spent, 0, sizeof(PackList))
+    p = packs.head
+    while p != NULL:
+        if p.outcome != OUT_DELIVERED:
+            leftovers_keep(&g.leftovers, p, now)
+        p = p.next
     pthread_mutex_lock(&g.books.lock)
     p = list_pop(packs)
     while p != NULL:
@@ -83,6 +89,7 @@ cdef int engine_open(
     pthread_mutex_init(&g.batcher.lock, NULL)
     pool_open(&g.spares, <size_t>g.batcher.limit_bytes)
     books_open(&g.books)
+    leftovers_open(&g.leftovers)
     g.batcher.books = &g.books
     g.batcher.spares = &g.spares
     g.batcher.wire = inlong_ops()
@@ -152,6 +159,7 @@ cdef void engine_free(Engine* g) noexcept nogil:
         pool_give(&g.spares, p)
         p = list_pop(&g.completions.packs)
     completions_close(&g.completions)
+    leftovers_close(&g.leftovers)
     streams_close(&g.batcher.streams)
     books_close(&g.books)
     pool_close(&g.spares)

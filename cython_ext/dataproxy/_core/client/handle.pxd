@@ -15,8 +15,13 @@ cdef class CoreHandle:
     cdef int64_t delivery_us    # constant
     cdef int64_t max_block_us   # constant
     cdef bint blocks            # on_full="block"; constant
-    cdef dict watchers          # address of a verdict -> [(callback, Delivery)]; GIL
+    cdef dict watchers          # address of a verdict -> [Watch]; GIL
+    cdef list late              # (Watch, facts): registered after the result came, for the dispatcher; GIL
+    cdef bint dispatched        # the dispatcher has ended; GIL
+    cdef readonly set callers   # idents of the threads that run this producer's callbacks now; GIL
+    cdef public object callback_failed      # called with a callback that raised, while its exception is handled
 
+    cdef int check_may_wait(self, str what) except -1
     cdef int check_usable(self) except -1
     cdef int check_not_forked(self) except -1
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1

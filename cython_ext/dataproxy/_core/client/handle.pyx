@@ -1,5 +1,7 @@
 """Base of the producer's facade: life of the engine, and the waits that Ctrl-C can interrupt."""
 
+from threading import get_ident
+
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
@@ -9,7 +11,8 @@ from dataproxy._core.client.books cimport books_idle, books_wait_room
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.plat.clock cimport now_us
 
-from dataproxy.errors import ClosedError, ForkedError
+from dataproxy.errors import ClosedError, ForkedError, LocalProtocolError
+from dataproxy.problems import seconds as checked_seconds
 
 __all__ = ["CoreHandle"]
 
@@ -20,11 +23,9 @@ cdef enum:
 
 
 cdef int64_t microseconds(object seconds) except -1:
-    """Return a wait in microseconds: negative ones are 0, infinite ones thirty years.  Locality: GIL."""
-    cdef double value = float(seconds)
-    if value != value:
-        raise ValueError("a timeout cannot be nan")
-    return <int64_t>(min(max(value, 0.0), LONGEST_S) * 1e6)
+    """Return a wait in microseconds, infinite ones as thirty years; ConfigError for what is no wait.  Locality: GIL."""
+    cdef double value = checked_seconds(seconds)
+    return <int64_t>(min(value, LONGEST_S) * 1e6)
 
 
 cdef class CoreHandle:
@@ -35,6 +36,8 @@ cdef class CoreHandle:
         if self.engine == NULL:
             raise MemoryError("no memory for a producer")
         self.watchers = {}
+        self.late = []
+        self.callers = set()
 
     def mark_forked(self):
         """Make every later use in this process raise ForkedError.  Thread: the forked child's only one."""
@@ -46,6 +49,14 @@ cdef class CoreHandle:
             raise ForkedError(
                 "this producer was opened before the process was forked; its threads and connections belong to "
                 "the parent", hint="open a producer of its own in the child process")
+        return 0
+
+    cdef int check_may_wait(self, str what) except -1:
+        """Raise LocalProtocolError inside a callback of this producer: ``what`` would hold up all others."""
+        if self.callers and get_ident() in self.callers:
+            raise LocalProtocolError(
+                f"{what} was called inside a callback of the same producer and would hold up every other callback",
+                code="IN_CALLBACK", hint="let another thread wait, or use add_done_callback")
         return 0
 
     cdef int check_usable(self) except -1:

@@ -4,17 +4,15 @@
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
 from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
-from dataproxy._core.client.delivery cimport new_delivery
 from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, engine_open
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.ids cimport ids_renew
@@ -84,6 +82,7 @@ cdef class ProducerCore(CoreHandle):
         g.batcher.lines = rules.family == 3
         g.batcher.report_all = options["report_all"]
         g.batcher.max_frame = rules.max_frame
+        g.leftovers.limit = options["undelivered_bytes"]
         self.delivery_us = g.batcher.delivery_us
         self.max_block_us = microseconds(options["max_block"])
         self.blocks = options["on_full"] == "block"
@@ -178,6 +177,10 @@ cdef class ProducerCore(CoreHandle):
                 break
         return bool(settled)
 
+    def refuse_inside_callback(self, str what):
+        """Raise LocalProtocolError when the calling thread runs a callback of this producer."""
+        self.check_may_wait(what)
+
     def begin_close(self):
         """Accept nothing from now on; what was accepted goes on."""
         self.closed = True
@@ -238,20 +241,24 @@ cdef class ProducerCore(CoreHandle):
         """
         self.find(stream_id, group_id).put(body, attrs, dt, message_id, NULL, NULL)
 
-    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None):
-        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``."""
-        cdef Verdict* verdict = NULL
-        cdef uint32_t index = 0
-        self.find(stream_id, group_id).put(body, attrs, dt, message_id, &verdict, &index)
-        return new_delivery(self, verdict, index, message_id)
+    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, on_delivery=None):
+        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
-    def send_batch(self, stream_id, bodies, *, group_id=None, attrs=None, dt=None, message_ids=None):
+        ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
+        and where that one runs.
+        """
+        return self.find(stream_id, group_id).sent(body, attrs, dt, message_id, on_delivery)
+
+    def send_batch(
+        self, stream_id, bodies, *, group_id=None, attrs=None, dt=None, message_ids=None, on_delivery=None,
+    ):
         """Accept many messages and return their BatchDelivery; see ``Stream.send_batch``."""
-        return self.find(stream_id, group_id).send_batch(bodies, attrs=attrs, dt=dt, message_ids=message_ids)
+        return self.find(stream_id, group_id).send_batch(
+            bodies, attrs=attrs, dt=dt, message_ids=message_ids, on_delivery=on_delivery)
 
     def send_arrow(
-        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None,
+        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None, on_delivery=None,
     ):
         """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
         return self.find(stream_id, group_id).send_arrow(
-            data, column=column, attrs=attrs, dt=dt, id_column=id_column)
+            data, column=column, attrs=attrs, dt=dt, id_column=id_column, on_delivery=on_delivery)

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.client.batcher cimport Extras
-from dataproxy._core.client.delivery cimport BatchDelivery
+from dataproxy._core.client.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.rows cimport Rows
 from dataproxy._core.client.streams cimport Stream as CStream
@@ -33,6 +33,8 @@ cdef class Stream:
         self, object body, object attrs, object dt, object own_id, Verdict** verdict, uint32_t* index) except -1
     cdef int put_bytes(
         self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index) except -1
+    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object on_delivery)
+    cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1
     cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1
 
 

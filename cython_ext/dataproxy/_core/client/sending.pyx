@@ -11,13 +11,14 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits
-from dataproxy._core.client.delivery cimport BatchDelivery, keep_ids, new_delivery
+from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size
 from dataproxy._core.client.idsource cimport bad_id, id_rows, own_id_of
 from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check
 from dataproxy._core.client.sources cimport BodyList, body_rows
 from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.client.watching cimport check_callback, watch_message, watch_segments
 from dataproxy._core.plat.arrow cimport ArrowArray
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
@@ -170,12 +171,26 @@ cdef class Stream:
         """
         self.put(body, attrs, dt, message_id, NULL, NULL)
 
-    def send(self, body, *, attrs=None, dt=None, message_id=None):
-        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``."""
+    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object on_delivery):
+        """Accept one message and return its Delivery.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Verdict* verdict = NULL
         cdef uint32_t index = 0
-        self.put(body, attrs, dt, message_id, &verdict, &index)
-        return new_delivery(self.core, verdict, index, message_id)
+        cdef Delivery out
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        self.put(body, attrs, dt, own_id, &verdict, &index)
+        out = new_delivery(self.core, verdict, index, own_id)
+        if on_delivery is not None:
+            watch_message(self.core, self.group_id, self.stream_id, verdict, index, own_id, on_delivery)
+        return out
+
+    def send(self, body, *, attrs=None, dt=None, message_id=None, on_delivery=None):
+        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
+
+        ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
+        and where that one runs.
+        """
+        return self.sent(body, attrs, dt, message_id, on_delivery)
 
     cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1:
         """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
@@ -204,22 +219,33 @@ cdef class Stream:
                 &core.engine.batcher, check.bytes + check.id_bytes + <int64_t>overhead * messages, messages):
             raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties
-        append_blocking(core, self.stream, rows, &at, rows.n, x, out, before)
-        if rows.ids != NULL:
-            with nogil:
-                status = keep_ids(rows, &out.own_ids)
-            if status != ST_OK:
-                raise MemoryError("no memory for the ids of a batch; its messages are on their way")
+        try:
+            append_blocking(core, self.stream, rows, &at, rows.n, x, out, before)
+        finally:
+            if rows.ids != NULL:
+                with nogil:
+                    status = keep_ids(rows, at, &out.own_ids)
+                if status != ST_OK:
+                    raise MemoryError("no memory for the ids of a batch; its messages are on their way")
         return 0
 
-    def send_batch(self, bodies, *, attrs=None, dt=None, message_ids=None):
+    cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1:
+        """Have ``on_delivery`` called for what was accepted, also when the call ends with an error.  GIL."""
+        if on_delivery is not None:
+            watch_segments(
+                self.core, self.group_id, self.stream_id, &out.segments, out.ids() if out.own_ids.n else None,
+                on_delivery)
+        return 0
+
+    def send_batch(self, bodies, *, attrs=None, dt=None, message_ids=None, on_delivery=None):
         """Accept many messages in one call and return their BatchDelivery.
 
         ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
         protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``), each record one body.
         ``message_ids`` is a sequence with an id (text or bytes) for each body.
         All are checked before the first is accepted.  Raises InvalidMessageError naming the item,
-        BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.
+        BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.  ``on_delivery`` is called
+        with one DeliveryResult for each message.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef BodyList source = body_rows(bodies)
@@ -231,17 +257,23 @@ cdef class Stream:
             self.policy.check_ids()
             ids = id_rows(message_ids, source.rows.n)
             source.rows.ids = &ids.rows
-        self.put_rows(&source.rows, &x, out, 0)
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        try:
+            self.put_rows(&source.rows, &x, out, 0)
+        finally:
+            self.watch_batch(out, on_delivery)
         return out
 
-    def send_arrow(self, data, *, column=None, attrs=None, dt=None, id_column=None):
+    def send_arrow(self, data, *, column=None, attrs=None, dt=None, id_column=None, on_delivery=None):
         """Accept one column of Arrow data and return its BatchDelivery.
 
         ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
         of the bodies (not needed for a single one, or one called ``value`` or ``body``); ``id_column`` names
         a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow
         ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk says how many
-        messages of the earlier ones were accepted.
+        messages of the earlier ones were accepted.  ``on_delivery`` is called with one DeliveryResult for each
+        message.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef ArrowChunks chunks = open_arrow(data)
@@ -256,15 +288,20 @@ cdef class Stream:
             self.policy.check_ids()
             id_at = column_index(chunks.schema, id_column, None)
         at = column_index(chunks.schema, column, id_column)
-        chunk = chunks.next_chunk()
-        while chunk != NULL:
-            column_rows(chunks.schema, chunk, at, &rows)
-            if id_column is not None:
-                column_rows(chunks.schema, chunk, id_at, &ids)
-                rows.ids = &ids
-            self.put_rows(&rows, &x, out, before)
-            before += rows.n
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        try:
             chunk = chunks.next_chunk()
+            while chunk != NULL:
+                column_rows(chunks.schema, chunk, at, &rows)
+                if id_column is not None:
+                    column_rows(chunks.schema, chunk, id_at, &ids)
+                    rows.ids = &ids
+                self.put_rows(&rows, &x, out, before)
+                before += rows.n
+                chunk = chunks.next_chunk()
+        finally:
+            self.watch_batch(out, on_delivery)
         return out
 
     def __repr__(self):

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.hist cimport Hist, hist_percentile, hist_up_to
 from dataproxy._core.client.engine cimport Engine
+from dataproxy._core.client.leftovers cimport leftovers_counts
 from dataproxy._core.io.executor cimport Executor
 from dataproxy._core.io.link cimport Link, LinkCounters
 from dataproxy._core.io.linkstate cimport link_state_name
@@ -34,7 +35,7 @@ cdef dict counts_dict(Engine* g):
     """
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
     cdef int64_t delivered_bytes, resent, settled, released, retries = 0, unmatched = 0
-    cdef int64_t duplicates = 0
+    cdef int64_t duplicates = 0, held_back = 0, kept = 0, not_kept = 0
     cdef int64_t codes[64]
     cdef int64_t counts[64]
     cdef Hist latency
@@ -61,7 +62,9 @@ cdef dict counts_dict(Engine* g):
     memcpy(&latency, &g.books.latency, sizeof(Hist))
     pthread_mutex_unlock(&g.books.lock)
     pthread_mutex_unlock(&g.batcher.lock)
+    leftovers_counts(&g.leftovers, &kept, &not_kept)
     for i in range(g.n_executors):
+        held_back += relaxed_load(&g.executors[i].pool.held_back)
         retries += relaxed_load(&g.executors[i].pool.retries)
         unmatched += relaxed_load(&g.executors[i].pool.unmatched)
         duplicates += relaxed_load(&g.executors[i].pool.duplicates)
@@ -70,6 +73,7 @@ cdef dict counts_dict(Engine* g):
         "in_flight_frames": frames, "delivered": delivered, "failed": failed, "expired": expired, "dropped": 0,
         "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
         "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
+        "held_back": held_back, "undelivered_bytes": kept, "not_kept": not_kept,
         "codes": {codes[i]: counts[i] for i in range(n)},
         "latency": _latency_dict(&latency),
     }

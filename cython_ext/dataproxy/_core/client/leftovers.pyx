@@ -1,0 +1,158 @@
+"""The buffers of packs that failed, expired or were dropped, up to a limit of their own.
+
+A pack's buffer moves here as it is, framed and compressed or not; nothing is copied or decoded before somebody
+iterates.  What comes when the limit is reached is counted and let go: the oldest losses tell most.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
+from dataproxy._core.base.compress cimport unpack_block
+from dataproxy._core.base.pack cimport Pack, verdict_new, verdict_release
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.client.books cimport verdict_fill
+from dataproxy._core.client.streams cimport Stream
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+
+cdef enum:
+    MOST_UNPACKED = 1073741824      # far above any pack
+
+
+cdef void leftovers_open(Leftovers* l) noexcept nogil:
+    """Open a zeroed store whose limit was filled in before.  Locality: the producer's creator.  Locks: none."""
+    pthread_mutex_init(&l.lock, NULL)
+
+
+cdef void _free(Leftover* x) noexcept nogil:
+    if x.verdict != NULL:
+        verdict_release(x.verdict)
+    free(x.buf)
+    free(x)
+
+
+cdef void leftovers_close(Leftovers* l) noexcept nogil:
+    """Release everything.  Locality: the last user.  Locks: none."""
+    cdef Leftover* x = leftovers_take(l)
+    while x != NULL:
+        _free(x)
+        x = leftovers_take(l)
+    pthread_mutex_destroy(&l.lock)
+
+
+cdef Leftover* _from_pack(Pack* p, int64_t now_us) noexcept nogil:
+    """Return a leftover that owns the buffer of ``p``, or NULL without memory (``p`` is unchanged then)."""
+    cdef Leftover* x = <Leftover*>calloc(1, sizeof(Leftover))
+    cdef uint8_t* tight
+    if x == NULL:
+        return NULL
+    x.verdict = verdict_new()
+    if x.verdict == NULL:
+        free(x)
+        return NULL
+    verdict_fill(x.verdict, p, now_us - p.opened_us)
+    x.at = p.head
+    x.end = p.head + p.body_n
+    if p.report and p.own_ids:                  # the dispatcher reads the ids from its items
+        x.buf = <uint8_t*>malloc(x.end)
+        if x.buf == NULL:
+            _free(x)
+            return NULL
+        memcpy(x.buf, p.buf, x.end)
+    else:
+        tight = <uint8_t*>realloc(p.buf, x.end)     # it may have been made for more
+        x.buf = tight if tight != NULL else p.buf
+        p.buf = NULL
+        p.cap = 0
+        p.frame = NULL
+    x.compressed = p.compressed
+    x.items = p.items
+    x.count = p.count
+    x.data_time_ms = p.data_time_ms
+    x.charge = <int64_t>(x.end + sizeof(Leftover) + sizeof(x.verdict[0]))
+    x.stream = <Stream*>p.stream
+    return x
+
+
+cdef void leftovers_keep(Leftovers* l, Pack* p, int64_t now_us) noexcept nogil:
+    """Take over the buffer of a settled pack that was not delivered, if there is room.
+
+    Locality: whoever settles it, before the books show it.  Locks: takes lock.
+    """
+    cdef int64_t need = <int64_t>(p.head + p.body_n + sizeof(Leftover) + sizeof(p.verdict[0]))
+    cdef Leftover* x = NULL
+    pthread_mutex_lock(&l.lock)
+    if p.buf != NULL and l.charged + need <= l.limit:
+        x = _from_pack(p, now_us)
+    if x == NULL:
+        l.not_kept += p.count
+    else:
+        l.charged += x.charge
+        if l.last == NULL:
+            l.first = x
+        else:
+            l.last.next = x
+        l.last = x
+    pthread_mutex_unlock(&l.lock)
+
+
+cdef Leftover* leftovers_take(Leftovers* l) noexcept nogil:
+    """Take out the oldest, still charged; NULL when there is none.  Locality: any thread.  Locks: takes lock."""
+    cdef Leftover* x
+    pthread_mutex_lock(&l.lock)
+    x = l.first
+    if x != NULL:
+        l.first = x.next
+        if l.first == NULL:
+            l.last = NULL
+        x.next = NULL
+    pthread_mutex_unlock(&l.lock)
+    return x
+
+
+cdef void leftovers_put_back(Leftovers* l, Leftover* x) noexcept nogil:
+    """Put one that is not spent back to the front.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&l.lock)
+    x.next = l.first
+    l.first = x
+    if l.last == NULL:
+        l.last = x
+    pthread_mutex_unlock(&l.lock)
+
+
+cdef void leftovers_spent(Leftovers* l, Leftover* x) noexcept nogil:
+    """Release one that was taken.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&l.lock)
+    l.charged -= x.charge
+    pthread_mutex_unlock(&l.lock)
+    _free(x)
+
+
+cdef void leftovers_counts(Leftovers* l, int64_t* charged, int64_t* not_kept) noexcept nogil:
+    """Read the counters.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&l.lock)
+    charged[0] = l.charged
+    not_kept[0] = l.not_kept
+    pthread_mutex_unlock(&l.lock)
+
+
+cdef int leftover_open(Leftover* x) noexcept nogil:
+    """Make the items readable: unpack a compressed block.  ST_OK or a failure.  Locality: its owner.  Locks: none."""
+    cdef Buf out
+    cdef int status
+    if not x.compressed:
+        return ST_OK
+    buf_init(&out)
+    status = unpack_block(x.buf + x.at, x.end - x.at, MOST_UNPACKED, &out)
+    if status != ST_OK:
+        buf_free(&out)
+        return status
+    free(x.buf)
+    x.buf = out.p
+    x.at = 0
+    x.end = out.n
+    x.compressed = False
+    return ST_OK

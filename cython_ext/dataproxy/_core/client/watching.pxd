@@ -1,0 +1,17 @@
+"""Who wants to be called when a pack is settled."""
+
+from libc.stdint cimport uint32_t
+
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.client.batcher cimport Segments
+from dataproxy._core.client.handle cimport CoreHandle
+
+
+cdef int watch_done(CoreHandle core, Verdict* v, object function, object delivery) except -1
+cdef int watch_message(
+    CoreHandle core, str group_id, str stream_id, Verdict* v, uint32_t index, object own_id, object function,
+) except -1
+cdef int watch_segments(
+    CoreHandle core, str group_id, str stream_id, Segments* segments, object own_ids, object function,
+) except -1
+cdef int check_callback(object function) except -1

@@ -1,0 +1,99 @@
+"""Callbacks that wait for a pack.
+
+Two kinds: ``add_done_callback`` gets the Delivery, and may run at once in the thread that adds it; ``on_delivery``
+of a call gets one DeliveryResult for each message, always where the producer's callbacks run.
+"""
+
+import logging
+
+from libc.stdint cimport int64_t, uint32_t
+
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.client.batcher cimport Segments
+from dataproxy._core.client.completions cimport completions_poke
+from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+from dataproxy.outcomes import Watch, delivery_result
+from dataproxy.problems import callback_problem
+
+_CALLBACKS = logging.getLogger("dataproxy.callback")
+
+
+cdef int check_callback(object function) except -1:
+    """Raise ConfigError for a callback that cannot be called.  Locality: GIL."""
+    if not callable(function):
+        raise callback_problem(function)
+    return 0
+
+
+cdef int _watch(CoreHandle core, Verdict* v, object entry) except -1:
+    """Register ``entry``; 1 when the result is there and nobody will come for it.  Locality: GIL.  Locks: books.lock."""
+    cdef bint done
+    core.check_not_forked()
+    core.watchers.setdefault(<size_t>v, []).append(entry)
+    pthread_mutex_lock(&core.engine.books.lock)
+    done = atomic_load(&v.done) != 0 and not v.watched
+    if not done:
+        v.watched = True
+    pthread_mutex_unlock(&core.engine.books.lock)
+    return 1 if done else 0
+
+
+cdef int _call_here(CoreHandle core, object function, object argument) except -1:
+    try:
+        function(argument)
+    except Exception:
+        if core.callback_failed is not None:
+            core.callback_failed(function)
+        else:
+            _CALLBACKS.exception("the callback %r raised", function)
+    return 0
+
+
+cdef int watch_done(CoreHandle core, Verdict* v, object function, object delivery) except -1:
+    """Have ``function(delivery)`` called with the result known; at once when it is.  Locality: GIL."""
+    if _watch(core, v, Watch(function, delivery, "", "", 0, 1, None)):
+        for entry in core.watchers.pop(<size_t>v, ()):
+            _call_here(core, entry.function, entry.delivery)
+    return 0
+
+
+cdef int _watch_results(CoreHandle core, Verdict* v, object entry) except -1:
+    cdef uint32_t i
+    if not _watch(core, v, entry):
+        return 0
+    core.watchers.pop(<size_t>v, None)
+    facts = verdict_facts(v)
+    if not core.dispatched:
+        core.late.append((entry, facts))
+        completions_poke(&core.engine.completions)
+        return 0
+    for i in range(entry.count):        # closed in the meantime: nobody else is left
+        _call_here(core, entry.function, delivery_result(entry, i, facts))
+    return 0
+
+
+cdef int watch_message(
+    CoreHandle core, str group_id, str stream_id, Verdict* v, uint32_t index, object own_id, object function,
+) except -1:
+    """Have ``function(DeliveryResult)`` called for one message.  Locality: GIL.  Locks: books.lock."""
+    own_ids = None if own_id is None else (own_id,)
+    return _watch_results(core, v, Watch(function, None, group_id, stream_id, index, 1, own_ids))
+
+
+cdef int watch_segments(
+    CoreHandle core, str group_id, str stream_id, Segments* segments, object own_ids, object function,
+) except -1:
+    """Have ``function(DeliveryResult)`` called for each message of a batch.  Locality: GIL.  Locks: books.lock."""
+    cdef int64_t i, at = 0
+    cdef uint32_t n
+    for i in range(segments.n):
+        n = segments.items[i].count
+        ids = None if own_ids is None else own_ids[at:at + n]
+        _watch_results(core, segments.items[i].verdict, Watch(
+            function, None, group_id, stream_id, segments.items[i].first, n, ids))
+        at += n
+    return 0

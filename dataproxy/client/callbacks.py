@@ -1,0 +1,114 @@
+"""Where the application's callbacks run, and what becomes of those that raise."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dataproxy._core.client.handle import CoreHandle
+from dataproxy.errors import ConfigError
+from dataproxy.logs import logger
+
+__all__ = ["Calls", "CallbackPlace", "check_place"]
+
+_LOG: Final = logger("callback")
+_REPEAT_SECONDS: Final = 10.0
+_AT_ONCE: Final = 100  # callbacks that run on an event loop before it may do something else
+
+#: Callbacks, each with its argument.
+Calls = Sequence[tuple[Callable[[Any], object], Any]]
+
+
+def check_place(place: Any) -> None:
+    """Raise ConfigError unless ``place`` is None, an open event loop or an executor."""
+    if place is None or callable(getattr(place, "submit", None)):
+        return
+    if not callable(getattr(place, "call_soon_threadsafe", None)):
+        raise ConfigError(
+            f"callback_on={place!r} is neither an asyncio event loop nor a concurrent.futures.Executor",
+            code="BAD_CALLBACK_TARGET",
+            hint="leave it out to have callbacks on the producer's dispatcher thread",
+        )
+    if place.is_closed():
+        raise ConfigError(
+            "callback_on is an event loop that is closed already",
+            code="BAD_CALLBACK_TARGET",
+            hint="give the running one: asyncio.get_running_loop()",
+        )
+
+
+class CallbackPlace:
+    """Run callbacks on the calling thread, on an event loop or on an executor; count and log those that raise."""
+
+    def __init__(self, core: CoreHandle, place: Any) -> None:
+        self._core = core
+        self._hop: Callable[..., object] | None = None
+        self._loop = None
+        if place is not None and callable(getattr(place, "submit", None)):
+            self._hop = place.submit
+        elif place is not None:
+            self._loop = place
+            self._hop = place.call_soon_threadsafe
+        self._lock = threading.Lock()
+        self._logged: dict[tuple[int, type[BaseException] | None], float] = {}
+        self._quiet = 0
+        self.errors = 0
+
+    def run(self, calls: Calls) -> None:
+        """Have ``calls`` made in their order.  Dispatcher's thread; never raises."""
+        if self._hop is None:
+            self._make(calls)
+            return
+        for at in range(0, len(calls), _AT_ONCE):
+            part = calls[at : at + _AT_ONCE]
+            try:
+                self._hop(self._make, part)
+            except RuntimeError as error:  # the loop was closed, or the executor shut down
+                self.errors += len(part)
+                self._write("%d callbacks could not be made: %s", len(part), error, key=(0, RuntimeError))
+
+    def _make(self, calls: Calls) -> None:
+        ident = threading.get_ident()
+        inner = ident in self._core.callers
+        self._core.callers.add(ident)
+        try:
+            for at, (function, argument) in enumerate(calls):
+                try:
+                    function(argument)
+                except (KeyboardInterrupt, SystemExit):
+                    if self._loop is None:
+                        self.failed(function)
+                        continue
+                    self._loop.call_soon(self._make, calls[at + 1 :])
+                    raise
+                except BaseException:  # noqa: BLE001 - the application's own code; its error is its own
+                    self.failed(function)
+        finally:
+            if not inner:
+                self._core.callers.discard(ident)
+
+    def failed(self, function: Callable[[Any], object]) -> None:
+        """Count and log the exception that ``function`` raised and that is being handled.  Any thread."""
+        import sys
+
+        kind = sys.exc_info()[0]
+        self.errors += 1
+        self._write("the callback %r raised", function, key=(id(function), kind), trace=True)
+
+    def _write(self, text: str, *arguments: object, key: tuple[int, Any], trace: bool = False) -> None:
+        """Log, but the same thing once in ten seconds at most."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._logged.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+                self._quiet += 1
+                return
+            if len(self._logged) > 1000:
+                self._logged.clear()
+            self._logged[key] = now
+            quiet, self._quiet = self._quiet, 0
+        if quiet:
+            text += f" ({quiet} more callback errors were not logged)"
+        _LOG.log(logging.ERROR, text, *arguments, exc_info=trace)
