@@ -102,6 +102,32 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         (),
         "What is accepted, as `group` or `group/stream` (others get code 115); empty accepts all.",
     ),
+    Option(
+        "dedupe",
+        "choice",
+        "off",
+        "`ids` stores a message once however often it comes: it is known by its id (`msgid` of the item, else `sid`"
+        " of the frame and its index) within group and stream.",
+        choices=("off", "ids"),
+        importance="high",
+    ),
+    Option(
+        "dedupe_window",
+        "duration",
+        600.0,
+        "How long an id is remembered; longer than any producer's `delivery_timeout`.",
+        low=1.0,
+        high=7 * 86400.0,
+    ),
+    Option(
+        "dedupe_max_ids",
+        "int",
+        1_000_000,
+        "Ids that are remembered, the youngest; about 64 bytes of memory each. A pack whose messages have no ids of"
+        " their own counts as one.",
+        low=1,
+        high=1_000_000_000,
+    ),
     Option("cluster_id", "int", 1, "Cluster id in Manager answers.", low=1, high=2**31 - 1, importance="low"),
 )
 

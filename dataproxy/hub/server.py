@@ -168,9 +168,15 @@ class Hub:
         return {key: StreamCount(*numbers) for key, numbers in self._store.counts().items()}
 
     def stats(self) -> dict[str, Any]:
-        """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError."""
+        """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError.
+
+        ``duplicates`` are messages that were answered and not stored again, ``conflicts`` those that were stored
+        although their id was known, with other bytes (option ``dedupe``).
+        """
         self._ensure_open()
-        return {**self._core.stats(), "store": self._store.stats()}
+        store = self._store.stats()
+        known = {name: store.get(name, 0) for name in ("duplicates", "conflicts")}
+        return {**self._core.stats(), **known, "store": store}
 
     def set_service(self, state: str) -> None:
         """Answer data requests as in state "running", "not_ready" (code 1) or "stopped" (code 2).
@@ -283,6 +289,8 @@ def _open_store(config: HubConfig) -> StoreCore:
         retention_bytes=config.retention_bytes,
         retention_ms=int(config.retention_age * 1000),
         queue_bytes=config.queue_bytes,
+        dedupe_ms=int(config.dedupe_window * 1000),
+        dedupe_ids=config.dedupe_max_ids if config.dedupe == "ids" else 0,
     )
 
 

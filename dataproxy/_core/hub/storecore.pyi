@@ -17,6 +17,8 @@ class StoreCore(StoreView):
         commit_bytes: int = 33554432,
         retain_every_ms: int = 1000,
         map_bytes: int = 1073741824,
+        dedupe_ms: int = 600000,
+        dedupe_ids: int = 0,
     ) -> None: ...
     def run_committer(self) -> None: ...
     def stop(self) -> None: ...
@@ -24,7 +26,7 @@ class StoreCore(StoreView):
     def stats(self) -> dict[str, int | str]: ...
     def append_for_test(
         self,
-        entries: Iterable[tuple[str, str, bytes]],
+        entries: Iterable[tuple[str, str, bytes] | tuple[str, str, bytes, int]],
         *,
         partition: int = 0,
         records: int = 1,

@@ -300,8 +300,7 @@ cdef void _settle(Door* d, Entry* chain) noexcept nogil:
         queued -= <int64_t>entry_footprint(entry)
         d.outstanding -= 1
         if entry.status == ST_OK:
-            relaxed_add(&d.counters.entries, 1)
-            relaxed_add(&d.counters.records, entry.records)
+            _count_stored(d, entry)
         else:
             count_code(d, REFUSE_CODE)
         s = table_find(&d.table, entry.session)
@@ -312,6 +311,16 @@ cdef void _settle(Door* d, Entry* chain) noexcept nogil:
             _answer(d, s, entry)
         entry_free(entry)
     relaxed_store(&d.queued_bytes, queued)
+
+
+cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
+    """Count what the store took of a request.  Locality: door loop.  Locks: none."""
+    if entry.duplicates == 0:
+        relaxed_add(&d.counters.entries, 1)
+        relaxed_add(&d.counters.records, entry.records)
+    elif entry.duplicates < entry.items:
+        relaxed_add(&d.counters.entries, 1)
+        relaxed_add(&d.counters.records, entry.items - entry.duplicates)
 
 
 cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:

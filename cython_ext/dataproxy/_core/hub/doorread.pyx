@@ -7,6 +7,7 @@ from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, 
 from dataproxy._core.hub.doorstate cimport close_session, count_code, end_session, mark_dirty, park_session
 from dataproxy._core.hub.entries cimport entry_footprint, entry_new
 from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.entryids cimport ids_read
 from dataproxy._core.hub.session cimport (
     CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, session_reply,
     session_source, table_touch,
@@ -168,8 +169,14 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms) noexcept n
     parts.receive_ms = receive_ms
     parts.value = slice_of(r.entry.p, r.entry.n)
     parts.reply = slice_of(r.reply.p, r.reply.n)
+    parts.ids = slice_of(NULL, 0)
+    parts.items = 0
     parts.offset = 0
+    parts.duplicates = 0
     parts.status = ST_OK
+    if d.id_reader.key != NULL and ids_read(&d.id_reader, &parts) != ST_OK:
+        end_session(d, s, CLOSE_MEMORY)
+        return
     entry = entry_new(&parts, session_source(s), d.profile.node_ip)
     if entry == NULL:
         end_session(d, s, CLOSE_MEMORY)

@@ -2,8 +2,10 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.hub.committer cimport Committer
 from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.entryids cimport IdReader
 from dataproxy._core.hub.listener cimport Listener
 from dataproxy._core.hub.session cimport CLOSE_REASONS, Session, SessionTable
 from dataproxy._core.io.poller cimport Poller
@@ -45,6 +47,7 @@ ctypedef struct DoorCounters:       # relaxed; added to by the door loop only
 
 ctypedef struct HubShared:          # constant while doors run, but for the atomics
     Committer* committer
+    const HashKey* window_key       # of the store's de-duplication window; NULL without one
     const WireOps* wire
     Listener listener
     ServerProfile profile           # service_code and load are taken from the atomics
@@ -92,6 +95,7 @@ ctypedef struct Door:
     int64_t wall_ms
     ServerProfile profile
     Request request
+    IdReader id_reader
     RecvBuf spare                   # empty buffer that the next reader takes
 
 

@@ -5,6 +5,7 @@ from libc.string cimport memset
 from dataproxy._core.base.buf cimport buf_free, buf_init
 from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
 from dataproxy._core.hub.entries cimport entry_free_chain
+from dataproxy._core.hub.entryids cimport ids_free, ids_init
 from dataproxy._core.hub.session cimport (
     HOLD_ENDING, HOLD_QUEUE, session_free, session_watch, table_free, table_init, table_remove, table_touch,
 )
@@ -34,6 +35,7 @@ cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
     buf_init(&d.request.reply)
     buf_init(&d.request.entry)
     buf_init(&d.request.scratch)
+    ids_init(&d.id_reader, shared.wire, shared.window_key)
     recvbuf_init(&d.spare, 0)
     if poller_open(&d.poller) != ST_OK or wakeup_open(&d.wakeup) != ST_OK:
         return ST_SYSTEM
@@ -59,6 +61,7 @@ cdef void door_free(Door* d) noexcept nogil:
     buf_free(&d.request.reply)
     buf_free(&d.request.entry)
     buf_free(&d.request.scratch)
+    ids_free(&d.id_reader)
     recvbuf_free(&d.spare)
     wakeup_close(&d.wakeup)
     poller_close(&d.poller)

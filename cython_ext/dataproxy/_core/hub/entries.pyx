@@ -30,14 +30,16 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node) noexcept nog
     header.source = source
     header.node = node
     head = header_size(&header)
-    entry = <Entry*>malloc(sizeof(Entry) + head + parts.value.n + parts.group.n + parts.stream.n + parts.reply.n)
+    entry = <Entry*>malloc(sizeof(Entry) + parts.ids.n + head + parts.value.n + parts.group.n + parts.stream.n
+                           + parts.reply.n)
     if entry == NULL:
         return NULL
     entry[0] = parts[0]
     entry.next = NULL
     entry.offset = 0
+    entry.duplicates = 0
     entry.status = 0
-    at = <uint8_t*>entry + sizeof(Entry)
+    at = _copy(<uint8_t*>entry + sizeof(Entry), &entry.ids)    # first, for their alignment
     header_write(&header, at)
     if parts.value.n:
         memcpy(at + head, parts.value.p, parts.value.n)
@@ -65,7 +67,7 @@ cdef void entry_free_chain(Entry* chain) noexcept nogil:
 
 cdef size_t entry_footprint(const Entry* entry) noexcept nogil:
     """Return the bytes of memory one entry holds.  Locality: any thread.  Locks: none."""
-    return sizeof(Entry) + entry.value.n + entry.group.n + entry.stream.n + entry.reply.n
+    return sizeof(Entry) + entry.ids.n + entry.value.n + entry.group.n + entry.stream.n + entry.reply.n
 
 
 cdef uint8_t* _copy(uint8_t* at, Slice* slice) noexcept nogil:

@@ -5,6 +5,18 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from dataproxy._core.base.slice cimport Slice
 
 
+cdef enum EntryIdConst:
+    ID_OF_REST = 0xFFFFFFFF     # EntryId.item: all messages of the entry that have no id of their own
+
+
+ctypedef struct EntryId:    # identity of one message, or of several that share one
+    uint64_t high           # hash of group, stream and id
+    uint64_t low
+    uint64_t digest         # hash of the bytes
+    uint32_t item           # index of the message, or ID_OF_REST
+    uint32_t messages       # that it stands for
+
+
 ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to
     Entry* next
     # Origin: the server loop that gets the entry back, and the session to answer there.
@@ -19,8 +31,11 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     int64_t receive_ms
     Slice value             # bytes to store: queue header (hub/header) + InLongMsg; entry_new writes the header
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
+    Slice ids               # EntryIds, when the store keeps a de-duplication window; else empty
+    uint32_t items          # messages in `value`, with ids
     # Filled by the store.
-    uint64_t offset
+    uint64_t offset         # not set when nothing was left to store
+    uint32_t duplicates     # messages that were not stored because they are there already
     int status              # ST_OK, ST_DISK_FULL or ST_STORE (also: a name over 255 bytes, an empty group)
 
 

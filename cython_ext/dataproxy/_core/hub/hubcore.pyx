@@ -56,6 +56,7 @@ cdef class HubCore:
         self.threads = threads
         self.node_ip = node_ip.encode()
         self.shared.committer = store.committer
+        self.shared.window_key = store.window_key()
         self.shared.wire = inlong_ops()
         self.shared.max_frame = <size_t>max_frame
         self.shared.max_connections = max_connections

@@ -3,6 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from dataproxy._core.hub.dedupe cimport Dedupe
 from dataproxy._core.hub.entry cimport StoreOps
 from dataproxy._core.hub.storecatalog cimport Catalog, StreamStat
 from dataproxy._core.hub.storetxn cimport StoreLimits
@@ -21,6 +22,7 @@ ctypedef struct MemEntry:   # followed by the value
 
 ctypedef struct MemStore:
     StoreLimits limits      # max_bytes: memory of entries, the oldest are dropped beyond it
+    Dedupe* dedupe          # the de-duplication window, NULL without one; appending thread only
     pthread_mutex_t mutex   # guards all below; the GIL is never taken while it is held
     Catalog catalog
     MemEntry* head          # oldest

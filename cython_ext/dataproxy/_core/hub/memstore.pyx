@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.hub.dedupe cimport Rest, dedupe_entry
 from dataproxy._core.hub.entry cimport Entry, StoreOps
 from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
 from dataproxy._core.hub.ring cimport Ring, ring_at, ring_drop, ring_push, ring_reserve
@@ -22,6 +23,7 @@ from dataproxy._core.hub.storecatalog cimport (
     catalog_takes,
 )
 from dataproxy._core.hub.storetxn cimport StoreLimits
+from dataproxy._core.hub.window cimport Window, window_drop, window_due, window_keep, window_undo
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport (
@@ -34,6 +36,7 @@ from dataproxy._core.plat.thread cimport (
 cdef enum MemStep:
     STEP_APPEND = 128       # entries linked in one hold of the mutex
     STEP_RETAIN = 1024      # entries dropped in one call of retain
+    STEP_FORGET = 64        # old ids forgotten with each entry, beside as many as it added
 
 cdef StoreOps _ops
 _ops.append = _append
@@ -78,6 +81,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     """
     cdef MemStore* store = <MemStore*>self
     cdef MemEntry* copies[STEP_APPEND]
+    cdef int step = STEP_APPEND if store.dedupe == NULL else 1      # an entry is judged when the one before is stored
     cdef MemEntry* dropped
     cdef Entry* first = chain
     cdef Entry* entry
@@ -86,7 +90,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     while first != NULL:
         n = 0
         entry = first
-        while entry != NULL and n < STEP_APPEND:
+        while entry != NULL and n < step:
             copies[n] = _copy(store, entry)
             n += 1
             entry = entry.next
@@ -94,6 +98,8 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
         for i in range(n):
             if copies[i] != NULL:
                 copies[i] = _link(store, first, copies[i])
+            if store.dedupe != NULL:
+                _settle_window(&store.dedupe.window, first)
             first = first.next
         dropped = _overflow(store)
         catalog_keep(&store.catalog)
@@ -111,23 +117,46 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
     Locks: none.
     """
     cdef MemEntry* copy
+    cdef Rest rest
     entry.status = ST_STORE
     if entry.value.n < HEADER_FIXED or not catalog_takes(entry.group, entry.stream):
         return NULL
-    if store.limits.max_bytes and _held(entry.value.n) > store.limits.max_bytes:
+    rest.value = entry.value
+    rest.records = entry.records
+    if store.dedupe != NULL and entry.ids.n:
+        if dedupe_entry(store.dedupe, entry, &rest) != ST_OK:
+            relaxed_add(&store.failures, 1)
+            return NULL
+        if entry.duplicates and rest.records == 0:
+            entry.status = ST_OK
+            return NULL
+    if store.limits.max_bytes and _held(rest.value.n) > store.limits.max_bytes:
         entry.status = ST_DISK_FULL
         relaxed_add(&store.failures, 1)
         return NULL
-    copy = <MemEntry*>malloc(sizeof(MemEntry) + entry.value.n)
+    copy = <MemEntry*>malloc(sizeof(MemEntry) + rest.value.n)
     if copy == NULL:
         relaxed_add(&store.failures, 1)
         return NULL
     copy.next = NULL
     copy.receive_ms = entry.receive_ms
-    copy.records = entry.records
-    copy.size = entry.value.n
-    memcpy(<uint8_t*>copy + sizeof(MemEntry), entry.value.p, entry.value.n)
+    copy.records = rest.records
+    copy.size = rest.value.n
+    memcpy(<uint8_t*>copy + sizeof(MemEntry), rest.value.p, rest.value.n)
     return copy
+
+
+cdef void _settle_window(Window* w, const Entry* entry) noexcept nogil:
+    """Keep an entry's ids if it was taken, and forget a bounded number of old ones.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    if entry.status == ST_OK:
+        window_drop(w, window_due(w, entry.receive_ms, w.tail - w.kept_tail + STEP_FORGET))
+        window_keep(w)
+    else:
+        window_undo(w)
 
 
 cdef MemEntry* _link(MemStore* store, Entry* entry, MemEntry* copy) noexcept nogil:
@@ -172,6 +201,8 @@ cdef int64_t _retain(void* self, int64_t now_ms) noexcept nogil:
     cdef LogStat* log
     cdef int64_t n = 0
     cdef uint32_t i
+    if store.dedupe != NULL:
+        window_drop(&store.dedupe.window, window_due(&store.dedupe.window, now_ms, STEP_RETAIN))
     if store.limits.retention_bytes == 0 and store.limits.retention_ms == 0:
         return 0
     pthread_mutex_lock(&store.mutex)

@@ -1,10 +1,11 @@
 """Appending to the durable store: one transaction for each chain, on disk when the call returns."""
 
 from libc.errno cimport ENOMEM
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
+from dataproxy._core.hub.dedupe cimport Rest, dedupe_entry
 from dataproxy._core.hub.entry cimport Entry, StoreOps
 from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
 from dataproxy._core.hub.storecatalog cimport (
@@ -21,6 +22,7 @@ from dataproxy._core.hub.storetxn cimport (
     store_grow,
     store_is_full,
 )
+from dataproxy._core.hub.windowlog cimport windowlog_expire, windowlog_put
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
 
@@ -58,31 +60,35 @@ cdef int _commit(Store* store, Entry* chain) noexcept nogil:
     Locks: the library's writer lock.
     """
     cdef MDB_txn* txn = NULL
+    cdef int64_t now_ms = chain.receive_ms
     cdef int rc = store_begin(store, &txn)
     if rc:
         return rc
     while chain != NULL and rc == 0:
         chain.status = ST_OK
+        now_ms = chain.receive_ms
         rc = _put_entry(store, txn, chain)
         chain = chain.next
+    if rc == 0 and store.window != NULL:
+        rc = windowlog_expire(store.window, txn, now_ms)
     return store_finish(store, txn, rc)
 
 
 cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:
-    """Give one entry its offset and put value and index row.
+    """Put what is new of one entry.
 
     A name over its limit refuses this entry alone.  Returns 0 or an error that fails the commit.
     Locality: appending thread.
     Locks: none.
     """
-    cdef uint8_t raw[KEY_ENTRY]
-    cdef uint8_t index_raw[KEY_INDEX]
     cdef LogStat* log = NULL
     cdef StreamStat* stream = NULL
-    cdef MDB_val key
-    cdef MDB_val value
+    cdef Rest rest
+    cdef uint64_t start
     cdef int rc
     cdef int status = ST_LIMIT
+    rest.value = entry.value
+    rest.records = entry.records
     if catalog_takes(entry.group, entry.stream) and entry.value.n >= HEADER_FIXED:
         status = catalog_log(&store.catalog, entry.group, entry.partition, &log)
     if status == ST_OK:
@@ -92,21 +98,42 @@ cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:
         return 0
     if status != ST_OK:
         return ENOMEM
+    if store.window != NULL and entry.ids.n:
+        start = store.window.dedupe.window.tail
+        if dedupe_entry(store.window.dedupe, entry, &rest) != ST_OK:
+            return ENOMEM
+        rc = windowlog_put(store.window, txn, start, entry.receive_ms)
+        if rc or (entry.duplicates and rest.records == 0):
+            return rc
     entry.offset = log.next
-    key = key_entry(raw, log.id, entry.offset)
-    value.mv_size = entry.value.n
+    return _put_value(store, txn, stream, &rest)
+
+
+cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, const Rest* rest) noexcept nogil:
+    """Put a value and its index row at the next offset of the log: 0 or an error.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef uint8_t raw[KEY_ENTRY]
+    cdef uint8_t index_raw[KEY_INDEX]
+    cdef LogStat* log = stream.log
+    cdef MDB_val key = key_entry(raw, log.id, log.next)
+    cdef MDB_val value
+    cdef int rc
+    value.mv_size = rest.value.n
     value.mv_data = NULL
     rc = mdb_put(txn, store.env.entries, &key, &value, MDB_RESERVE)
     if rc:
         return rc
-    memcpy(value.mv_data, entry.value.p, entry.value.n)
+    memcpy(value.mv_data, rest.value.p, rest.value.n)
     store_be32(<uint8_t*>value.mv_data + HEADER_AT_STREAM, stream.id)
-    key = key_index(index_raw, log.id, stream.id, entry.offset)
+    key = key_index(index_raw, log.id, stream.id, log.next)
     value.mv_size = 0
     value.mv_data = NULL
     rc = mdb_put(txn, store.env.index, &key, &value, 0)
     if rc == 0:
-        catalog_added(&store.catalog, stream, entry.records, entry.value.n)
+        catalog_added(&store.catalog, stream, rest.records, rest.value.n)
     return rc
 
 

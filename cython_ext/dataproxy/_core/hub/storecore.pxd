@@ -1,10 +1,15 @@
 """Facade of the store: opens it, runs the committer, reads."""
 
 from dataproxy._core.hub.committer cimport Committer, CommitterLimits
+from libc.stdint cimport int64_t, uint64_t
+
+from dataproxy._core.base.siphash cimport HashKey
+from dataproxy._core.hub.dedupe cimport Dedupe
 from dataproxy._core.hub.entry cimport EntryDone, StoreOps
 from dataproxy._core.hub.memstore cimport MemStore
 from dataproxy._core.hub.storetxn cimport Store, StoreLimits
 from dataproxy._core.hub.storeview cimport StoreView
+from dataproxy._core.hub.windowlog cimport WindowLog
 
 
 cdef class StoreCore(StoreView):
@@ -12,9 +17,12 @@ cdef class StoreCore(StoreView):
     cdef Committer _committer
     cdef Store _store
     cdef MemStore _memory
+    cdef Dedupe _dedupe
+    cdef WindowLog _window_log
     cdef bint _has_store
     cdef bint _has_memory
     cdef bint _has_committer
+    cdef bint _has_window
     cdef bint _in_loop              # guarded by _gate
     cdef bint _own_done             # entries come from append_for_test
     cdef object _gate
@@ -24,4 +32,6 @@ cdef class StoreCore(StoreView):
     cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1
     cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace, size_t map_bytes) except -1
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1
+    cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids) except -1
+    cdef const HashKey* window_key(self) noexcept       # NULL without a de-duplication window
     cdef int set_done(self, EntryDone done) except -1   # before the loop starts

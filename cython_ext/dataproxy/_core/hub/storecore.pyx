@@ -18,6 +18,8 @@ from dataproxy._core.hub.committer cimport (
     committer_run,
     committer_stop,
 )
+from dataproxy._core.base.siphash cimport HashKey, hash_key
+from dataproxy._core.hub.dedupe cimport dedupe_free
 from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
 from dataproxy._core.hub.memreader cimport memory_reader
 from dataproxy._core.hub.memstore cimport memstore_free, memstore_init, memstore_ops
@@ -27,7 +29,10 @@ from dataproxy._core.hub.storefeed cimport feed_chain, feed_done, feed_results, 
 from dataproxy._core.hub.storeenv cimport env_error
 from dataproxy._core.hub.storeshared cimport prepare_directory, shared_env, store_fault
 from dataproxy._core.hub.storetxn cimport StoreLimits, store_free, store_init
+from dataproxy._core.hub.window cimport window_init
+from dataproxy._core.hub.windowlog cimport windowlog_load, windowlog_open
 from dataproxy._core.plat.atomic cimport relaxed_load
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 cdef enum MapSize:
     MAP_SPARE = 64 << 20
@@ -40,13 +45,14 @@ cdef class StoreCore(StoreView):
     counted) and never more than half of the machine's memory.  A directory makes them durable: an append
     beyond ``max_bytes`` (values, and 64 bytes for each entry) is refused as a full disk is.
     ``retention_bytes`` and ``retention_ms`` drop the oldest entries of each log.  0 means no limit.
+    ``dedupe_ids``, if not 0, keeps a de-duplication window of so many ids and of ``dedupe_ms``.
     ``map_bytes`` is the address space to begin with; it grows.  Raises StoreError when the directory is in
     use, foreign, damaged or of another version.
     """
 
     def __init__(self, str path=None, *, uint64_t max_bytes=0, uint64_t retention_bytes=0, int64_t retention_ms=0,
                  size_t queue_bytes=64 << 20, size_t commit_bytes=32 << 20, int64_t retain_every_ms=1000,
-                 size_t map_bytes=1 << 30):
+                 size_t map_bytes=1 << 30, int64_t dedupe_ms=600_000, uint64_t dedupe_ids=0):
         cdef StoreLimits limits
         cdef CommitterLimits pace
         if self._gate is not None:
@@ -64,14 +70,18 @@ cdef class StoreCore(StoreView):
             half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
             limits.max_bytes = min(max_bytes, half) if max_bytes else half
             self._open_memory(&limits, &pace)
+            if dedupe_ids:
+                self._open_window(dedupe_ms, dedupe_ids)
         else:
             prepare_directory(path, True)
             self._lock_file = _lock_directory(path)
             try:
                 self._open_durable(&limits, &pace, map_bytes)
-            finally:
-                if not self._has_committer:     # it failed
-                    self._lock_file.close()
+                if dedupe_ids:
+                    self._open_window(dedupe_ms, dedupe_ids)
+            except BaseException:
+                self._lock_file.close()
+                raise
         self._own_done = True
         self._closed = False
 
@@ -84,6 +94,7 @@ cdef class StoreCore(StoreView):
             memstore_free(&self._memory)
         if self._has_store:
             store_free(&self._store)
+        dedupe_free(&self._dedupe)
 
     cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1:
         """Make the store in memory.  Locality: GIL.  Locks: none."""
@@ -117,6 +128,34 @@ cdef class StoreCore(StoreView):
         self._reader = durable_reader()
         self._source = &self._shared.env
         return self._make_committer(store_ops(), <void*>&self._store, pace)
+
+    cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids) except -1:
+        """Make the de-duplication window, in a durable store with what it holds.  Locality: GIL.  Locks: none."""
+        cdef bytes fresh = os.urandom(16)
+        cdef HashKey key = hash_key(<const unsigned char*>fresh)
+        cdef int error = 0
+        self._dedupe.wire = inlong_ops()
+        if self._has_memory:
+            window_init(&self._dedupe.window, &key, keep_ms, max_ids)
+            self._memory.dedupe = &self._dedupe
+            self._has_window = True
+            return 0
+        self._window_log.dedupe = &self._dedupe
+        error = windowlog_open(&self._window_log, &self._shared.env, <const unsigned char*>fresh, &key)
+        if error:
+            raise store_fault(error, self.path, "open the de-duplication window of")
+        window_init(&self._dedupe.window, &key, keep_ms, max_ids)
+        with nogil:
+            error = windowlog_load(&self._window_log, &self._shared.env)
+        if error:
+            raise store_fault(error, self.path, "load the de-duplication window of")
+        self._store.window = &self._window_log
+        self._has_window = True
+        return 0
+
+    cdef const HashKey* window_key(self) noexcept:
+        """Return the key that ids are hashed with, NULL without a window.  Locality: any thread.  Locks: none."""
+        return &self._dedupe.window.key if self._has_window else NULL
 
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1:
         """Make the committer.  Locality: GIL.  Locks: none."""
@@ -191,12 +230,17 @@ cdef class StoreCore(StoreView):
             "dropped_records": relaxed_load(&self._store.dropped_records) + relaxed_load(&self._memory.dropped_records),
             "dropped_bytes": relaxed_load(&self._store.dropped_bytes) + relaxed_load(&self._memory.dropped_bytes),
         }
+        if self._has_window:
+            found["duplicates"] = relaxed_load(&self._dedupe.window.duplicates)
+            found["conflicts"] = relaxed_load(&self._dedupe.window.conflicts)
+            found["ids"] = relaxed_load(&self._dedupe.window.ids)
+            found["expired_ids"] = relaxed_load(&self._dedupe.window.expired)
         found["last_error"] = env_error(<int>error).decode("utf-8", "replace") if error else ""
         return found
 
     def append_for_test(self, entries, *, unsigned int partition=0, unsigned int records=1, int64_t data_time_ms=0,
                         receive_ms=None, str source="127.0.0.1"):
-        """Append (group, stream, InLongMsg bytes) triples as one chain: [(offset, status name)].
+        """Append (group, stream, InLongMsg bytes[, records]) tuples as one chain: [(offset, status name)].
 
         Through the committer when it runs, else directly.  Not beside a running server.
         """
@@ -206,7 +250,8 @@ cdef class StoreCore(StoreView):
         if not self._own_done:
             raise ClosedError("the store belongs to a running server", hint="send through the server")
         chain = feed_chain(entries, partition, records, data_time_ms,
-                           int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode())
+                           int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode(),
+                           self.window_key())
         with self._gate:
             through = self._in_loop
             if not through:

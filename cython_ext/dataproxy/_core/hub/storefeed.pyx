@@ -7,6 +7,7 @@ from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_OK, status_name
 from dataproxy._core.hub.committer cimport Committer, committer_submit
 from dataproxy._core.hub.entries cimport entry_free, entry_free_chain, entry_new
 from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.entryids cimport IdReader, ids_free, ids_init, ids_read
 from dataproxy._core.plat.thread cimport (
     pthread_cond_destroy,
     pthread_cond_init,
@@ -19,6 +20,7 @@ from dataproxy._core.plat.thread cimport (
     pthread_mutex_t,
     pthread_mutex_unlock,
 )
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 ctypedef struct Waiter:
     pthread_mutex_t mutex
@@ -30,9 +32,10 @@ ctypedef struct Waiter:
 
 
 cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int records, long long data_time_ms,
-                       long long receive_ms, bytes source) except NULL:
-    """Return a chain of entries made from (group, stream, InLongMsg bytes) triples.
+                       long long receive_ms, bytes source, const HashKey* window_key) except NULL:
+    """Return a chain of entries made from (group, stream, InLongMsg bytes[, records]) tuples.
 
+    ``window_key`` NULL: their ids are not read.
     Locality: GIL.
     Locks: none.
     """
@@ -43,20 +46,28 @@ cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int reco
     cdef bytes group_raw
     cdef bytes stream_raw
     cdef bytes value_raw
+    cdef IdReader reader
+    cdef int status = ST_OK
     memset(&parts, 0, sizeof(parts))
+    ids_init(&reader, inlong_ops(), window_key)
     parts.partition = partition
-    parts.records = records
     parts.data_time_ms = data_time_ms
     parts.receive_ms = receive_ms
-    for group, stream, value in entries:
+    for group, stream, value, *own in entries:
+        parts.records = own[0] if own else records
         group_raw = group.encode()
         stream_raw = stream.encode()
         value_raw = value
         parts.group = slice_of(<const char*>group_raw, <size_t>len(group_raw))
         parts.stream = slice_of(<const char*>stream_raw, <size_t>len(stream_raw))
         parts.value = slice_of(<const char*>value_raw, <size_t>len(value_raw))
-        entry = entry_new(&parts, slice_of(<const char*>source, <size_t>len(source)), slice_of(NULL, 0))
+        if window_key != NULL:
+            status = ids_read(&reader, &parts)
+        entry = NULL
+        if status == ST_OK:
+            entry = entry_new(&parts, slice_of(<const char*>source, <size_t>len(source)), slice_of(NULL, 0))
         if entry == NULL:
+            ids_free(&reader)
             entry_free_chain(head)
             raise MemoryError
         if head == NULL:
@@ -64,19 +75,27 @@ cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int reco
         else:
             tail.next = entry
         tail = entry
+    ids_free(&reader)
     if head == NULL:
         raise ValueError("no entries were given; give at least one")
     return head
 
 
 cdef list feed_results(Entry* chain):
-    """Return [(offset, status name)] and release the chain.  Locality: GIL.  Locks: none."""
+    """Return [(offset, status name)] and release the chain; "known" when all of an entry was there already.
+
+    Locality: GIL.
+    Locks: none.
+    """
     cdef list found = []
     cdef Entry* entry
     while chain != NULL:
         entry = chain
         chain = entry.next
-        found.append((entry.offset, status_name(entry.status).decode()))
+        if entry.status == ST_OK and entry.duplicates and entry.duplicates == entry.items:
+            found.append((-1, "known"))
+        else:
+            found.append((entry.offset, status_name(entry.status).decode()))
         entry_free(entry)
     return found
 

@@ -16,6 +16,7 @@ from dataproxy._core.hub.storetxn cimport (
     store_grow,
     store_is_full,
 )
+from dataproxy._core.hub.windowlog cimport windowlog_expire, windowlog_is_due
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get, mdb_reader_check
 
@@ -38,6 +39,10 @@ cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
     cdef int rc
     if store.env.env != NULL:
         mdb_reader_check(store.env.env, &dead)      # readers that were killed would keep pages for ever
+    if store.window != NULL and windowlog_is_due(store.window, now_ms):
+        rc = _forget(store, now_ms)
+        if rc:
+            store_failed(store, rc)
     if not _is_due(store, now_ms):
         return 0
     rc = _step(store, now_ms, STEP_ENTRIES)
@@ -54,6 +59,20 @@ cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
     relaxed_add(&store.dropped_bytes, <int64_t>(before.bytes - store.catalog.now.bytes))
     reserve_make(store.path)
     return dropped
+
+
+cdef int _forget(Store* store, int64_t now_ms) noexcept nogil:
+    """Drop one step of ids that are past the window's limits: 0 or an error.
+
+    Locality: appending thread.
+    Locks: the library's writer lock.
+    """
+    cdef MDB_txn* txn = NULL
+    cdef int rc = store_begin(store, &txn)
+    if rc:
+        return rc
+    rc = windowlog_expire(store.window, txn, now_ms)
+    return store_finish(store, txn, rc)
 
 
 cdef bint _is_due(Store* store, int64_t now_ms) noexcept nogil:

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.hub.storecatalog cimport Catalog
 from dataproxy._core.hub.storeenv cimport StoreEnv
+from dataproxy._core.hub.windowlog cimport WindowLog
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_txn
 
 
@@ -25,6 +26,7 @@ ctypedef struct Store:
     size_t map_limit            # and no further than this
     StoreLimits limits
     Catalog catalog             # appending thread only
+    WindowLog* window           # the de-duplication window, NULL without one; appending thread only
     # Statistics, relaxed atomics.
     int64_t commits
     int64_t failures

@@ -30,6 +30,7 @@ from dataproxy._core.hub.storeenv cimport (
     read_end,
 )
 from dataproxy._core.hub.storereserve cimport reserve_make
+from dataproxy._core.hub.windowlog cimport windowlog_attach, windowlog_settle
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.file cimport posix_fallocate
@@ -106,6 +107,10 @@ cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil:
         rc = env_reopen(store.env, store.path, store.map_bytes)
         if rc == 0:
             rc = mdb_txn_begin(store.env.env, NULL, 0, txn)
+        if rc == 0 and store.window != NULL:
+            rc = windowlog_attach(store.window, txn[0])
+            if rc:
+                mdb_txn_abort(txn[0])
     return rc
 
 
@@ -122,6 +127,8 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
         rc = mdb_txn_commit(txn)
     else:
         mdb_txn_abort(txn)
+    if store.window != NULL:
+        windowlog_settle(store.window, rc == 0)
     if rc == 0:
         catalog_keep(&store.catalog)
         relaxed_add(&store.commits, 1)

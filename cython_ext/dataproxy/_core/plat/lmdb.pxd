@@ -31,6 +31,7 @@ cdef extern from "lmdb.h" nogil:
     const unsigned int MDB_NOMEMINIT
     const unsigned int MDB_CREATE
     const unsigned int MDB_RESERVE
+    const unsigned int MDB_APPEND
     const int MDB_SUCCESS
     const int MDB_NOTFOUND
     const int MDB_CORRUPTED
@@ -61,3 +62,4 @@ cdef extern from "lmdb.h" nogil:
     int mdb_cursor_open(MDB_txn* txn, MDB_dbi dbi, MDB_cursor** cursor) noexcept
     void mdb_cursor_close(MDB_cursor* cursor) noexcept
     int mdb_cursor_get(MDB_cursor* cursor, MDB_val* key, MDB_val* data, MDB_cursor_op op) noexcept
+    int mdb_cursor_del(MDB_cursor* cursor, unsigned int flags) noexcept

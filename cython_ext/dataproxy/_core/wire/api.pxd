@@ -92,6 +92,17 @@ ctypedef struct ServerProfile:  # settings of the server role; constant while th
     void* context           # of both
 
 
+ctypedef struct StoredItem:     # one message of a container whose messages have attributes of their own
+    Slice id                    # its own id, empty without one
+    Slice body
+
+
+ctypedef struct StoredIds:      # how the messages of a container are named; borrowed from it and from `scratch`
+    Slice pack                  # with the index it names the messages that have no id of their own; may be empty
+    Slice payload               # with count 0: the bytes of all messages, none of which has an id of its own
+    size_t count                # else: the StoredItems
+
+
 ctypedef struct WireOps:
     const char* name
     size_t head_room        # bytes a frame needs before its body
@@ -111,3 +122,9 @@ ctypedef struct WireOps:
     int (*serve)(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil
     # Turn a success reply made by `serve` into a refusal with this code and text, appended to `out`.
     int (*refuse)(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil
+    # Read the ids of a stored container; `items` gets the StoredItems.  ST_OK, ST_PROTOCOL or ST_NO_MEMORY.
+    int (*stored_ids)(const uint8_t* p, size_t n, Buf* scratch, Buf* items, StoredIds* out) noexcept nogil
+    # Write a container again without some messages (StoredIds.count is not 0), appended to `out`: those with an id
+    # of their own that have `dropped` set, and with `plain` all the others.  Of the others those that stay get the
+    # id of their own that they had by their place.  ST_OK, ST_PROTOCOL, ST_LIMIT (would be too large), ST_NO_MEMORY.
+    int (*without)(const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch, Buf* out) noexcept nogil

@@ -1,0 +1,26 @@
+"""What of an entry is new: the same decision for the durable store and the one in memory."""
+
+from libc.stdint cimport uint32_t
+
+from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.hub.entry cimport Entry
+from dataproxy._core.hub.window cimport Window
+from dataproxy._core.wire.api cimport WireOps
+
+
+ctypedef struct Dedupe:         # of a store; the appending thread's own
+    Window window
+    const WireOps* wire
+    Buf dropped                 # a byte for each message of the entry at hand
+    Buf unpacked
+    Buf value
+
+
+ctypedef struct Rest:           # what is to be stored of an entry; valid until the next one is judged
+    Slice value
+    uint32_t records            # 0: nothing
+
+
+cdef void dedupe_free(Dedupe* d) noexcept nogil
+cdef int dedupe_entry(Dedupe* d, Entry* entry, Rest* rest) noexcept nogil      # ST_OK or ST_NO_MEMORY

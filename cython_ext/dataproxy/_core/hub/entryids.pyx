@@ -1,0 +1,142 @@
+"""Hashing ids and bodies on the thread that read the request, so that the committing thread only looks them up."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memset
+
+from dataproxy._core.base.buf cimport (
+    Buf, buf_free, buf_put, buf_put_be16, buf_put_be32, buf_put_slice, buf_put_u8, buf_reserve,
+)
+from dataproxy._core.base.siphash cimport Hash128, HashKey, hash_bytes
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.hub.entry cimport ID_OF_REST, Entry, EntryId
+from dataproxy._core.wire.api cimport StoredIds, StoredItem, WireOps
+
+cdef enum IdKind:
+    KIND_PACK = 1
+    KIND_OWN = 2
+
+cdef enum:
+    BUFFER_KEEP = 1 << 20     # larger buffers are given back after use
+
+
+cdef void ids_init(IdReader* r, const WireOps* wire, const HashKey* key) noexcept nogil:
+    """Make a reader; ``key`` outlives it.  Locality: owner.  Locks: none."""
+    memset(r, 0, sizeof(IdReader))
+    r.wire = wire
+    r.key = key
+
+
+cdef void ids_free(IdReader* r) noexcept nogil:
+    """Release the memory.  Locality: owner.  Locks: none."""
+    buf_free(&r.unpacked)
+    buf_free(&r.items)
+    buf_free(&r.rest)
+    buf_free(&r.name)
+    buf_free(&r.ids)
+
+
+cdef int ids_read(IdReader* r, Entry* parts) noexcept nogil:
+    """Find and hash the ids in an InLongMsg; one that cannot be read has none.
+
+    Locality: owner.
+    Locks: none.
+    """
+    cdef StoredIds found
+    cdef int status
+    parts.ids = slice_of(NULL, 0)
+    parts.items = 0
+    r.ids.n = 0
+    status = r.wire.stored_ids(parts.value.p, parts.value.n, &r.unpacked, &r.items, &found)
+    if status == ST_NO_MEMORY:
+        return status
+    if status == ST_OK:
+        r.name.n = 0
+        status = buf_put_be16(&r.name, <unsigned short>parts.group.n)
+        status |= buf_put_slice(&r.name, parts.group)
+        status |= buf_put_be16(&r.name, <unsigned short>parts.stream.n)
+        status |= buf_put_slice(&r.name, parts.stream)
+        if status == ST_OK:
+            status = _put_items(r, &found, parts) if found.count > 0 else _put_whole(r, &found, parts)
+        if status != ST_OK:
+            return ST_NO_MEMORY
+        parts.ids = slice_of(r.ids.p, r.ids.n)
+    _give_back(&r.unpacked)
+    _give_back(&r.items)
+    _give_back(&r.rest)
+    return ST_OK
+
+
+cdef void _give_back(Buf* buffer) noexcept nogil:
+    """Release a buffer that has become large.  Locality: owner.  Locks: none."""
+    if buffer.cap > BUFFER_KEEP:
+        buf_free(buffer)
+
+
+cdef int _put_whole(IdReader* r, const StoredIds* found, Entry* parts) noexcept nogil:
+    """Put the one id of a pack whose messages have none of their own.  Locality: owner.  Locks: none."""
+    parts.items = parts.records
+    if found.pack.n == 0 or parts.records == 0:
+        return ST_OK
+    return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, found.payload.p, found.payload.n).first, ID_OF_REST,
+                   parts.records)
+
+
+cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept nogil:
+    """Put the messages' own ids, and that of the pack for the rest of them.  Locality: owner.  Locks: none."""
+    cdef const StoredItem* item
+    cdef uint32_t rest = 0
+    cdef uint32_t skipped = 0
+    cdef uint32_t i
+    cdef int status
+    parts.items = <uint32_t>found.count
+    r.rest.n = 0
+    for i in range(parts.items):
+        item = <const StoredItem*>r.items.p + i
+        if item.id.n > 0:
+            skipped += 1
+            status = _put_id(r, KIND_OWN, item.id, hash_bytes(r.key, item.body.p, item.body.n).first, i, 1)
+        else:
+            rest += 1
+            status = _put_rest(r, item.body, skipped) if found.pack.n > 0 else ST_OK
+            skipped = 0
+        if status != ST_OK:
+            return ST_NO_MEMORY
+    if rest == 0 or found.pack.n == 0:
+        return ST_OK
+    return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, r.rest.p, r.rest.n).first, ID_OF_REST, rest)
+
+
+cdef int _put_rest(IdReader* r, Slice body, uint32_t skipped) noexcept nogil:
+    """Add a message without an id of its own as plain packs hold it, empty ones for those before it that have one.
+
+    Locality: owner.
+    Locks: none.
+    """
+    cdef int status = buf_reserve(&r.rest, 4 * <size_t>skipped + 4 + body.n)
+    if status != ST_OK:
+        return status
+    memset(r.rest.p + r.rest.n, 0, 4 * <size_t>skipped)
+    r.rest.n += 4 * <size_t>skipped
+    buf_put_be32(&r.rest, <uint32_t>body.n)
+    return buf_put_slice(&r.rest, body)
+
+
+cdef int _put_id(IdReader* r, int kind, Slice text, uint64_t digest, uint32_t item, uint32_t messages) noexcept nogil:
+    """Put one id.  Locality: owner.  Locks: none."""
+    cdef size_t prefix = r.name.n
+    cdef EntryId id
+    cdef Hash128 named
+    cdef int status = buf_put_u8(&r.name, <unsigned char>kind)
+    status |= buf_put_slice(&r.name, text)
+    if status != ST_OK:
+        return ST_NO_MEMORY
+    named = hash_bytes(r.key, r.name.p, r.name.n)
+    r.name.n = prefix
+    id.high = named.first
+    id.low = named.second
+    id.digest = digest
+    id.item = item
+    id.messages = messages
+    return buf_put(&r.ids, &id, sizeof(EntryId))
