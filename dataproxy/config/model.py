@@ -143,4 +143,7 @@ class HubConfig(Config):
     partitions: int
     node_ip: str
     topics: tuple[str, ...]
+    dedupe: Literal["off", "ids"]
+    dedupe_window: float
+    dedupe_max_ids: int
     cluster_id: int

@@ -2,7 +2,8 @@
 
 An id is remembered at a position; positions count up.  It is known while its time is at most ``keep_ms`` ago and fewer
 than ``max_ids`` have come after it; memory of older ones is given back in bounded steps.  The same id may be there
-with several digests, but only the youngest few of them.  Additions since the last ``window_keep`` can be taken back (``window_undo``).
+with several digests, but only the youngest few of them.  Additions since the last ``window_keep`` can be taken back
+(``window_undo``).
 """
 
 from libc.stdint cimport int64_t, uint64_t

@@ -127,4 +127,5 @@ ctypedef struct WireOps:
     # Write a container again without some messages (StoredIds.count is not 0), appended to `out`: those with an id
     # of their own that have `dropped` set, and with `plain` all the others.  Of the others those that stay get the
     # id of their own that they had by their place.  ST_OK, ST_PROTOCOL, ST_LIMIT (would be too large), ST_NO_MEMORY.
-    int (*without)(const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch, Buf* out) noexcept nogil
+    int (*without)(const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch,
+                   Buf* out) noexcept nogil
