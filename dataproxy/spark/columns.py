@@ -28,6 +28,7 @@ class ColumnPlan:
     stream_id: int = ABSENT
     dt: int = ABSENT
     attrs: int = ABSENT
+    msg_id: int = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,15 @@ _BODY = _Column("string or binary", _is_body, 'cast it, or use to_json(struct("*
 _NAME = _Column("string", _is_text, "cast it to string")
 _TIME = _Column("timestamp or bigint (milliseconds)", _is_time, "cast it to timestamp")
 _ATTRS = _Column("map<string,string>", _is_attrs, 'cast it to "map<string,string>"')
-_COLUMNS = {"value": _BODY, "body": _BODY, "group_id": _NAME, "stream_id": _NAME, "dt": _TIME, "attrs": _ATTRS}
+_COLUMNS = {
+    "value": _BODY,
+    "body": _BODY,
+    "group_id": _NAME,
+    "stream_id": _NAME,
+    "dt": _TIME,
+    "attrs": _ATTRS,
+    "msg_id": _NAME,
+}
 
 
 def plan_columns(schema: StructType, *, group_given: bool, stream_given: bool) -> ColumnPlan:

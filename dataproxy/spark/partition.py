@@ -40,6 +40,7 @@ class WritePlan:
     options: SinkOptions
     columns: ColumnPlan
     outlets: Outlets
+    row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class TaskPlace:
     partition: int
     attempt: int
     run: str
+
+    @property
+    def id_prefix(self) -> bytes:
+        """Return what the ids of this task's rows begin with; equal for all attempts."""
+        return f"{self.run}.{self.partition}.".encode()
 
     def __str__(self) -> str:
         return f"partition {self.partition} (attempt {self.attempt})"
@@ -95,7 +101,7 @@ def _send(
     rows = skipped = size = 0
     for batch in batches:
         try:
-            skipped += producer.send(batch, plan.columns)
+            skipped += producer.send(batch, plan.columns, place.id_prefix if plan.row_ids else None, rows)
         except InvalidMessageError as error:
             _refuse_row(error, place, rows)
         rows += batch.num_rows

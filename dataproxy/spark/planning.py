@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.client.names import check_name
-from dataproxy.errors import DiscoveryError, TransportError
+from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
-from dataproxy.spark.columns import plan_columns
-from dataproxy.spark.options import SinkSettings, read_options
+from dataproxy.spark.columns import ABSENT, plan_columns
+from dataproxy.spark.options import ITEM_ATTRIBUTES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.target import check_connection, find_proxies, static_target
 
@@ -87,4 +87,10 @@ def plan_write(
     columns = plan_columns(schema, group_given=bool(settings.config.group_id), stream_given=bool(settings.stream_id))
     target = (ProxyMemory() if proxies is None else proxies).target(settings)
     _log.debug("job %s: %s, %r", job, target, columns)
-    return WritePlan(job, settings.for_tasks(target), columns, settings.outlets)
+    if columns.msg_id != ABSENT and settings.config.message_type != ITEM_ATTRIBUTES:
+        raise ConfigError(
+            f"the column 'msg_id' cannot travel with message_type={settings.config.message_type}",
+            hint="use message type 7, or drop the column",
+        )
+    row_ids = settings.row_ids and columns.msg_id == ABSENT
+    return WritePlan(job, settings.for_tasks(target), columns, settings.outlets, row_ids)

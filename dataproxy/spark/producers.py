@@ -64,9 +64,12 @@ class TaskProducer:
         """Start the books of a task."""
         self._before = self._counted()
 
-    def send(self, batch: pa.RecordBatch, columns: ColumnPlan) -> int:
+    def send(
+        self, batch: pa.RecordBatch, columns: ColumnPlan, id_prefix: bytes | None = None, first_row: int = 0
+    ) -> int:
         """Hand over all rows of a batch in one native call; return how many were skipped by policy.
 
+        With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and its content.
         Blocks while the buffer is full.  Raises InvalidMessageError (nothing of the batch was accepted) and
         BufferFullError.
         """
@@ -78,6 +81,9 @@ class TaskProducer:
             stream_id=columns.stream_id,
             dt=columns.dt,
             attrs=columns.attrs,
+            message_id=columns.msg_id,
+            row_ids=id_prefix,
+            first_row=first_row,
             group=self._group_id,
             stream=self._stream_id,
             exact_time=self._exact_time,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -13,6 +12,7 @@ from dataproxy.logs import logger
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.runs import new_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ def plan_writer(options: Mapping[str, str], schema: StructType, overwrite: bool)
             'mode("overwrite") would have to delete what was sent before, which no proxy can do',
             hint='use mode("append")',
         )
-    return DataProxyWriter(plan_write(options, schema, job=uuid.uuid4().hex[:12]))
+    return DataProxyWriter(plan_write(options, schema, job=new_run()))
 
 
 class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does not follow pyspark

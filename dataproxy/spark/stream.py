@@ -13,6 +13,7 @@ from dataproxy.logs import logger
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.runs import stream_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -64,7 +65,7 @@ def task_run() -> TaskPlace:
     assert context is not None  # Spark calls writers in tasks only
     query = context.getLocalProperty("sql.streaming.queryId") or "query"
     batch = context.getLocalProperty("streaming.sql.batchId") or "0"
-    return TaskPlace(context.partitionId(), context.attemptNumber(), f"{query}:{batch}")
+    return TaskPlace(context.partitionId(), context.attemptNumber(), stream_run(query, batch))
 
 
 class _Commits:

@@ -45,6 +45,9 @@ def test_a_task_that_runs_again_sends_its_rows_again(spark, sink):
     df = spark.range(0, 1000, 1, 2).selectExpr("cast(id as string) as value")
     df.write.format("dataproxy_failing").mode("append").options(**sink.options).save()
     assert Counter(sink.bodies()) == Counter({str(number).encode(): 2 for number in range(1000)})
+    ids = Counter((record.body, record.message_id) for record in sink.records())
+    assert len(ids) == 1000
+    assert set(ids.values()) == {2}
     assert '"resent_partitions": 2' in sink.report_file.read_text()
 
 

@@ -7,6 +7,7 @@ from pyspark.errors import StreamingQueryException
 
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.spark import check
+from dataproxy.spark.runs import query_name
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_micro_batches_arrive_and_are_reported(feed, sink, tmp_path):
     query = run(stream, sink, tmp_path / "checkpoint")
     assert sink.bodies() == [b"a", b"b", b"c"]
     assert sorted(report["rows"] for report in batches(sink)) == [1, 2]
-    assert [report["job"] for report in batches(sink)] == [f"{query.id}:0", f"{query.id}:1"]
+    assert [report["job"] for report in batches(sink)] == [f"{query_name(query.id)}.0", f"{query_name(query.id)}.1"]
     assert sum(progress["sink"]["numOutputRows"] for progress in query.recentProgress) == 3
 
 
@@ -55,7 +56,7 @@ def test_a_restart_goes_on_where_the_checkpoint_stands(feed, sink, tmp_path):
     second = run(stream, sink, tmp_path / "checkpoint")
     assert first.id == second.id
     assert sink.bodies() == [b"a", b"b", b"c"]
-    assert [report["job"] for report in batches(sink)] == [f"{first.id}:0", f"{first.id}:1"]
+    assert [report["job"] for report in batches(sink)] == [f"{query_name(first.id)}.0", f"{query_name(first.id)}.1"]
 
 
 def test_a_micro_batch_whose_commit_was_lost_runs_again_under_the_same_name(feed, sink, tmp_path):
@@ -67,6 +68,8 @@ def test_a_micro_batch_whose_commit_was_lost_runs_again_under_the_same_name(feed
         (checkpoint / "commits" / name).unlink()
     run(stream, sink, checkpoint)
     assert sink.bodies() == [b"a", b"a", b"b", b"b"]
+    ids = [(record.body, record.message_id) for record in sink.records()]
+    assert sorted(ids) == sorted(2 * list(dict.fromkeys(ids)))  # each copy has its original's id
     assert len({report["job"] for report in batches(sink)}) == 1
 
 

@@ -59,7 +59,7 @@ def test_milliseconds_are_a_data_time():
         ({"value": TEXT, "group_id": BinaryType()}, ["'group_id'", "binary", "takes string"]),
         ({"value": TEXT, "attrs": MapType(TEXT, LongType())}, ["'attrs'", "map<string,bigint>", "map<string,string>"]),
         ({"value": TEXT, "attr": MapType(TEXT, TEXT)}, ["'attr'", "perhaps 'attrs' is meant"]),
-        ({"value": TEXT, "msg_id": TEXT}, ["'msg_id'"]),
+        ({"value": TEXT, "msg_id": LongType()}, ["'msg_id'", "bigint", "takes string"]),
         ({"value": TEXT, "qqqq": TEXT}, ["'qqqq'", "group_id"]),
         ({"value": TEXT, "body": TEXT}, ["'value'", "'body'", "same column"]),
         ({"stream_id": TEXT}, ["no column 'value'", "'stream_id'"]),

@@ -50,6 +50,7 @@ ctypedef struct Run:        # consecutive rows that go to one pack kind of one s
 ctypedef struct Columns:    # borrowed from the Arrow structs
     Rows value              # with value.ids, if there is a column of ids
     Rows ids
+    bint ids_made           # they were made here: no check is needed
     bint has_group
     Rows group
     bint has_stream

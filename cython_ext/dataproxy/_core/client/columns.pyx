@@ -185,7 +185,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
             return RUN_BAD_ATTRS if status == ST_INVALID else RUN_NO_MEMORY
     full_n = text_n
     if kind == ROW_GOOD and c.value.ids != NULL:
-        if not _name(c.value.ids, i, &own_id) or not own_id_valid(own_id.p, own_id.n):
+        if not _name(c.value.ids, i, &own_id) or not (c.ids_made or own_id_valid(own_id.p, own_id.n)):
             return RUN_BAD_ID
         full_n = item_text_size(own_id, slice_of(t.text.p, text_n))
     if kind == ROW_GOOD and full_n and size + full_n + 4 > stream.max_body:

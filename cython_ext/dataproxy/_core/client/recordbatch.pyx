@@ -1,5 +1,6 @@
 """Record batches whose columns say where each row goes: the way of the Spark sink into the producer."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
@@ -11,8 +12,10 @@ from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns,
     Run, RunTable, TimeColumn, build_runs, runs_free,
 )
+from dataproxy._core.client.ids cimport own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore
+from dataproxy._core.client.rowids cimport RowIds, row_ids_free, row_ids_make
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.sending cimport raise_full
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
@@ -116,25 +119,28 @@ cdef int _check_keys(ProducerCore core, const Columns* c) except -1:
 
 def send_record_batch(
     ProducerCore core, batch, *, int value, int group_id=-1, int stream_id=-1, int dt=-1, int attrs=-1,
-    int message_id=-1,
+    int message_id=-1, bytes row_ids=None, int64_t first_row=0,
     str group="", str stream="", bint exact_time=False,
 ):
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties).
 
     ``value`` and the other numbers are column indices, -1 for a column that is not there; ``group`` and
     ``stream`` are the names of all rows where there is no column.  ``message_id`` is a column of ids without
-    nulls.  Null and empty bodies follow the
-    producer's ``null_value`` and ``empty_value``.  All rows are checked before the first is accepted.
+    nulls; instead, ``row_ids`` is the prefix of ids that are made from each row's number, counted from
+    ``first_row``, and its content.  Null and empty bodies follow the producer's ``null_value`` and
+    ``empty_value``.  All rows are checked before the first is accepted.
     Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError.  Any thread.
     """
     cdef ArrowChunks chunks = open_arrow(batch)
     cdef ArrowArray* array = chunks.next_chunk()
     cdef Columns c
     cdef RunTable t
+    cdef RowIds made
     cdef bytes default_group = group.encode(), default_stream = stream.encode()
     core.check_usable()
     memset(&c, 0, sizeof(Columns))
     memset(&t, 0, sizeof(RunTable))
+    memset(&made, 0, sizeof(RowIds))
     column_rows(chunks.schema, array, value, &c.value)
     if group_id >= 0:
         column_rows(chunks.schema, array, group_id, &c.group)
@@ -155,11 +161,30 @@ def send_record_batch(
         _attr_column(chunks.schema, array, attrs, &c.attrs)
         _check_keys(core, &c)
     try:
+        if row_ids is not None:
+            _make_ids(core, &c, &made, row_ids, first_row)
         _build(core, &c, &t, group, stream)
         _append(core, &c, &t)
         return t.messages, t.check.nulls, t.check.empties
     finally:
         runs_free(&t)
+        row_ids_free(&made)
+
+
+cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, int64_t first_row) except -1:
+    cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(prefix)
+    cdef size_t n = <size_t>PyBytes_GET_SIZE(prefix)
+    cdef int status
+    core.policy.check_ids()
+    if not own_id_valid(p, n):
+        raise InvalidMessageError(f"{prefix!r} cannot begin an id", hint="use printable ASCII without space, &, = and |")
+    with nogil:
+        status = row_ids_make(made, c, p, n, first_row)
+    if status != ST_OK:
+        raise MemoryError(f"no memory for the ids of {c.value.n} rows")
+    c.value.ids = &made.rows
+    c.ids_made = True
+    return 0
 
 
 cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str stream) except -1:
