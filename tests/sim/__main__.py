@@ -1,30 +1,80 @@
-"""Longer runs: ``python -m tests.sim --seeds 100000``; one failing seed again: ``--start SEED --trace``."""
+"""Simulated runs: ``--seeds 100000``; one failing seed again, with its steps and as small as it gets: ``--seed N``.
+
+``--links`` simulates the links of one executor alone, against proxies that misbehave.
+"""
+
+from __future__ import annotations
 
 import argparse
+import contextlib
+import multiprocessing
 import sys
 import time
 from collections import Counter
 
-from tests.sim.world import Broken, World
+from tests.lab.counters import keep
+from tests.sim import world
+from tests.sim.batches import batches, run_batch
+from tests.sim.cluster import Broken, Cluster
+from tests.sim.minimise import minimise
+from tests.sim.plan import make_plan
+
+def replay(seed: int, links: bool) -> int:
+    """Run one seed with its steps; a failing one is made small and shown."""
+    try:
+        print((world.World(seed, trace=True) if links else Cluster(make_plan(seed), trace=True)).run())
+    except (Broken, world.Broken) as problem:
+        print(problem)
+    else:
+        return 0
+    if links:
+        return 1
+    small = minimise(make_plan(seed))
+    print(f"\nstill fails with {len(small.actions)} of {len(make_plan(seed).actions)} actions:")
+    print(f"options {small.options}\nhubs {small.nodes} {small.node_options} first list {small.first_list}")
+    for action in small.actions:
+        print(f"  {action.at:>8} {action.kind} {action.args}")
+    try:
+        Cluster(small, trace=True).run()
+    except Broken as problem:
+        print(problem)
+    return 1
 
 
 def main() -> int:
-    """Run the seeds and print totals; 1 when an invariant did not hold."""
+    """Run the seeds and print totals; 1 when a law did not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--links", action="store_true")
+    parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
+    if chosen.seed is not None:
+        return replay(chosen.seed, chosen.links)
     totals: Counter[str] = Counter()
-    broken = 0
+    broken: list[str] = []
     began = time.monotonic()
-    for seed in range(chosen.start, chosen.start + chosen.seeds):
-        try:
-            totals.update(World(seed, trace=chosen.trace).run())
-        except Broken as problem:
-            broken += 1
-            print(problem)
-    print(f"{chosen.seeds} seeds in {time.monotonic() - began:.1f} s, {broken} broken: {dict(totals)}")
+    tasks = batches(chosen.start, chosen.seeds, chosen.links)
+    with contextlib.ExitStack() as stack:
+        if chosen.processes > 1:
+            pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(chosen.processes))
+            results = pool.imap(run_batch, tasks)
+        else:
+            results = map(run_batch, tasks)
+        for counts, problems in results:
+            totals.update(counts)
+            broken += problems
+            for problem in problems:
+                print(problem, flush=True)
+    took = time.monotonic() - began
+    name = "links" if chosen.links else "sim"
+    facts = {"seeds": chosen.seeds, "start": chosen.start, "seconds": round(took, 1), "violations": len(broken)}
+    keep(name, {**facts, **totals})
+    print(
+        f"{chosen.seeds} seeds in {took:.1f} s ({chosen.seeds / took:.0f} a second), {len(broken)} violations: "
+        + ", ".join(f"{key} {n}" for key, n in sorted(totals.items()))
+    )
     return 1 if broken else 0
 
 

@@ -1,4 +1,4 @@
-"""Seeded simulation of links against proxies that misbehave: ``python -m tests.sim`` runs more seeds."""
+"""Seeded simulation of links against proxies that misbehave: ``python -m tests.sim --links`` runs more."""
 
 import os
 

@@ -1,0 +1,172 @@
+"""A producer on virtual time, its callers, and what they were told."""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dataproxy import Producer
+from dataproxy._core.testing.probe_sim import Client
+from dataproxy.client import lifecycle
+from dataproxy.errors import BufferFullError, ClosedError, DeliveryError
+from tests.lab.histories.bodies import make_body
+from tests.lab.histories.history import Books, Close, Result, Told
+
+__all__ = ["App", "outcome_of"]
+
+_OUTCOMES = {"DeliveryFailed": "failed", "DeliveryExpired": "expired", "DeliveryDropped": "dropped"}
+_BEGIN_MS = 1_700_000_000_000
+
+
+def outcome_of(error: DeliveryError) -> str:
+    """Return the outcome that an error of a result stands for."""
+    return _OUTCOMES[type(error).__name__]
+
+
+def _maybe(error: DeliveryError) -> bool:
+    return bool(error.details["maybe_delivered"])
+
+
+@contextmanager
+def _no_threads() -> Iterator[None]:
+    """Let nothing start a thread: the simulator does their work."""
+    start = threading.Thread.start
+    threading.Thread.start = lambda self: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
+
+
+class App:
+    """Send numbered messages through one producer and keep every result."""
+
+    def __init__(self, name: str, target: str, options: dict[str, Any], seed: int, wall_offset_ms: int) -> None:
+        rng = random.Random(seed)
+        self.name = name
+        self.options = options
+        self.limit = float(options["delivery_timeout"])
+        with _no_threads():
+            self.producer = Producer(target, group_id="g", **options)
+        lifecycle.unregister(self.producer)
+        self.client = Client(
+            self.producer, seed=seed * 4 + 1, first_seq=rng.randrange(1 << 32), wall_offset_ms=wall_offset_ms
+        )
+        self.sequence = 0
+        self.told: dict[int, Told] = {}
+        self.waiting: dict[int, Any] = {}  # first sequence number -> (Delivery or BatchDelivery, messages)
+        self.books: list[Books] = []
+        self.closes: list[Close] = []
+        self.refused = 0
+        self.closed = False
+        self.stopped = False
+
+    def send(self, now: float, kind: str, args: tuple[Any, ...]) -> None:
+        """Do what one action says."""
+        many, size, stream, key, when, attrs, own_id = args
+        first = self.sequence
+        self.sequence += many
+        bodies = [make_body(self.name, first + i, key, size) for i in range(many)]
+        extra: dict[str, Any] = {}
+        if key:
+            extra["key"] = key
+        if attrs:
+            extra["attrs"] = attrs
+        if when is not None:
+            extra["dt"] = _BEGIN_MS + when
+        if kind == "batch":
+            self._batch(now, stream, first, bodies, key, extra)
+            return
+        for i, body in enumerate(bodies):
+            more = {**extra, "message_id": f"{self.name}-{first + i}"} if own_id else extra
+            try:
+                if kind == "nowait":
+                    self.producer.send_nowait(stream, body, **more)
+                    delivery = None
+                else:
+                    delivery = self.producer.send(stream, body, **more)
+            except (BufferFullError, ClosedError) as error:
+                self._refuse(error)
+                continue
+            self._accepted(now, first + i, body, key, stream, delivery)
+
+    def _batch(
+        self, now: float, stream: str, first: int, bodies: list[bytes], key: str, extra: dict[str, Any]
+    ) -> None:
+        try:
+            delivery = self.producer.send_batch(stream, bodies, **extra)
+        except (BufferFullError, ClosedError) as error:
+            self._refuse(error)
+            for i in range(int(error.details.get("accepted", 0)) if isinstance(error, BufferFullError) else 0):
+                self._accepted(now, first + i, bodies[i], key, stream, None)
+            return
+        for i, body in enumerate(bodies):
+            self._accepted(now, first + i, body, key, stream, delivery if i == 0 else None, watched=True)
+        self.waiting[first] = (delivery, len(bodies))
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, ClosedError) and not self.closed:
+            raise error
+        self.refused += 1
+
+    def _accepted(
+        self, now: float, sequence: int, body: bytes, key: str, stream: str, delivery: Any, *, watched: bool = False
+    ) -> None:
+        watched = watched or delivery is not None
+        self.told[sequence] = Told(
+            self.name, sequence, key, zlib.crc32(body), now, (), watched, stream, self.limit
+        )
+        if delivery is not None and sequence not in self.waiting:
+            self.waiting[sequence] = (delivery, 1)
+
+    def collect(self, now: float) -> None:
+        """Note every result that has come."""
+        for first in [first for first, (delivery, _) in self.waiting.items() if delivery.done()]:
+            delivery, many = self.waiting.pop(first)
+            if hasattr(delivery, "skipped"):
+                self._batch_result(now, first, many, delivery.result(0))
+            else:
+                self._result(now, first, delivery)
+
+    def _result(self, now: float, sequence: int, delivery: Any) -> None:
+        try:
+            result = Result("delivered", now, id=delivery.result(0).id)
+        except DeliveryError as error:
+            result = Result(outcome_of(error), now, _maybe(error), error.id)
+        self._tell(sequence, result)
+
+    def _batch_result(self, now: float, first: int, many: int, result: Any) -> None:
+        failures = {}
+        for failure in result.failures:
+            for i in range(failure.first, failure.first + failure.messages):
+                failures[i] = failure.error
+        assert result.accepted == many, result
+        for i in range(many):
+            error = failures.get(i)
+            if error is None:
+                self._tell(first + i, Result("delivered", now))
+            else:
+                self._tell(first + i, Result(outcome_of(error), now, _maybe(error)))
+
+    def _tell(self, sequence: int, result: Result) -> None:
+        told = self.told[sequence]
+        self.told[sequence] = told._replace(results=(*told.results, result))
+
+    def look(self, now: float, *, final: bool = False) -> Books:
+        """Note the producer's own counts."""
+        c = self.producer.counts()
+        books = Books(
+            self.name, now, c["accepted"], c["delivered"], c["failed"], c["expired"], c["dropped"],
+            c["open"] + c["in_flight"], c["buffered_bytes"], self.options["buffer_bytes"], final,
+        )  # fmt: skip
+        self.books.append(books)
+        return books
+
+    def leave(self) -> None:
+        """Free the core; its executors have ended."""
+        self.producer.end_completions()
+        self.client.leave()

@@ -1,0 +1,162 @@
+"""What happens in one simulated run, as data: a seed makes a plan, and a part of a plan is a plan."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+__all__ = ["Action", "Plan", "make_plan"]
+
+MS = 1000
+#: Faults and how often they are chosen.
+FAULTS = {
+    "reset": 6, "crash": 3, "freeze": 4, "hold": 3, "deaf": 2, "refuse": 3, "disk": 3, "slow_commits": 2, "load": 1,
+    "door": 2, "acks": 6, "list": 3, "manager": 1, "clock": 1, "nap": 2, "narrow": 2, "close_session": 1,
+}  # fmt: skip
+ACK_FAULTS = ("drop", "late", "twice", "reorder", "foreign", "unknown", "garbage", "slice")
+CODES = (1, 2, 3, 114, 116, 118, 113, 121, 101, 110, 255)
+
+
+class Action(NamedTuple):
+    """One thing that happens at a time (microseconds) of the run."""
+
+    at: int
+    kind: str
+    args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole run: options of the producer, the hubs, and every action in order."""
+
+    seed: int
+    options: dict[str, Any]
+    nodes: int
+    node_options: dict[str, Any]
+    first_list: tuple[int, ...]
+    close_after: float | None  # close begins at this share of the actions' time, None: after calm
+    lazy: float  # how often a thread wakes late
+    actions: tuple[Action, ...]
+
+    def part(self, actions: tuple[Action, ...]) -> Plan:
+        """Return the plan with these actions alone."""
+        return replace(self, actions=actions)
+
+    @property
+    def faults(self) -> int:
+        """Return the number of faults."""
+        return sum(action.kind in FAULTS for action in self.actions)
+
+
+def make_plan(seed: int) -> Plan:
+    """Return the plan of one seed."""
+    rng = random.Random(seed)
+    nodes = rng.choice((1, 2, 3, 3, 4))
+    options = _options(rng)
+    actions: list[Action] = []
+    at = 0
+    for _ in range(rng.randint(4, 40)):
+        at += rng.choice((0, 0, 0, 10, 300, 1000, 5000, 30_000))
+        actions.append(_send(rng, at, options))
+    span = at + 50_000
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        actions.append(Action(rng.randrange(span), "flush"))
+    for kind in rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.choice((0, 2, 4, 8, 12, 16))):
+        actions.append(_fault(rng, kind, rng.randrange(span), nodes))
+    actions.sort(key=lambda action: action.at)
+    return Plan(
+        seed=seed,
+        options=options,
+        nodes=nodes,
+        node_options=_node_options(rng),
+        first_list=tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes)))),
+        close_after=rng.random() if rng.random() < 0.2 else None,
+        lazy=rng.choice((0.0, 0.1, 0.5)),
+        actions=tuple(actions),
+    )
+
+
+def _options(rng: random.Random) -> dict[str, Any]:
+    pick = rng.choice
+    delivery = pick((0.05, 0.3, 2.0, 2.0, 5.0))
+    options: dict[str, Any] = {
+        "executors": pick((1, 1, 1, 2)),
+        "connections": pick((0, 1, 2, 3, 4)),
+        "linger": pick((0.0, 0.001, 0.005, 0.02)),
+        "batch_bytes": pick((200, 600, 1000, 4000)),
+        "batch_messages": pick((1, 3, 10, 65535)),
+        "buffer_bytes": pick((4096, 6000, 16000, 1 << 20, 1 << 20)),
+        "buffer_messages": pick((0, 0, 0, 5, 30)),
+        "on_full": pick(("block", "raise")),
+        "max_block": 0.0,
+        "max_open_packs": pick((1, 2, 16)),
+        "delivery_timeout": delivery,
+        "ack_timeout": min(delivery, pick((0.02, 0.1, 0.5))),
+        "connect_timeout": pick((0.01, 0.08)),
+        "retry_backoff": pick((0.0, 0.001, 0.01)),
+        "retry_backoff_max": pick((0.01, 0.1)),
+        "reconnect_backoff": pick((0.0, 0.001, 0.01)),
+        "reconnect_backoff_max": pick((0.01, 0.2)),
+        "retry_budget": pick((0, 20, 20, 1000)),
+        "heartbeat": pick(("off", "binary", "binary", "message")),
+        "heartbeat_interval": pick((0.03, 0.2, 30.0)),
+        "heartbeat_retries": rng.randint(1, 3),
+        "compression": pick(("none", "none", "snappy")),
+        "compression_min_bytes": 64,
+        "message_type": pick((7, 7, 7, 7, 5, 3)),
+        "pack_seconds": pick((1, 1, 60)),
+    }
+    options["batch_bytes"] = min(options["batch_bytes"], options["buffer_bytes"])
+    return options
+
+
+def _node_options(rng: random.Random) -> dict[str, Any]:
+    return {
+        "read_idle": rng.choice((0.5, 60.0, 60.0)),
+        "reply_bytes": rng.choice((200, 65536)),
+        "queue_bytes": rng.choice((2000, 1 << 20, 1 << 20)),
+        "commit_bytes": rng.choice((1, 3000, 1 << 20)),
+        "partitions": rng.choice((1, 1, 2)),
+        "compress_entries": rng.random() < 0.3,
+    }
+
+
+def _send(rng: random.Random, at: int, options: dict[str, Any]) -> Action:
+    many = rng.choice((1, 1, 1, 1, 2, 5, 20))
+    size = rng.choice((0, 0, 60, 150, 400, 900))
+    stream = rng.choice(("s0", "s0", "s0", "s1"))
+    kind = rng.choice(("send", "send", "send", "batch", "nowait"))
+    key = ""
+    when = rng.choice((None, None, None, rng.randrange(4) * 700))
+    attrs = None
+    own_id = False
+    if options["message_type"] == 7:
+        attrs = rng.choice((None, None, None, None, {"a": "1"}, {"b": "xy"}))
+    return Action(at, kind, (many, size, stream, key, when, attrs, own_id))
+
+
+def _fault(rng: random.Random, kind: str, at: int, nodes: int) -> Action:
+    node = rng.randrange(nodes)
+    span = rng.choice((2, 20, 100, 600)) * MS
+    chance = rng.choice((0.05, 0.3, 1.0))
+    args: tuple[Any, ...] = {
+        "reset": (node, rng.random(), rng.random() < 0.5),
+        "crash": (node, span),
+        "freeze": (node, span),
+        "hold": (node, span, rng.randrange(3)),
+        "deaf": (node, rng.random()),
+        "refuse": (node, rng.choice(CODES), span),
+        "disk": (node, rng.randint(1, 3), rng.random() < 0.5),
+        "slow_commits": (node, rng.choice((1, 10, 80)) * MS, span),
+        "load": (node, rng.choice((0, 50, 65534, None))),
+        "door": (node, rng.choice(("refuse", "silent")), span),
+        "acks": (node, rng.choice(ACK_FAULTS), chance, span),
+        "list": (tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes)))),),
+        "manager": (rng.choice(("down", "slow")), span),
+        "clock": (rng.choice((-3_600_000, -5000, 5000, 86_400_000)),),
+        "nap": (rng.choice((1, 5, 50)) * MS,),
+        "narrow": (node, rng.choice((1, 10, 100, 1000)), span),
+        "close_session": (node,),
+    }[kind]
+    return Action(at, kind, args)
