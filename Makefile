@@ -6,6 +6,8 @@ VENV   ?= .venv
 T      ?= tests
 SANITIZED ?= tests/unit tests/io
 FUZZ_SECONDS ?= 60
+SEEDS ?= 100000
+PROCESSES ?= 2
 
 PY := $(VENV)/bin/python
 export PYTHON VENV
@@ -15,7 +17,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-matrix test-interop test-wheel \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash sim test-matrix test-interop test-wheel \
         coverage fuzz bench annotate docs lock clean distclean
 
 help: ## show this list
@@ -55,6 +57,9 @@ test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpa
 
 test-interop: build ## against InLong's released Java classes (needs Maven, fetches jars once)
 	@tools/interop.sh
+
+sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time; SEED=n shows one, made small
+	@$(PY) -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
 
 test-wheel: setup ## sdist -> wheel -> fresh environment -> tests from outside the checkout
 	@tools/wheel.sh

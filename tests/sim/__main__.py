@@ -19,6 +19,7 @@ from tests.sim.cluster import Broken, Cluster
 from tests.sim.minimise import minimise
 from tests.sim.plan import make_plan
 
+
 def replay(seed: int, links: bool) -> int:
     """Run one seed with its steps; a failing one is made small and shown."""
     try:

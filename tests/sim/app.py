@@ -94,9 +94,7 @@ class App:
                 continue
             self._accepted(now, first + i, body, key, stream, delivery)
 
-    def _batch(
-        self, now: float, stream: str, first: int, bodies: list[bytes], key: str, extra: dict[str, Any]
-    ) -> None:
+    def _batch(self, now: float, stream: str, first: int, bodies: list[bytes], key: str, extra: dict[str, Any]) -> None:
         try:
             delivery = self.producer.send_batch(stream, bodies, **extra)
         except (BufferFullError, ClosedError) as error:
@@ -117,9 +115,7 @@ class App:
         self, now: float, sequence: int, body: bytes, key: str, stream: str, delivery: Any, *, watched: bool = False
     ) -> None:
         watched = watched or delivery is not None
-        self.told[sequence] = Told(
-            self.name, sequence, key, zlib.crc32(body), now, (), watched, stream, self.limit
-        )
+        self.told[sequence] = Told(self.name, sequence, key, zlib.crc32(body), now, (), watched, stream, self.limit)
         if delivery is not None and sequence not in self.waiting:
             self.waiting[sequence] = (delivery, 1)
 

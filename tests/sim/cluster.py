@@ -435,7 +435,9 @@ class Cluster:
 
     def _check(self, holds: bool, text: str) -> None:
         if not holds:
-            raise Broken(f"seed {self.plan.seed} at {self.now} us: {text}  (python -m tests.sim --seed {self.plan.seed})")
+            raise Broken(
+                f"seed {self.plan.seed} at {self.now} us: {text}  (python -m tests.sim --seed {self.plan.seed})"
+            )
 
     def say(self, *what: Any) -> None:
         """Print one step, if steps are wanted."""

@@ -19,9 +19,7 @@ def fails(plan: Plan) -> str:
     return ""
 
 
-def minimise(
-    plan: Plan, *, tries: int = 500, broken: Callable[[Plan], str] = fails, law: str | None = None
-) -> Plan:
+def minimise(plan: Plan, *, tries: int = 500, broken: Callable[[Plan], str] = fails, law: str | None = None) -> Plan:
     """Return a part of a failing plan that fails by the same law, in at most ``tries`` runs."""
     wanted = law or _law(broken(plan))
     actions: Sequence[Action] = plan.actions

@@ -1,8 +1,8 @@
 """The laws that every history has to keep.  Nothing here knows how the client works.
 
-S1 books balance.  S2 one final result.  S3 what is told is true, and bytes are equal.  S4 order of each key.  S5 nothing
-is sent after close.  S6 limits of memory hold.  S7 an id names one content.  L1 results come in time.  L2 the rate comes
-back.  L3 close ends in time.  L4 idle costs nothing.
+S1 books balance.  S2 one final result.  S3 what is told is true, and bytes are equal.  S4 order of each key.
+S5 nothing is sent after close.  S6 limits of memory hold.  S7 an id names one content.  L1 results come in time.
+L2 the rate comes back.  L3 close ends in time.  L4 idle costs nothing.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _duplicates(history: History, copies: Copies) -> Iterator[str]:
         return
     extra = sum(len(here) - 1 for here in copies.values())
     if extra > history.most_duplicates:
-        yield f"S3 {extra} messages are stored once more than needed, {history.most_duplicates} were in flight at faults"
+        yield f"S3 {extra} copies more than needed are stored, {history.most_duplicates} were in flight at faults"
 
 
 def _in_time(history: History, copies: Copies) -> Iterator[str]:
@@ -184,7 +184,8 @@ def _recovery(history: History, copies: Copies) -> Iterator[str]:
 def _closing(history: History, copies: Copies) -> Iterator[str]:
     for close in history.closes:
         if close.returned_at - close.called_at > close.timeout + history.close_grace:
-            yield f"L3 close of {close.producer} took {close.returned_at - close.called_at:.3f} s of {close.timeout:g} s"
+            took = close.returned_at - close.called_at
+            yield f"L3 close of {close.producer} took {took:.3f} s of {close.timeout:g} s"
 
 
 def _idling(history: History, copies: Copies) -> Iterator[str]:

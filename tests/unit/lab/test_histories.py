@@ -24,7 +24,7 @@ def laws(history: History) -> list[str]:
 
 
 def good() -> History:
-    history = History(
+    return History(
         told=[told(1), told(2, key="k"), told(3, key="k"), told(4, "failed", maybe=True), told(5, "expired"),
               told(6, "dropped")],
         stored=[stored(1, 0), stored(2, 1, key="k"), stored(3, 2, key="k"), stored(4, 3), stored(1, 4, at=9.0)],
@@ -34,7 +34,6 @@ def good() -> History:
         idle=[Idle(10.0, 0.05)],
         most_duplicates=1,
     )  # fmt: skip
-    return history
 
 
 def test_an_honest_history_passes() -> None:

@@ -23,7 +23,9 @@ def test_every_law_holds(slice_: int) -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    assert [Cluster(make_plan(seed)).run() for seed in range(30)] == [Cluster(make_plan(seed)).run() for seed in range(30)]
+    assert [Cluster(make_plan(seed)).run() for seed in range(30)] == [
+        Cluster(make_plan(seed)).run() for seed in range(30)
+    ]
 
 
 def test_the_seeds_reach_every_outcome_and_every_fault() -> None:
@@ -52,9 +54,13 @@ def test_a_failing_plan_is_made_small() -> None:
 def test_a_lie_is_found() -> None:
     """A hub that answers what it did not store breaks S3, and the run says so."""
     plan = replace(
-        make_plan(0), nodes=1, first_list=(0,), close_after=None, actions=(Action(0, "send", (1, 0, "s0", "", None, None, False)),)
+        make_plan(0),
+        nodes=1,
+        first_list=(0,),
+        close_after=None,
+        actions=(Action(0, "send", (1, 0, "s0", "", None, None, False)),),
     )
     cluster = Cluster(plan)
     cluster.hubs[0].stored = lambda: iter(())  # type: ignore[method-assign]
-    with pytest.raises(Broken, match="S3 .* was reported delivered and is at no hub"):
+    with pytest.raises(Broken, match=r"S3 .* was reported delivered and is at no hub"):
         cluster.run()
