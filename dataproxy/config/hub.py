@@ -32,6 +32,14 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         high=65535,
         importance="high",
     ),
+    Option(
+        "listeners",
+        "int",
+        1,
+        "TCP ports for producers, each like a proxy of its own; with a `port` that is not 0, so many from it on.",
+        low=1,
+        high=64,
+    ),
     Option("threads", "int", 1, "Network threads.", low=1, high=64),
     Option(
         "retention_bytes",

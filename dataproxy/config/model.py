@@ -129,6 +129,7 @@ class HubConfig(Config):
     host: str
     port: int
     manager_port: int
+    listeners: int
     threads: int
     retention_bytes: int
     retention_age: float

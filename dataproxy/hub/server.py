@@ -17,10 +17,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from dataproxy._core.hub.faultcore import FaultCore
 from dataproxy._core.hub.hubcore import HubCore
 from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
+from dataproxy.hub.faults import Faults
+from dataproxy.hub.listeners import Listener, Shutters
 from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
 from dataproxy.logs import logger
 
@@ -75,10 +78,16 @@ class Hub:
         with undo:
             self._store = _open_store(self.config)
             undo.callback(self._store.close)
-            self._core = _make_core(self._store, self._host, self.config)
+            table = FaultCore()
+            self._core = _make_core(self._store, table, self._host, self.config)
             self._port = _listen(self._core, self.config)
             undo.callback(self._core.close_listener)
             self._core.set_load(_load(self.config.load))
+            shutters = Shutters(self._core)
+            self._faults = Faults(self._core, table, shutters)
+            self._listeners = tuple(
+                Listener(self._core, shutters, i, _reachable(self._host)) for i in range(self.config.listeners)
+            )
             self._manager = _open_manager(self)
             undo.pop_all()
         self._closed = False
@@ -108,8 +117,19 @@ class Hub:
 
     @property
     def port(self) -> int:
-        """Return the TCP port for producers."""
+        """Return the TCP port for producers, of several the first."""
         return self._port
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Return the listeners; each can be refused, killed and restarted for itself."""
+        return self._listeners
+
+    @property
+    def faults(self) -> Faults:
+        """Return the faults of this hub, to add and to take back.  Raises ClosedError."""
+        self._ensure_open()
+        return self._faults
 
     @property
     def manager_port(self) -> int:
@@ -118,13 +138,13 @@ class Hub:
 
     @property
     def target(self) -> str:
-        """Return what a producer takes as its target."""
-        return f"tcp://{_bracketed(_WILDCARDS.get(self._host, self._host))}:{self._port}"
+        """Return what a producer takes as its target: all listeners."""
+        return f"tcp://{','.join(listener.address for listener in self._listeners)}"
 
     @property
     def manager_url(self) -> str:
         """Return the base URL of the Manager door, which a producer also takes as its target."""
-        return f"http://{_bracketed(_WILDCARDS.get(self._host, self._host))}:{self._door.port}"
+        return f"http://{_bracketed(_reachable(self._host))}:{self._door.port}"
 
     @property
     def store_path(self) -> str | None:
@@ -261,6 +281,11 @@ def _numeric(host: str) -> str:
     return str(found[0][4][0])
 
 
+def _reachable(host: str) -> str:
+    """Return the address by which this machine reaches what listens on ``host``."""
+    return _WILDCARDS.get(host, host)
+
+
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -294,11 +319,13 @@ def _open_store(config: HubConfig) -> StoreCore:
     )
 
 
-def _make_core(store: StoreCore, host: str, config: HubConfig) -> HubCore:
+def _make_core(store: StoreCore, faults: FaultCore, host: str, config: HubConfig) -> HubCore:
     return HubCore(
         store,
+        faults,
         host=host,
         port=config.port,
+        listeners=config.listeners,
         threads=config.threads,
         max_frame=config.max_frame_bytes,
         max_connections=config.max_connections,

@@ -1,6 +1,7 @@
 from collections.abc import Iterable
 from typing import Any, final
 
+from dataproxy._core.hub.faultcore import FaultCore
 from dataproxy._core.hub.storecore import StoreCore
 
 CLOSE_NAMES: tuple[str, ...]
@@ -10,13 +11,16 @@ COUNTERS: tuple[str, ...]
 class HubCore:
     threads: int
     port: int
+    ports: tuple[int, ...]
 
     def __init__(
         self,
         store: StoreCore,
+        faults: FaultCore,
         *,
         host: str,
         port: int,
+        listeners: int,
         threads: int,
         max_frame: int,
         max_connections: int,
@@ -33,6 +37,11 @@ class HubCore:
     def run_door(self, i: int) -> None: ...
     def stop(self, drain: float) -> None: ...
     def close_listener(self) -> None: ...
+    def refuse(self, listener: int, kill: bool) -> None: ...
+    def resume(self, listener: int) -> None: ...
+    def refuses(self, listener: int) -> bool: ...
+    def accepted(self, listener: int) -> int: ...
+    def follow(self) -> None: ...
     def wake(self) -> None: ...
     def set_service(self, code: int) -> None: ...
     def set_load(self, load: int | str | None) -> None: ...

@@ -2,13 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-from dataproxy._core.hub.doorstate cimport Door
+from dataproxy._core.hub.doorstate cimport TAG_LISTENER, TAG_WAKEUP, Door
 from dataproxy._core.io.poller cimport PollEvent
-
-
-cdef enum:
-    TAG_WAKEUP = 1              # below every session id
-    TAG_LISTENER = 2
 
 
 cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil     # now_us and wall_ms are set

@@ -5,40 +5,36 @@ one chain, settles what came back from the store and writes each connection's re
 """
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport strlen
 
 from dataproxy._core.base.buf cimport buf_free
 from dataproxy._core.base.status cimport (
     ST_DISK_FULL, ST_FULL, ST_OK, ST_STORE, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
 )
 from dataproxy._core.hub.committer cimport committer_submit
-from dataproxy._core.hub.doorread cimport READ_CHUNK, door_read
+from dataproxy._core.hub.dooraccept cimport accept_follow, accept_from, accept_pause, accept_resume
+from dataproxy._core.hub.doorread cimport door_read
 from dataproxy._core.hub.doorstate cimport (
-    DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, close_session, count_code, door_clock, door_take, end_session,
+    DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, TAG_END, close_session, count_code, door_clock, door_take, end_session,
     mark_dirty, park_session, unpark_all,
 )
 from dataproxy._core.hub.entries cimport entry_footprint, entry_free
 from dataproxy._core.hub.entry cimport Entry
-from dataproxy._core.hub.listener cimport listener_accept
+from dataproxy._core.hub.faultrelease cimport release_all, release_due, release_obsolete
+from dataproxy._core.hub.misbehaviour cimport misbehave_reply
 from dataproxy._core.hub.session cimport (
-    CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED, HOLD_ENDING, HOLD_QUEUE,
-    HOLD_REPLIES, Session, session_delivered, session_discard, session_flush, session_free, session_linger,
-    session_reply, session_unsent, session_watch, table_add, table_find, table_touch,
+    CLOSE_FAULT, CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED, HOLD_ENDING, HOLD_FROZEN,
+    HOLD_QUEUE, HOLD_REPLIES, HOLD_SLOW, Session, session_delivered, session_discard, session_flush, session_free,
+    session_linger, session_reply, session_unsent, session_watch, table_find, table_touch,
 )
-from dataproxy._core.io.address cimport Address, address_text
 from dataproxy._core.io.poller cimport (
-    POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_add_fd, poller_remove_fd,
-    poller_wait,
+    POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_remove, poller_wait,
 )
-from dataproxy._core.io.transport cimport transport_adopt
 from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_watch
-from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport wall_ms
-from dataproxy._core.plat.socket cimport close
+from dataproxy._core.plat.thread cimport pthread_cond_broadcast, pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
-    ACCEPT_ROUND = 64           # connections taken in one round
-    ACCEPT_PAUSE_US = 100000    # after running out of descriptors
     REFUSE_CODE = 114           # the request could not be queued
     SCRATCH_KEEP = 4194304      # larger working buffers are given back
     LOAD_FULL = 65534
@@ -49,15 +45,30 @@ cdef int door_run(Door* d) noexcept nogil:
     """Run rounds until the hub stops and everything accepted is answered, or its deadline passes.
 
     Locality: door loop.
-    Locks: none.
+    Locks: takes HubShared.mutex.
     """
+    cdef int status = _run(d)
+    atomic_store(&d.ended, 1)
+    _tell(d)
+    return status
+
+
+cdef void _tell(Door* d) noexcept nogil:
+    """Wake who waits for this door to follow.  Locality: door loop.  Locks: takes HubShared.mutex."""
+    pthread_mutex_lock(&d.shared.mutex)
+    pthread_cond_broadcast(&d.shared.followed)
+    pthread_mutex_unlock(&d.shared.mutex)
+
+
+cdef int _run(Door* d) noexcept nogil:
+    """Run rounds.  Locality: door loop.  Locks: none."""
     cdef PollEvent events[POLL_BATCH]
     cdef int status = ST_OK
     cdef int n
     if wakeup_watch(&d.wakeup, &d.poller, <void*>TAG_WAKEUP) != ST_OK:
         return ST_SYSTEM
     d.now_us = door_clock(d)
-    _resume_accept(d)
+    accept_resume(d)
     while True:
         n = poller_wait(&d.poller, events, POLL_BATCH, door_timeout(d))
         if n < 0:
@@ -85,13 +96,18 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
         if tag == TAG_WAKEUP:
             wakeup_clear(&d.wakeup)
             _settle(d, door_take(d))
-        elif tag == TAG_LISTENER:
+        elif tag < TAG_END:
             if atomic_load(&d.shared.phase) == DOOR_RUNS:
-                _accept(d)
+                accept_from(d, <int>(tag - TAG_LISTENER))
         else:
             s = table_find(&d.table, tag)
             if s != NULL:
                 _session_event(d, s, events[i].ready)
+    # Behind wakeup_clear: an order that comes after this look wakes the loop again.
+    if atomic_load(&d.shared.orders) != relaxed_load(&d.followed):
+        _follow(d)
+    if d.delayed != NULL:
+        release_due(d)
     _expire(d)
     _submit(d)
     _relax(d)
@@ -101,6 +117,15 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
         buf_free(&d.request.entry)
     if d.request.scratch.cap > SCRATCH_KEEP:
         buf_free(&d.request.scratch)
+
+
+cdef void _follow(Door* d) noexcept nogil:
+    """Carry out changes of listeners and faults, and say so.  Locality: door loop.  Locks: takes HubShared.mutex."""
+    cdef int64_t orders = atomic_load(&d.shared.orders)
+    accept_follow(d)
+    release_obsolete(d)
+    atomic_store(&d.followed, orders)
+    _tell(d)
 
 
 cdef int64_t door_timeout(Door* d) noexcept nogil:
@@ -117,6 +142,8 @@ cdef int64_t door_timeout(Door* d) noexcept nogil:
         until = d.accept_again_us
     if d.linger_until_us > 0 and (until < 0 or d.linger_until_us < until):
         until = d.linger_until_us
+    if d.delayed != NULL and (until < 0 or d.delayed.due_us < until):
+        until = d.delayed.due_us
     if atomic_load(&d.shared.phase) != DOOR_RUNS:
         at = atomic_load(&d.shared.deadline_us)
         if until < 0 or at < until:
@@ -151,7 +178,8 @@ cdef bint _goes_on(Door* d) noexcept nogil:
     if phase == DOOR_STOPS or d.now_us >= atomic_load(&d.shared.deadline_us):
         return False
     if d.accepting or d.accept_again_us > 0:
-        _pause_accept(d, 0)
+        accept_pause(d, 0)
+    release_all(d)
     following = d.table.idle_first
     while following != NULL:
         s = following
@@ -180,66 +208,6 @@ cdef int64_t _linger_until(Door* d) noexcept nogil:
     return 0
 
 
-cdef void _pause_accept(Door* d, int64_t again_us) noexcept nogil:
-    """Stop taking connections; ``again_us`` 0 means for good.  Locality: door loop.  Locks: none."""
-    if d.accepting:
-        poller_remove_fd(&d.poller, d.shared.listener.fd)
-    d.accepting = False
-    d.accept_again_us = again_us
-
-
-cdef void _resume_accept(Door* d) noexcept nogil:
-    """Take connections (again).  Locality: door loop.  Locks: none."""
-    d.accepting = poller_add_fd(&d.poller, d.shared.listener.fd, <void*>TAG_LISTENER, POLL_READ) == ST_OK
-    d.accept_again_us = 0 if d.accepting else d.now_us + ACCEPT_PAUSE_US
-
-
-cdef void _accept(Door* d) noexcept nogil:
-    """Take the connections that wait, up to the bound of a round.  Locality: door loop.  Locks: none."""
-    cdef Address peer
-    cdef int fd = -1
-    cdef int status
-    cdef int taken = 0
-    while taken < ACCEPT_ROUND:
-        taken += 1
-        status = listener_accept(&d.shared.listener, &fd, &peer)
-        if status == ST_WANT_READ:
-            return
-        if status != ST_OK:
-            # Level-triggered: without a pause the loop would spin on a connection it cannot take.
-            relaxed_add(&d.counters.accept_pauses, 1)
-            _pause_accept(d, d.now_us + ACCEPT_PAUSE_US)
-            return
-        relaxed_add(&d.counters.accepted, 1)
-        if atomic_add(&d.shared.connections, 1) > d.shared.max_connections:
-            _turn_away(d, fd, CLOSE_REFUSED)
-        else:
-            _welcome(d, fd, &peer)
-
-
-cdef void _turn_away(Door* d, int fd, int reason) noexcept nogil:
-    """Close a connection that got no session.  Locality: door loop.  Locks: none."""
-    atomic_add(&d.shared.connections, -1)
-    relaxed_add(&d.counters.closed[reason], 1)
-    close(fd)
-
-
-cdef void _welcome(Door* d, int fd, const Address* peer) noexcept nogil:
-    """Make a session for a new connection.  Locality: door loop.  Locks: none."""
-    cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
-    if s == NULL:
-        _turn_away(d, fd, CLOSE_MEMORY)
-        return
-    table_touch(&d.table, s, d.now_us)
-    relaxed_store(&d.sessions, d.table.count)
-    address_text(peer, s.source)
-    s.source_n = <unsigned char>strlen(s.source)
-    s.interest = POLL_READ
-    if (transport_adopt(&s.transport, fd, NULL) != ST_OK
-            or poller_add(&d.poller, &s.transport, <void*>s.id, POLL_READ) != ST_OK):
-        close_session(d, s, CLOSE_RESET)
-
-
 cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
     """Act on one connection's readiness.  Locality: door loop.  Locks: none."""
     if s.lingers:
@@ -253,6 +221,10 @@ cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
             park_session(d, s)
         if s.hold == 0:
             door_read(d, s)
+        elif ready & POLL_HANGUP and s.hold & HOLD_FROZEN:
+            # As a stopped process would: what the peer sent before is read when it goes on.
+            poller_remove(&d.poller, &s.transport)
+            s.faults.deaf = True
         elif ready & POLL_HANGUP:
             close_session(d, s, CLOSE_RESET)
 
@@ -329,18 +301,21 @@ cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
     mark_dirty(d, s)
     if entry.reply.n == 0:
         return
-    if entry.status == ST_OK:
+    if entry.fault != NULL and entry.status == ST_OK:
+        status = misbehave_reply(d, s, entry.fault, entry.reply)
+    elif entry.status == ST_OK:
         status = session_reply(s, entry.reply)
+        relaxed_add(&d.counters.replies, 1)
     elif entry.status == ST_DISK_FULL:
         status = d.shared.wire.refuse(entry.reply.p, entry.reply.n, REFUSE_CODE,
                                       "Put msg event to channel failure: the disk of the store is full", &s.output)
     else:
         status = d.shared.wire.refuse(entry.reply.p, entry.reply.n, REFUSE_CODE,
                                       "Put msg event to channel failure: the store refused it", &s.output)
+    if entry.status != ST_OK:
+        relaxed_add(&d.counters.replies, 1)
     if status != ST_OK:
         close_session(d, s, CLOSE_MEMORY)
-        return
-    relaxed_add(&d.counters.replies, 1)
 
 
 cdef void _flush(Door* d) noexcept nogil:
@@ -382,7 +357,8 @@ cdef bint _part(Door* d, Session* s) noexcept nogil:
     Locality: door loop.
     Locks: none.
     """
-    if not s.lingers and s.reason == CLOSE_STOPPED and session_linger(s) == ST_OK:
+    cdef bint gently = s.reason == CLOSE_STOPPED or (s.reason == CLOSE_FAULT and not s.faults.resets)
+    if not s.lingers and gently and session_linger(s) == ST_OK:
         table_touch(&d.table, s, d.now_us)
     elif not s.lingers:
         close_session(d, s, s.reason)
@@ -397,12 +373,12 @@ cdef void _expire(Door* d) noexcept nogil:
     """
     cdef Session* s
     if d.accept_again_us > 0 and d.now_us >= d.accept_again_us:
-        _resume_accept(d)
+        accept_resume(d)
     while True:
         s = d.table.idle_first
         if s == NULL or d.now_us - s.active_us < d.shared.read_idle_us:
             return
-        if s.hold & HOLD_QUEUE or s.pending > 0:
+        if s.hold & (HOLD_QUEUE | HOLD_FROZEN | HOLD_SLOW) or s.pending > 0:
             table_touch(&d.table, s, d.now_us)
         else:
             close_session(d, s, CLOSE_IDLE)

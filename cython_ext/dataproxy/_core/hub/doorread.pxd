@@ -10,3 +10,4 @@ cdef enum:
 
 
 cdef void door_read(Door* d, Session* s) noexcept nogil
+cdef void door_reread(Door* d, Session* s) noexcept nogil       # what was received before the session froze

@@ -1,6 +1,7 @@
 """Read a connection, judge its frames, chain what is to be stored."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport malloc
 
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, ST_WANT_READ, ST_WANT_WRITE
@@ -8,8 +9,13 @@ from dataproxy._core.hub.doorstate cimport close_session, count_code, end_sessio
 from dataproxy._core.hub.entries cimport entry_footprint, entry_new
 from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.entryids cimport ids_read
+from dataproxy._core.hub.faults cimport DO_REPLY, POINT_BYTES, FaultWhat
+from dataproxy._core.hub.misbehaviour cimport (
+    FRAME_GOES_ON, FRAME_STAYS, misbehave_after, misbehave_frame, misbehave_received, misbehave_reply,
+    misbehave_room,
+)
 from dataproxy._core.hub.session cimport (
-    CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, session_reply,
+    CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, HOLD_FROZEN, session_reply,
     session_source, table_touch,
 )
 from dataproxy._core.io.recvbuf cimport (
@@ -42,6 +48,8 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
         if recvbuf_room(&s.received, READ_CHUNK, &p, &room) != ST_OK:
             end_session(d, s, CLOSE_MEMORY)
             break
+        if relaxed_load(&d.shared.faults.armed) & POINT_BYTES:
+            room = misbehave_room(d, s, room)
         status = s.transport.ops.recv(&s.transport, p, room, &got)
         if status == ST_WANT_READ or status == ST_WANT_WRITE:
             break
@@ -57,12 +65,26 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
         if not d.profile.compat:
             table_touch(&d.table, s, d.now_us)
         budget -= <int64_t>got
+        s.received_bytes += <int64_t>got
         _frames(d, s, receive_ms)
+        if relaxed_load(&d.shared.faults.armed) & POINT_BYTES:
+            misbehave_received(d, s)
         if relaxed_load(&d.queued_bytes) > d.shared.queue_bytes:
             d.choked = True
             park_session(d, s)
         if got < room:
             break
+    _rest(d, s, before)
+
+
+cdef void door_reread(Door* d, Session* s) noexcept nogil:
+    """Act on the whole frames that are still in the receive buffer.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int64_t before = <int64_t>s.received.cap
+    _frames(d, s, d.wall_ms)
     _rest(d, s, before)
 
 
@@ -100,7 +122,7 @@ cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
     cdef size_t size = 0
     cdef int64_t frames = 0
     cdef int status
-    while at < data.n and not s.hold & HOLD_ENDING:
+    while at < data.n and not s.hold & (HOLD_ENDING | HOLD_FROZEN):
         status = d.shared.wire.delimit(data.p + at, data.n - at, d.shared.max_frame, &size)
         if status == ST_NEED_DATA:
             break
@@ -110,7 +132,8 @@ cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
         if status != ST_OK:
             end_session(d, s, CLOSE_PROTOCOL)
             break
-        _serve(d, s, data.p + at, size, receive_ms)
+        if not _serve(d, s, data.p + at, size, receive_ms):
+            break
         frames += 1
         at += size
     recvbuf_consume(&s.received, at)
@@ -120,8 +143,8 @@ cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
             table_touch(&d.table, s, d.now_us)
 
 
-cdef void _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
-    """Judge one frame: reply at once, or chain an entry for the store.
+cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
+    """Judge one frame: reply at once, or chain an entry for the store.  False: the frame stays in the buffer.
 
     Locality: door loop.
     Locks: none.
@@ -131,26 +154,59 @@ cdef void _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receiv
     r.entry.n = 0
     if d.shared.wire.serve(&d.profile, p, n, receive_ms, r) != ST_OK:
         end_session(d, s, CLOSE_MEMORY)
-        return
+        return True
+    if relaxed_load(&d.shared.faults.armed) != 0:
+        return _serve_badly(d, s, p, n, receive_ms)
+    _act(d, s, r, receive_ms, NULL)
+    return True
+
+
+cdef bint _serve_badly(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
+    """Have the table of faults look at a judged frame before anything is done with it.
+
+    Locality: door loop.
+    Locks: takes FaultTable.mutex.
+    """
+    cdef FaultWhat what
+    cdef int fate = misbehave_frame(d, s, p, n, receive_ms, &what)
+    if fate == FRAME_GOES_ON:
+        _act(d, s, &d.request, receive_ms, &what)
+        misbehave_after(d, s, &what)
+    return fate != FRAME_STAYS
+
+
+cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
+    """Do what was judged; ``what`` says how a fault changes the reply, NULL without one.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int status
     if r.action == REQ_CLOSE:
         end_session(d, s, CLOSE_PROTOCOL)
         return
+    if what != NULL and not what.actions & DO_REPLY:
+        what = NULL
     if r.action == REQ_STORE:
-        _chain(d, s, r, receive_ms)
+        _chain(d, s, r, receive_ms, what)
         return
     if r.code != 0:
         count_code(d, r.code)
     elif r.msg_type == 1 or r.msg_type == 8:
         relaxed_add(&d.counters.heartbeats, 1)
-    if r.reply.n > 0:
-        if session_reply(s, slice_of(r.reply.p, r.reply.n)) != ST_OK:
-            end_session(d, s, CLOSE_MEMORY)
-            return
+    if r.reply.n == 0:
+        return
+    if what != NULL:
+        status = misbehave_reply(d, s, what, slice_of(r.reply.p, r.reply.n))
+    else:
+        status = session_reply(s, slice_of(r.reply.p, r.reply.n))
         relaxed_add(&d.counters.replies, 1)
         mark_dirty(d, s)
+    if status != ST_OK:
+        end_session(d, s, CLOSE_MEMORY)
 
 
-cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms) noexcept nogil:
+cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
     """Copy an accepted request into an entry at the end of this round's chain.
 
     Locality: door loop.
@@ -181,6 +237,10 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms) noexcept n
     if entry == NULL:
         end_session(d, s, CLOSE_MEMORY)
         return
+    if what != NULL:
+        entry.fault = <FaultWhat*>malloc(sizeof(FaultWhat))
+        if entry.fault != NULL:
+            entry.fault[0] = what[0]
     if d.chain == NULL:
         d.chain = entry
     else:

@@ -6,16 +6,22 @@ from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.hub.committer cimport Committer
 from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.entryids cimport IdReader
+from dataproxy._core.hub.faults cimport FaultTable
+from dataproxy._core.hub.faultsession cimport Held
 from dataproxy._core.hub.listener cimport Listener
 from dataproxy._core.hub.session cimport CLOSE_REASONS, Session, SessionTable
 from dataproxy._core.io.poller cimport Poller
 from dataproxy._core.io.recvbuf cimport RecvBuf
 from dataproxy._core.io.wakeup cimport Wakeup
-from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 from dataproxy._core.wire.api cimport Request, ServerProfile, WireOps
 
 
 cdef enum:
+    LISTENERS_MOST = 64
+    TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
+    TAG_LISTENER = 2                # and the index of the listener
+    TAG_END = 66
     DOOR_CODES = 256                # error codes that are counted one by one; higher ones in the last
 
 
@@ -49,7 +55,9 @@ ctypedef struct HubShared:          # constant while doors run, but for the atom
     Committer* committer
     const HashKey* window_key       # of the store's de-duplication window; NULL without one
     const WireOps* wire
-    Listener listener
+    Listener* listeners
+    int listener_count
+    FaultTable* faults              # never NULL while doors run
     ServerProfile profile           # service_code and load are taken from the atomics
     size_t max_frame
     int64_t max_connections
@@ -65,6 +73,10 @@ ctypedef struct HubShared:          # constant while doors run, but for the atom
     int64_t clock_skew_us           # added to the monotonic clock (tests)
     int64_t phase                   # DoorPhase
     int64_t deadline_us             # end of draining
+    int64_t orders                  # counts changes of listeners and faults that doors have to follow
+    # Of doors that follow them.
+    pthread_mutex_t mutex
+    pthread_cond_t followed
 
 
 ctypedef struct Door:
@@ -76,6 +88,8 @@ ctypedef struct Door:
     Entry* inbox_last
     int64_t queued_bytes            # atomic; changed by the loop only
     int64_t sessions                # atomic copy of table.count
+    int64_t ended                   # atomic: the loop has returned
+    int64_t followed                # atomic: the orders that it has followed
     DoorCounters counters
     # The loop only.
     Poller poller
@@ -89,6 +103,9 @@ ctypedef struct Door:
     int64_t held                    # bytes allocated for half-received frames
     bint choked                     # the queue is full
     bint accepting
+    uint64_t watched                # the listeners in the poller, by bit
+    int64_t kills[LISTENERS_MOST]   # of each listener, those that were carried out
+    Held* delayed                   # what faults delay, by time
     int64_t accept_again_us         # with accepting false: when to try again; 0 = never
     int64_t linger_until_us         # when a lingering connection is given up; 0 = there is none
     int64_t now_us

@@ -6,6 +6,7 @@ from dataproxy._core.base.buf cimport buf_free, buf_init
 from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
 from dataproxy._core.hub.entries cimport entry_free_chain
 from dataproxy._core.hub.entryids cimport ids_free, ids_init
+from dataproxy._core.hub.faultsession cimport held_free_all
 from dataproxy._core.hub.session cimport (
     HOLD_ENDING, HOLD_QUEUE, session_free, session_watch, table_free, table_init, table_remove, table_touch,
 )
@@ -56,8 +57,10 @@ cdef void door_free(Door* d) noexcept nogil:
     table_free(&d.table)
     entry_free_chain(d.inbox)
     entry_free_chain(d.chain)
+    held_free_all(d.delayed)
     d.inbox = NULL
     d.chain = NULL
+    d.delayed = NULL
     buf_free(&d.request.reply)
     buf_free(&d.request.entry)
     buf_free(&d.request.scratch)

@@ -36,6 +36,7 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node) noexcept nog
         return NULL
     entry[0] = parts[0]
     entry.next = NULL
+    entry.fault = NULL
     entry.offset = 0
     entry.duplicates = 0
     entry.status = 0
@@ -53,6 +54,7 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node) noexcept nog
 
 cdef void entry_free(Entry* entry) noexcept nogil:
     """Release one entry.  Locality: owner.  Locks: none."""
+    free(entry.fault)
     free(entry)
 
 
@@ -61,7 +63,7 @@ cdef void entry_free_chain(Entry* chain) noexcept nogil:
     cdef Entry* following
     while chain != NULL:
         following = chain.next
-        free(chain)
+        entry_free(chain)
         chain = following
 
 

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.hub.faults cimport FaultWhat
 
 
 cdef enum EntryIdConst:
@@ -30,6 +31,7 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     int64_t data_time_ms
     int64_t receive_ms
     Slice value             # bytes to store: queue header (hub/header) + InLongMsg; entry_new writes the header
+    FaultWhat* fault        # what goes wrong with the reply, NULL: nothing; owned
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
     Slice ids               # EntryIds, when the store keeps a de-duplication window; else empty
     uint32_t items          # messages in `value`, with ids

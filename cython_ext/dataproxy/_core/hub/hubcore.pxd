@@ -1,6 +1,8 @@
 """Facade of the hub's doors."""
 
-from dataproxy._core.hub.doorstate cimport Door, HubShared
+from dataproxy._core.hub.doorstate cimport LISTENERS_MOST, Door, HubShared
+from dataproxy._core.hub.faultcore cimport FaultCore
+from dataproxy._core.hub.listener cimport Listener
 from dataproxy._core.hub.storecore cimport StoreCore
 from dataproxy._core.hub.topics cimport Topics
 
@@ -17,6 +19,11 @@ cdef class HubCore:
     cdef str host
     cdef bytes node_ip          # shared.profile.node_ip points into it
     cdef StoreCore store        # the committer must outlive the doors
+    cdef FaultCore faults       # its table must, too
+    cdef Listener listeners[LISTENERS_MOST]
+    cdef readonly tuple ports
 
     cdef object _closed_counts(self)
     cdef object _refused_counts(self)
+    cdef tuple _listen(self)
+    cdef Listener* _listener(self, int listener) except NULL

@@ -12,20 +12,30 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.door cimport door_run
 from dataproxy._core.hub.doorstate cimport (
-    DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
+    DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LISTENERS_MOST, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
 )
-from dataproxy._core.hub.listener cimport listener_close, listener_open, listener_port, listener_refuse
+from dataproxy._core.hub.listener cimport (
+    listener_close, listener_open, listener_port, listener_refuse, listener_resume,
+)
 from dataproxy._core.hub.session cimport CLOSE_REASONS
 from dataproxy._core.hub.topics cimport topics_add, topics_free, topics_init, topics_known
 from dataproxy._core.io.address cimport Address, address_parse
 from dataproxy._core.io.wakeup cimport wakeup_signal
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_wait, pthread_mutex_destroy, pthread_mutex_init,
+    pthread_mutex_lock, pthread_mutex_unlock,
+)
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
-CLOSE_NAMES = ("none", "peer", "reset", "protocol", "oversize", "idle", "replies", "memory", "refused", "stopped")
+CLOSE_NAMES = ("none", "peer", "reset", "protocol", "oversize", "idle", "replies", "memory", "refused", "stopped",
+               "fault")
 COUNTERS = ("accepted", "frames", "heartbeats", "entries", "records", "bytes_in", "bytes_out", "replies", "unanswered",
             "accept_pauses")
+
+cdef enum:
+    BACKLOG = 1024
 
 
 @cython.no_gc_clear
@@ -40,17 +50,30 @@ cdef class HubCore:
         """Make a core without resources."""
         memset(&self.shared, 0, sizeof(HubShared))
         memset(&self.topics, 0, sizeof(Topics))
-        self.shared.listener.fd = -1
+        cdef int i
+        for i in range(<int>LISTENERS_MOST):
+            memset(&self.listeners[i], 0, sizeof(Listener))
+            self.listeners[i].fd = -1
+        self.shared.listeners = self.listeners
+        self.ports = ()
         self.doors = NULL
+        pthread_mutex_init(&self.shared.mutex, NULL)
+        pthread_cond_init(&self.shared.followed, NULL)
 
-    def __init__(self, StoreCore store not None, *, str host not None, int port, int threads, int64_t max_frame,
+    def __init__(self, StoreCore store not None, FaultCore faults not None, *, str host not None, int port,
+                 int listeners, int threads, int64_t max_frame,
                  int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
                  bint compress_entries, str node_ip not None, int partitions, topics):
         """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
 
         A topic is ``group`` or ``group/stream``; an empty list knows everything.
         """
+        if not 1 <= listeners <= <int>LISTENERS_MOST:
+            raise ValueError(f"{listeners} listeners are not possible")
         self.store = store
+        self.faults = faults
+        self.shared.faults = &faults.table
+        self.shared.listener_count = listeners
         self.host = host
         self.port = port
         self.threads = threads
@@ -75,7 +98,7 @@ cdef class HubCore:
     def __dealloc__(self):
         """Release the doors; a door whose entries are still at the store is left alone."""
         cdef int i
-        listener_close(&self.shared.listener)
+        self.close_listener()
         for i in range(self.door_count):
             if self.doors[i].outstanding > 0 and atomic_load(&self.shared.committer.running):
                 return  # the committer will still write there
@@ -83,6 +106,8 @@ cdef class HubCore:
             door_free(&self.doors[i])
         free(self.doors)
         topics_free(&self.topics)
+        pthread_cond_destroy(&self.shared.followed)
+        pthread_mutex_destroy(&self.shared.mutex)
 
     def _learn(self, list topics not None):
         """Fill the set of known topics."""
@@ -105,18 +130,17 @@ cdef class HubCore:
         self.shared.profile.context = &self.topics
 
     def open(self) -> int:
-        """Bind and listen; return the port.  Raises OSError, ValueError for a host that is no numeric address."""
-        cdef Address address
-        cdef bytes host = self.host.encode()
+        """Bind and listen; return the first port, ``ports`` has all.
+
+        A port that is not 0 is that of the first listener, the others follow it.  Raises OSError, and ValueError
+        for a host that is no numeric address.
+        """
         cdef int i
         if self.opened:
             raise ValueError("the hub core was opened before")
-        if address_parse(host, <unsigned short>self.port, &address) != ST_OK:
-            raise ValueError(f"host {self.host!r} is not a numeric address")
-        if listener_open(&self.shared.listener, &address, 1024) != ST_OK:
-            raise OSError(self.shared.listener.error, os.strerror(self.shared.listener.error))
+        self.ports = self._listen()
         self.opened = True
-        self.port = listener_port(&self.shared.listener)
+        self.port = self.ports[0]
         self.store.set_done(door_done)
         self.doors = <Door*>calloc(<size_t>self.threads, sizeof(Door))
         if self.doors == NULL:
@@ -126,6 +150,26 @@ cdef class HubCore:
             if door_init(&self.doors[i], &self.shared) != ST_OK:
                 raise OSError(24, "no descriptors left for the door's epoll set")
         return self.port
+
+    cdef tuple _listen(self):
+        """Open every listener and return their ports; after a failure none is open."""
+        cdef Address address
+        cdef bytes host = self.host.encode()
+        cdef Listener* one
+        cdef int port
+        cdef int i
+        ports = []
+        for i in range(self.shared.listener_count):
+            one = &self.listeners[i]
+            port = self.port + i if self.port else 0
+            if port > 65535 or address_parse(host, <unsigned short>port, &address) != ST_OK:
+                self.close_listener()
+                raise ValueError(f"{self.host!r} with port {port} is not a numeric address")
+            if listener_open(one, &address, BACKLOG) != ST_OK:
+                self.close_listener()
+                raise OSError(one.error, os.strerror(one.error), f"port {port}")
+            ports.append(listener_port(one))
+        return tuple(ports)
 
     def run_door(self, int i) -> None:
         """Run one loop until the hub stops.  To be called once for each door, on a thread of its own."""
@@ -140,15 +184,67 @@ cdef class HubCore:
 
     def stop(self, double drain) -> None:
         """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""
+        cdef int i
         atomic_store(&self.shared.deadline_us, now_us() + relaxed_load(&self.shared.clock_skew_us)
                      + <int64_t>(drain * 1e6))
-        listener_refuse(&self.shared.listener)      # before any peer is told
+        for i in range(self.shared.listener_count):     # before any peer is told
+            listener_refuse(&self.listeners[i])
         atomic_store(&self.shared.phase, DOOR_DRAINS if drain > 0 else DOOR_STOPS)
         self.wake()
 
     def close_listener(self) -> None:
-        """Release the listening socket; to be called when no loop runs any more."""
-        listener_close(&self.shared.listener)
+        """Release the listening sockets; to be called when no loop runs any more."""
+        cdef int i
+        for i in range(<int>LISTENERS_MOST):
+            listener_close(&self.listeners[i])
+
+    def refuse(self, int listener, bint kill) -> None:
+        """Have a listener refuse connections, with ``kill`` also close those it has; the port stays reserved."""
+        cdef Listener* one = self._listener(listener)
+        if not kill:
+            self.follow()       # who is connected by now goes on
+        listener_refuse(one)
+        if kill:
+            atomic_add(&one.kills, 1)
+        self.follow()
+
+    def resume(self, int listener) -> None:
+        """Have a listener take connections again.  Raises OSError."""
+        cdef Listener* one = self._listener(listener)
+        if atomic_load(&one.shut) == 0:
+            return
+        if listener_resume(one, BACKLOG) != ST_OK:
+            raise OSError(one.error, os.strerror(one.error))
+        self.follow()
+
+    def refuses(self, int listener) -> bool:
+        """Tell whether a listener refuses connections."""
+        return atomic_load(&self._listener(listener).shut) != 0
+
+    def accepted(self, int listener) -> int:
+        """Return the connections that a listener has taken so far."""
+        return relaxed_load(&self._listener(listener).accepted)
+
+    cdef Listener* _listener(self, int listener) except NULL:
+        """Return a listener of an open core."""
+        if not 0 <= listener < self.shared.listener_count:
+            raise IndexError(f"there is no listener {listener}")
+        return &self.listeners[listener]
+
+    def follow(self) -> None:
+        """Have every loop carry out changes of listeners and faults, and wait until they did or have ended.
+
+        To be called once every loop has a thread.
+        """
+        cdef int64_t orders = atomic_add(&self.shared.orders, 1)
+        cdef int i
+        self.wake()
+        with nogil:
+            pthread_mutex_lock(&self.shared.mutex)
+            for i in range(self.door_count):
+                while not atomic_load(&self.doors[i].ended) and atomic_load(&self.doors[i].followed) < orders:
+                    pthread_cond_wait(&self.shared.followed, &self.shared.mutex)
+            pthread_mutex_unlock(&self.shared.mutex)
 
     def wake(self) -> None:
         """Make every loop look at its settings now."""

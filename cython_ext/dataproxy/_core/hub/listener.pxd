@@ -1,4 +1,6 @@
-"""The listening socket of a hub, shared by its door loops."""
+"""A listening socket of a hub, shared by its door loops."""
+
+from libc.stdint cimport int64_t
 
 from dataproxy._core.io.address cimport Address
 
@@ -6,6 +8,10 @@ from dataproxy._core.io.address cimport Address
 ctypedef struct Listener:
     int fd                  # -1 while closed
     int error               # errno of the last ST_SYSTEM
+    # Atomics.
+    int64_t shut            # 1: the kernel refuses connections
+    int64_t kills           # times that all its connections were to be closed
+    int64_t accepted        # connections so far
 
 
 cdef int listener_open(Listener* l, const Address* address, int backlog) noexcept nogil     # ST_OK or ST_SYSTEM
@@ -13,5 +19,6 @@ cdef int listener_port(Listener* l) noexcept nogil                              
 # ST_OK with a non-blocking descriptor and the peer's address; ST_WANT_READ when nobody is waiting;
 # ST_LIMIT when the process is out of descriptors or the system out of memory; ST_SYSTEM.
 cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil
-cdef void listener_refuse(Listener* l) noexcept nogil
+cdef void listener_refuse(Listener* l) noexcept nogil               # the port stays ours
+cdef int listener_resume(Listener* l, int backlog) noexcept nogil   # ST_OK or ST_SYSTEM
 cdef void listener_close(Listener* l) noexcept nogil

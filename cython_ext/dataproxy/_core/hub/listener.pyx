@@ -7,9 +7,11 @@ from libc.string cimport memset
 
 from dataproxy._core.base.status cimport ST_LIMIT, ST_OK, ST_SYSTEM, ST_WANT_READ
 from dataproxy._core.io.address cimport ADDRESS_TEXT, address_text
+from dataproxy._core.plat.atomic cimport atomic_store
 from dataproxy._core.plat.socket cimport (
     AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SO_REUSEADDR, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET,
-    SHUT_RDWR, accept4, bind, close, getsockname, listen, setsockopt, shutdown, sockaddr, socket,
+    SHUT_RDWR, accept4, bind, close, getsockname, listen, setsockopt, shutdown, sockaddr,
+    sockaddr_in, socket,
 )
 
 
@@ -19,20 +21,40 @@ cdef int listener_open(Listener* l, const Address* address, int backlog) noexcep
     Locality: owner.
     Locks: none.
     """
-    cdef int one = 1
+    cdef Address own
+    cdef int chooser
     l.error = 0
-    l.fd = socket(address.raw.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
-    if l.fd < 0:
-        l.error = errno
-        return ST_SYSTEM
-    setsockopt(l.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(int))
-    if address.raw.ss_family == AF_INET6:
-        setsockopt(l.fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(int))
-    if bind(l.fd, <const sockaddr*>&address.raw, address.n) < 0 or listen(l.fd, backlog) < 0:
+    l.fd = -1
+    chooser = _bound(l, address)
+    # A port that the kernel chose is lost when the socket stops listening, one that was named is kept.
+    if chooser >= 0 and (<const sockaddr_in*>&address.raw).sin_port == 0:
+        own.n = sizeof(own.raw)
+        if getsockname(chooser, <sockaddr*>&own.raw, &own.n) == 0:
+            l.fd = _bound(l, &own)
+        close(chooser)
+    else:
+        l.fd = chooser
+    if l.fd >= 0 and listen(l.fd, backlog) < 0:
         l.error = errno
         listener_close(l)
-        return ST_SYSTEM
-    return ST_OK
+    return ST_OK if l.fd >= 0 else ST_SYSTEM
+
+
+cdef int _bound(Listener* l, const Address* address) noexcept nogil:
+    """Return a socket that is bound to the address, -1 on an error.  Locality: owner.  Locks: none."""
+    cdef int one = 1
+    cdef int fd = socket(address.raw.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+    if fd < 0:
+        l.error = errno
+        return -1
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(int))
+    if address.raw.ss_family == AF_INET6:
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(int))
+    if bind(fd, <const sockaddr*>&address.raw, address.n) < 0:
+        l.error = errno
+        close(fd)
+        return -1
+    return fd
 
 
 cdef int listener_port(Listener* l) noexcept nogil:
@@ -79,8 +101,22 @@ cdef void listener_refuse(Listener* l) noexcept nogil:
     Locality: any thread.
     Locks: none.
     """
+    atomic_store(&l.shut, 1)    # before the doors find out
     if l.fd >= 0:
         shutdown(l.fd, SHUT_RDWR)
+
+
+cdef int listener_resume(Listener* l, int backlog) noexcept nogil:
+    """Have the kernel take connections again, on the same port.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    if listen(l.fd, backlog) < 0:
+        l.error = errno
+        return ST_SYSTEM
+    atomic_store(&l.shut, 0)
+    return ST_OK
 
 
 cdef void listener_close(Listener* l) noexcept nogil:

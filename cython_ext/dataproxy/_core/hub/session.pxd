@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.hub.faultsession cimport SessionFaults
 from dataproxy._core.io.address cimport ADDRESS_TEXT
 from dataproxy._core.io.poller cimport Poller
 from dataproxy._core.io.recvbuf cimport RecvBuf
@@ -21,13 +22,16 @@ cdef enum CloseReason:
     CLOSE_MEMORY = 7        # no memory, or the budget of half-received frames is used up
     CLOSE_REFUSED = 8       # over max_connections
     CLOSE_STOPPED = 9       # the hub stops
-    CLOSE_REASONS = 10
+    CLOSE_FAULT = 10        # a fault was asked for
+    CLOSE_REASONS = 11
 
 
 cdef enum Hold:             # why a session is not read; bits
     HOLD_REPLIES = 1        # the peer does not read its replies
     HOLD_QUEUE = 2          # too much is waiting for the store
     HOLD_ENDING = 4         # nothing more will be read: close once everything is answered
+    HOLD_FROZEN = 8         # a fault
+    HOLD_SLOW = 16          # a fault: not read for a moment
 
 
 ctypedef struct Session:    # owned by one door loop
@@ -39,13 +43,17 @@ ctypedef struct Session:    # owned by one door loop
     Session* grave_next     # closed, freed at the end of the round
     uint64_t id             # generation << 32 | slot
     int64_t active_us       # last activity, for the idle limit
-    int64_t pending         # entries on their way through the store
+    int64_t pending         # entries on their way through the store, and replies that a fault holds back
+    int64_t number          # of the connection at its listener, from 1
+    int64_t received_bytes
+    SessionFaults* faults   # NULL until a fault looks at the session
     Transport transport
     RecvBuf received        # at most one half-received frame between rounds
     Buf output              # replies; those before output_start are written
     size_t output_start
     int interest            # what the poller was told
     int hold                # Hold bits
+    int listener            # index of the listener that accepted it
     int reason              # CloseReason of HOLD_ENDING
     bint dirty
     bint parked

@@ -28,6 +28,10 @@ cdef extern from "sys/socket.h" nogil:
         size_t msg_controllen
         int msg_flags
 
+    cdef struct linger:
+        int l_onoff
+        int l_linger
+
     int AF_INET
     int AF_INET6
     int AF_UNIX
@@ -37,6 +41,7 @@ cdef extern from "sys/socket.h" nogil:
     int SOL_SOCKET
     int SO_ERROR
     int SO_KEEPALIVE
+    int SO_LINGER
     int SO_REUSEADDR
     int SO_RCVBUF
     int SO_SNDBUF

@@ -129,3 +129,5 @@ ctypedef struct WireOps:
     # id of their own that they had by their place.  ST_OK, ST_PROTOCOL, ST_LIMIT (would be too large), ST_NO_MEMORY.
     int (*without)(const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch,
                    Buf* out) noexcept nogil
+    # Have a reply made by `serve` answer a request that was never sent; in place, the length stays.
+    void (*misaddress)(uint8_t* reply, size_t n) noexcept nogil

@@ -4,6 +4,7 @@ from dataproxy._core.wire.inlong.answer cimport refuse_reply
 from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
 from dataproxy._core.wire.inlong.identity cimport read_stored_ids, write_without
+from dataproxy._core.wire.inlong.misaddress cimport misaddress_reply
 from dataproxy._core.wire.inlong.serve cimport serve_frame
 
 
@@ -20,6 +21,7 @@ OPS.serve = serve_frame
 OPS.refuse = refuse_reply
 OPS.stored_ids = read_stored_ids
 OPS.without = write_without
+OPS.misaddress = misaddress_reply
 
 
 cdef const WireOps* inlong_ops() noexcept nogil:
