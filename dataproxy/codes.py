@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 __all__ = [
+    "CLASS_TEXT",
     "LATE_ATTEMPTS",
     "LOCAL_CODES",
     "RETRY_CLASS",
@@ -33,6 +34,34 @@ class RetryClass(IntEnum):
     FEW = 6  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
 
 
+#: What each class is called, and what the producer does, in words.
+CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
+    RetryClass.OK: ("success", "The message counts as delivered."),
+    RetryClass.NODE: (
+        "retry elsewhere",
+        "The frame is sent again after a pause, through another proxy if there is one; this one is avoided for a second.",
+    ),
+    RetryClass.BACKOFF: (
+        "retry later",
+        "The frame is sent again after growing pauses, through any proxy, until `delivery_timeout`.",
+    ),
+    RetryClass.LATE: (
+        "retry slowly",
+        "The frame is sent again after long pauses, five attempts in all: its cause is configuration that may still be"
+        " on its way. Then the message fails.",
+    ),
+    RetryClass.NO: ("permanent", "The message fails at once as `DeliveryFailed`; a retry cannot help."),
+    RetryClass.DRAINED: (
+        "node drained",
+        "The frame is sent again through another proxy; this one is left alone for ten seconds.",
+    ),
+    RetryClass.FEW: (
+        "retry a few times",
+        "The frame is sent again after growing pauses, five attempts in all. Then the message fails.",
+    ),
+}
+
+
 class ServerCode(NamedTuple):
     """Describe one code of the DataProxy protocol."""
 
@@ -51,6 +80,11 @@ class LocalCode(NamedTuple):
     text: str
     retriable: bool
     hint: str
+
+    @property
+    def kind(self) -> str:
+        """Return the class of the code in words."""
+        return "retry later" if self.retriable else "permanent"
 
 
 SUCCESS: Final = 0
@@ -131,13 +165,46 @@ SERVER_CODES: Final[dict[int, ServerCode]] = {entry.code: entry for entry in _SE
 RETRY_CLASS: Final[dict[int, int]] = {entry.code: int(entry.retry) for entry in _SERVER}
 
 _LOCAL: Final[tuple[LocalCode, ...]] = (
-    LocalCode("ERROR", "DataProxyError", "an error without a code of its own", False, ""),
-    LocalCode("CONFIG", "ConfigError", "an option or an argument is not allowed", False, "correct the option"),
+    LocalCode("ERROR", "DataProxyError", "an error without a code of its own", False, "read its text and details"),
+    LocalCode(
+        "CONFIG",
+        "ConfigError",
+        "an option, an argument or a target is not allowed",
+        False,
+        "correct it; the text names the range and where the value came from",
+    ),
     LocalCode(
         "UNKNOWN_OPTION", "ConfigError", "there is no option of this name", False, "CONFIGURATION.md lists every option"
     ),
-    LocalCode("INVALID_MESSAGE", "InvalidMessageError", "a message cannot be sent as it is", False, ""),
-    LocalCode("EMPTY_BODY", "InvalidMessageError", "a body has no bytes", False, "leave empty records out"),
+    LocalCode(
+        "BAD_TIMEOUT",
+        "ConfigError",
+        "a timeout is negative, nan or no number",
+        False,
+        "give seconds from 0 on, or None for the default",
+    ),
+    LocalCode("BAD_CALLBACK", "ConfigError", "a callback cannot be called", False, "pass a function of one argument"),
+    LocalCode(
+        "BAD_CALLBACK_TARGET",
+        "ConfigError",
+        "`callback_on` is neither an open event loop nor an executor",
+        False,
+        "pass asyncio.get_running_loop(), an Executor, or nothing",
+    ),
+    LocalCode(
+        "INVALID_MESSAGE",
+        "InvalidMessageError",
+        "a message cannot be sent as it is",
+        False,
+        "the text says which part of it",
+    ),
+    LocalCode(
+        "EMPTY_BODY",
+        "InvalidMessageError",
+        "a body has no bytes",
+        False,
+        "leave empty records out; the protocol has no empty message",
+    ),
     LocalCode(
         "BODY_TOO_LARGE",
         "InvalidMessageError",
@@ -145,39 +212,147 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         False,
         "split it, or raise max_frame_bytes here and on the proxies",
     ),
-    LocalCode("BAD_BODY", "InvalidMessageError", "a body is not bytes", False, "encode text: body.encode()"),
-    LocalCode("BAD_NAME", "InvalidMessageError", "a group or stream id breaks the rules", False, "choose another id"),
+    LocalCode(
+        "BAD_BODY",
+        "InvalidMessageError",
+        "a body is not bytes, or holds what its message type cannot carry",
+        False,
+        "encode text: body.encode()",
+    ),
+    LocalCode(
+        "BAD_NAME",
+        "InvalidMessageError",
+        "a group or stream id is missing or breaks the rules",
+        False,
+        "choose another id",
+    ),
     LocalCode("BAD_ATTRIBUTE", "InvalidMessageError", "an attribute breaks the rules", False, "put it into the body"),
-    LocalCode("BAD_TIME", "InvalidMessageError", "a data time is out of range", False, "give milliseconds since 1970"),
-    LocalCode("BAD_COLUMN", "InvalidMessageError", "a column cannot be sent as bodies", False, "cast it to binary"),
-    LocalCode("LOCAL_PROTOCOL", "LocalProtocolError", "a call does not fit the state of its object", False, ""),
-    LocalCode("REMOTE_PROTOCOL", "RemoteProtocolError", "a server broke the protocol", True, "check the address"),
-    LocalCode("TRANSPORT", "TransportError", "the network failed", True, ""),
+    LocalCode(
+        "BAD_ID",
+        "InvalidMessageError",
+        "a message id breaks the rules",
+        False,
+        "1 to 128 characters of printable ASCII without blank, &, = and |",
+    ),
+    LocalCode(
+        "BAD_TIME",
+        "InvalidMessageError",
+        "a data time is out of range or has no time zone",
+        False,
+        "give milliseconds since 1970 or an aware datetime",
+    ),
+    LocalCode(
+        "BAD_COLUMN",
+        "InvalidMessageError",
+        "a column cannot be sent as bodies",
+        False,
+        "cast it to binary, or name another one",
+    ),
+    LocalCode(
+        "LOCAL_PROTOCOL",
+        "LocalProtocolError",
+        "a call does not fit the state of its object",
+        False,
+        "the text says what the object waits for",
+    ),
+    LocalCode(
+        "IN_CALLBACK",
+        "LocalProtocolError",
+        "a call that waits was made inside a callback of the same producer",
+        False,
+        "let another thread wait, or use add_done_callback",
+    ),
+    LocalCode(
+        "REMOTE_PROTOCOL",
+        "RemoteProtocolError",
+        "a server broke the protocol",
+        True,
+        "check that the address is a DataProxy's",
+    ),
+    LocalCode(
+        "TRANSPORT",
+        "TransportError",
+        "the network or the operating system failed",
+        True,
+        "see the text; too few descriptors is a common cause",
+    ),
     LocalCode("CONNECT_FAILED", "TransportError", "no connection could be made", True, "check address and firewall"),
-    LocalCode("CONNECTION_LOST", "TransportError", "a connection ended before its answers came", True, ""),
-    LocalCode("ACK_TIMEOUT", "TransportError", "no answer came within ack_timeout", True, ""),
-    LocalCode("DISCOVERY", "DiscoveryError", "the list of proxies could not be had", True, ""),
+    LocalCode(
+        "CONNECTION_LOST",
+        "TransportError",
+        "a connection ended before its answers came",
+        True,
+        "the frame is sent again; see the proxy's log",
+    ),
+    LocalCode(
+        "ACK_TIMEOUT",
+        "TransportError",
+        "no answer came within `ack_timeout`",
+        True,
+        "the frame is sent again; look at the proxy's load",
+    ),
+    LocalCode("DISCOVERY", "DiscoveryError", "the list of proxies could not be had", True, "check the target"),
     LocalCode("UNRESOLVED_HOST", "DiscoveryError", "a host name has no address", True, "check the name and the DNS"),
-    LocalCode("MANAGER_REFUSED", "DiscoveryError", "the Manager refused the request", False, "check the credentials"),
-    LocalCode("MANAGER_TIMEOUT", "DiscoveryError", "the Manager did not answer in time", True, "check the URL"),
+    LocalCode(
+        "MANAGER_REFUSED",
+        "DiscoveryError",
+        "the Manager refused the request",
+        False,
+        "check the credentials and the group",
+    ),
+    LocalCode(
+        "MANAGER_TIMEOUT",
+        "DiscoveryError",
+        "the Manager did not answer in time",
+        True,
+        "check the URL, or raise manager_timeout",
+    ),
     LocalCode("MANAGER_ANSWER", "DiscoveryError", "the Manager's answer makes no sense", True, "check the URL"),
     LocalCode("NO_PROXIES", "DiscoveryError", "the Manager knows no proxy for the group", True, "check the group"),
-    LocalCode("CLOSED", "ClosedError", "the object is closed", False, "make a new one"),
-    LocalCode("FORKED", "ForkedError", "the object came through a fork", False, "make one in each process"),
-    LocalCode("BUFFER_FULL", "BufferFullError", "the buffer is full", True, "wait, or raise buffer_bytes"),
     LocalCode(
-        "EXPIRED", "DeliveryExpired", "no success within delivery_timeout", True, "see details for the last cause"
+        "CLOSED",
+        "ClosedError",
+        "the object is closed; on a `DeliveryFailed`: the producer's close deadline came first",
+        False,
+        "make a new producer; raise close_timeout to lose less",
     ),
-    LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, ""),
-    LocalCode("ABORTED", "DeliveryFailed", "the producer was closed first", True, "raise close_timeout"),
+    LocalCode("FORKED", "ForkedError", "the object came through a fork", False, "make one in each process"),
     LocalCode(
-        "ENCODE", "DeliveryFailed", "no frame could be built within max_frame_bytes", False, "raise max_frame_bytes"
+        "BUFFER_FULL",
+        "BufferFullError",
+        "there is no room in the buffer; the message was not accepted",
+        True,
+        "send slower, or raise buffer_bytes",
+    ),
+    LocalCode(
+        "EXPIRED",
+        "DeliveryExpired",
+        "no success within `delivery_timeout`",
+        True,
+        'see details["cause"] for the last answer; are the proxies reachable?',
+    ),
+    LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, "see its text"),
+    LocalCode("ABORTED", "DeliveryFailed", "a message was given up", True, "see its text"),
+    LocalCode(
+        "ENCODE", "DeliveryFailed", "no frame could be built within `max_frame_bytes`", False, "raise max_frame_bytes"
     ),
     LocalCode("NO_MEMORY", "DeliveryFailed", "there was no memory for a frame", True, "lower buffer_bytes"),
-    LocalCode("PENDING", "DeliveryPending", "the result is not known yet", True, "wait longer"),
-    LocalCode("FLUSH_TIMEOUT", "FlushTimeout", "messages were still pending at the deadline", True, "wait longer"),
-    LocalCode("UNDELIVERED", "UndeliveredError", "some messages were not delivered", False, "see .report"),
-    LocalCode("HUB", "HubError", "the embedded hub failed", False, ""),
+    LocalCode("PENDING", "DeliveryPending", "the result is not known yet", True, "wait longer, or ask again"),
+    LocalCode(
+        "FLUSH_TIMEOUT",
+        "FlushTimeout",
+        "messages were still on their way when the wait ended",
+        True,
+        "flush again; see stats() for what the proxies do",
+    ),
+    LocalCode(
+        "UNDELIVERED",
+        "UndeliveredError",
+        "at the end some messages were not delivered",
+        False,
+        "see .report, and Producer.undelivered() for the messages",
+    ),
+    LocalCode("HUB", "HubError", "the embedded hub failed", False, "see its text"),
     LocalCode("ADDRESS", "HubError", "the hub's host has no address here", False, "give an address of this machine"),
     LocalCode("LISTEN", "HubError", "the hub cannot listen on its address", False, "choose another port"),
     LocalCode("STORE", "StoreError", "the hub's store failed", False, "check the directory and the disk"),

@@ -30,12 +30,14 @@ __all__ = [
 _DELIVERED, _FAILED, _EXPIRED = 1, 2, 3
 _LOCAL = {
     -1: ("EXPIRED", "no success within delivery_timeout"),
-    -2: ("EXPIRED", "no answer within ack_timeout"),
-    -3: ("EXPIRED", "the connection was lost"),
+    -2: ("EXPIRED", "no success within delivery_timeout, and no answer within ack_timeout"),
+    -3: ("EXPIRED", "no success within delivery_timeout, and the connection was lost"),
     -4: ("CLOSED", "the producer was closed before the message had a result"),
     -5: ("ENCODE", "the frame could not be built within max_frame_bytes"),
     -6: ("NO_MEMORY", "there was no memory for the frame"),
 }
+
+_CAUSES = {-2: "ACK_TIMEOUT", -3: "CONNECTION_LOST", -4: "CLOSED", -5: "ENCODE", -6: "NO_MEMORY"}
 
 #: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number, pack id)
 Facts = tuple[int, int, str, int, bool, str, float, int, str]
@@ -106,14 +108,14 @@ class Undelivered(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Hold a callback until its pack is settled: of one Delivery, or of ``count`` messages from ``first`` on."""
+    """Hold a callback until its pack is settled: of one Delivery, or of ``messages`` from ``first`` on."""
 
     function: Callable[[Any], object]
     delivery: Any
     group_id: str
     stream_id: str
     first: int
-    count: int
+    messages: int
     own_ids: Sequence[str | None] | None
 
 
@@ -162,6 +164,7 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
     outcome, code, text, attempts, maybe, node, latency, sequence, pack_id = facts
     details = {
         "attempts": attempts,
+        "cause": code if code > 0 else _CAUSES.get(code, "EXPIRED"),
         "maybe_delivered": maybe,
         "node": node,
         "latency": latency,

@@ -34,7 +34,9 @@ def seconds(value: object) -> float:
 
 def callback_problem(value: object, name: str = "a callback") -> ConfigError:
     """Return the error for a callback that cannot be called."""
-    return ConfigError(f"{name} is a function of one argument, not {value!r}", code="BAD_CALLBACK", hint="pass a callable")
+    return ConfigError(
+        f"{name} is a function of one argument, not {value!r}", code="BAD_CALLBACK", hint="pass a callable"
+    )
 
 
 def _where(item: int | None) -> str:
@@ -48,12 +50,13 @@ def body_type(body: object, item: int | None = None) -> InvalidMessageError:
         shown = body if len(body) <= 40 else body[:40] + "…"
         return InvalidMessageError(
             f"a body is bytes, not the text {shown!r}{_where(item)}",
+            code="BAD_BODY",
             hint='encode it, e.g. text.encode("utf-8")',
             details=details,
         )
     hint = "None cannot be sent; leave it out" if body is None else "pass bytes, bytearray or memoryview"
     return InvalidMessageError(
-        f"a body is bytes, not {type(body).__name__!r}{_where(item)}", hint=hint, details=details
+        f"a body is bytes, not {type(body).__name__!r}{_where(item)}", code="BAD_BODY", hint=hint, details=details
     )
 
 
@@ -61,10 +64,13 @@ def size_problem(size: int, limit: int, item: int | None = None) -> InvalidMessa
     """Return the error for a body that is empty or too large."""
     if size == 0:
         return InvalidMessageError(
-            f"a body is empty{_where(item)}", hint="the protocol has no empty message; leave it out"
+            f"a body is empty{_where(item)}",
+            code="EMPTY_BODY",
+            hint="the protocol has no empty message; leave it out",
         )
     return InvalidMessageError(
         f"a body of {size} bytes{_where(item)} is over the limit of {limit} bytes",
+        code="BODY_TOO_LARGE",
         hint=_SPLIT,
         details={"size": size, "limit": limit},
     )
@@ -97,15 +103,16 @@ def id_problem(value: object, item: int | None = None, accepted: int = 0) -> Inv
 def row_problem(item: int, problem: str, size: int, limit: int, accepted: int = 0) -> InvalidMessageError:
     """Return the error for one row of a batch; ``accepted`` messages of earlier chunks are on their way."""
     words = {
-        "null": ("a value is null", "filter nulls out, or set null_value='skip'"),
-        "empty": ("a body is empty", "leave it out, or set empty_value='skip' for Arrow data"),
-        "large": (f"a body of {size} bytes is over the limit of {limit} bytes", _SPLIT),
-        "line": ("a body holds a line feed, which message_type=3 cannot carry", "use message_type=7 or 5"),
+        "null": ("BAD_BODY", "a value is null", "filter nulls out, or set null_value='skip'"),
+        "empty": ("EMPTY_BODY", "a body is empty", "leave it out, or set empty_value='skip' for Arrow data"),
+        "large": ("BODY_TOO_LARGE", f"a body of {size} bytes is over the limit of {limit} bytes", _SPLIT),
+        "line": ("BAD_BODY", "a body holds a line feed, which message_type=3 cannot carry", "use message_type=7 or 5"),
     }
-    what, hint = words[problem]
+    code, what, hint = words[problem]
     partly = f"; {accepted} messages of earlier chunks were accepted" if accepted else ""
     return InvalidMessageError(
         f"{what} (item {item}){partly}",
+        code=code,
         hint=hint,
         details={"item": item, "size": size, "limit": limit, "accepted": accepted},
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dataproxy.cli import config, hub, send, stats, tail
+from dataproxy.cli import config, explain, hub, send, stats, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 
 __all__ = ["app"]
@@ -59,6 +59,7 @@ app.command("hub")(reported(hub.run_hub))
 app.command("send")(send.send)
 app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)
+app.command("explain")(explain.explain_code)
 app.add_typer(config.app, name="config")
 
 

@@ -12,7 +12,7 @@ from dataproxy._core.client.handle import CoreHandle
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 
-__all__ = ["Calls", "CallbackPlace", "check_place"]
+__all__ = ["CallbackPlace", "Calls", "check_place"]
 
 _LOG: Final = logger("callback")
 _REPEAT_SECONDS: Final = 10.0

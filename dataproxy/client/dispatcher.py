@@ -100,6 +100,6 @@ class Dispatcher:
 
     def _results(self, watch: Watch, facts: Facts) -> None:
         function = watch.function
-        for first in range(0, watch.count, _AT_ONCE):
-            numbers = range(first, min(watch.count, first + _AT_ONCE))
+        for first in range(0, watch.messages, _AT_ONCE):
+            numbers = range(first, min(watch.messages, first + _AT_ONCE))
             self._place.run([(function, delivery_result(watch, number, facts)) for number in numbers])

@@ -48,7 +48,9 @@ def _policy(config: ProducerConfig) -> SendPolicy:
             return when, b""
         if config.message_type == _LINES:
             raise InvalidMessageError(
-                "message_type=3 has no attributes of single messages", hint="use message_type=7 or 5"
+                "message_type=3 has no attributes of single messages",
+                code="BAD_ATTRIBUTE",
+                hint="use message_type=7 or 5",
             )
         parts = [check_item_attrs(attrs, frame_keys, message_type=config.message_type)] if attrs else []
         if exact:
@@ -152,7 +154,9 @@ class Producer(ProducerCore):
         group = self.config.group_id if group_id is None else group_id
         if not group:
             raise InvalidMessageError(
-                f"stream {stream_id!r} has no group", hint="give group_id= here or to the producer"
+                f"stream {stream_id!r} has no group",
+                code="BAD_NAME",
+                hint="give group_id= here or to the producer",
             )
         group = check_name("group", group, message_type=kind)
         name = check_name("stream", stream_id, message_type=kind)

@@ -20,15 +20,16 @@ def time_ms(dt: object) -> int:
         return NO_TIME
     if isinstance(dt, datetime):
         if dt.tzinfo is None:
-            raise InvalidMessageError(f"the data time {dt!r} has no time zone", hint=_FORMS)
+            raise InvalidMessageError(f"the data time {dt!r} has no time zone", code="BAD_TIME", hint=_FORMS)
         value = int(dt.timestamp() * 1000)
     elif isinstance(dt, int) and not isinstance(dt, bool):
         value = dt
     else:
-        raise InvalidMessageError(f"a data time cannot be the {type(dt).__name__} {dt!r}", hint=_FORMS)
+        raise InvalidMessageError(f"a data time cannot be the {type(dt).__name__} {dt!r}", code="BAD_TIME", hint=_FORMS)
     if not 0 <= value < _LIMIT_MS:
         raise InvalidMessageError(
             f"the data time {value} ms is outside of 1970 to 2106",
+            code="BAD_TIME",
             hint="are these seconds or microseconds? " + _FORMS if value > 0 else _FORMS,
         )
     return value

@@ -1,4 +1,4 @@
-"""CONFIGURATION.md and the samples in ``conf/``, written from the option tables by ``python -m`` this module."""
+"""CONFIGURATION.md, docs/errors.md and the samples in ``conf/``, written from their tables by ``python -m`` this module."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.config.hub import HUB
 from dataproxy.config.producer import PRODUCER
 from dataproxy.config.spark import camel_case
+from dataproxy.explain import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,6 +86,7 @@ def rendered_files() -> dict[str, str]:
         "conf/producer.toml": _sample(PRODUCER),
         "conf/hub.toml": _sample(HUB),
         "conf/logging.toml": _LOGGING_SAMPLE,
+        "docs/errors.md": render_page(),
     }
 
 

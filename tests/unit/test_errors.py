@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,8 @@ import pytest
 from dataproxy import codes, errors
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]
-PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "errors.md"
 
 
 def make(kind: type[errors.DataProxyError]) -> errors.DataProxyError:
@@ -148,8 +150,26 @@ def test_descriptions():
 def test_every_code_is_on_the_page():
     page = PAGE.read_text()
     for code, entry in codes.SERVER_CODES.items():
-        assert f"| {code} | `{entry.name}` |" in page
+        assert f'<a id="{code}"></a><a id="{entry.name}"></a>{code} | `{entry.name}` |' in page
     for code, local in codes.LOCAL_CODES.items():
-        assert f"| `{code}` | `{local.error}` |" in page
+        assert f'| <a id="{code}"></a>`{code}` | `{local.error}` |' in page
     for kind in CLASSES:
-        assert f"`{kind.__name__}`" in page
+        assert f'<a id="{kind.__name__}"></a>`{kind.__name__}`' in page
+
+
+def test_every_code_that_the_sources_name_is_in_the_table():
+    found = set()
+    for folder in ("dataproxy", "cython_ext"):
+        for path in (ROOT / folder).rglob("*.py*"):
+            if path.suffix in (".py", ".pyx"):
+                found.update(re.findall(r'\bcode="([A-Z_]+)"', path.read_text()))
+    assert len(found) > 15
+    assert found <= set(codes.LOCAL_CODES)
+
+
+def test_every_class_in_the_table_exists_and_every_local_code_has_a_hint():
+    names = {kind.__name__ for kind in CLASSES}
+    for entry in codes.LOCAL_CODES.values():
+        assert entry.error in names
+        assert entry.text
+        assert entry.hint

@@ -5,4 +5,12 @@ __all__ = ["next_batch"]
 
 def next_batch(
     core: CoreHandle, seconds: float
-) -> tuple[list[tuple[str, str, int, Facts, list[str | None] | None]], list[tuple[Watch, Facts]], list[tuple[int, str, int]], int] | None: ...
+) -> (
+    tuple[
+        list[tuple[str, str, int, Facts, list[str | None] | None]],
+        list[tuple[Watch, Facts]],
+        list[tuple[int, str, int]],
+        int,
+    ]
+    | None
+): ...

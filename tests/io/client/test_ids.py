@@ -220,7 +220,7 @@ def test_bad_ids_of_batches(hub):
         assert said(p.send_arrow, "s", table, id_column="id") == null
         assert said(send_record_batch, p, table.to_batches()[0], value=0, message_id=1, group="g", stream="s") == null
         assert said(p.send_arrow, "s", table, id_column="no") == (
-            "there is no column 'no'; the columns are ['value', 'id'] [INVALID_MESSAGE]"
+            "there is no column 'no'; the columns are ['value', 'id'] [BAD_COLUMN]"
         )
         assert p.report().accepted == 0
 

@@ -104,14 +104,14 @@ def test_callbacks_run_on_an_event_loop() -> None:
     seen = Seen()
 
     async def main(target: str) -> None:
-        p = await asyncio.to_thread(producer, target, callback_on=asyncio.get_running_loop())
-        added: list[dataproxy.Delivery] = []
+        loop = asyncio.get_running_loop()
+        p = await asyncio.to_thread(producer, target, callback_on=loop)
+        ended: asyncio.Future[dataproxy.Delivery] = loop.create_future()
         batch = p.send_batch("s", [b"x"] * 500, on_delivery=seen)
-        p.send("s", b"y").add_done_callback(added.append)
         await asyncio.to_thread(batch.result)
+        p.send("s", b"y", on_delivery=ended.set_result)
+        await ended
         await asyncio.to_thread(p.close)
-        while len(seen.results) < 500 or not added:
-            await asyncio.sleep(0.001)
 
     with Scripted() as server:
         asyncio.run(main(server.target))

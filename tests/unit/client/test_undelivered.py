@@ -115,10 +115,14 @@ def test_leaving_a_block_says_what_stayed_behind() -> None:
 
 
 def test_an_error_of_the_block_stays_the_error(caplog: pytest.LogCaptureFixture) -> None:
-    with Scripted(moody) as server:
-        with pytest.raises(KeyError) as caught, producer(server.target) as p:
+    def work(target: str) -> None:
+        with producer(target) as p:
             p.send_nowait("s", b"bad")
             raise KeyError("mine")
+
+    with Scripted(moody) as server:
+        with pytest.raises(KeyError) as caught:
+            work(server.target)
         (note,) = caught.value.__notes__
         assert "not delivered of 1 accepted messages: 1 failed, by code {110: 1}" in note
         assert "1 failed" in caplog.text

@@ -52,7 +52,7 @@ cdef class ArrowChunks:
         if self.stream.get_next(self.stream, &self.chunk) != 0:
             said = self.stream.get_last_error(self.stream)
             why = said.decode("utf-8", "replace") if said != NULL else "it gave no reason"
-            raise InvalidMessageError(f"the Arrow stream failed while it was read: {why}")
+            raise InvalidMessageError(f"the Arrow stream failed while it was read: {why}", code="BAD_COLUMN")
         if self.chunk.release == NULL:
             self.done = True
             return NULL
@@ -68,15 +68,17 @@ cdef ArrowChunks open_arrow(object data):
         chunks.keep = (data, data.__arrow_c_stream__())
         chunks.stream = <ArrowArrayStream*>PyCapsule_GetPointer(chunks.keep[1], "arrow_array_stream")
         if chunks.stream.release == NULL:
-            raise InvalidMessageError("the Arrow stream was already consumed", hint="pass a fresh one")
+            raise InvalidMessageError(
+                "the Arrow stream was already consumed", hint="pass a fresh one", code="BAD_COLUMN")
         if chunks.stream.get_schema(chunks.stream, &chunks.own_schema) != 0:
-            raise InvalidMessageError("the Arrow stream gave no schema")
+            raise InvalidMessageError("the Arrow stream gave no schema", code="BAD_COLUMN")
         return chunks
     if hasattr(data, "__arrow_c_array__"):
         return _open_array(chunks, data.__arrow_c_array__(), data)
     raise InvalidMessageError(
         f"{type(data).__name__!r} has neither __arrow_c_stream__ nor __arrow_c_array__",
-        hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object, or use send_batch for a list")
+        hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object, or use send_batch for a list",
+        code="BAD_COLUMN")
 
 
 cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=None):
@@ -97,13 +99,15 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
     if schema.format != b"+s":
         if column is not None:
             raise InvalidMessageError(
-                f"column {column!r} was asked for, but the data is a single array", hint="leave `column` out")
+                f"column {column!r} was asked for, but the data is a single array", hint="leave `column` out",
+                code="BAD_COLUMN")
         return -1
     for i in range(schema.n_children):
         names.append(schema.children[i].name.decode("utf-8", "replace"))
     if column is not None:
         if column not in names:
-            raise InvalidMessageError(f"there is no column {column!r}", hint=f"the columns are {names!r}")
+            raise InvalidMessageError(
+                f"there is no column {column!r}", hint=f"the columns are {names!r}", code="BAD_COLUMN")
         return names.index(column)
     others = [name for name in names if name != id_column]
     if len(others) == 1:
@@ -111,7 +115,8 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
     found = [name for name in _BODY_COLUMNS if name in names]
     if len(found) != 1:
         raise InvalidMessageError(
-            f"which of the columns {names!r} holds the bodies is not clear", hint="name it with `column=`")
+            f"which of the columns {names!r} holds the bodies is not clear", hint="name it with `column=`",
+            code="BAD_COLUMN")
     return names.index(found[0])
 
 
@@ -124,7 +129,8 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
     rows.n = array.length
     if column >= 0:
         if array.null_count != 0 and array.n_buffers > 0 and array.buffers[0] != NULL:
-            raise InvalidMessageError("rows that are null as a whole cannot be sent", hint="filter them out")
+            raise InvalidMessageError(
+                "rows that are null as a whole cannot be sent", hint="filter them out", code="BAD_COLUMN")
         field = schema.children[column]
         values = array.children[column]
         rows.offset = array.offset
@@ -132,7 +138,8 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
     form = field.format
     name = field.name.decode("utf-8", "replace") if field.name != NULL else ""
     if field.dictionary != NULL:
-        raise InvalidMessageError(f"column {name!r} is dictionary-encoded", hint="cast it to binary or string")
+        raise InvalidMessageError(
+            f"column {name!r} is dictionary-encoded", hint="cast it to binary or string", code="BAD_COLUMN")
     if form in (b"z", b"u"):
         rows.kind = ROWS_OFFSETS32
         rows.offsets32 = <const int32_t*>values.buffers[1]
@@ -153,7 +160,7 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
     else:
         raise InvalidMessageError(
             f"column {name!r} has the Arrow type {form.decode()!r}, which holds no bodies",
-            hint=f"cast it to one of: {_TAKEN}")
+            hint=f"cast it to one of: {_TAKEN}", code="BAD_COLUMN")
     if values.null_count != 0:
         rows.validity = <const uint8_t*>values.buffers[0]
     return 0

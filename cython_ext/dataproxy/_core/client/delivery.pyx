@@ -28,7 +28,7 @@ cdef enum:
 
 
 cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil:
-    """Note the ids of rows up to ``end`` that were accepted; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: none."""
+    """Note the ids of the accepted rows up to ``end``; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: none."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i

@@ -35,7 +35,8 @@ cdef int _time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn
     scale = scales.get(form.partition(b":")[0])
     if scale is None:
         raise InvalidMessageError(
-            f"the data time column has the Arrow type {form.decode()!r}", hint="cast it to timestamp or bigint (ms)")
+            f"the data time column has the Arrow type {form.decode()!r}", hint="cast it to timestamp or bigint (ms)",
+            code="BAD_COLUMN")
     out.divisor, out.multiplier = scale
     out.values = <const int64_t*>values.buffers[1]
     out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
@@ -49,7 +50,8 @@ cdef int _attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn
     cdef ArrowArray* values = array.children[at]
     if form.format != b"+m" or form.n_children != 1 or form.children[0].n_children != 2:
         raise InvalidMessageError(
-            f"the attribute column has the Arrow type {form.format.decode()!r}", hint="cast it to map<string,string>")
+            f"the attribute column has the Arrow type {form.format.decode()!r}", hint="cast it to map<string,string>",
+            code="BAD_COLUMN")
     out.offsets = <const int32_t*>values.buffers[1]
     out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
     out.offset = values.offset + array.offset
@@ -86,7 +88,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     if t.problem == RUN_NULL_NAME:
         raise InvalidMessageError(
             f"the {'group_id' if row_group is None else 'stream_id'} of row {i} is null",
-            hint="fill it, or give one name for all rows as an option", details={"item": i})
+            hint="fill it, or give one name for all rows as an option", details={"item": i}, code="BAD_NAME")
     if t.problem == RUN_BAD_BODY:
         raise row_problem(i, ("", "null", "empty", "large", "line")[t.check.problem], t.check.bad_size,
                           core.engine.batcher.max_frame)
@@ -96,10 +98,10 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
         value = c.time.values[c.time.offset + i]
         raise InvalidMessageError(
             f"the data time {value} of row {i} is outside of 1970 to 2106",
-            hint="a bigint data time counts milliseconds", details={"item": i})
+            hint="a bigint data time counts milliseconds", details={"item": i}, code="BAD_TIME")
     if t.problem == RUN_BAD_ATTRS:
         core.policy.item_text(_attrs_of(&c.attrs, i), None, ())
-        raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i})
+        raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i}, code="BAD_ATTRIBUTE")
     raise MemoryError("no memory for a record batch")
 
 

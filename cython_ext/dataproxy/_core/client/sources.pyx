@@ -68,14 +68,14 @@ cdef BodyList _records(BodyList out, object data):
     except (BufferError, ValueError) as error:
         raise InvalidMessageError(
             f"{type(data).__name__!r} gives no buffer of bytes: {error}",
-            hint="pass a list of bytes, or view the array as bytes of a fixed width") from None
+            hint="pass a list of bytes, or view the array as bytes of a fixed width", code="BAD_BODY") from None
     out.has_view = True
     form = v.format.decode() if v.format != NULL else "B"
     kinds = _NAMES.sub("", form)        # of a structured format, without the field names
     if "O" in kinds or "w" in kinds or "u" in kinds or "&" in kinds:
         raise InvalidMessageError(
             f"an array of format {form!r} holds objects or text, not bytes",
-            hint="pass a list of bytes, or encode text: numpy.char.encode(a, 'utf-8')")
+            hint="pass a list of bytes, or encode text: numpy.char.encode(a, 'utf-8')", code="BAD_BODY")
     out.rows.kind = ROWS_STRIDED
     out.rows.base = <const uint8_t*>v.buf
     if v.ndim == 1 and v.itemsize > 1:
@@ -86,7 +86,7 @@ cdef BodyList _records(BodyList out, object data):
         raise InvalidMessageError(
             f"an array of {v.ndim} dimensions with items of format {form!r} ({v.itemsize} bytes) is no batch of bodies",
             hint="pass a list of bytes, a one-dimensional array of fixed-width records, or two-dimensional uint8 "
-                 "with contiguous rows")
+                 "with contiguous rows", code="BAD_BODY")
     out.rows.n = v.shape[0]
     out.rows.stride = v.strides[0]
     return out
@@ -97,7 +97,8 @@ cdef BodyList body_rows(object bodies):
     cdef BodyList out = BodyList()
     if isinstance(bodies, (str, bytes, bytearray)):
         raise InvalidMessageError(
-            f"a batch is a sequence of bodies, not one {type(bodies).__name__!r}", hint="pass [body], or use send()")
+            f"a batch is a sequence of bodies, not one {type(bodies).__name__!r}", hint="pass [body], or use send()",
+            code="BAD_BODY")
     if PyList_CheckExact(bodies):
         return _sequence(out, list(bodies))
     if PyObject_CheckBuffer(bodies) and getattr(bodies, "dtype", None) != object:
@@ -106,5 +107,6 @@ cdef BodyList body_rows(object bodies):
         items = list(bodies)
     except TypeError:
         raise InvalidMessageError(
-            f"{type(bodies).__name__!r} is no batch of bodies", hint="pass a list of bytes or an array") from None
+            f"{type(bodies).__name__!r} is no batch of bodies", hint="pass a list of bytes or an array",
+            code="BAD_BODY") from None
     return _sequence(out, items)

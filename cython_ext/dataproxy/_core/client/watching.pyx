@@ -30,7 +30,7 @@ cdef int check_callback(object function) except -1:
 
 
 cdef int _watch(CoreHandle core, Verdict* v, object entry) except -1:
-    """Register ``entry``; 1 when the result is there and nobody will come for it.  Locality: GIL.  Locks: books.lock."""
+    """Register ``entry``; 1 when the result is there and nobody will come for it.  GIL.  Locks: books.lock."""
     cdef bint done
     core.check_not_forked()
     core.watchers.setdefault(<size_t>v, []).append(entry)
@@ -71,7 +71,7 @@ cdef int _watch_results(CoreHandle core, Verdict* v, object entry) except -1:
         core.late.append((entry, facts))
         completions_poke(&core.engine.completions)
         return 0
-    for i in range(entry.count):        # closed in the meantime: nobody else is left
+    for i in range(entry.messages):        # closed in the meantime: nobody else is left
         _call_here(core, entry.function, delivery_result(entry, i, facts))
     return 0
 

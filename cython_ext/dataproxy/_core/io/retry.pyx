@@ -10,7 +10,8 @@ from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.budget cimport budget_take
 from dataproxy._core.io.choose cimport choose_link
 from dataproxy._core.io.link cimport (
-    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_LATE, RC_NEVER, RC_NODE, Link, LinkConfig, LinkPool,
+    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_LATE, RC_NEVER, RC_NODE, Link, LinkConfig,
+    LinkPool,
 )
 from dataproxy._core.io.sendq cimport mark_dirty, sendq_put
 from dataproxy._core.io.settle cimport detach, settle_failed

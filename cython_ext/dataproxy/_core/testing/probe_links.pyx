@@ -244,6 +244,7 @@ cdef class Links:
         cdef LinkPool* pool = &self.pool
         return {
             "links": pool.n_links, "active": pool.n_active, "held": pool.held_back, "waiting": pool.waiting.n,
-            "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n, "timers": pool.timers.n, "retries": pool.retries,
+            "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n,
+            "timers": pool.timers.n, "retries": pool.retries,
             "unmatched": pool.unmatched, "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
         }
