@@ -16,11 +16,11 @@ class HubCore:
     def __init__(
         self,
         store: StoreCore,
-        faults: FaultCore,
+        faults: FaultCore | None = None,
         *,
         host: str,
         port: int,
-        listeners: int,
+        listeners: int = 1,
         threads: int,
         max_frame: int,
         max_connections: int,

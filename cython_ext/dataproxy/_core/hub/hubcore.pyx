@@ -60,8 +60,8 @@ cdef class HubCore:
         pthread_mutex_init(&self.shared.mutex, NULL)
         pthread_cond_init(&self.shared.followed, NULL)
 
-    def __init__(self, StoreCore store not None, FaultCore faults not None, *, str host not None, int port,
-                 int listeners, int threads, int64_t max_frame,
+    def __init__(self, StoreCore store not None, FaultCore faults=None, *, str host not None, int port,
+                 int listeners=1, int threads, int64_t max_frame,
                  int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
                  bint compress_entries, str node_ip not None, int partitions, topics):
         """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
@@ -71,8 +71,8 @@ cdef class HubCore:
         if not 1 <= listeners <= <int>LISTENERS_MOST:
             raise ValueError(f"{listeners} listeners are not possible")
         self.store = store
-        self.faults = faults
-        self.shared.faults = &faults.table
+        self.faults = FaultCore() if faults is None else faults
+        self.shared.faults = &self.faults.table
         self.shared.listener_count = listeners
         self.host = host
         self.port = port
