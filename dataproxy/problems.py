@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataproxy.errors import ConfigError, InvalidMessageError
 
-__all__ = ["body_type", "callback_problem", "id_problem", "row_problem", "seconds", "size_problem", "timeout_problem"]
+__all__ = [
+    "body_type",
+    "callback_problem",
+    "id_problem",
+    "key_problem",
+    "row_problem",
+    "seconds",
+    "size_problem",
+    "timeout_problem",
+]
 
 _ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
@@ -98,6 +107,20 @@ def id_problem(value: object, item: int | None = None, accepted: int = 0) -> Inv
         hint=hint,
         details={"message_id": value} if item is None else {"message_id": value, "item": item, "accepted": accepted},
     )
+
+
+def key_problem(key: object, size: int, limit: int) -> InvalidMessageError:
+    """Return the error for a ``key`` of a wrong type (size 0 and not empty), or of ``size`` bytes."""
+    hint = "give bytes or text of 1 to 1024 bytes, or no key where the order does not matter"
+    if isinstance(key, str) and size == 0 and key:
+        what, hint = f"the key {key!r} holds half a surrogate pair", "give valid text, or bytes"
+    elif not isinstance(key, str | bytes | bytearray | memoryview):
+        what, hint = f"a key is bytes or text, not {type(key).__name__!r}", "give bytes or text, e.g. str(key)"
+    elif size == 0:
+        what = "a key is empty"
+    else:
+        what, hint = f"a key of {size} bytes is over the limit of {limit} bytes", "give a digest of it"
+    return InvalidMessageError(what, code="BAD_KEY", hint=hint, details={"size": size, "limit": limit})
 
 
 def row_problem(item: int, problem: str, size: int, limit: int, accepted: int = 0) -> InvalidMessageError:

@@ -86,6 +86,8 @@ class ProducerConfig(Config):
     buffer_bytes: int
     buffer_messages: int
     on_full: Literal["block", "raise"]
+    ordering: Literal["none", "key"]
+    key_buckets: int
     max_block: float
     batch_bytes: int
     batch_messages: int

@@ -65,6 +65,25 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         choices=("block", "raise"),
         importance="high",
     ),
+    Option(
+        "ordering",
+        "choice",
+        "none",
+        "With `key`, messages of one stream that were sent with the same `key=` are stored in the order in which they"
+        " were accepted, through retries and reconnects. Messages without a key are never ordered.",
+        choices=("none", "key"),
+        importance="medium",
+    ),
+    Option(
+        "key_buckets",
+        "int",
+        64,
+        "Keys of a stream are spread over so many buckets. Of a bucket one frame at a time has an unknown outcome:"
+        " more buckets let more frames be under way and make them smaller.",
+        low=1,
+        high=4096,
+        importance="low",
+    ),
     Option("max_block", "duration", 60.0, "Longest wait of one `send` for room in the buffer.", low=0.0, high=7 * _DAY),
     Option(
         "batch_bytes",

@@ -40,6 +40,7 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
     ) -> None: ...
     def send(
         self,
@@ -50,6 +51,7 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Delivery: ...
     def send_batch(
@@ -61,6 +63,7 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_ids: Sequence[str | bytes] | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...
     def send_arrow(
@@ -73,5 +76,6 @@ class ProducerCore(CoreHandle):
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         id_column: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...

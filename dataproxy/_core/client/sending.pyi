@@ -34,6 +34,7 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
     ) -> None: ...
     def send(
         self,
@@ -42,6 +43,7 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Delivery: ...
     def send_batch(
@@ -51,6 +53,7 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_ids: Sequence[str | bytes] | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...
     def send_arrow(
@@ -61,5 +64,6 @@ class Stream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         id_column: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> BatchDelivery: ...

@@ -18,6 +18,7 @@ cdef enum PackState:
     PK_IN_FLIGHT = 4    # written to `link`, not answered
     PK_BACKOFF = 5      # waits for its next attempt
     PK_SETTLED = 6      # its result is final
+    PK_HELD = 7         # waits for the result of its predecessor in its lane
 
 
 cdef enum Outcome:
@@ -74,6 +75,9 @@ ctypedef struct Pack:
     int64_t data_time_ms
     Slice attrs             # attribute text; borrowed from the stream, which outlives the pack
     void* stream
+    void* lane              # of a message with a key, else NULL; outlives the pack
+    bint lingered           # open although it is old enough: its lane is busy
+    bint counted            # among the lane's unsettled ones
     # Accounting.
     size_t charge           # bytes counted against the buffer limit
     int64_t serial          # counts the sealed packs of a producer; a flush waits for all up to one

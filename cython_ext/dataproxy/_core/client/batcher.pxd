@@ -15,12 +15,14 @@ from dataproxy._core.wire.api cimport WireOps
 
 cdef enum:
     NO_TIME = -1            # the message has no data time of its own
+    NO_KEY = -1
 
 
 ctypedef struct Extras:     # what goes with the bodies of one call
     int64_t when_ms         # data time, NO_TIME without one
     Slice attrs             # item attributes of each message
     Slice own_id            # of a single message; rows have theirs beside the bodies
+    int key_bucket          # NO_KEY for messages without a key
 
 
 ctypedef struct Segment:    # consecutive messages of one pack
@@ -52,6 +54,7 @@ ctypedef struct Batcher:
     int64_t limit_bytes
     int64_t limit_messages  # 0: bounded by bytes alone
     int64_t span_ms         # messages with their own time share a pack within such a span
+    int key_buckets         # 0: ordering is off
     bint lines              # message type 3: bodies joined by LF
     bint report_all         # every pack's result goes to the completion queue
     size_t max_frame
@@ -77,6 +80,7 @@ cdef int batcher_append(
 cdef int batcher_append_rows(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
 ) noexcept nogil
+cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil

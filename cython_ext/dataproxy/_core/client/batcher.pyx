@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
     PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_room, pool_give, pool_take, verdict_new,
     verdict_release,
@@ -17,7 +18,7 @@ from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.books cimport books_mark, books_sealed
 from dataproxy._core.client.ids cimport ids_next, item_text_size, item_text_write
 from dataproxy._core.client.rows cimport Rows, rows_get
-from dataproxy._core.client.streams cimport Stream, streams_add, streams_find
+from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_lane
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.endian cimport store_be32
@@ -29,12 +30,10 @@ cdef enum:
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
 
 
-cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
-    """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: takes lock."""
-    cdef Stream* s
+cdef Stream* _stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    """Find or add a stream; NULL without memory.  Locks: lock is held."""
+    cdef Stream* s = streams_find(&b.streams, group, stream, attrs)
     cdef size_t overhead
-    pthread_mutex_lock(&b.lock)
-    s = streams_find(&b.streams, group, stream, attrs)
     if s == NULL:
         s = streams_add(&b.streams, group, stream, attrs, b.max_others)
         if s != NULL:
@@ -42,13 +41,33 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
             s.max_body = b.max_frame - overhead if b.max_frame > overhead else 0
             if s.max_body + 4 > <size_t>b.limit_bytes:
                 s.max_body = <size_t>b.limit_bytes - 4
+    return s
+
+
+cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: takes lock."""
+    cdef Stream* s
+    pthread_mutex_lock(&b.lock)
+    s = _stream(b, group, stream, attrs)
     pthread_mutex_unlock(&b.lock)
     return s
 
 
+cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
+    """Return the lane of a key bucket, which all streams of the same names share; NULL without memory."""
+    if s.bare == NULL:
+        s.bare = _stream(b, s.group, s.stream, slice_of(NULL, 0)) if s.attrs.n else s
+        if s.bare == NULL:
+            return NULL
+    return streams_lane(s.bare, bucket, b.key_buckets, b.n_executors)
+
+
 cdef void _forget(Stream* s, Pack* p) noexcept nogil:
-    """Take an open pack out of its stream."""
+    """Take an open pack out of its stream or lane."""
     cdef int i
+    if p.lane != NULL:
+        (<Lane*>p.lane).open = NULL
+        return
     if s.plain == p:
         s.plain = NULL
         return
@@ -61,25 +80,37 @@ cdef void _forget(Stream* s, Pack* p) noexcept nogil:
             return
 
 
-cdef void _seal(Batcher* b, Pack* p) noexcept nogil:
-    """Send an open pack on its way.  Locks: lock is held; takes books.lock, then an inbox's."""
+cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil:
+    """Send an open pack on its way.  Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's."""
     cdef Stream* s = <Stream*>p.stream
+    cdef Lane* lane = <Lane*>p.lane
     _forget(s, p)
     list_remove(&b.open, p)
-    s.size_hint = p.body_n
+    if lane == NULL:
+        s.size_hint = p.body_n
+    else:
+        lane.size_hint = p.body_n
     if p.items == ITEM_LINES:
         p.body_n -= 1                       # no LF after the last line
     p.attrs = slice_of(s.text, s.text_n)
     p.deadline_us = p.opened_us + b.delivery_us
     b.open_messages -= p.count
     books_sealed(b.books, p)
-    b.next_executor = (b.next_executor + 1) % b.n_executors
-    executor_post(b.executors[b.next_executor], p)
+    if lane == NULL:
+        b.next_executor = (b.next_executor + 1) % b.n_executors
+        executor_post(b.executors[b.next_executor], p)
+    else:
+        p.counted = True
+        atomic_add(&lane.unsettled, 1)
+        executor_post(b.executors[lane.executor], p)
 
 
-cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_time_ms, size_t need) noexcept nogil:
+cdef Pack* _open(
+    Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket, int64_t data_time_ms, size_t need,
+) noexcept nogil:
     """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
-    cdef size_t cap = s.size_hint if s.size_hint > FIRST_CAP else FIRST_CAP
+    cdef size_t hint = s.size_hint if lane == NULL else lane.size_hint
+    cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
     cdef Pack* p
     if cap > b.batch_bytes // 4 * 3:
         cap = b.batch_bytes                 # a stream that fills its packs: none of them has to grow
@@ -98,7 +129,10 @@ cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_
     p.seq = b.next_seq
     b.next_seq += 1
     p.id_n = ids_next(&b.ids, p.id)
-    if items == ITEM_ATTRS or bucket != NO_TIME:
+    p.lane = lane
+    if lane != NULL:
+        lane.open = p
+    elif items == ITEM_ATTRS or bucket != NO_TIME:
         if s.n_others == b.max_others:
             _seal_or_drop(b, s.others[0])
         s.others[s.n_others] = p
@@ -112,9 +146,19 @@ cdef Pack* _open(Batcher* b, Stream* s, int items, int64_t bucket, int64_t data_
     return p
 
 
-cdef Pack* _find(Stream* s, int items, int64_t bucket) noexcept nogil:
-    """Return the open pack that such a message may join, or NULL.  Locks: lock is held."""
+cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) noexcept nogil:
+    """Return the open pack that such a message may join, or NULL.  Locks: lock is held.
+
+    A lane has one open pack: a message that may not join it comes after it.
+    """
     cdef int i = s.n_others - 1
+    cdef Pack* p
+    if lane != NULL:
+        p = lane.open
+        if p != NULL and (p.stream != s or p.items != items or p.bucket != bucket):
+            _seal_or_drop(b, p)
+            p = NULL
+        return p
     if items != ITEM_ATTRS and bucket == NO_TIME:
         return s.plain
     while i >= 0:
@@ -124,16 +168,25 @@ cdef Pack* _find(Stream* s, int items, int64_t bucket) noexcept nogil:
     return NULL
 
 
-cdef Pack* _pack_for(Batcher* b, Stream* s, size_t need, int64_t data_time_ms, bint with_attrs) noexcept nogil:
+cdef Pack* _pack_for(
+    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
+) noexcept nogil:
     """Return an open pack with room for ``need`` more bytes; NULL without memory.  Locks: lock is held."""
     cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
-    cdef int64_t bucket = data_time_ms // b.span_ms if data_time_ms != NO_TIME else NO_TIME
-    cdef Pack* p = _find(s, items, bucket)
+    cdef int64_t when_ms = extras.when_ms
+    cdef int64_t bucket = when_ms // b.span_ms if when_ms != NO_TIME else NO_TIME
+    cdef Lane* lane = NULL
+    cdef Pack* p
+    if extras.key_bucket != NO_KEY:
+        lane = _lane(b, s, extras.key_bucket)
+        if lane == NULL:
+            return NULL
+    p = _find(b, s, lane, items, bucket)
     if p != NULL and p.body_n + need > b.batch_bytes and p.count > 0:
-        _seal(b, p)
+        batcher_seal(b, p)
         p = NULL
     if p == NULL:
-        p = _open(b, s, items, bucket, data_time_ms, need)
+        p = _open(b, s, lane, items, bucket, when_ms, need)
         if p == NULL:
             return NULL
     if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
@@ -212,7 +265,7 @@ cdef int batcher_append(
     elif not _has_room(b, need):
         status = ST_FULL
     else:
-        p = _pack_for(b, s, need, extras.when_ms, text_n != 0)
+        p = _pack_for(b, s, extras, need, text_n != 0)
         if p == NULL:
             status = ST_NO_MEMORY
         elif verdict != NULL:
@@ -221,7 +274,7 @@ cdef int batcher_append(
         _write_item(p, body, n, text_n, extras.own_id, extras.attrs)
         _count(b, p, n, need)
         if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
-            _seal(b, p)
+            batcher_seal(b, p)
     pthread_mutex_unlock(&b.lock)
     return status
 
@@ -293,7 +346,7 @@ cdef int batcher_append_rows(
         if b.closed:
             status = ST_CLOSED
         else:
-            p = _pack_for(b, s, 1, extras.when_ms, extras.attrs.n != 0 or rows.ids != NULL)
+            p = _pack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
             if p == NULL:
                 status = ST_NO_MEMORY
             else:
@@ -302,7 +355,7 @@ cdef int batcher_append_rows(
                 if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
                     status = ST_NO_MEMORY
                 if p.count > 0 and (at[0] < end or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
-                    _seal(b, p)
+                    batcher_seal(b, p)
         pthread_mutex_unlock(&b.lock)
     return status
 
@@ -334,7 +387,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
 cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
     """Seal ``p``; one without a message (its first append failed) goes back to the pool."""
     if p.count > 0:
-        _seal(b, p)
+        batcher_seal(b, p)
         return
     _forget(<Stream*>p.stream, p)
     list_remove(&b.open, p)
@@ -344,11 +397,19 @@ cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     """Seal what has lingered; return when to come again, or -1.  Locality: executor 0.  Locks: takes lock."""
     cdef int64_t due = -1
+    cdef Pack* p
+    cdef Pack* following
     pthread_mutex_lock(&b.lock)
-    while b.open.head != NULL and b.open.head.opened_us + b.linger_us <= now_us:
-        _seal_or_drop(b, b.open.head)
-    if b.open.head != NULL:
-        due = b.open.head.opened_us + b.linger_us
+    p = b.open.head
+    while p != NULL and p.opened_us + b.linger_us <= now_us:
+        following = p.next
+        if p.lane != NULL and atomic_load(&(<Lane*>p.lane).unsettled) > 0:
+            p.lingered = True               # it goes on growing until its predecessor has a result
+        else:
+            _seal_or_drop(b, p)
+        p = following
+    if p != NULL:
+        due = p.opened_us + b.linger_us
     else:
         b.tick_armed = False
     pthread_mutex_unlock(&b.lock)

@@ -15,6 +15,7 @@ from dataproxy._core.client.books cimport books_close, books_open, books_settle,
 from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
 from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
+from dataproxy._core.client.order cimport order_settled
 from dataproxy._core.client.streams cimport streams_close, streams_open
 from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open
 from dataproxy._core.io.framing cimport FrameRules
@@ -28,7 +29,8 @@ from dataproxy._core.wire.inlong.codec cimport inlong_ops
 cdef void _settled(void* context, PackList* packs) noexcept nogil:
     """Enter results into the books, then recycle the packs or hand them to Python.
 
-    Locality: executor.  Locks: takes books.lock, then completions.lock or the pool's.
+    Locality: executor.  Locks: takes the batcher's if a lane became idle, then books.lock, then
+    completions.lock or the pool's.
     """
     cdef Engine* g = <Engine*>context
     cdef PackList reported, spent
@@ -41,6 +43,8 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
         if p.outcome != OUT_DELIVERED:
             leftovers_keep(&g.leftovers, p, now)
         p = p.next
+    if g.batcher.key_buckets:
+        order_settled(&g.batcher, packs)
     pthread_mutex_lock(&g.books.lock)
     p = list_pop(packs)
     while p != NULL:

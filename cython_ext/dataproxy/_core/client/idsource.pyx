@@ -1,6 +1,6 @@
 """Where the ids of callers lie: one text, a sequence of them, or a column of Arrow data."""
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport malloc
@@ -20,7 +20,7 @@ cdef int own_id_of(object value, Slice* out) except -1:
     """Point ``out`` at one id, which lives as long as ``value``.  Raises InvalidMessageError.  Locality: GIL."""
     cdef Py_ssize_t n = 0
     cdef const char* p
-    if type(value) is not str or not (<str>value).isascii():
+    if not isinstance(value, str) or not value.isascii():
         raise id_problem(value)
     p = PyUnicode_AsUTF8AndSize(value, &n)
     if not own_id_valid(<const uint8_t*>p, <size_t>n):
@@ -58,10 +58,10 @@ cdef BodyList id_rows(object ids, int64_t n):
         raise MemoryError(f"no memory for {n} message ids")
     for i in range(n):
         value = items[i]
-        if type(value) is str and (<str>value).isascii():
+        if isinstance(value, str) and value.isascii():
             out.pointers[i] = <const uint8_t*>PyUnicode_AsUTF8AndSize(value, &size)
             out.lengths[i] = size
-        elif PyBytes_CheckExact(value):
+        elif isinstance(value, bytes):
             out.pointers[i] = <const uint8_t*>PyBytes_AS_STRING(value)
             out.lengths[i] = PyBytes_GET_SIZE(value)
         else:

@@ -78,6 +78,7 @@ cdef class ProducerCore(CoreHandle):
         g.batcher.delivery_us = microseconds(options["delivery_timeout"])
         g.batcher.limit_bytes = options["buffer_bytes"]
         g.batcher.limit_messages = options["buffer_messages"]
+        g.batcher.key_buckets = options["key_buckets"] if options["ordering"] == "key" else 0
         g.batcher.span_ms = options["pack_seconds"] * 1000
         g.batcher.lines = rules.family == 3
         g.batcher.report_all = options["report_all"]
@@ -228,37 +229,38 @@ cdef class ProducerCore(CoreHandle):
                 return <Stream>found
         return self.stream(stream_id, group_id=group_id)
 
-    def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None):
+    def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None):
         """Accept one message and return nothing; its fate is counted and reported like any other.
 
         ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
         the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str.  ``dt``: its
         data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id of the caller's, see
-        ``Stream.send_nowait``; without it the message gets one.  Waits up to ``max_block`` for room.
+        ``Stream.send_nowait``; without it the message gets one.  ``key``: bytes or text; with ``ordering="key"``
+        messages of one key keep their order.  Waits up to ``max_block`` for room.
 
         Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
         Any thread.
         """
-        self.find(stream_id, group_id).put(body, attrs, dt, message_id, NULL, NULL)
+        self.find(stream_id, group_id).put(body, attrs, dt, message_id, key, NULL, NULL)
 
-    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, on_delivery=None):
+    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None, on_delivery=None):
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
         ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
         and where that one runs.
         """
-        return self.find(stream_id, group_id).sent(body, attrs, dt, message_id, on_delivery)
+        return self.find(stream_id, group_id).sent(body, attrs, dt, message_id, key, on_delivery)
 
     def send_batch(
-        self, stream_id, bodies, *, group_id=None, attrs=None, dt=None, message_ids=None, on_delivery=None,
+        self, stream_id, bodies, *, group_id=None, attrs=None, dt=None, message_ids=None, key=None, on_delivery=None,
     ):
         """Accept many messages and return their BatchDelivery; see ``Stream.send_batch``."""
         return self.find(stream_id, group_id).send_batch(
-            bodies, attrs=attrs, dt=dt, message_ids=message_ids, on_delivery=on_delivery)
+            bodies, attrs=attrs, dt=dt, message_ids=message_ids, key=key, on_delivery=on_delivery)
 
     def send_arrow(
-        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None, on_delivery=None,
+        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None, key=None, on_delivery=None,
     ):
         """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
         return self.find(stream_id, group_id).send_arrow(
-            data, column=column, attrs=attrs, dt=dt, id_column=id_column, on_delivery=on_delivery)
+            data, column=column, attrs=attrs, dt=dt, id_column=id_column, key=key, on_delivery=on_delivery)

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport Batcher, Extras, batcher_append_rows, batcher_fits
+from dataproxy._core.client.batcher cimport NO_KEY, Batcher, Extras, batcher_append_rows, batcher_fits
 from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns,
     Run, RunTable, TimeColumn, build_runs, runs_free,
@@ -206,6 +206,7 @@ cdef int _append_runs(
     cdef Extras x
     cdef int status = ST_OK
     x.own_id = slice_of(NULL, 0)
+    x.key_bucket = NO_KEY
     while run[0] < t.n:
         r = &t.runs[run[0]]
         if row[0] < r.start:

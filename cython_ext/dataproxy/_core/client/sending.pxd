@@ -28,12 +28,13 @@ cdef class Stream:
     cdef readonly str group_id
     cdef readonly str stream_id
 
-    cdef object extras(self, Extras* x, object attrs, object dt, object own_id)
+    cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key)
     cdef int put(
-        self, object body, object attrs, object dt, object own_id, Verdict** verdict, uint32_t* index) except -1
+        self, object body, object attrs, object dt, object own_id, object key, Verdict** verdict, uint32_t* index,
+    ) except -1
     cdef int put_bytes(
         self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index) except -1
-    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object on_delivery)
+    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object key, object on_delivery)
     cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1
     cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1
 

@@ -10,11 +10,12 @@ from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits
+from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size
 from dataproxy._core.client.idsource cimport bad_id, id_rows, own_id_of
+from dataproxy._core.client.order cimport key_bucket
 from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check
 from dataproxy._core.client.sources cimport BodyList, body_rows
 from dataproxy._core.client.streams cimport Stream as CStream
@@ -123,7 +124,7 @@ cdef class Stream:
             if not core.blocks or not core.wait_room(seen, deadline):
                 raise_full(core, 0)
 
-    cdef object extras(self, Extras* x, object attrs, object dt, object own_id):
+    cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key):
         """Fill ``x``; the caller keeps what is returned as long as ``x``.  Locality: GIL.  Locks: none."""
         cdef object text = None
         x.when_ms = NO_TIME
@@ -135,15 +136,18 @@ cdef class Stream:
         if own_id is not None:
             self.policy.check_ids()
             own_id_of(own_id, &x.own_id)
+        x.key_bucket = NO_KEY
+        if key is not None:
+            x.key_bucket = key_bucket(key, self.core.engine.batcher.key_buckets)
         return text
 
     cdef int put(
-        self, object body, object attrs, object dt, object own_id, Verdict** verdict, uint32_t* index,
+        self, object body, object attrs, object dt, object own_id, object key, Verdict** verdict, uint32_t* index,
     ) except -1:
         """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Py_buffer view
         cdef Extras x
-        _kept = self.extras(&x, attrs, dt, own_id)
+        _kept = self.extras(&x, attrs, dt, own_id, key)
         if PyBytes_CheckExact(body):
             return self.put_bytes(
                 <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, verdict, index)
@@ -152,7 +156,7 @@ cdef class Stream:
         try:
             PyObject_GetBuffer(body, &view, PyBUF_ND | PyBUF_FORMAT)
         except (BufferError, ValueError):       # not contiguous
-            return self.put(bytes(body), attrs, dt, own_id, verdict, index)
+            return self.put(bytes(body), attrs, dt, own_id, key, verdict, index)
         try:
             if view.format != NULL and b"O" in view.format:
                 raise body_type(body)           # an array of objects: its bytes are addresses
@@ -160,37 +164,39 @@ cdef class Stream:
         finally:
             PyBuffer_Release(&view)
 
-    def send_nowait(self, body, *, attrs=None, dt=None, message_id=None):
+    def send_nowait(self, body, *, attrs=None, dt=None, message_id=None, key=None):
         """Accept one message and return nothing; its fate is counted and reported like any other.
 
         ``body`` is bytes-like and not empty; ``attrs`` are attributes of this message alone; ``dt`` is its
         data time, milliseconds since 1970 or an aware datetime; ``message_id`` is an id of the caller's, 1 to
         128 characters of printable ASCII without blanks, ``&``, ``=`` and ``|``, that consumers find as
-        attribute ``msgid`` (``message_type`` 7 only).  Waits up to ``max_block`` for room.
+        attribute ``msgid`` (``message_type`` 7 only); with ``ordering="key"`` messages of one ``key`` (bytes or
+        text, 1 to 1024 bytes) are stored in the order in which they were accepted.  Waits up to ``max_block``
+        for room.
         Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
         """
-        self.put(body, attrs, dt, message_id, NULL, NULL)
+        self.put(body, attrs, dt, message_id, key, NULL, NULL)
 
-    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object on_delivery):
+    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object key, object on_delivery):
         """Accept one message and return its Delivery.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Verdict* verdict = NULL
         cdef uint32_t index = 0
         cdef Delivery out
         if on_delivery is not None:
             check_callback(on_delivery)
-        self.put(body, attrs, dt, own_id, &verdict, &index)
+        self.put(body, attrs, dt, own_id, key, &verdict, &index)
         out = new_delivery(self.core, verdict, index, own_id)
         if on_delivery is not None:
             watch_message(self.core, self.group_id, self.stream_id, verdict, index, own_id, on_delivery)
         return out
 
-    def send(self, body, *, attrs=None, dt=None, message_id=None, on_delivery=None):
+    def send(self, body, *, attrs=None, dt=None, message_id=None, key=None, on_delivery=None):
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
         ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
         and where that one runs.
         """
-        return self.sent(body, attrs, dt, message_id, on_delivery)
+        return self.sent(body, attrs, dt, message_id, key, on_delivery)
 
     cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1:
         """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
@@ -237,12 +243,12 @@ cdef class Stream:
                 on_delivery)
         return 0
 
-    def send_batch(self, bodies, *, attrs=None, dt=None, message_ids=None, on_delivery=None):
+    def send_batch(self, bodies, *, attrs=None, dt=None, message_ids=None, key=None, on_delivery=None):
         """Accept many messages in one call and return their BatchDelivery.
 
         ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
         protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``), each record one body.
-        ``message_ids`` is a sequence with an id (text or bytes) for each body.
+        ``message_ids`` is a sequence with an id (text or bytes) for each body, ``key`` the key of all of them.
         All are checked before the first is accepted.  Raises InvalidMessageError naming the item,
         BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.  ``on_delivery`` is called
         with one DeliveryResult for each message.
@@ -252,7 +258,7 @@ cdef class Stream:
         cdef BodyList ids
         cdef Extras x
         out.core = self.core
-        _kept = self.extras(&x, attrs, dt, None)
+        _kept = self.extras(&x, attrs, dt, None, key)
         if message_ids is not None:
             self.policy.check_ids()
             ids = id_rows(message_ids, source.rows.n)
@@ -265,7 +271,7 @@ cdef class Stream:
             self.watch_batch(out, on_delivery)
         return out
 
-    def send_arrow(self, data, *, column=None, attrs=None, dt=None, id_column=None, on_delivery=None):
+    def send_arrow(self, data, *, column=None, attrs=None, dt=None, id_column=None, key=None, on_delivery=None):
         """Accept one column of Arrow data and return its BatchDelivery.
 
         ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
@@ -283,7 +289,7 @@ cdef class Stream:
         cdef int at, id_at = -1
         cdef int64_t before = 0
         out.core = self.core
-        _kept = self.extras(&x, attrs, dt, None)
+        _kept = self.extras(&x, attrs, dt, None, key)
         if id_column is not None:
             self.policy.check_ids()
             id_at = column_index(chunks.schema, id_column, None)

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint64_t
 
+from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice
 
@@ -20,6 +21,9 @@ ctypedef struct Stream:         # lives as long as its producer
     Pack** others               # open packs of one span of time or with item attributes
     int n_others
     size_t size_hint            # bytes of the last sealed pack
+    Stream* bare                # of the same names without attributes: it has the lanes; NULL until needed
+    Lane** lanes                # by key bucket, NULL until needed
+    int n_lanes
 
 
 ctypedef struct StreamTable:    # guarded by the batcher's lock
@@ -30,5 +34,6 @@ ctypedef struct StreamTable:    # guarded by the batcher's lock
 
 cdef int streams_open(StreamTable* t) noexcept nogil
 cdef void streams_close(StreamTable* t) noexcept nogil
+cdef Lane* streams_lane(Stream* s, int bucket, int buckets, int executors) noexcept nogil
 cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil

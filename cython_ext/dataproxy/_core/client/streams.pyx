@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
@@ -19,6 +20,7 @@ cdef int streams_open(StreamTable* t) noexcept nogil:
 cdef void streams_close(StreamTable* t) noexcept nogil:
     """Release all streams; no pack refers to one any more.  Locality: the last user.  Locks: none."""
     cdef size_t i
+    cdef int k
     cdef Stream* s
     cdef Stream* following
     if t.slots == NULL:
@@ -27,12 +29,37 @@ cdef void streams_close(StreamTable* t) noexcept nogil:
         s = t.slots[i]
         while s != NULL:
             following = s.next
+            for k in range(s.n_lanes):
+                free(s.lanes[k])
+            free(s.lanes)
             free(s.text)
             free(s.others)
             free(s)
             s = following
     free(t.slots)
     t.slots = NULL
+
+
+cdef Lane* streams_lane(Stream* s, int bucket, int buckets, int executors) noexcept nogil:
+    """Return the lane of a key bucket of ``s``, which has no attributes; NULL without memory.
+
+    Locality: any thread.
+    Locks: the batcher's is held.
+    """
+    cdef Lane* lane
+    if s.lanes == NULL:
+        s.lanes = <Lane**>calloc(<size_t>buckets, sizeof(Lane*))
+        if s.lanes == NULL:
+            return NULL
+        s.n_lanes = buckets
+    lane = s.lanes[bucket]
+    if lane == NULL:
+        lane = <Lane*>calloc(1, sizeof(Lane))
+        if lane == NULL:
+            return NULL
+        lane.executor = <int>((s.hash % <uint64_t>executors + <uint64_t>bucket) % <uint64_t>executors)
+        s.lanes[bucket] = lane
+    return lane
 
 
 cdef inline uint64_t _mix(uint64_t h, Slice s) noexcept nogil:

@@ -17,6 +17,7 @@ from dataproxy._core.base.status cimport (
 )
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.io.framing cimport FrameRules, frame_pack
+from dataproxy._core.io.lanes cimport lanes_advance
 from dataproxy._core.io.link cimport (
     LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_WRITE, Endpoint, Link,
     LinkConfig,
@@ -388,7 +389,10 @@ cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept no
     if e.tick_due_us >= 0 and now >= e.tick_due_us:
         e.tick_due_us = e.hooks.tick(e.hooks.context, now)
         going = _take_inbox(e) and going
+    lanes_advance(&e.pool, now)
     _work_on_links(e)
+    while lanes_advance(&e.pool, now):
+        _work_on_links(e)
     _hand_over(e)
     return going
 

@@ -7,6 +7,7 @@ belongs to a link, feeds it bytes and the clock, and does what ``Link.flags`` as
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack, PackList
 from dataproxy._core.base.timers cimport Timer, Timers
 from dataproxy._core.io.address cimport Address
@@ -144,6 +145,7 @@ ctypedef struct LinkPool:       # executor only
     PackList waiting            # no link could take them
     PackList backoff            # wait for their next attempt
     PackList settled            # results of this round, for the executor to hand over
+    Lane* freed                 # lanes whose next pack may go
     InFlight in_flight
     Timers timers
     uint64_t random

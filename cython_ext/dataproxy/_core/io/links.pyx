@@ -17,6 +17,7 @@ from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.budget cimport budget_open
 from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
+from dataproxy._core.io.lanes cimport lane_enter, lanes_abort
 from dataproxy._core.io.link cimport (
     LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_SILENT, LF_CLOSE, LF_CONNECT,
     TK_LINK, Endpoint, EventSink, Link, LinkConfig, LinkPool,
@@ -228,7 +229,8 @@ cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
         settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
         return
     timers_arm(&pool.timers, &p.timer, p.deadline_us)
-    route(pool, p, now_us)
+    if p.lane == NULL or lane_enter(pool, p):
+        route(pool, p, now_us)
 
 
 cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
@@ -369,6 +371,7 @@ cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
             else:
                 settle_failed(pool, link.queue.head, OUT_FAILED, code)
         mark_dirty(pool, link, LF_CLOSE)
+    lanes_abort(pool, code)
 
 
 cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil:

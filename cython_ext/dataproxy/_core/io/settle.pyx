@@ -4,8 +4,10 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, PK_BACKOFF, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack, list_push, list_remove,
+    OUT_DELIVERED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack, list_push,
+    list_remove,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport timers_cancel
@@ -35,13 +37,28 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
         list_remove(&link.flight, p)
         link.flight_bytes -= <int64_t>p.frame_n
         relaxed_store(&link.counters.in_flight, link.flight.n)
+    elif p.state == PK_HELD:
+        list_remove(&(<Lane*>p.lane).held, p)
     p.state = PK_POSTED         # in no list
+
+
+cdef void _leave_lane(LinkPool* pool, Pack* p) noexcept nogil:
+    """Let the next pack of the lane go once this round's lists are at rest."""
+    cdef Lane* lane = <Lane*>p.lane
+    if lane.active == p:
+        lane.active = NULL
+        if lane.held.head != NULL and not lane.freed:
+            lane.freed = True
+            lane.next_freed = pool.freed
+            pool.freed = lane
 
 
 cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     detach(pool, p)
     timers_cancel(&pool.timers, &p.timer)
     inflight_remove(&pool.in_flight, p.seq)
+    if p.lane != NULL:
+        _leave_lane(pool, p)
     p.outcome = outcome
     p.code = code
     p.state = PK_SETTLED

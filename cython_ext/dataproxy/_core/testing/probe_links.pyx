@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
@@ -19,6 +20,7 @@ from dataproxy._core.io.links cimport (
     links_abort, links_connected, links_endpoints, links_expire, links_free, links_lost, links_open, links_submit,
     links_take_dirty,
 )
+from dataproxy._core.io.lanes cimport lanes_advance
 from dataproxy._core.io.linkstate cimport link_state_name
 from dataproxy._core.io.replies cimport take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
@@ -42,6 +44,7 @@ cdef class Links:
     cdef FrameRules rules
     cdef bytes attrs
     cdef readonly list events
+    cdef Lane lanes[16]
 
     def __cinit__(
         self, *, int64_t ack_timeout=10_000_000, int64_t connect_timeout=5_000_000, int64_t retry_backoff=100_000,
@@ -75,6 +78,7 @@ cdef class Links:
         self.rules.max_frame = max_frame
         self.attrs = b"groupId=g&streamId=s"
         self.events = []
+        memset(self.lanes, 0, sizeof(self.lanes))
         pool_open(&self.spares, 1 << 20)
         if links_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
             raise MemoryError
@@ -111,8 +115,8 @@ cdef class Links:
         free(array)
         return status
 
-    def submit(self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now):
-        """Frame a pack of ``bodies`` and hand it to the links; return the frame's bytes."""
+    def submit(self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int lane=-1):
+        """Frame a pack of ``bodies`` and hand it to the links; return the frame's bytes.  ``lane``: 0 to 15."""
         cdef size_t n = sum(4 + len(body) for body in bodies)
         cdef size_t head = self.pool.wire.head_room
         cdef Pack* p = pool_take(&self.spares, head, head + n + 256)
@@ -129,6 +133,8 @@ cdef class Links:
         p.seq = seq
         p.stream = <void*><uintptr_t>ident
         p.data_time_ms = 1_700_000_000_000
+        if lane >= 0:
+            p.lane = &self.lanes[lane & 15]
         p.opened_us = now
         p.deadline_us = deadline
         p.attrs = slice_of(<const char*>self.attrs, len(self.attrs))
@@ -154,6 +160,20 @@ cdef class Links:
         if flags & LF_CONNECT:
             return link.index, "connect", 0
         return link.index, "write" if flags & LF_WRITE else "nothing", 0
+
+    def advance(self, int64_t now):
+        """Let the next packs of freed lanes go; return whether there were any."""
+        return bool(lanes_advance(&self.pool, now))
+
+    def lane(self, int index):
+        """Return (the pack on its way or None, the packs held behind it) of one lane."""
+        cdef Lane* lane = &self.lanes[index & 15]
+        cdef Pack* p = lane.held.head
+        held = []
+        while p != NULL:
+            held.append(<int64_t><uintptr_t>p.stream)
+            p = p.next
+        return (<int64_t><uintptr_t>lane.active.stream if lane.active != NULL else None), held
 
     def connected(self, int index, int64_t now):
         """Say that a connect succeeded."""

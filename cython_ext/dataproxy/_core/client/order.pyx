@@ -1,0 +1,120 @@
+"""Order by key.
+
+A key belongs to one of ``key_buckets`` buckets, and each bucket of a (group, stream) is a lane: its messages go
+into packs of its own, and a pack is sent when its predecessor's result is final (``io/lanes.pyx``).  While a
+lane is busy its open pack goes on growing instead of being sealed for its age, so that a slow proxy makes
+larger packs and not more of them.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport uint8_t, uint32_t
+
+from dataproxy._core.base.lane cimport Lane
+from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.client.batcher cimport Batcher, batcher_seal
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+from dataproxy.errors import ConfigError
+from dataproxy.problems import key_problem
+
+__all__ = ["bucket_of"]
+
+
+cdef uint32_t key_hash(const uint8_t* p, size_t n) noexcept nogil:
+    """Return the 32-bit MurmurHash2 of ``n`` bytes with Kafka's seed.  Locality: any thread.  Locks: none.
+
+    Appleby's public-domain definition: words of four bytes, least significant first.
+    """
+    cdef uint32_t m = 0x5BD1E995
+    cdef uint32_t h = <uint32_t>0x9747B28C ^ <uint32_t>n
+    cdef uint32_t k
+    while n >= 4:
+        k = p[0] | <uint32_t>p[1] << 8 | <uint32_t>p[2] << 16 | <uint32_t>p[3] << 24
+        k *= m
+        k ^= k >> 24
+        h = h * m ^ k * m
+        p += 4
+        n -= 4
+    if n == 3:
+        h ^= <uint32_t>p[2] << 16
+    if n >= 2:
+        h ^= <uint32_t>p[1] << 8
+    if n >= 1:
+        h = (h ^ p[0]) * m
+    h = (h ^ h >> 13) * m
+    return h ^ h >> 15
+
+
+cdef inline int _bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
+    return <int>((key_hash(p, n) & 0x7FFFFFFF) % <uint32_t>buckets)
+
+
+cdef int key_bucket(object key, int buckets) except -1:
+    """Return the bucket of a key; ``buckets`` is 0 where ordering is off.  Locality: GIL.
+
+    Raises ConfigError without ordering, InvalidMessageError for a key of a wrong type or size.
+    """
+    cdef Py_buffer view
+    cdef Py_ssize_t n = 0
+    cdef const char* p
+    if buckets == 0:
+        raise ConfigError(
+            "key= was given, but ordering is 'none'",
+            hint="open the producer with ordering='key', or leave the key out: without ordering it has no effect")
+    if isinstance(key, str):
+        try:
+            p = PyUnicode_AsUTF8AndSize(key, &n)
+        except UnicodeEncodeError:
+            raise key_problem(key, 0, KEY_MAX) from None
+    elif isinstance(key, bytes):
+        p = PyBytes_AS_STRING(key)
+        n = PyBytes_GET_SIZE(key)
+    elif PyObject_CheckBuffer(key):
+        try:
+            PyObject_GetBuffer(key, &view, PyBUF_SIMPLE)
+        except (BufferError, ValueError):
+            raise key_problem(key, 0, KEY_MAX) from None
+        try:
+            return key_bucket((<const char*>view.buf)[:view.len], buckets)
+        finally:
+            PyBuffer_Release(&view)
+    else:
+        raise key_problem(key, 0, KEY_MAX)
+    if n == 0 or n > KEY_MAX:
+        raise key_problem(key, n, KEY_MAX)
+    return _bucket(<const uint8_t*>p, <size_t>n, buckets)
+
+
+def bucket_of(key, int buckets):
+    """Return the bucket of ``key`` (text counts as UTF-8) among ``buckets``: MurmurHash2 without its sign, modulo."""
+    return key_bucket(key, buckets)
+
+
+cdef void order_settled(Batcher* b, const PackList* packs) noexcept nogil:
+    """Seal what waited for these results with an open pack that is old enough.
+
+    Locality: executor.  Locks: takes the batcher's lock if a lane became idle, then books.lock, then an inbox's.
+    The packs have their results and still belong to the caller.
+    """
+    cdef Pack* p = packs.head
+    cdef Lane* lane
+    cdef bint idle = False
+    while p != NULL:
+        if p.counted and atomic_add(&(<Lane*>p.lane).unsettled, -1) == 0:
+            idle = True
+        p = p.next
+    if not idle:
+        return
+    pthread_mutex_lock(&b.lock)
+    p = packs.head
+    while p != NULL:
+        if p.counted:
+            lane = <Lane*>p.lane
+            # Whoever counts down to nothing comes here: a tick before that saw a busy lane, one after it seals.
+            if lane.open != NULL and lane.open.lingered and atomic_load(&lane.unsettled) == 0:
+                batcher_seal(b, lane.open)
+        p = p.next
+    pthread_mutex_unlock(&b.lock)
