@@ -259,7 +259,8 @@ cdef class ProducerCore(CoreHandle):
             bodies, attrs=attrs, dt=dt, message_ids=message_ids, key=key, on_delivery=on_delivery)
 
     def send_arrow(
-        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None, key=None, on_delivery=None,
+        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None, key=None,
+        on_delivery=None,
     ):
         """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
         return self.find(stream_id, group_id).send_arrow(
