@@ -8,6 +8,7 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.entries cimport entry_footprint
 from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
+from dataproxy._core.hub.stages cimport STAGE_ANSWERED, STAGE_COMMITTED, STAGE_TAKEN, stage_passed
 from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
 from dataproxy._core.plat.clock cimport now_us, wall_ms
 from dataproxy._core.plat.thread cimport (
@@ -102,9 +103,12 @@ cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
     cdef Entry* chain = _take(c, until_us, &size)
     if chain == NULL:
         return False
+    stage_passed(STAGE_TAKEN)
     c.ops.append(c.store, chain)
     relaxed_add(&c.commits, 1)
+    stage_passed(STAGE_COMMITTED)
     _hand_back(c, chain)
+    stage_passed(STAGE_ANSWERED)
     _release(c, size)
     return True
 

@@ -8,6 +8,7 @@ from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
 from dataproxy._core.hub.dedupe cimport Rest, dedupe_entry
 from dataproxy._core.hub.entry cimport Entry, StoreOps
 from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
+from dataproxy._core.hub.stages cimport STAGE_PUT, stage_passed
 from dataproxy._core.hub.storecatalog cimport (
     LogStat, StreamStat, catalog_added, catalog_log, catalog_stream, catalog_takes,
 )
@@ -69,6 +70,7 @@ cdef int _commit(Store* store, Entry* chain) noexcept nogil:
         now_ms = chain.receive_ms
         rc = _put_entry(store, txn, chain)
         chain = chain.next
+    stage_passed(STAGE_PUT)
     if rc == 0 and store.window != NULL:
         rc = windowlog_expire(store.window, txn, now_ms)
     return store_finish(store, txn, rc)

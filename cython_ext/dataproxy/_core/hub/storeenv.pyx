@@ -7,6 +7,7 @@ from posix.stat cimport stat, struct_stat
 
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.hub.stages cimport STAGE_OPENING, stage_passed
 from dataproxy._core.plat.endian cimport load_be32, store_be32, store_be64
 from dataproxy._core.plat.lmdb cimport (
     MDB_CREATE,
@@ -219,6 +220,7 @@ cdef int _open(StoreEnv* e, const char* path, bint create, bint read_only, size_
         rc = mdb_txn_begin(env, NULL, 0 if create else MDB_RDONLY, &txn)
     if rc == 0:
         rc = _open_databases(e, txn, create)
+        stage_passed(STAGE_OPENING)
         if rc == 0:
             rc = mdb_txn_commit(txn)
         else:

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.header cimport QueueHeader, header_read
+from dataproxy._core.hub.stages cimport STAGE_DROPPED, stage_passed
 from dataproxy._core.hub.storecatalog cimport LogStat, Tally, catalog_dropped
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, KEY_ENTRY, KEY_INDEX, key_entry, key_index, read_begin, read_end
 from dataproxy._core.hub.storereserve cimport reserve_drop, reserve_make
@@ -112,6 +113,7 @@ cdef int _step(Store* store, int64_t now_ms, int left) noexcept nogil:
             break
         if rc == 0:
             rc = _drop_front(store, txn, log)
+    stage_passed(STAGE_DROPPED)
     return store_finish(store, txn, rc)
 
 

@@ -7,6 +7,7 @@ from posix.stat cimport fstat, struct_stat
 
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.hub.stages cimport STAGE_BEGUN, STAGE_CATALOG, STAGE_WRITTEN, stage_passed
 from dataproxy._core.hub.storecatalog cimport (
     LogStat,
     StreamStat,
@@ -111,6 +112,7 @@ cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil:
             rc = windowlog_attach(store.window, txn[0])
             if rc:
                 mdb_txn_abort(txn[0])
+    stage_passed(STAGE_BEGUN)
     return rc
 
 
@@ -124,7 +126,9 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
     if rc == 0:
         rc = _save_catalog(store, txn)
     if rc == 0:
+        stage_passed(STAGE_CATALOG)
         rc = mdb_txn_commit(txn)
+        stage_passed(STAGE_WRITTEN)
     else:
         mdb_txn_abort(txn)
     if store.window != NULL:

@@ -10,6 +10,7 @@ from libc.string cimport memcpy, strlen
 
 from dataproxy._core.base.siphash cimport HashKey, hash_key
 from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, STAGE_OPENING, stage_passed
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, StoreEnv, read_begin, read_end
 from dataproxy._core.hub.window cimport (
     Window, WindowPlace, window_add, window_at, window_drop, window_due, window_keep, window_undo,
@@ -56,6 +57,7 @@ cdef int windowlog_open(WindowLog* log, StoreEnv* env, const uint8_t* fresh, Has
     rc = windowlog_attach(log, txn)
     if rc == 0:
         rc = _read_key(env, txn, fresh, key)
+    stage_passed(STAGE_OPENING)
     if rc == 0:
         return mdb_txn_commit(txn)
     mdb_txn_abort(txn)
@@ -155,6 +157,8 @@ cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept
         log.until = behind
     if cursor != NULL:
         mdb_cursor_close(cursor)
+    if log.until > w.head:
+        stage_passed(STAGE_FORGOTTEN)
     return 0 if rc == MDB_NOTFOUND else rc
 
 
