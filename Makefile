@@ -6,6 +6,7 @@ VENV   ?= .venv
 T      ?= tests
 SANITIZED ?= tests/unit tests/io
 FUZZ_SECONDS ?= 60
+KILLS ?= 1000
 SEEDS ?= 100000
 PROCESSES ?= 2
 
@@ -17,8 +18,8 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash sim test-matrix test-interop test-wheel \
-        coverage fuzz bench annotate docs lock clean distclean
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim test-matrix \
+        test-interop test-wheel coverage fuzz bench annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -51,6 +52,9 @@ test-tsan: setup ## unit and io tests under ThreadSanitizer, with a planted race
 
 test-crash: build ## kill -9 of the hub in the middle of a million lines, restart, every line is there
 	@DATAPROXY_CRASH_LINES=1000000 $(PY) -m pytest tests/process/cli/test_send.py -k killed_in_the_middle
+
+test-crashpoints: build ## KILLS (1000) times kill -9 of the durable hub at every boundary of its commits
+	@$(PY) -m tests.lab.crashpoints --kills $(KILLS)
 
 test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpark
 	@tools/matrix.sh

@@ -1,4 +1,4 @@
-"""``python -m tests.lab.crashpoints --kills 1000``: figures on stdout and in build/lab, 1 when something did not hold."""
+"""``python -m tests.lab.crashpoints --kills 1000``: prints figures, keeps them in build/lab, 1 if something is wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.lab.counters import FOLDER, keep
 from tests.lab.crashpoints.hubs import Nursery, build_killer
-from tests.lab.crashpoints.rounds import Rounds
+from tests.lab.crashpoints.rounds import Rounds, events
 
 __all__ = ["main"]
 
@@ -21,7 +21,7 @@ _LIVES = 100
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the kills and print the totals."""
+    """Run the kills, print and keep the totals; 1 when something did not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.crashpoints", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     with Nursery(build_killer(FOLDER)) as nursery:
         for part, done in enumerate(range(0, chosen.kills, _LIVES)):
             rounds = Rounds(nursery, folder / str(part), chosen.seed + part)
-            rounds.run(min(_LIVES, chosen.kills - done))
+            rounds.run(events(chosen.seed + part, min(_LIVES, chosen.kills - done)))
             kills += rounds.kills
             totals["messages"] += rounds.accepted + len(rounds.canary.done)
             totals["stored"] += rounds.ledger.read
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         "seconds": round(time.monotonic() - began, 1),
     }
     for name, value in facts.items():
-        print(f"{name}: {value}")
+        print(f"{name}: {value[:20] if isinstance(value, list) else value}")
     print(f"written to {keep('crashpoints', facts)}")
     if problems:
         print(f"the stores are in {folder}")

@@ -1,4 +1,4 @@
-"""What was acknowledged, what is in the store, and whether both agree.  Shares nothing with producer or hub but files."""
+"""What was acknowledged, what is in the store, and whether both agree; read from the store's files alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class Ledger:
     def _read_log(self, store: StoreReader, log: LogInfo) -> None:
         known = self._next.get(log.topic, 0)
         if log.first_offset > known:
-            self.problems.append(f"{log.topic}: entries {known} to {log.first_offset} were dropped before they were read")
+            self.problems.append(
+                f"{log.topic}: entries {known} to {log.first_offset} were dropped before they were read"
+            )
         if log.next_offset < known:
             self.problems.append(f"{log.topic}: the log ends at {log.next_offset}, it did at {known}")
         offsets: list[int] = []

@@ -16,7 +16,7 @@ from dataproxy._core.wire.inlong import message
 from tests.lab.crashpoints.hubs import Nursery
 from tests.lab.crashpoints.ledger import Ledger
 
-__all__ = ["EVENTS", "Rounds"]
+__all__ = ["EVENTS", "Rounds", "events"]
 
 #: Where a hub is killed, and the most passages before it.  The store's stages, the system calls of the library's
 #: commit ("torn": half of the bytes are written), and any time.
@@ -38,7 +38,9 @@ EVENTS = {
     "synced": 12,
     "any time": 40,
 }
-_LIFE_SECONDS = 2.0
+_LIFE_SECONDS = 1.0
+#: Bodies of one life; less than the hubs' retention leaves, so that nothing is dropped before it was read.
+_LIFE_BYTES = 1 << 20
 _OPEN_BATCHES = 6
 _PRODUCER = {
     "linger": 0.0005,
@@ -130,6 +132,7 @@ class Rounds:
         self.kills: Counter[str] = Counter()
         self.accepted = 0
         self.retries = 0
+        self._sent_bytes = 0
         self.canary = Canary(1 << 40)
         self._open: deque = deque()
         self._acknowledged: set[int] = set()
@@ -139,10 +142,8 @@ class Rounds:
         """Return what did not hold."""
         return self.ledger.problems
 
-    def run(self, kills: int) -> None:
-        """Let hubs live and die ``kills`` times, then let one live until everything is delivered."""
-        first = ["opening", "opening"]
-        events = [*first, *(self.rng.choice(list(EVENTS)) for _ in range(kills))][:kills]
+    def run(self, events: list[str]) -> None:
+        """Let a hub die at each of the events, then let one live until everything is delivered."""
         if not self.nursery.port:
             self.nursery.port = _free_port()
         with Producer(f"tcp://127.0.0.1:{self.nursery.port}", group_id="g", **_PRODUCER) as producer:
@@ -168,6 +169,7 @@ class Rounds:
 
     def _life(self, producer: Producer, event: str) -> None:
         passages = self.rng.randint(1, EVENTS[event])
+        self._sent_bytes = 0
         started = self.nursery.start(self.store, event, passages)
         until = time.monotonic() + (passages / 1000 if event == "any time" else _LIFE_SECONDS)
         while started and not self.nursery.is_dead() and time.monotonic() < until:
@@ -179,13 +181,16 @@ class Rounds:
         self.canary.hang_up()
 
     def _send(self, producer: Producer) -> None:
-        if len(self._open) >= _OPEN_BATCHES:
+        if len(self._open) >= _OPEN_BATCHES or (self._open and self._sent_bytes > _LIFE_BYTES):
             with contextlib.suppress(DeliveryPending):
                 self._open[0][0].result(timeout=0.002)
             return
+        if self._sent_bytes > _LIFE_BYTES:
+            return
         n = self.rng.choice((1, 5, 40))
         numbers = range(self.accepted, self.accepted + n)
-        bodies = [b"%d." % i + bytes(self.rng.choice((0, 10, 3000))) for i in numbers]
+        bodies = [b"%d." % i + self.rng.randbytes(self.rng.choice((0, 10, 3000))) for i in numbers]
+        self._sent_bytes += sum(map(len, bodies))
         ids = [f"id{i}" for i in numbers] if self.rng.random() < 0.3 else None
         batch = producer.send_batch(f"s{self.rng.randrange(5)}", bodies, message_ids=ids)
         self.accepted += n
@@ -206,6 +211,12 @@ class Rounds:
         self._settle(wait=False)
         self._acknowledged |= self.canary.done
         self.ledger.check(self._acknowledged)
+
+
+def events(seed: int, n: int) -> list[str]:
+    """Return ``n`` events of a seed; the first ones hit a store that is being made."""
+    rng = random.Random(seed)
+    return ["opening", "opening", *rng.choices(list(EVENTS), k=n)][:n]
 
 
 def _free_port() -> int:
