@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -80,9 +81,13 @@ class Nursery:
     def kill(self) -> None:
         """End the hub, if it lives, and wait for that."""
         if not self.is_dead():
-            os.kill(self.pid, signal.SIGKILL)
+            self._kill()
             word, *rest = self._said.get(timeout=60).split()
             self._take(word, rest)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it may have died by itself just now
+            os.kill(self.pid, signal.SIGKILL)
 
     def _take(self, word: str, rest: list[str]) -> None:
         if word != "exit":
@@ -98,7 +103,7 @@ class Nursery:
         assert self._process.stdin is not None
         self._process.stdin.close()
         if self.status is None and self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+            self._kill()
         self._process.wait(timeout=60)
         self._reader.join()
         assert self._process.stdout is not None
