@@ -111,3 +111,5 @@ class History:
     grace: float = 0.25  # how much later than its limit a result may come
     close_grace: float = 1.0
     most_duplicates: int | None = None  # messages that may have a second copy: those in flight at the faults
+    extra_frames: int = 0  # stored beyond the first copy of each
+    resent_frames: int | None = None  # that the clients count as sent once more

@@ -160,6 +160,8 @@ def _ids(history: History, copies: Copies) -> Iterator[str]:
 
 
 def _duplicates(history: History, copies: Copies) -> Iterator[str]:
+    if history.resent_frames is not None and history.extra_frames > history.resent_frames:
+        yield f"S3 {history.extra_frames} frames are stored once more, {history.resent_frames} were sent once more"
     if history.most_duplicates is None:
         return
     extra = sum(len(here) - 1 for here in copies.values())

@@ -106,6 +106,14 @@ def test_more_copies_than_were_in_flight() -> None:
     assert laws(history) == ["S3"]
 
 
+def test_more_frames_than_were_sent_again() -> None:
+    history = good()
+    history.extra_frames, history.resent_frames = 3, 3
+    assert laws(history) == []
+    history.extra_frames = 4
+    assert laws(history) == ["S3"]
+
+
 def test_reordered_in_one_log() -> None:
     history = good()
     history.stored[1], history.stored[2] = stored(2, 2, key="k"), stored(3, 1, key="k")
