@@ -8,6 +8,9 @@ SANITIZED ?= tests/unit tests/io
 FUZZ_SECONDS ?= 60
 KILLS ?= 1000
 SEEDS ?= 100000
+FAULTS ?= 2000
+FAILOVERS ?= 20
+MINUTES ?= 30
 PROCESSES ?= 2
 
 PY := $(VENV)/bin/python
@@ -18,7 +21,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim test-matrix \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos soak planted test-matrix \
         test-interop test-wheel coverage fuzz bench annotate docs lock clean distclean
 
 help: ## show this list
@@ -64,6 +67,13 @@ test-interop: build ## against InLong's released Java classes (needs Maven, fetc
 
 sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time; SEED=n shows one, made small
 	@$(PY) -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
+
+chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; FAILOVERS (20) kills at half load
+	@$(PY) -m tests.lab.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
+	@$(PY) -m tests.lab.chaos --failover $(FAILOVERS)
+
+soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
+	@$(PY) -m tests.lab.soak --minutes $(MINUTES)
 
 test-wheel: setup ## sdist -> wheel -> fresh environment -> tests from outside the checkout
 	@tools/wheel.sh

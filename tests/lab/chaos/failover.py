@@ -71,7 +71,7 @@ class Load:
 
 def failover(folder: Path, kills: int) -> tuple[dict[str, object], list[str]]:
     """Kill ``kills`` times; return the facts and the violations."""
-    hubs = [HubProcess(folder, f"hub{i}") for i in range(3)]
+    hubs = [HubProcess(folder, f"hub{i}", durable=False) for i in range(3)]
     history = History()
     pauses: list[float] = []
     try:

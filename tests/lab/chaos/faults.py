@@ -33,20 +33,20 @@ class Faults:
         (fault,) = self.rng.choices(list(self.kinds), list(self.kinds.values()))
         self.done[fault.__name__] += 1
         fault()
-        self.wait(self.rng.choice((0.0, 0.01, 0.05, 0.2)))
+        self.wait(self.rng.choice((0.0, 0.01, 0.05)))
 
     def kill(self) -> None:
         """Kill -9 of a hub and its restart on the same directory and port."""
         hub = self.rng.choice(self.hubs)
         hub.kill()
-        self.wait(self.rng.choice((0.0, 0.1, 0.5)))
+        self.wait(self.rng.choice((0.0, 0.1, 0.3)))
         hub.start()
 
     def freeze(self) -> None:
         """Stop a hub for a moment: what it has received is stored late."""
         hub = self.rng.choice(self.hubs)
         hub.freeze()
-        self.wait(self.rng.choice((0.01, 0.05, 0.3)))
+        self.wait(self.rng.choice((0.01, 0.05, 0.15)))
         hub.thaw()
 
     def long_freeze(self) -> None:
@@ -61,23 +61,23 @@ class Faults:
         pair = self.rng.sample(self.hubs, 2)
         for hub in pair:
             hub.freeze()
-        self.wait(self.rng.choice((0.05, 0.3)))
+        self.wait(self.rng.choice((0.05, 0.2)))
         for hub in pair:
             hub.thaw()
 
     def stop_sender(self) -> None:
         """Stop a sender: time passes for it all at once."""
-        self.rng.choice(self.senders).freeze(self.rng.choice((0.05, 0.2, 0.5)))
+        self.rng.choice(self.senders).freeze(self.rng.choice((0.02, 0.1, 0.3)))
 
     def manager_mood(self) -> None:
         """Let the Manager be down, slow or talk nonsense for a while."""
         self.manager.mood = self.rng.choice(("down", "slow", "garbage"))
-        self.wait(self.rng.choice((0.1, 0.5)))
+        self.wait(self.rng.choice((0.05, 0.2)))
         self.manager.mood = "good"
 
     def shorter_list(self) -> None:
         """Take a proxy off the Manager's list, and put it back."""
         ports = list(self.manager.ports)
         self.manager.ports = self.rng.sample(ports, self.rng.randint(1, len(ports)))
-        self.wait(self.rng.choice((0.1, 1.2)))
+        self.wait(self.rng.choice((0.05, 0.1, 1.1)))
         self.manager.ports = ports

@@ -32,9 +32,10 @@ def _spawn(module: str, *arguments: str, log: Path) -> subprocess.Popen[str]:
 
 
 class HubProcess:
-    """A durable hub that keeps its directory and its ports over kills."""
+    """A hub that keeps its directory and its ports over kills; one in memory keeps its ports alone."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *, durable: bool = True) -> None:
+        self.durable = durable
         self.folder = folder / name
         self.log = folder / f"{name}.log"
         self.port = free_port()
@@ -45,7 +46,11 @@ class HubProcess:
     def start(self) -> None:
         """Start it and wait until it listens."""
         self.process = _spawn(
-            "tests.lab.chaos.hubmain", str(self.folder), str(self.port), str(self.manager_port), log=self.log
+            "tests.lab.chaos.hubmain",
+            str(self.folder) if self.durable else "-",
+            str(self.port),
+            str(self.manager_port),
+            log=self.log,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

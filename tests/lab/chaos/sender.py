@@ -31,7 +31,7 @@ class Sender:
     def __init__(self, name: str, target: str, log: ToldLog, options: dict[str, Any]) -> None:
         self.name = name
         self.log = log
-        self.pace = float(options.pop("pace", 0.002))
+        self.pace = float(options.pop("pace", 0.01))
         self.keys = int(options.pop("keys", 20))
         self.producer = Producer(target, group_id="g", **options)
         self.config = self.producer.config
@@ -93,7 +93,7 @@ class Sender:
         """Send batches and wait for each."""
         sequence = 0
         while not self.stopping.is_set():
-            bodies = [make_body(who, sequence + i, "", 100) for i in range(rng.choice((1, 10, 200)))]
+            bodies = [make_body(who, sequence + i, "", 100) for i in range(rng.choice((1, 5, 40)))]
             delivery = self.producer.send_batch("bulk", bodies)
             for i, body in enumerate(bodies):
                 self.accepted(who, sequence + i, "", "bulk", body)
