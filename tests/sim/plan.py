@@ -106,6 +106,8 @@ def _options(rng: random.Random) -> dict[str, Any]:
         "compression_min_bytes": 64,
         "message_type": pick((7, 7, 7, 7, 5, 3)),
         "pack_seconds": pick((1, 1, 60)),
+        "ordering": pick(("none", "key")),
+        "key_buckets": pick((1, 2, 16)),
     }
     options["batch_bytes"] = min(options["batch_bytes"], options["buffer_bytes"])
     return options
@@ -127,10 +129,10 @@ def _send(rng: random.Random, at: int, options: dict[str, Any]) -> Action:
     size = rng.choice((0, 0, 60, 150, 400, 900))
     stream = rng.choice(("s0", "s0", "s0", "s1"))
     kind = rng.choice(("send", "send", "send", "batch", "nowait"))
-    key = ""
+    key = rng.choice(("", "k0", "k0", "k1", "k2", "k3")) if options["ordering"] == "key" else ""
     when = rng.choice((None, None, None, rng.randrange(4) * 700))
     attrs = None
-    own_id = False
+    own_id = options["message_type"] == 7 and kind != "batch" and rng.random() < 0.1
     if options["message_type"] == 7:
         attrs = rng.choice((None, None, None, None, {"a": "1"}, {"b": "xy"}))
     return Action(at, kind, (many, size, stream, key, when, attrs, own_id))

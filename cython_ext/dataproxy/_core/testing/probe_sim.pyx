@@ -12,6 +12,7 @@ from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.ids cimport INSTANCE_SIZE
 from dataproxy._core.hub.committer cimport committer_step
 from dataproxy._core.hub.door cimport TAG_WAKEUP, door_round, door_timeout
 from dataproxy._core.hub.doorstate cimport Door, door_free, door_init
@@ -68,6 +69,8 @@ cdef class Client:
         self.engine.clock = sim_clock()
         self.engine.batcher.clock = sim_clock()
         self.engine.batcher.next_seq = first_seq
+        for i in range(INSTANCE_SIZE):      # the same ids in every run of a seed
+            self.engine.batcher.ids.instance[i] = b"a"[0]
         self.settled = []
         self.ended = [False] * self.engine.n_executors
         _books[<uintptr_t><void*>self.engine] = self.settled
