@@ -1,31 +1,65 @@
-"""Live producers: closed at exit, marked dead in a forked child."""
+"""Live producers: closed when the process ends in an orderly way, begun again one at a time in a forked child."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
+import threading
+import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Protocol
 
 from dataproxy.logs import logger
+from dataproxy.outcomes import Report
 
-__all__ = ["register", "unregister"]
+__all__ = ["beginning", "is_ending", "register", "unregister"]
 
 _LOG = logger()
+# Both end a child by os._exit, after these modules' own finalizers; handlers of atexit never run there.
+_PROCESS_POOLS = ("multiprocessing", "billiard")
 
 
 class _Closable(Protocol):
-    def close(self) -> object: ...
+    def close(self, timeout: float | None = None) -> Report: ...
 
-    def mark_forked(self) -> None: ...
+    def begin_close(self) -> None: ...
+
+    @property
+    def inherited(self) -> bool: ...
+
+    @property
+    def close_timeout(self) -> float: ...
 
 
 _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
+_begin_lock = threading.RLock()
+_told: set[tuple[int, str]] = set()
+_ending = False
+
+
+@contextmanager
+def beginning() -> Iterator[None]:
+    """Let one thread at a time begin an inherited producer again."""
+    with _begin_lock:
+        yield
+
+
+def is_ending() -> bool:
+    """Tell whether the process is on its way out and has closed its producers, or is closing them."""
+    return _ending
 
 
 def register(producer: _Closable) -> None:
-    """Have ``producer`` closed at interpreter exit and marked in forked children.  Any thread."""
+    """Have ``producer`` closed when this process ends.  Any thread."""
     _live.add(producer)
+    for name in _PROCESS_POOLS:
+        tools = sys.modules.get(f"{name}.util")
+        if tools is not None:
+            _tell(name, tools)
 
 
 def unregister(producer: _Closable) -> None:
@@ -33,18 +67,52 @@ def unregister(producer: _Closable) -> None:
     _live.discard(producer)
 
 
+def _tell(name: str, tools: ModuleType) -> None:
+    """Have producers closed at the end of a pool's worker process, in this process and in those forked from it."""
+    key = (os.getpid(), name)
+    if key in _told:
+        return
+    _told.add(key)
+    # Called in each child before its work begins; finalizers that were there before are thrown away then.
+    tools.register_after_fork(_close_all, lambda _: _finalize(name, tools))
+    _finalize(name, tools)
+
+
+def _finalize(name: str, tools: ModuleType) -> None:
+    process = sys.modules.get(f"{name}.process")
+    if process is not None and type(process.current_process()).__name__ != "_MainProcess":
+        tools.Finalize(None, _close_all, exitpriority=-100)
+
+
 def _close_all() -> None:
-    for producer in list(_live):
-        report = producer.close()
-        if not getattr(report, "ok", True):
-            _LOG.error("a producer was not closed before exit and has undelivered messages: %s", report)
+    """Close all producers at once: the longest ``close_timeout`` bounds them together, and Ctrl-C ends the waiting."""
+    global _ending
+    _ending = True
+    began = time.monotonic()
+    producers = [producer for producer in _live if not producer.inherited]
+    for producer in producers:
+        producer.begin_close()
+    hurry = False
+    for producer in producers:
+        left = 0.0 if hurry else began + producer.close_timeout - time.monotonic()
+        try:
+            report = producer.close(max(0.0, left))
+        except KeyboardInterrupt:
+            hurry = True
+            report = producer.close(0.0)
+        if not report.ok:
+            _LOG.error(
+                "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
+                report.accepted - report.delivered, report.accepted, report,
+            )  # fmt: skip
 
 
-def _mark_all() -> None:
-    for producer in list(_live):
-        producer.mark_forked()
+def _in_child() -> None:
+    global _begin_lock, _ending  # threads of the parent may have held the one, or begun the other
+    _begin_lock = threading.RLock()
+    _ending = False
     _live.clear()
 
 
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_mark_all)
+os.register_at_fork(after_in_child=_in_child)

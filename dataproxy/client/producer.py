@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,10 +19,11 @@ from dataproxy.client.dispatcher import Dispatcher
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name
 from dataproxy.client.proxies import ProxySource, links_per_executor
 from dataproxy.client.stats import ProducerStats, make_report, make_stats
+from dataproxy.client.threads import check_native_threads, start_hearing, start_quiet
 from dataproxy.client.times import time_ms
 from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import ProducerConfig, load_producer_config
-from dataproxy.errors import ConfigError, FlushTimeout, InvalidMessageError, UndeliveredError
+from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import callback_problem, seconds
@@ -106,6 +107,7 @@ class Producer(ProducerCore):
         if on_delivery is not None and not callable(on_delivery):
             raise callback_problem(on_delivery, "on_delivery")
         check_place(callback_on)
+        check_native_threads()
         settled = _settle(target, group_id, config, config_file, options)
         if settled.group_id:
             check_name("group", settled.group_id, message_type=settled.message_type)
@@ -116,27 +118,54 @@ class Producer(ProducerCore):
             _policy(settled),
         )
         self.config = settled
-        self._source = source
-        self._pid = os.getpid()
-        self._close_lock = threading.Lock()
+        self._on_delivery = on_delivery
         self._final: Report | None = None
-        self._callbacks = CallbackPlace(self, callback_on)
-        self.callback_failed = self._callbacks.failed
-        self._dispatcher = Dispatcher(self, on_delivery, self._callbacks)
-        self._use_proxies(proxies)
-        self._threads = [
-            threading.Thread(target=self._run_executor, args=(i,), name=f"dataproxy-exec-{i}", daemon=True)
-            for i in range(settled.executors)
-        ]
-        self._dispatch_thread = threading.Thread(target=self._dispatcher.run, name="dataproxy-dispatch", daemon=True)
-        for thread in (*self._threads, self._dispatch_thread):
-            thread.start()
-        lifecycle.register(self)
-        source.start()
+        self._callback_on = callback_on
+        self._begin(source, proxies)
 
-    def _run_executor(self, index: int) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        self.run_executor(index)
+    def _begin(self, source: ProxySource, proxies: list[ResolvedEndpoint]) -> None:
+        """Start the threads around an engine that is new; what was started before an error is stopped again."""
+        self._close_lock = threading.RLock()
+        self._source = source
+        self._threads: list[threading.Thread] = []
+        self._callbacks = CallbackPlace(self, self._callback_on)
+        self.callback_failed = self._callbacks.failed
+        self._dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
+        self._dispatch_thread: threading.Thread | None = None
+        try:
+            self._use_proxies(proxies)
+            for i in range(self.config.executors):
+                self._threads.append(start_quiet(f"dataproxy-exec-{i}", partial(self.run_executor, i)))
+            self._dispatch_thread = start_hearing("dataproxy-dispatch", self._dispatcher.run)
+            source.start()
+        except BaseException:
+            self._stop_threads()
+            raise
+        lifecycle.register(self)
+
+    def begin_again(self) -> None:
+        """Begin afresh in a forked child: empty, with threads and connections of this process.
+
+        It happens by itself when an inherited producer or one of its streams is first used; a server may call
+        it after its fork to have the connections ready.  Any thread; nothing happens a second time.  Raises what
+        the start of threads raises, and can be tried again then.
+        """
+        with lifecycle.beginning():
+            if not self.inherited:
+                return
+            if self._callback_on is not None:
+                raise ForkedError(
+                    f"callback_on={self._callback_on!r} belongs to the process that this one was forked from",
+                    hint="open a producer in the child process, with a loop or executor of its own",
+                )
+            source = ProxySource(self.config, self._use_proxies, inherited=self._source)
+            running = False
+            try:
+                self.open_again()
+                self._begin(source, source.known)
+                running = True
+            finally:
+                self.adopt(running)
 
     def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
         self.set_endpoints(
@@ -206,43 +235,71 @@ class Producer(ProducerCore):
         """
         return UndeliveredMessages(self)
 
+    @property
+    def close_timeout(self) -> float:
+        """Return the seconds that ``close`` takes at most to deliver."""
+        return self.config.close_timeout
+
     def close(self, timeout: float | None = None) -> Report:
         """Deliver what was accepted, stop all threads, and return the final report.
 
         ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
         and is counted in the report.  A second call returns the same report; one from inside a callback while
-        another thread closes returns the report of that moment.  In a forked child it does nothing but return
-        an empty report.
+        another thread closes returns the report of that moment.  Ctrl-C ends the waiting: what is pending fails
+        with code CLOSED, the threads are stopped, and KeyboardInterrupt is raised; ``report()`` has the final
+        counts.  In a forked child that has not used the producer it returns an empty report at once.  Any
+        thread, signal handlers and callbacks too.
         """
-        if os.getpid() != self._pid:
-            self.mark_forked()
-            return Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
         limit = self.config.close_timeout if timeout is None else seconds(timeout)
+        if self._final is not None:
+            return self._final
+        if self.inherited:
+            self.give_up()
+            self._final = self.report()
+            return self._final
         inside = threading.get_ident() in self.callers  # who closes may be waiting for this very callback
         if not self._close_lock.acquire(blocking=not inside):
             return self.report()
         try:
             if self._final is None:
-                self._final = self._shut(limit)
-            return self._final
+                self._shut(limit)
+            return self.report()
         finally:
             self._close_lock.release()
 
-    def _shut(self, timeout: float) -> Report:
+    def _shut(self, timeout: float) -> None:
         self.begin_close()
         self._source.stop()
         try:
             self.wait_settled(timeout)
         finally:
-            self.abandon_open()
-            self.stop()
-            for thread in self._threads:
-                thread.join()
-            self.end_completions()
-            if threading.current_thread() is not self._dispatch_thread:
-                self._dispatch_thread.join(_JOIN_SECONDS)
-            lifecycle.unregister(self)
-        return make_report(self.counts(), self.age())
+            try:
+                self._stop_threads()
+            finally:
+                lifecycle.unregister(self)
+                self._final = make_report(self.counts(), self.age())
+
+    def _stop_threads(self) -> None:
+        """Fail what is pending and end the threads.  A signal handler's exception waits until that is done."""
+        raised: BaseException | None = None
+        dispatch = self._dispatch_thread
+        self._source.stop()
+        self.begin_close()
+        self.abandon_open()
+        self.stop()
+        for thread in self._threads:
+            raised = _join(thread, None) or raised
+        self.end_completions()
+        if dispatch is not None and threading.current_thread() is not dispatch:
+            raised = _join(dispatch, _JOIN_SECONDS) or raised
+        if raised is not None:
+            raise raised
+
+    def refuse_closed(self) -> None:
+        """Raise ClosedError; of a daemon thread, once the process is ending, nothing is heard any more."""
+        while lifecycle.is_ending() and threading.current_thread().daemon:
+            time.sleep(3600.0)  # the interpreter ends without it
+        super().refuse_closed()
 
     def __enter__(self) -> Self:
         return self
@@ -260,11 +317,27 @@ class Producer(ProducerCore):
         _LOG.error("%s", problem)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Producer owns threads and sockets and cannot be pickled; make one in each process")
+        raise TypeError(
+            "a Producer owns threads and sockets and cannot be pickled: send its settings (producer.config, which can "
+            "be pickled) and make Producer(config=...) in the other process"
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
         return f"<Producer {self.config.target!r} group {self.config.group_id!r} {state}>"
+
+
+def _join(thread: threading.Thread, seconds: float | None) -> BaseException | None:
+    """Wait for a thread's end; return what a signal handler raised in the meantime."""
+    raised: BaseException | None = None
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        try:
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except BaseException as error:  # noqa: BLE001 - given back
+            raised = error
+        else:
+            return raised
 
 
 def _settle(

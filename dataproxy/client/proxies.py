@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dataproxy.client.discovery import parse_target, resolve
 from dataproxy.client.manager import ManagerClient
+from dataproxy.client.threads import start_quiet
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
@@ -27,19 +28,31 @@ def links_per_executor(connections: int, executors: int, proxies: int) -> list[i
 class ProxySource:
     """Know the proxies of one group; a refresh that fails keeps the list that is known."""
 
-    def __init__(self, config: ProducerConfig, apply: Callable[[list[ResolvedEndpoint]], None]) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig,
+        apply: Callable[[list[ResolvedEndpoint]], None],
+        *,
+        inherited: ProxySource | None = None,
+    ) -> None:
         self._config = config
         self._apply = apply
         self._target = parse_target(config.target)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._known: list[ResolvedEndpoint] = []
-        self.max_packet_length = 0
+        # A forked child starts with what its parent knew last, and asks again in its own turn.
+        self._known: list[ResolvedEndpoint] = list(inherited.known) if inherited else []
+        self.max_packet_length = inherited.max_packet_length if inherited else 0
         if isinstance(self._target, ManagerTarget) and not config.group_id:
             raise ConfigError(
                 f"the Manager {self._target.url!r} is asked by group, and there is no group_id",
                 hint="give group_id=, or set DATAPROXY_GROUP_ID",
             )
+
+    @property
+    def known(self) -> list[ResolvedEndpoint]:
+        """Return the proxies of the last list that could be fetched."""
+        return self._known
 
     def fetch(self, *, strict: bool = True) -> list[ResolvedEndpoint]:
         """Ask for the proxies now.  Raises DiscoveryError; blocks up to ``manager_timeout``."""
@@ -60,8 +73,7 @@ class ProxySource:
         """Begin to refresh every ``discovery_interval``, unless nothing can change."""
         fixed = not isinstance(self._target, ManagerTarget) and all(e.host == e.address for e in self._known)
         if not fixed:
-            self._thread = threading.Thread(target=self._run, name="dataproxy-discovery", daemon=True)
-            self._thread.start()
+            self._thread = start_quiet("dataproxy-discovery", self._run)
 
     def stop(self) -> None:
         """End the refreshing; does not wait for a request that is under way."""

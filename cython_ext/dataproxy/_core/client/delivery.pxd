@@ -13,12 +13,14 @@ cdef class Delivery:
     cdef CoreHandle core
     cdef Verdict* verdict       # holds a reference
     cdef uint32_t index
+    cdef uint32_t generation    # of the process that accepted the message
     cdef object own_id          # the caller's message_id, else None
 
 
 cdef class BatchDelivery:
     cdef CoreHandle core
     cdef Segments segments
+    cdef uint32_t generation    # of the process that accepted the messages
     cdef readonly int64_t skipped       # rows left out by policy (null or empty)
     cdef Buf own_ids                    # length byte and id of each message, if the caller gave ids
 

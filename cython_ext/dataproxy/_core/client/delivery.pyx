@@ -1,17 +1,17 @@
 """Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_u8
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport Segment, segments_free
 from dataproxy._core.client.books cimport books_wait_verdict
 from dataproxy._core.client.facts cimport verdict_facts
-from dataproxy._core.client.handle cimport CoreHandle, microseconds
+from dataproxy._core.client.handle cimport CoreHandle, check_own, microseconds
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.watching cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
@@ -48,6 +48,7 @@ cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, ob
     d.verdict = verdict
     d.index = index
     d.own_id = own_id
+    d.generation = this_generation
     return d
 
 
@@ -61,13 +62,20 @@ cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
         now = now_us()
         if now >= deadline_us:
             return 0
-        core.check_not_forked()
         core.check_may_wait("a wait for a result")
         with nogil:
             done = books_wait_verdict(&core.engine.books, v, min(deadline_us, now + SLICE_US))
-        PyErr_CheckSignals()
+        core.look_for_signals()
         if done:
             return 1
+
+
+cdef bint _all_done(const Segments* g) noexcept:
+    cdef int64_t i
+    for i in range(g.n):
+        if not atomic_load(&g.items[i].verdict.done):
+            return False
+    return True
 
 
 cdef int64_t _deadline(CoreHandle core, object timeout) except -1:
@@ -100,15 +108,17 @@ cdef class Delivery:
         return self.own_id if self.own_id is not None else message_id(self.verdict.id.decode(), self.index)
 
     def done(self):
-        """Return whether the result is final.  Never blocks; any thread."""
+        """Return whether the result is final.  Never blocks; raises ForkedError in a forked child; any thread."""
+        check_own(self, self.generation)
         return atomic_load(&self.verdict.done) != 0
 
     def result(self, timeout=None):
         """Wait up to ``timeout`` seconds (None: until ``delivery_timeout`` is over) and return a Delivered.
 
         Raises DeliveryFailed, DeliveryExpired, or DeliveryPending when it is not known yet (the message is
-        still on its way).  Ctrl-C interrupts the wait.  Any thread.
+        still on its way).  In a forked child ForkedError.  Ctrl-C interrupts the wait.  Any thread.
         """
+        check_own(self, self.generation)
         if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s",
@@ -117,6 +127,7 @@ cdef class Delivery:
 
     def exception(self, timeout=None):
         """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
+        check_own(self, self.generation)
         if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(f"the message has no result after {timeout!r} s")
         if self.verdict.outcome == OUT_DELIVERED:
@@ -130,10 +141,15 @@ cdef class Delivery:
         (as in concurrent.futures).  Its exceptions are logged.  Any thread.
         """
         check_callback(callback)
+        check_own(self, self.generation)
         watch_done(self.core, self.verdict, callback, self)
 
+    def __reduce__(self):
+        raise TypeError("a Delivery belongs to its producer and cannot be pickled; send what result() returns")
+
     def __repr__(self):
-        return f"<Delivery {self.verdict.seq}:{self.index} {'done' if self.done() else 'pending'}>"
+        state = "done" if atomic_load(&self.verdict.done) else "pending"
+        return f"<Delivery {self.verdict.seq}:{self.index} {state}>"
 
 
 @cython.final
@@ -146,6 +162,7 @@ cdef class BatchDelivery:
     def __cinit__(self):
         memset(&self.segments, 0, sizeof(self.segments))
         buf_init(&self.own_ids)
+        self.generation = this_generation
 
     def __dealloc__(self):
         segments_free(&self.segments)
@@ -179,12 +196,9 @@ cdef class BatchDelivery:
         return out
 
     def done(self):
-        """Return whether every message has its final result.  Never blocks."""
-        cdef int64_t i
-        for i in range(self.segments.n):
-            if not atomic_load(&self.segments.items[i].verdict.done):
-                return False
-        return True
+        """Return whether every message has its final result.  Never blocks; in a forked child ForkedError."""
+        check_own(self, self.generation)
+        return _all_done(&self.segments)
 
     def result(self, timeout=None):
         """Wait for all and return a BatchDelivered: counts, and the failures by range of messages.
@@ -197,6 +211,7 @@ cdef class BatchDelivery:
         cdef uint32_t _k
         cdef size_t id_at = 0
         cdef Verdict* v
+        check_own(self, self.generation)
         failures = []
         for i in range(self.segments.n):
             v = self.segments.items[i].verdict
@@ -217,5 +232,9 @@ cdef class BatchDelivery:
             at += self.segments.items[i].count
         return BatchDelivered(at, good, self.skipped, tuple(failures))
 
+    def __reduce__(self):
+        raise TypeError("a BatchDelivery belongs to its producer and cannot be pickled; send what result() returns")
+
     def __repr__(self):
-        return f"<BatchDelivery of {self.segments.messages} messages {'done' if self.done() else 'pending'}>"
+        state = "done" if _all_done(&self.segments) else "pending"
+        return f"<BatchDelivery of {self.segments.messages} messages {state}>"

@@ -1,17 +1,18 @@
 """What Deliveries and streams need of their producer."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.client.engine cimport Engine
 
 
 cdef int64_t microseconds(object seconds) except -1
+cdef int check_own(object thing, uint32_t generation) except -1
 
 
 cdef class CoreHandle:
-    cdef Engine* engine         # set once in __cinit__, freed in __dealloc__
+    cdef Engine* engine         # of this process once `generation` is its own; a parent's is left alone for ever
+    cdef uint32_t generation    # of the process that made the engine; GIL
     cdef readonly bint closed   # no message is accepted any more; GIL
-    cdef bint forked            # this process is a child of the one that made it; GIL
     cdef int64_t delivery_us    # constant
     cdef int64_t max_block_us   # constant
     cdef bint blocks            # on_full="block"; constant
@@ -23,5 +24,5 @@ cdef class CoreHandle:
 
     cdef int check_may_wait(self, str what) except -1
     cdef int check_usable(self) except -1
-    cdef int check_not_forked(self) except -1
+    cdef int look_for_signals(self) except -1
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1

@@ -3,9 +3,10 @@
 from threading import get_ident
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.client.batcher cimport batcher_seal_all
 from dataproxy._core.client.books cimport books_idle, books_wait_room
 from dataproxy._core.client.engine cimport Engine
@@ -28,6 +29,19 @@ cdef int64_t microseconds(object seconds) except -1:
     return <int64_t>(min(value, LONGEST_S) * 1e6)
 
 
+cdef int check_own(object thing, uint32_t generation) except -1:
+    """Raise ForkedError for what was inherited by a forked child: its result is known in the parent alone.
+
+    Locality: GIL.
+    """
+    if generation != this_generation:
+        raise ForkedError(
+            f"this {type(thing).__name__} belongs to messages that were sent before the process was forked; their "
+            "results are the parent's", hint="wait for it in the process that sent, or send here and use what that "
+            "returns")
+    return 0
+
+
 cdef class CoreHandle:
     """Own the engine of one producer."""
 
@@ -38,18 +52,22 @@ cdef class CoreHandle:
         self.watchers = {}
         self.late = []
         self.callers = set()
+        self.generation = this_generation
 
-    def mark_forked(self):
-        """Make every later use in this process raise ForkedError.  Thread: the forked child's only one."""
-        self.forked = True
+    @property
+    def inherited(self):
+        """Tell whether it was made before a fork and has not begun again in this process.  Any thread."""
+        return self.generation != this_generation
 
-    cdef int check_not_forked(self) except -1:
-        """Raise ForkedError in a forked child, where locks may be held by threads that do not exist."""
-        if self.forked:
-            raise ForkedError(
-                "this producer was opened before the process was forked; its threads and connections belong to "
-                "the parent", hint="open a producer of its own in the child process")
-        return 0
+    def begin_again(self):
+        """Refuse to work in a forked child; kinds that can begin again there do so instead.  Any thread."""
+        raise ForkedError(
+            f"this {type(self).__name__} was opened before the process was forked; its threads and connections "
+            "belong to the parent", hint="open one in the child process")
+
+    def refuse_closed(self):
+        """Raise the ClosedError of a call that came too late.  Any thread."""
+        raise ClosedError("the producer is closed", hint="open a new one to go on sending")
 
     cdef int check_may_wait(self, str what) except -1:
         """Raise LocalProtocolError inside a callback of this producer: ``what`` would hold up all others."""
@@ -60,10 +78,24 @@ cdef class CoreHandle:
         return 0
 
     cdef int check_usable(self) except -1:
-        """Raise ForkedError or ClosedError.  Locality: GIL.  Locks: none."""
-        self.check_not_forked()
+        """Begin again in a forked child; raise ClosedError when closed.  Locality: GIL.  Locks: none."""
         if self.closed:
-            raise ClosedError("the producer is closed", hint="open a new one to go on sending")
+            self.refuse_closed()
+        if self.generation != this_generation:
+            self.begin_again()
+        return 0
+
+    cdef int look_for_signals(self) except -1:
+        """Run signal handlers that are due, and raise what they raise.  Locality: GIL, between two waits.
+
+        Where a handler has forked, this is the child's copy of a wait for the parent's engine: ForkedError.
+        """
+        cdef uint32_t before = this_generation
+        PyErr_CheckSignals()
+        if before != this_generation:
+            raise ForkedError(
+                "a signal handler forked the process during this call, which goes on in the parent alone",
+                hint="call again in the child: the producer begins there afresh")
         return 0
 
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1:
@@ -81,7 +113,7 @@ cdef class CoreHandle:
                 if books_idle(&g.books):
                     batcher_seal_all(&g.batcher)
                 changed = books_wait_room(&g.books, seen, min(deadline_us, now + SLICE_US))
-            PyErr_CheckSignals()
+            self.look_for_signals()
             if changed:
                 return 1
             self.check_usable()

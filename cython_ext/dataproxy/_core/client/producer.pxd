@@ -11,5 +11,7 @@ cdef class ProducerCore(CoreHandle):
     cdef dict own_streams       # stream id -> Stream of the producer's group; GIL
     cdef int64_t opened_us
     cdef bint finished          # no executor runs any more; GIL
+    cdef dict options           # settled; what an engine is made of
 
+    cdef int open_engine(self) except -1
     cdef Stream find(self, object stream_id, object group_id)

@@ -3,17 +3,17 @@
 ``dataproxy.Producer`` derives from ``ProducerCore`` and adds configuration, discovery, threads and close.
 """
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
 from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
-from dataproxy._core.client.engine cimport engine_abandon_open, engine_free, engine_open
+from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.sending cimport SendPolicy, Stream
@@ -62,9 +62,17 @@ cdef class ProducerCore(CoreHandle):
     """Own one engine.  ``options`` is a mapping of settled option values (seconds, bytes)."""
 
     def __init__(self, dict options, SendPolicy policy):
+        self.options = options
+        self.policy = policy
+        self.own_streams = {}
+        self.open_engine()
+
+    cdef int open_engine(self) except -1:
+        """Fill the blank engine; after an error it stays unused.  Locality: GIL.  Locks: none."""
         cdef LinkConfig links
         cdef FrameRules rules
         cdef int status
+        cdef dict options = self.options
         g = self.engine
         _fill_links(&links, options)
         rules.family = options["message_type"]
@@ -87,19 +95,18 @@ cdef class ProducerCore(CoreHandle):
         self.delivery_us = g.batcher.delivery_us
         self.max_block_us = microseconds(options["max_block"])
         self.blocks = options["on_full"] == "block"
-        self.policy = policy
-        self.own_streams = {}
         self.opened_us = now_us()
         status = engine_open(g, options["executors"], &links, &rules, options["nagle"])
         if status == ST_NO_MEMORY:
             raise MemoryError("no memory for a producer")
         if status != ST_OK:
             raise TransportError("no epoll set or eventfd could be made", hint="raise the limit of open files")
+        return 0
 
     def __dealloc__(self):
         if self.engine != NULL:
             # Inherited through fork, or never stopped: the threads may still use it.  Leaked on purpose.
-            if self.finished and not self.forked:
+            if self.finished and self.generation == this_generation:
                 engine_free(self.engine)
                 free(self.engine)
             self.engine = NULL
@@ -117,10 +124,12 @@ cdef class ProducerCore(CoreHandle):
         if out.stream == NULL:
             raise MemoryError("no memory for a stream")
         out.core = self
+        out.generation = self.generation
         out.policy = self.policy
         out.frame_keys = frame_keys
         out.group_id = group_id
         out.stream_id = stream_id
+        out.attrs = attrs
         return out
 
     def renew_ids(self):
@@ -130,6 +139,35 @@ cdef class ProducerCore(CoreHandle):
     def keep_stream(self, Stream stream):
         """Let ``send`` and its kin find ``stream`` by its stream id.  Thread: any."""
         self.own_streams[stream.stream_id] = stream
+
+    def open_again(self):
+        """Make an empty engine beside the one that a forked child inherited, which is never touched again.
+
+        ``adopt`` ends what this begins; until then all other calls see an inherited producer.  Raises MemoryError
+        and TransportError.  Thread: one at a time.
+        """
+        cdef Engine* inherited = self.engine
+        self.engine = <Engine*>calloc(1, sizeof(Engine))
+        if self.engine == NULL:
+            self.engine = inherited
+            raise MemoryError("no memory for a producer")
+        self.finished = False
+        self.dispatched = False
+        self.watchers = {}
+        self.late = []
+        self.callers = set()
+        self.open_engine()
+
+    def adopt(self, bint running):
+        """Let all calls use what ``open_again`` made; where its threads do not run, it can be called again."""
+        if running:
+            self.generation = this_generation
+        else:
+            self.closed = False
+
+    def give_up(self):
+        """Take nothing more, and have nothing to stop: the close of a producer that was only inherited."""
+        self.closed = True
 
     def set_endpoints(self, list endpoints, list links):
         """Give (label, address, port, family) of each proxy, and the links wanted of each executor.
@@ -167,13 +205,14 @@ cdef class ProducerCore(CoreHandle):
         cdef int64_t mark
         cdef bint settled = False
         g = self.engine
-        self.check_not_forked()
+        if self.generation != this_generation:
+            return True         # nothing was accepted in this process
         with nogil:
             mark = batcher_seal_all(&g.batcher)
         while not settled:
             with nogil:
                 settled = books_wait_mark(&g.books, mark, min(deadline, now_us() + SLICE_US))
-            PyErr_CheckSignals()
+            self.look_for_signals()
             if now_us() >= deadline:
                 break
         return bool(settled)
@@ -207,16 +246,20 @@ cdef class ProducerCore(CoreHandle):
 
     def counts(self):
         """Return a dict of counters that balance, taken at one moment.  Thread: any."""
-        self.check_not_forked()
+        cdef Engine blank
+        if self.generation != this_generation:
+            memset(&blank, 0, sizeof(Engine))
+            return counts_dict(&blank)
         return counts_dict(self.engine)
 
     def links(self):
         """Return a list with a dict for each connection.  Thread: any."""
-        self.check_not_forked()
-        return link_list(self.engine)
+        return link_list(self.engine) if self.generation == this_generation else []
 
     def age(self):
-        """Return seconds since the producer was opened."""
+        """Return seconds since the producer was opened, in a forked child since it was first used there."""
+        if self.generation != this_generation:
+            return 0.0
         return (now_us() - self.opened_us) / 1e6
 
     # --- the hot calls

@@ -23,11 +23,14 @@ cdef class SendPolicy:              # constant settings of the sending calls
 cdef class Stream:
     cdef CoreHandle core
     cdef CStream* stream
+    cdef uint32_t generation    # of the process that `stream` belongs to; GIL
     cdef SendPolicy policy
     cdef object frame_keys          # names of the attributes on its frames
     cdef readonly str group_id
     cdef readonly str stream_id
+    cdef bytes attrs
 
+    cdef int bind(self) except -1
     cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key)
     cdef int put(
         self, object body, object attrs, object dt, object own_id, object key, Verdict** verdict, uint32_t* index,

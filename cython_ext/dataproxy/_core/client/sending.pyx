@@ -6,11 +6,14 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SI
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits
+from dataproxy._core.client.batcher cimport (
+    NO_KEY, NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits, batcher_stream,
+)
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size
@@ -97,6 +100,25 @@ cdef class Stream:
     def __init__(self):
         raise TypeError("Stream objects are made by Producer.stream")
 
+    cdef int bind(self) except -1:
+        """Find this handle's stream in the engine of this process, a forked child.  Locality: GIL.
+
+        Locks: takes batcher.lock.  Raises ClosedError, and what a new start of the producer raises.
+        """
+        cdef CoreHandle core = self.core
+        cdef bytes group = self.group_id.encode(), name = self.stream_id.encode()
+        core.check_usable()
+        self.stream = batcher_stream(
+            &core.engine.batcher, slice_of(<const char*>group, len(group)), slice_of(<const char*>name, len(name)),
+            slice_of(<const char*>self.attrs, len(self.attrs)))
+        if self.stream == NULL:
+            raise MemoryError("no memory for a stream")
+        self.generation = core.generation
+        return 0
+
+    def __reduce__(self):
+        raise TypeError("a Stream belongs to its producer and cannot be pickled; make a producer in each process")
+
     cdef int put_bytes(
         self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index,
     ) except -1:
@@ -104,13 +126,14 @@ cdef class Stream:
         cdef CoreHandle core = self.core
         cdef int64_t seen, deadline = 0
         cdef int status
-        cdef size_t limit = body_limit(self.stream.max_body, item_text_size(x.own_id, x.attrs))
+        cdef size_t limit
+        if self.generation != this_generation:
+            self.bind()
+        limit = body_limit(self.stream.max_body, item_text_size(x.own_id, x.attrs))
         if n == 0 or n > limit:
             raise size_problem(n, limit)
         if self.policy.lines and memchr(p, 10, n) != NULL:
             raise row_problem(0, "line", n, limit)
-        if core.forked:
-            core.check_usable()
         while True:
             seen = atomic_load(&core.engine.books.released)
             status = batcher_append(&core.engine.batcher, self.stream, p, n, x, verdict, index)
@@ -207,6 +230,8 @@ cdef class Stream:
         cdef SendPolicy policy = self.policy
         cdef int status
         core.check_usable()
+        if self.generation != this_generation:
+            self.bind()
         with nogil:
             rows_check(
                 rows, self.stream.max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)

@@ -1,12 +1,13 @@
 """Messages that were not delivered, one at a time and only when asked for."""
 
 cimport cython
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memchr
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.client.facts cimport verdict_facts
-from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.handle cimport CoreHandle, check_own
 from dataproxy._core.client.leftovers cimport (
     Leftover, leftover_open, leftovers_put_back, leftovers_spent, leftovers_take,
 )
@@ -53,13 +54,16 @@ cdef class UndeliveredMessages:
 
     cdef CoreHandle core
     cdef Leftover* current      # taken out of the store, not spent
+    cdef uint32_t generation    # of the process that asked
+    cdef bint empty             # what there is belongs to the parent of this process
 
     def __cinit__(self, CoreHandle core not None):
-        core.check_not_forked()
         self.core = core
+        self.generation = this_generation
+        self.empty = core.inherited
 
     def __dealloc__(self):
-        if self.current != NULL and self.core is not None and self.core.engine != NULL:
+        if self.current != NULL and self.generation == this_generation and self.core is not None and self.core.engine != NULL:
             leftovers_put_back(&self.core.engine.leftovers, self.current)
 
     def __iter__(self):
@@ -68,7 +72,9 @@ cdef class UndeliveredMessages:
     def __next__(self):
         cdef Leftover* x = self.current
         cdef int status
-        self.core.check_not_forked()
+        check_own(self, self.generation)
+        if self.empty:
+            raise StopIteration
         if x == NULL:
             x = leftovers_take(&self.core.engine.leftovers)
             if x == NULL:

@@ -32,7 +32,6 @@ cdef int check_callback(object function) except -1:
 cdef int _watch(CoreHandle core, Verdict* v, object entry) except -1:
     """Register ``entry``; 1 when the result is there and nobody will come for it.  GIL.  Locks: books.lock."""
     cdef bint done
-    core.check_not_forked()
     core.watchers.setdefault(<size_t>v, []).append(entry)
     pthread_mutex_lock(&core.engine.books.lock)
     done = atomic_load(&v.done) != 0 and not v.watched

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.clock cimport Clock
+from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.base.pack cimport Pack, PackList, PackPool
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport Endpoint, EventSink, LinkConfig, LinkPool
@@ -14,11 +15,15 @@ from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.wire.api cimport WireOps
 
 
+ctypedef struct Channel         # declared below
+
+
 ctypedef struct Channel:        # the socket of one link; executor only
     Transport transport
     RecvBuf received
     bint open
     int interest
+    Channel* next               # in the list that a forked child walks; constant
 
 
 ctypedef struct ExecutorHooks:  # what the layer above gives; called on the executor's thread
@@ -33,6 +38,8 @@ ctypedef struct Executor:
     LinkPool pool               # executor only (counters: relaxed)
     Channel** channels          # by link index; executor only
     int n_channels
+    Channel* newest             # all channels: only added to, so that it is whole at any moment; atomic
+    ForkNode at_fork
     Poller poller
     Wakeup wakeup
     FrameRules rules            # constant

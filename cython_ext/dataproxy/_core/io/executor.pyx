@@ -10,12 +10,14 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.clock cimport system_clock
+from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.pack cimport OUT_FAILED, PK_POSTED, PK_SETTLED, Pack, PackList, PackPool, list_pop, list_push
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport (
     ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
 )
 from dataproxy._core.base.timers cimport timers_next
+from dataproxy._core.io.disown cimport executor_disown
 from dataproxy._core.io.framing cimport FrameRules, frame_pack
 from dataproxy._core.io.lanes cimport lanes_advance
 from dataproxy._core.io.link cimport (
@@ -38,7 +40,7 @@ from dataproxy._core.io.replies cimport take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
 from dataproxy._core.io.transport cimport transport_init, transport_tcp
 from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
-from dataproxy._core.plat.atomic cimport relaxed_add
+from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -77,16 +79,19 @@ cdef int executor_open(
     if poller_open(&e.poller) != ST_OK:
         links_free(&e.pool)
         return ST_SYSTEM
-    if wakeup_open(&e.wakeup) != ST_OK:
+    if wakeup_open(&e.wakeup) != ST_OK or wakeup_watch(&e.wakeup, &e.poller, &e.wakeup) != ST_OK:
+        wakeup_close(&e.wakeup)
         poller_close(&e.poller)
         links_free(&e.pool)
         return ST_SYSTEM
-    return wakeup_watch(&e.wakeup, &e.poller, &e.wakeup)
+    forks_watch(&e.at_fork, executor_disown, e)
+    return ST_OK
 
 
 cdef void executor_free(Executor* e) noexcept nogil:
     """Release everything; the thread has ended.  Locality: its creator.  Locks: none."""
     cdef int i
+    forks_unwatch(&e.at_fork)
     for i in range(e.n_channels):
         if e.channels[i].open:
             e.channels[i].transport.ops.close(&e.channels[i].transport)
@@ -185,6 +190,9 @@ cdef int _grow_channels(Executor* e) noexcept nogil:
         e.channels[e.n_channels] = <Channel*>calloc(1, sizeof(Channel))
         if e.channels[e.n_channels] == NULL:
             return ST_NO_MEMORY
+        transport_init(&e.channels[e.n_channels].transport, e.transport)
+        e.channels[e.n_channels].next = e.newest
+        atomic_store(<int64_t*>&e.newest, <int64_t>e.channels[e.n_channels])
         e.n_channels += 1
     return ST_OK
 

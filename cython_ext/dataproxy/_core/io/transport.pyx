@@ -180,6 +180,7 @@ cdef int tcp_send(Transport* t, const iovec* parts, int n, size_t* sent) noexcep
 
 cdef void tcp_close(Transport* t) noexcept nogil:
     """Release the descriptor.  Locality: owner.  Locks: none."""
-    if t.fd >= 0:
-        close(t.fd)
-        t.fd = -1
+    cdef int fd = t.fd
+    t.fd = -1                   # before: a child forked in between must not close a number that was given away
+    if fd >= 0:
+        close(fd)

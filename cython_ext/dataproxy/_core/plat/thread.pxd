@@ -13,6 +13,8 @@ cdef extern from "pthread.h" nogil:
         pass
     ctypedef struct pthread_mutexattr_t:
         pass
+    int pthread_atfork(
+        void (*prepare)() noexcept nogil, void (*parent)() noexcept nogil, void (*child)() noexcept nogil) noexcept
     int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attr) noexcept
     int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept
     int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept

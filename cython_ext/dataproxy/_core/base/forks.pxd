@@ -1,0 +1,18 @@
+"""Forks of this process: a number that no child shares with its parent, and what is done first in a child."""
+
+from libc.stdint cimport uint32_t
+
+# Changes in every forked child before anything else runs there; constant for the life of a process.
+cdef uint32_t this_generation
+
+
+ctypedef struct ForkNode:       # part of what it stands for; zeroed memory is one that is not watched
+    ForkNode* next
+    ForkNode* previous
+    void* context
+    void (*in_child)(void* context) noexcept nogil
+    uint32_t generation
+
+
+cdef void forks_watch(ForkNode* n, void (*in_child)(void* context) noexcept nogil, void* context) noexcept nogil
+cdef void forks_unwatch(ForkNode* n) noexcept nogil

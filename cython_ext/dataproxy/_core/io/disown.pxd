@@ -1,0 +1,4 @@
+"""An executor in a forked child."""
+
+
+cdef void executor_disown(void* executor) noexcept nogil

@@ -1,0 +1,46 @@
+"""The threads of a producer: native ones, started early, and mostly deaf to signals."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+from dataproxy.errors import ConfigError
+
+__all__ = ["check_native_threads", "start_hearing", "start_quiet"]
+
+
+def check_native_threads() -> None:
+    """Raise ConfigError where ``threading`` makes no threads: executors would block all of its coroutines for ever."""
+    gevent = sys.modules.get("gevent.monkey")
+    eventlet = sys.modules.get("eventlet.patcher")
+    by = ""
+    if gevent is not None and gevent.is_module_patched("threading"):
+        by, cure = "gevent", "monkey.patch_all(thread=False)"
+    elif eventlet is not None and eventlet.is_monkey_patched("thread"):
+        by, cure = "eventlet", "eventlet.monkey_patch(thread=False)"
+    if by:
+        raise ConfigError(
+            f"{by} has replaced 'threading', and a producer needs threads of the operating system",
+            hint=f"call {cure}: the rest may stay patched; waits of this package block the whole {by} thread then, "
+            "so use send_nowait(), or wait in a native thread",
+        )
+
+
+def start_quiet(name: str, body: Callable[[], None]) -> threading.Thread:
+    """Start a daemon thread in which no signal is ever delivered.  For threads that run no code of the user."""
+
+    def deaf() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        body()
+
+    return start_hearing(name, deaf)
+
+
+def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
+    """Start a daemon thread with the mask of its starter, which what the user starts there inherits."""
+    thread = threading.Thread(target=body, name=name, daemon=True)
+    thread.start()
+    return thread

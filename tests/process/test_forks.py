@@ -1,0 +1,286 @@
+"""Forked children: an inherited producer begins afresh there, and the parent's messages stay the parent's."""
+
+import pytest
+
+import dataproxy
+from dataproxy.hub import Hub
+from tests.io.scripted import Scripted
+from tests.process.programs import finish, launch, start
+
+QUIET = """
+    import os, signal, sys, threading, warnings, dataproxy
+    warnings.simplefilter("ignore")     # Python warns of forks with threads
+    def reap(child):
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == 0, status
+"""
+
+
+def run(code: str, target: str) -> None:
+    """Run a program that says nothing and succeeds."""
+    assert finish(start(QUIET + code, target)) == (0, "", "")
+
+
+@pytest.mark.parametrize("leave", ["p.close(); os._exit(0)", "sys.exit(0)", "p.flush(); os._exit(0)"])
+def test_an_inherited_producer_begins_afresh(leave: str) -> None:
+    with Scripted() as server:
+        run(
+            f"""
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    h = p.stream("s", attrs={{"k": "v"}})
+    h.send_nowait(b"parent before")
+    child = os.fork()
+    if child == 0:
+        assert p.inherited and p.report().accepted == 0 and p.stats().connections == ()
+        assert p.flush().accepted == 0 and p.inherited
+        h.send_nowait(b"child 1")
+        assert not p.inherited
+        p.send("s", b"child 2")
+        h.send_batch([b"child 3"])
+        assert p.report().accepted == p.report().pending == 3
+        {leave}
+    reap(child)
+    h.send_nowait(b"parent after")
+    report = p.close()
+    assert report.accepted == report.delivered == 2, report
+            """,
+            server.target,
+        )
+        assert sorted(server.bodies()) == [b"child 1", b"child 2", b"child 3", b"parent after", b"parent before"]
+        assert {attrs["k"] for body, attrs in server.messages() if body.startswith(b"parent")} == {"v"}
+        assert len({number for number, _ in server.frames}) == 2  # connections
+
+
+def test_an_inherited_producer_that_is_not_used_costs_nothing() -> None:
+    with Scripted() as server:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    p.send_nowait("s", b"x")
+    for leave in ("p.close()", "with p: pass", "del p", "pass"):
+        child = os.fork()
+        if child == 0:
+            threads = threading.active_count()
+            exec(leave)
+            assert threading.active_count() == threads == 1
+            if leave == "p.close()":
+                assert p.report() == p.close() and p.report().accepted == 0
+                try:
+                    p.send_nowait("s", b"late")
+                    os._exit(3)
+                except dataproxy.ClosedError:
+                    pass
+            sys.exit(0)
+        reap(child)
+    assert p.close().delivered == 1
+            """,
+            server.target,
+        )
+        assert server.bodies() == [b"x"]
+
+
+def test_descriptors_of_the_parent_are_closed_and_its_connections_live() -> None:
+    with Scripted() as server:
+        run(
+            """
+    import ctypes
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=0, executors=2, connections=4)
+    p.send("s", b"a").result(30)
+    count = lambda: len(os.listdir("/proc/self/fd"))
+    before = count()
+    for fork in (os.fork, ctypes.PyDLL(None).fork):       # the second knows nothing of Python's hooks
+        child = fork()
+        if child == 0:
+            if count() >= before - 6:                     # 2 epoll sets, 2 eventfds, connections
+                os._exit(1)
+            if fork is os.fork:
+                p.send("s", b"child").result(30)
+            os._exit(0)
+        reap(child)
+        assert count() == before
+        p.send("s", b"b").result(30)
+    assert p.close().delivered == 3
+            """,
+            server.target,
+        )
+        assert sorted(server.bodies()) == [b"a", b"b", b"b", b"child"]
+
+
+def test_results_of_the_parent_are_refused_with_what_to_do() -> None:
+    with Scripted() as server:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=0)
+    d, b = p.send("s", b"x"), p.send_batch("s", [b"y", b"z"])
+    d.result(30), b.result(30)
+    child = os.fork()
+    if child == 0:
+        p.send("s", b"mine").result(30)         # also once the producer has begun again
+        for call in (d.result, d.done, d.exception, lambda: d.add_done_callback(print), b.result, b.done):
+            try:
+                call()
+                os._exit(3)
+            except dataproxy.ForkedError as error:
+                assert "before the process was forked" in str(error) and "in the process that sent" in error.hint
+        repr(d), repr(b), p.close()
+        os._exit(0)
+    reap(child)
+    assert d.result().attempts == 1 and b.result().ok
+            """,
+            server.target,
+        )
+
+
+def test_forks_in_the_middle_of_everything() -> None:
+    """Other threads hold locks, allocate, connect and settle while children are made."""
+    with Hub() as hub:
+        run(
+            """
+    signal.alarm(45)
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=0, batch_messages=50, executors=2)
+    h = p.stream("s")
+    stop = threading.Event()
+    sent = [0, 0]
+    def work(i):
+        while not stop.is_set():
+            h.send_nowait(b"p%d-%d" % (i, sent[i]))
+            sent[i] += 1
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for n in range(30):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(45)
+            for k in range(3):
+                h.send_nowait(b"c%d-%d" % (n, k))
+            assert p.close().delivered == 3
+            os._exit(0)
+        reap(child)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    report = p.close()
+    assert report.ok and report.accepted == sum(sent), report
+            """,
+            hub.target,
+        )
+        bodies = [record.body for record in hub.records("g", "s")]
+        assert len(bodies) == len(set(bodies))
+        assert {b for b in bodies if b[:1] == b"c"} == {b"c%d-%d" % (n, k) for n in range(30) for k in range(3)}
+
+
+def test_threads_of_a_child_begin_it_once() -> None:
+    with Hub() as hub:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g")
+    h = p.stream("s")
+    child = os.fork()
+    if child == 0:
+        start = threading.Barrier(8)
+        def work(i):
+            start.wait()
+            for k in range(100):
+                (h if k % 2 else p.stream("s")).send_nowait(b"%d-%d" % (i, k))
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert p.close().delivered == 800
+        os._exit(0)
+    reap(child)
+    p.close()
+            """,
+            hub.target,
+        )
+        assert len({record.body for record in hub.records("g", "s")}) == 800
+
+
+def test_a_grandchild_and_a_fork_in_a_signal_handler() -> None:
+    with Hub() as hub:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    p.send_nowait("s", b"0")
+    if os.fork() == 0:
+        p.send_nowait("s", b"1")
+        child = os.fork()
+        if child == 0:
+            p.send_nowait("s", b"2")
+            assert p.close().delivered == 1
+            os._exit(0)
+        reap(child)
+        assert p.close().delivered == 1
+        os._exit(0)
+    os.wait()
+    home, children = os.getpid(), []
+    signal.signal(signal.SIGALRM, lambda *_: children.append(os.fork()))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    delivery = p.send("s", b"3")        # it lingers: the handler runs inside of result()
+    try:
+        delivery.result(0.5)
+    except dataproxy.ForkedError:
+        assert os.getpid() != home
+        p.send_nowait("s", b"4")
+        assert p.close().delivered == 1
+        os._exit(0)
+    except dataproxy.DeliveryPending:
+        pass
+    reap(children[0])
+    assert p.close().delivered == 2
+            """,
+            hub.target,
+        )
+        assert sorted(record.body for record in hub.records("g", "s")) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+POOLS = """
+import multiprocessing, os, sys, warnings, dataproxy
+warnings.simplefilter("ignore")
+P = dataproxy.Producer(os.environ["TARGET"], group_id="g", linger=60)
+
+def work(n):
+    P.send_nowait("s", b"%d" % n)       # neither flush nor close: the end of the process delivers
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    if sys.argv[1] == "forkserver":
+        context.set_forkserver_preload(["pooled"])
+    P.send_nowait("s", b"parent")
+    processes = [context.Process(target=work, args=(n,)) for n in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0, process.exitcode
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_processes_of_multiprocessing_deliver_at_their_end(
+    method: str, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pooled.py").write_text(POOLS)
+    with Hub() as hub:
+        monkeypatch.setenv("TARGET", hub.target)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        assert finish(launch(str(tmp_path / "pooled.py"), method)) == (0, "", "")
+        assert sorted(record.body for record in hub.records("g", "s")) == [b"0", b"1", b"2", b"parent"]
+
+
+def test_what_belongs_to_a_process_is_not_pickled() -> None:
+    import pickle
+
+    with Scripted() as server, dataproxy.Producer(server.target, group_id="g") as p:
+        things = {p: "Producer(config=", p.stream("s"): "a producer in each process", p.send("s", b"x"): "result()",
+                  p.send_batch("s", [b"x"]): "result()"}  # fmt: skip
+        for thing, cure in things.items():
+            with pytest.raises(TypeError) as caught:
+                pickle.dumps(thing)
+            assert "cannot be pickled" in str(caught.value)
+            assert cure in str(caught.value)
+        config = pickle.loads(pickle.dumps(p.config))
+        with dataproxy.Producer(config=config) as other:
+            other.send_nowait("s", b"y")
