@@ -89,22 +89,25 @@ def _close_all() -> None:
     global _ending
     _ending = True
     began = time.monotonic()
-    producers = [producer for producer in _live if not producer.inherited]
-    for producer in producers:
+    todo = [producer for producer in _live if not producer.inherited]
+    for producer in todo:
         producer.begin_close()
-    hurry = False
-    for producer in producers:
-        left = 0.0 if hurry else began + producer.close_timeout - time.monotonic()
+    patient = True
+    while todo:
         try:
-            report = producer.close(max(0.0, left))
+            left = began + todo[-1].close_timeout - time.monotonic() if patient else 0.0
+            _say(todo[-1].close(max(0.0, left)))
+            todo.pop()
         except KeyboardInterrupt:
-            hurry = True
-            report = producer.close(0.0)
-        if not report.ok:
-            _LOG.error(
-                "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
-                report.accepted - report.delivered, report.accepted, report,
-            )  # fmt: skip
+            patient = False  # a second close returns at once
+
+
+def _say(report: Report) -> None:
+    if not report.ok:
+        _LOG.error(
+            "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
+            report.accepted - report.delivered, report.accepted, report,
+        )  # fmt: skip
 
 
 def _in_child() -> None:

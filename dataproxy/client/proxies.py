@@ -42,7 +42,7 @@ class ProxySource:
         self._thread: threading.Thread | None = None
         # A forked child starts with what its parent knew last, and asks again in its own turn.
         self._known: list[ResolvedEndpoint] = list(inherited.known) if inherited else []
-        self.max_packet_length = inherited.max_packet_length if inherited else 0
+        self.max_packet_length: int = inherited.max_packet_length if inherited else 0
         if isinstance(self._target, ManagerTarget) and not config.group_id:
             raise ConfigError(
                 f"the Manager {self._target.url!r} is asked by group, and there is no group_id",

@@ -1,0 +1,188 @@
+"""Ends of processes and of the interpreter: drained in time, silent, and without new threads."""
+
+import signal
+
+import pytest
+
+from tests.io.scripted import Scripted, only_accept, silent
+from tests.process.programs import finish, ready, start
+
+BEGIN = """
+    import atexit, os, signal, sys, threading, time
+    def last():
+        report = p.report()
+        assert report.balanced and report.accepted == report.delivered == 1000, report
+        assert not [t for t in threading.enumerate() if t.name.startswith("dataproxy")]
+    atexit.register(last)               # before the import: so it runs after the package's own
+    import dataproxy
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    def work():
+        for i in range(1000):
+            p.send_nowait("s", b"%d" % i)
+"""
+ENDINGS = {
+    "return": ("work()", 0),
+    "sys.exit": ("work(); sys.exit(3)", 3),
+    "exception": ("sys.excepthook = lambda *_: None; work(); raise ValueError('the application')", 1),
+    "thread": ("t = threading.Thread(target=work); t.start()", 0),
+    "daemon": ("t = threading.Thread(target=work, daemon=True); t.start(); t.join()", 0),
+    "with": ("with p: work()", 0),
+    "exit in with": ("\n    with p:\n        work()\n        sys.exit(3)", 3),
+    "_exit after flush": ("work(); assert p.flush().ok; os._exit(4)", 4),
+    "_exit after close": ("work(); assert p.close().ok; os._exit(4)", 4),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_ending_delivers(ending: str) -> None:
+    code, status = ENDINGS[ending]
+    with Scripted() as server:
+        assert finish(start(BEGIN + f"    {code}\n", server.target)) == (status, "", "")
+        assert server.bodies() == [b"%d" % i for i in range(1000)]
+
+
+def test_sigterm_with_a_handler_delivers() -> None:
+    with Scripted() as server:
+        process = start(
+            BEGIN
+            + """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+    work()
+    print("ready", flush=True)
+    time.sleep(60)
+            """,
+            server.target,
+        )
+        ready(process)
+        process.send_signal(signal.SIGTERM)
+        assert finish(process) == (5, "", "")
+        assert len(server.bodies()) == 1000
+
+
+def test_a_daemon_thread_that_goes_on_sending_is_not_heard_of() -> None:
+    with Scripted() as server:
+        process = start(
+            """
+            import sys, threading, dataproxy
+            p = dataproxy.Producer(sys.argv[1], group_id="g", linger=0.001, buffer_bytes=4096)
+            begun = threading.Event()
+            def work():
+                while True:
+                    p.send_nowait("s", b"x")
+                    p.send_batch("s", [b"y"] * 100)
+                    begun.set()
+            for _ in range(3):
+                threading.Thread(target=work, daemon=True).start()
+            begun.wait()
+            """,
+            server.target,
+        )
+        assert finish(process) == (0, "", "")
+        assert server.bodies()
+
+
+def test_threads_are_told_once_the_user_has_closed() -> None:
+    with Scripted() as server:
+        process = start(
+            """
+            import sys, threading, dataproxy
+            p = dataproxy.Producer(sys.argv[1], group_id="g")
+            p.close()
+            told = []
+            def work():
+                try:
+                    p.send_nowait("s", b"x")
+                except dataproxy.ClosedError:
+                    told.append(True)
+            for daemon in (True, False):
+                thread = threading.Thread(target=work, daemon=daemon)
+                thread.start()
+                thread.join()
+            assert told == [True, True]
+            """,
+            server.target,
+        )
+        assert finish(process) == (0, "", "")
+
+
+def test_several_producers_share_the_time_at_exit() -> None:
+    with only_accept() as target:
+        process = start(
+            """
+            import atexit, sys, time
+            def last():
+                took = time.monotonic() - began
+                assert all(p.report().failed == 1 for p in ps)
+                print(took)
+            atexit.register(last)
+            import dataproxy
+            ps = [dataproxy.Producer(sys.argv[1], group_id="g", close_timeout=1.0) for _ in range(20)]
+            for p in ps:
+                p.send_nowait("s", b"x")
+            began = time.monotonic()
+            """,
+            target,
+        )
+        status, took, err = finish(process)
+        assert (status, err) == (0, "")
+        assert float(took) < 15.0  # one after the other it would be 20
+
+
+def test_what_was_left_behind_is_logged_once_and_goes_nowhere_by_itself() -> None:
+    with Scripted(silent) as server:
+        process = start(
+            """
+            import logging, sys, dataproxy
+            p = dataproxy.Producer(sys.argv[1], group_id="g", close_timeout=0.1, linger=0)
+            if sys.argv[2] == "logging":
+                logging.basicConfig(stream=sys.stdout, level=logging.ERROR, format="%(name)s %(message)s")
+            p.send_batch("s", [b"x", b"y"])
+            """,
+            server.target,
+            "logging",
+        )
+        status, out, err = finish(process)
+        assert (status, err) == (0, "")
+        assert out.startswith("dataproxy a producer was still open when the process ended, and 2 of its 2 messages")
+        assert out.count("\n") == 1
+        quiet = start(
+            """
+            import sys, dataproxy
+            p = dataproxy.Producer(sys.argv[1], group_id="g", close_timeout=0.1, linger=0)
+            p.send_nowait("s", b"x")
+            """,
+            server.target,
+        )
+        assert finish(quiet) == (0, "", "")
+
+
+def test_an_exit_handler_may_be_the_last_to_send() -> None:
+    """It was registered after the import, so it runs before the package closes."""
+    with Scripted() as server:
+        process = start(
+            """
+            import atexit, sys, dataproxy
+            import multiprocessing.util          # whose exit handler runs earlier
+            p = dataproxy.Producer(sys.argv[1], group_id="g")
+            atexit.register(p.send_nowait, "s", b"last words")
+            """,
+            server.target,
+        )
+        assert finish(process) == (0, "", "")
+        assert server.bodies() == [b"last words"]
+
+
+def test_a_producer_that_was_forgotten_still_delivers() -> None:
+    with Scripted() as server:
+        process = start(
+            """
+            import gc, sys, dataproxy
+            def work():
+                dataproxy.Producer(sys.argv[1], group_id="g").send_nowait("s", b"x")
+            work()
+            gc.collect()
+            """,
+            server.target,
+        )
+        assert finish(process) == (0, "", "")
+        assert server.bodies() == [b"x"]
