@@ -15,7 +15,6 @@ from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
-from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, link_list
 from dataproxy._core.io.address cimport address_parse
@@ -131,10 +130,6 @@ cdef class ProducerCore(CoreHandle):
         out.stream_id = stream_id
         out.attrs = attrs
         return out
-
-    def renew_ids(self):
-        """Begin a new instance of message ids: for a forked child, before it sends.  Thread: its only one."""
-        ids_renew(&self.engine.batcher.ids)
 
     def keep_stream(self, Stream stream):
         """Let ``send`` and its kin find ``stream`` by its stream id.  Thread: any."""
