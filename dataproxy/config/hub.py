@@ -111,6 +111,14 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "What is accepted, as `group` or `group/stream` (others get code 115); empty accepts all.",
     ),
     Option(
+        "numeric_ids",
+        "names",
+        (),
+        "Names for numeric ids of binary requests, as `10=group` and `10/20=stream`; they are stored under the names."
+        " Empty refuses such requests (code 3).",
+        importance="low",
+    ),
+    Option(
         "dedupe",
         "choice",
         "off",

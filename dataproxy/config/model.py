@@ -146,6 +146,7 @@ class HubConfig(Config):
     partitions: int
     node_ip: str
     topics: tuple[str, ...]
+    numeric_ids: tuple[str, ...]
     dedupe: Literal["off", "ids"]
     dedupe_window: float
     dedupe_max_ids: int

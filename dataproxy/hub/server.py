@@ -24,6 +24,7 @@ from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.faults import Faults
 from dataproxy.hub.listeners import Listener, Shutters
+from dataproxy.hub.numbering import parse_numbers
 from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
 from dataproxy.logs import logger
 
@@ -337,6 +338,7 @@ def _make_core(store: StoreCore, faults: FaultCore, host: str, config: HubConfig
         node_ip=config.node_ip,
         partitions=config.partitions,
         topics=config.topics,
+        numbers=parse_numbers(config.numeric_ids),
     )
 
 

@@ -3,8 +3,8 @@
 from dataproxy._core.hub.doorstate cimport LISTENERS_MOST, Door, HubShared
 from dataproxy._core.hub.faultcore cimport FaultCore
 from dataproxy._core.hub.listener cimport Listener
+from dataproxy._core.hub.numbers cimport Names
 from dataproxy._core.hub.storecore cimport StoreCore
-from dataproxy._core.hub.topics cimport Topics
 
 
 cdef class HubCore:
@@ -13,7 +13,7 @@ cdef class HubCore:
     cdef int door_count         # initialised doors
     cdef int running            # loops under way; guarded by the GIL
     cdef bint opened
-    cdef Topics topics
+    cdef Names names
     cdef readonly int threads
     cdef readonly int port
     cdef str host

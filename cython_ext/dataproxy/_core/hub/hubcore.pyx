@@ -17,6 +17,7 @@ from dataproxy._core.hub.doorstate cimport (
 from dataproxy._core.hub.listener cimport (
     listener_close, listener_open, listener_port, listener_refuse, listener_resume,
 )
+from dataproxy._core.hub.numbers cimport Names, numbers_add, numbers_find, numbers_free, numbers_init
 from dataproxy._core.hub.session cimport CLOSE_REASONS
 from dataproxy._core.hub.topics cimport topics_add, topics_free, topics_init, topics_known
 from dataproxy._core.io.address cimport Address, address_parse
@@ -49,7 +50,7 @@ cdef class HubCore:
     def __cinit__(self):
         """Make a core without resources."""
         memset(&self.shared, 0, sizeof(HubShared))
-        memset(&self.topics, 0, sizeof(Topics))
+        memset(&self.names, 0, sizeof(Names))
         cdef int i
         for i in range(<int>LISTENERS_MOST):
             memset(&self.listeners[i], 0, sizeof(Listener))
@@ -63,10 +64,11 @@ cdef class HubCore:
     def __init__(self, StoreCore store not None, FaultCore faults=None, *, str host not None, int port,
                  int listeners=1, int threads, int64_t max_frame,
                  int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
-                 bint compress_entries, str node_ip not None, int partitions, topics):
+                 bint compress_entries, str node_ip not None, int partitions, topics, numbers=()):
         """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
 
-        A topic is ``group`` or ``group/stream``; an empty list knows everything.
+        A topic is ``group`` or ``group/stream``; an empty list knows everything.  ``numbers`` are (group number,
+        stream number, name) by rising numbers.
         """
         if not 1 <= listeners <= <int>LISTENERS_MOST:
             raise ValueError(f"{listeners} listeners are not possible")
@@ -93,7 +95,9 @@ cdef class HubCore:
         self.shared.profile.compress_entries = compress_entries
         self.shared.profile.load = -1
         self.shared.profile.node_ip = slice_of(<char*>self.node_ip, <size_t>len(self.node_ip))
+        self.shared.profile.context = &self.names
         self._learn(list(topics))
+        self._number(list(numbers))
 
     def __dealloc__(self):
         """Release the doors; a door whose entries are still at the store is left alone."""
@@ -105,7 +109,8 @@ cdef class HubCore:
         for i in range(self.door_count):
             door_free(&self.doors[i])
         free(self.doors)
-        topics_free(&self.topics)
+        topics_free(&self.names.topics)
+        numbers_free(&self.names.numbers)
         pthread_cond_destroy(&self.shared.followed)
         pthread_mutex_destroy(&self.shared.mutex)
 
@@ -116,18 +121,32 @@ cdef class HubCore:
         cdef int status
         if not topics:
             return
-        if topics_init(&self.topics, <size_t>len(topics)) != ST_OK:
+        if topics_init(&self.names.topics, <size_t>len(topics)) != ST_OK:
             raise MemoryError
         for topic in topics:
             name, slash, rest = topic.partition("/")
             group = name.encode()
             stream = rest.encode()
-            status = topics_add(&self.topics, slice_of(<char*>group, <size_t>len(group)),
+            status = topics_add(&self.names.topics, slice_of(<char*>group, <size_t>len(group)),
                                 slice_of(<char*>stream, <size_t>len(stream)), not slash)
             if status != ST_OK:
                 raise MemoryError
         self.shared.profile.known = topics_known
-        self.shared.profile.context = &self.topics
+
+    def _number(self, list numbers not None):
+        """Fill the names of numeric ids; without any, requests that use them are refused."""
+        cdef bytes raw
+        cdef int status
+        if not numbers:
+            return
+        if numbers_init(&self.names.numbers, <size_t>len(numbers)) != ST_OK:
+            raise MemoryError
+        for group, stream, name in numbers:
+            raw = name.encode()
+            status = numbers_add(&self.names.numbers, group << 16 | stream, slice_of(<char*>raw, <size_t>len(raw)))
+            if status != ST_OK:
+                raise MemoryError
+        self.shared.profile.numbered = numbers_find
 
     def open(self) -> int:
         """Bind and listen; return the first port, ``ports`` has all.
