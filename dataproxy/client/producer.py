@@ -38,6 +38,7 @@ __all__ = ["Producer"]
 _LOG = logger()
 
 _JOIN_SECONDS = 5.0
+_LONGEST = 1e6
 _LINES = 3
 
 
@@ -258,7 +259,7 @@ class Producer(ProducerCore):
             self._final = self.report()
             return self._final
         inside = threading.get_ident() in self.callers  # who closes may be waiting for this very callback
-        if not self._close_lock.acquire(blocking=not inside):
+        if not self._close_lock.acquire(timeout=0 if inside else min(limit, _LONGEST) + 2 * _JOIN_SECONDS):
             return self.report()
         try:
             if self._final is None:
@@ -288,8 +289,8 @@ class Producer(ProducerCore):
         self.abandon_open()
         self.stop()
         for thread in self._threads:
-            raised = _join(thread, None) or raised
-        self.end_completions()
+            raised = _join(thread, _JOIN_SECONDS) or raised
+        self.end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
             raised = _join(dispatch, _JOIN_SECONDS) or raised
         if raised is not None:
@@ -302,6 +303,7 @@ class Producer(ProducerCore):
         super().refuse_closed()
 
     def __enter__(self) -> Self:
+        self.check_open()
         return self
 
     def __exit__(
@@ -327,13 +329,13 @@ class Producer(ProducerCore):
         return f"<Producer {self.config.target!r} group {self.config.group_id!r} {state}>"
 
 
-def _join(thread: threading.Thread, seconds: float | None) -> BaseException | None:
+def _join(thread: threading.Thread, seconds: float) -> BaseException | None:
     """Wait for a thread's end; return what a signal handler raised in the meantime."""
     raised: BaseException | None = None
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         try:
-            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            thread.join(max(0.0, deadline - time.monotonic()))
         except BaseException as error:  # noqa: BLE001 - given back
             raised = error
         else:

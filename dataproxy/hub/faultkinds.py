@@ -85,7 +85,11 @@ _ALL: Final = (
     ),
     FaultKind(name="slice", text="write the reply byte by byte", action="slice", on=_REPLY),
     FaultKind(
-        name="garbage", text="send bytes before the reply", action="garbage", on=_REPLY, parameters={"data": b"\xff" * 16}
+        name="garbage",
+        text="send bytes before the reply",
+        action="garbage",
+        on=_REPLY,
+        parameters={"data": b"\xff" * 16},
     ),
     FaultKind(
         name="corrupt",
@@ -123,9 +127,7 @@ _ALL: Final = (
         on=("bytes",),
         parameters={"bytes_per_second": None},
     ),
-    FaultKind(
-        name="load", text="report a load", action="load", on=("heartbeat",), parameters={"load": None}
-    ),
+    FaultKind(name="load", text="report a load", action="load", on=("heartbeat",), parameters={"load": None}),
     FaultKind(name="refuse_connections", text="have the kernel refuse connections until the fault is removed"),
     FaultKind(
         name="kill",

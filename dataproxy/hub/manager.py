@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ManagerDoor", "ManagerSettings"]
 
 _log: Final = logger("hub.manager")
+_STOP_SECONDS: Final = 60.0
 _BODY_BYTES: Final = 64 << 10
 _RECORDS_MOST: Final = 10_000
 _OFFSET_MOST: Final = 2**63 - 1
@@ -113,9 +114,9 @@ class ManagerDoor:
         if own is self._thread or own.name.startswith(_WORKERS):
             threading.Thread(target=self.close, name="dataproxy-hub-manager-close", daemon=True).start()
             return
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_STOP_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._thread.join(_STOP_SECONDS)
         self._workers.shutdown()
         self._loop.close()
 

@@ -36,6 +36,7 @@ __all__ = ["Hub"]
 _log: Final = logger("hub")
 #: Unread replies of one connection, in bytes; past it the connection is not read (strict) or closed (compat).
 _REPLY_BYTES: Final = 65536
+_JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -235,11 +236,11 @@ class Hub:
             door.close()
         self._core.stop(timeout)
         for thread in self._threads[1:]:
-            thread.join()
+            thread.join(_JOIN_SECONDS)
         self._core.close_listener()
         self._store.close()
         for thread in self._threads[:1]:  # none when not even one could be started
-            thread.join()
+            thread.join(_JOIN_SECONDS)
         _log.info("hub on port %d is closed", self._port)
 
     def _ensure_open(self) -> None:

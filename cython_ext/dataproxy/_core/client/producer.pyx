@@ -216,6 +216,10 @@ cdef class ProducerCore(CoreHandle):
         """Raise LocalProtocolError when the calling thread runs a callback of this producer."""
         self.check_may_wait(what)
 
+    def check_open(self):
+        """Raise ClosedError when nothing can be sent any more; begin again in a forked child.  Thread: any."""
+        self.check_usable()
+
     def begin_close(self):
         """Accept nothing from now on; what was accepted goes on."""
         self.closed = True
@@ -234,9 +238,9 @@ cdef class ProducerCore(CoreHandle):
         for i in range(self.engine.n_executors):
             executor_stop(self.engine.executors[i])
 
-    def end_completions(self):
-        """Tell the dispatcher that nothing more will come.  Call it after the executors' threads were joined."""
-        self.finished = True
+    def end_completions(self, bint ended=True):
+        """Tell the dispatcher that nothing more will come; ``ended``: no executor's thread runs any more."""
+        self.finished = ended
         completions_end(&self.engine.completions)
 
     def counts(self):
