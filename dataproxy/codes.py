@@ -235,6 +235,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "1 to 128 characters of printable ASCII without blank, &, = and |",
     ),
     LocalCode(
+        "BAD_KEY",
+        "InvalidMessageError",
+        "a key for ordering is not bytes or text, is empty or too long",
+        False,
+        "give short bytes or text, with ordering='key'",
+    ),
+    LocalCode(
         "BAD_TIME",
         "InvalidMessageError",
         "a data time is out of range or has no time zone",
@@ -355,6 +362,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode("HUB", "HubError", "the embedded hub failed", False, "see its text"),
     LocalCode("ADDRESS", "HubError", "the hub's host has no address here", False, "give an address of this machine"),
     LocalCode("LISTEN", "HubError", "the hub cannot listen on its address", False, "choose another port"),
+    LocalCode("FAULTS", "HubError", "the hub has too many faults", False, "remove faults that are no longer needed"),
     LocalCode("STORE", "StoreError", "the hub's store failed", False, "check the directory and the disk"),
     LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub goes on by itself"),
 )
