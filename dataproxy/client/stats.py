@@ -91,6 +91,15 @@ class ProducerStats:
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.open + self.in_flight
 
 
+def _errors(codes: Mapping[int, int]) -> dict[int | str, int]:
+    """Return messages by code; several local codes may share one word."""
+    out: dict[int | str, int] = {}
+    for code, count in codes.items():
+        key = code_key(code)
+        out[key] = out.get(key, 0) + count
+    return out
+
+
 def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
     """Return the report for the core's counters."""
     return Report(
@@ -105,7 +114,7 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
         retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
         seconds=seconds,
-        errors={code_key(code): count for code, count in counts["codes"].items()},
+        errors=_errors(counts["codes"]),
         not_kept=counts["not_kept"],
     )
 
@@ -135,7 +144,7 @@ def make_stats(
         undelivered_bytes=counts["undelivered_bytes"],
         not_kept=counts["not_kept"],
         callback_errors=callback_errors,
-        errors={code_key(code): count for code, count in counts["codes"].items()},
+        errors=_errors(counts["codes"]),
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),
         seconds=seconds,
