@@ -129,18 +129,19 @@ def test_what_expired_does_not_stop_its_key():
 
 def test_a_busy_lane_grows_its_pack():
     """While a frame is unanswered the next pack goes on growing instead of being sealed for its age."""
-    answer = threading.Event()
+    arrived, answer = threading.Event(), threading.Event()
     counts = []
 
     def react(peer: Peer, frame: bytes) -> None:
         counts.append(Server().serve(frame, 0)["records"])
+        arrived.set()
         answer.wait(20)
         peer.send(ack(frame))
 
     with Scripted(react) as server, dataproxy.Producer(server.target, group_id="g", ordering="key", linger=0) as p:
         s = p.stream("s")
         s.send_nowait(b"first", key="k")
-        server.wait(lambda: len(server.frames) == 1)
+        assert arrived.wait(20)
         for _ in range(500):
             s.send_nowait(b"more", key="k")
         assert p.stats().pending == 501
@@ -169,9 +170,10 @@ def test_held_packs_are_in_the_books(when):
 
 
 def test_order_at_a_hub_with_many_keys():
-    with Hub() as hub, dataproxy.Producer(
-        hub.target, group_id="g", ordering="key", executors=2, connections=4, batch_bytes=4096
-    ) as p:
+    with (
+        Hub() as hub,
+        dataproxy.Producer(hub.target, group_id="g", ordering="key", executors=2, connections=4, batch_bytes=4096) as p,
+    ):
         s = p.stream("s")
         rng = random.Random(5)
         for i in range(20_000):
