@@ -39,7 +39,10 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     RetryClass.OK: ("success", "The message counts as delivered."),
     RetryClass.NODE: (
         "retry elsewhere",
-        "The frame is sent again after a pause, through another proxy if there is one; this one is avoided for a second.",
+        (
+            "The frame is sent again after a pause, through another proxy if there is one;"
+            " this one is avoided for a second."
+        ),
     ),
     RetryClass.BACKOFF: (
         "retry later",
@@ -47,8 +50,10 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     ),
     RetryClass.LATE: (
         "retry slowly",
-        "The frame is sent again after long pauses, five attempts in all: its cause is configuration that may still be"
-        " on its way. Then the message fails.",
+        (
+            "The frame is sent again after long pauses, five attempts in all: its cause is configuration that may still"
+            " be on its way. Then the message fails."
+        ),
     ),
     RetryClass.NO: ("permanent", "The message fails at once as `DeliveryFailed`; a retry cannot help."),
     RetryClass.DRAINED: (

@@ -100,8 +100,8 @@ _HEAD: Final = """\
 
 # Errors
 
-Every error that the package raises is a `dataproxy.DataProxyError`. It carries its facts as data, so that code decides by
-attributes and never by the text:
+Every error that the package raises is a `dataproxy.DataProxyError`. It carries its facts as data, so that code
+decides by attributes and never by the text:
 
 | attribute | meaning |
 |---|---|
@@ -157,8 +157,8 @@ def _server_part() -> Iterator[str]:
     for kind, action in CLASS_TEXT.values():
         yield f"- **{kind}**: {action}\n"
     yield (
-        "\nAll retries end with `delivery_timeout` and are bounded by `retry_budget`. Codes that are not in the table are"
-        f" treated like {UNKNOWN_ERROR}.\n\n"
+        "\nAll retries end with `delivery_timeout` and are bounded by `retry_budget`. Codes that are not in the table"
+        f" are treated like {UNKNOWN_ERROR}.\n\n"
     )
     yield "| code | name | the proxy says | the producer | what to do |\n|---|---|---|---|---|\n"
     for code, entry in SERVER_CODES.items():

@@ -1,4 +1,4 @@
-"""CONFIGURATION.md, docs/errors.md and the samples in ``conf/``, written from their tables by ``python -m`` this module."""
+"""CONFIGURATION.md, docs/errors.md and the samples in ``conf/``, written by ``python -m`` this module."""
 
 from __future__ import annotations
 
