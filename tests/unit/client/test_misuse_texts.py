@@ -168,8 +168,10 @@ def test_waiting_inside_a_callback(what: str, use: Callable[[dataproxy.Producer,
         p.send("s", b"x").add_done_callback(callback)
         assert ended.wait(20)
     assert texts == [
-        f"{what} was called inside a callback of the same producer and would hold up every other callback; "
-        "let another thread wait, or use add_done_callback [IN_CALLBACK]"
+        (
+            f"{what} was called inside a callback of the same producer and would hold up every other callback; "
+            "let another thread wait, or use add_done_callback [IN_CALLBACK]"
+        )
     ]
 
 
