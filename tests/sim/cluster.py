@@ -330,6 +330,7 @@ class Cluster:
             if not self.app.stopped:
                 self.app.send(self.now / 1e6, action.kind, action.args)
                 self.app.collect(self.now / 1e6)
+                self.app.look(self.now / 1e6)
                 self._pump()
         elif not self.app.stopped:
             getattr(self, f"_do_{action.kind}")(*action.args)

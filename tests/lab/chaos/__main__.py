@@ -26,7 +26,7 @@ from tests.lab.histories.laws import judge
 _OPTIONS = (
     "discovery_interval=1", "manager_timeout=0.5", "ack_timeout=1", "delivery_timeout=60", "retry_backoff=0.02",
     "retry_backoff_max=0.5", "reconnect_backoff=0.02", "reconnect_backoff_max=0.5", "heartbeat_interval=0.3",
-    "retry_budget=100000", "linger=0.002",
+    "retry_budget=100000", "linger=0.002", "ordering=key",
 )  # fmt: skip
 _VARIANTS = (("connections=3",), ("connections=2", "executors=2"), ("connections=4", "compression=snappy"))
 _STALL_SECONDS = 1.0  # of a frozen sender: nobody can give a result meanwhile
