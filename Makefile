@@ -72,6 +72,9 @@ chaos: build ## FAULTS (2000) real faults on processes and sockets, then the jud
 	@$(PY) -m tests.lab.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
 	@$(PY) -m tests.lab.chaos --failover $(FAILOVERS)
 
+planted: build ## every patch of tests/planted, which breaks one promise each, is noticed by the suite
+	@$(PY) -m tests.lab.planted
+
 soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
 	@$(PY) -m tests.lab.soak --minutes $(MINUTES)
 

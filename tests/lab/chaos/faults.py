@@ -13,6 +13,37 @@ from tests.lab.chaos.processes import HubProcess, SenderProcess
 __all__ = ["Faults"]
 
 
+_SHORT, _LONG = (0.05, 0.1, 0.3), (0.1, 0.5, 1.5)
+_FEW = (1, 2, 5)
+#: Kinds of hub faults with their fields (tuples: one of these) and how long the hub has them.  A corrupted answer
+#: breaks the framing: one that names another frame could not be told from a true one by anybody.
+_WRONGS: list[tuple[str, dict[str, object], tuple[float, ...]]] = [
+    ("refuse", {"code": (1, 3, 114, 116), "share": (0.1, 1.0)}, _SHORT),
+    ("stopped", {}, _SHORT),
+    ("not_ready", {}, _SHORT),
+    ("queue_full", {"times": (1, 20)}, _SHORT),
+    ("disk_full", {"times": (1, 20)}, _SHORT),
+    ("store_error", {"times": (1, 20)}, _SHORT),
+    ("drained", {}, _SHORT),
+    ("drop_reply", {"times": _FEW}, _SHORT),
+    ("delay", {"seconds": (0.02, 0.3, 1.2), "share": (0.2, 1.0)}, _SHORT),
+    ("duplicate", {"copies": (2, 5), "share": (0.2, 1.0)}, _SHORT),
+    ("foreign_id", {"times": _FEW}, _SHORT),
+    ("reverse", {"batch": (2, 5)}, _SHORT),
+    ("slice", {"share": (0.2, 1.0)}, _SHORT),
+    ("garbage", {"times": _FEW}, _SHORT),
+    ("corrupt", {"times": _FEW}, _SHORT),
+    ("reset", {"stage": ("before_store", "after_store", "after_reply"), "times": _FEW}, _SHORT),
+    ("close", {"stage": ("before_store", "after_store", "after_reply"), "times": _FEW}, _SHORT),
+    ("reset", {"on": "bytes", "at_byte": (1, 3, 25, 1000, 30_000)}, _LONG),
+    ("freeze", {"on": "data", "side": ("read", "write", "both")}, _LONG),
+    ("slow", {"on": "bytes", "bytes_per_second": (1000, 50_000)}, _SHORT),
+    ("load", {"on": "heartbeat", "load": (0, 60_000)}, _LONG),
+    ("refuse_connections", {}, _SHORT),
+    ("kill", {}, _SHORT),
+]
+
+
 class Faults:
     """Do damage to hubs, senders and Manager, never to more than all but one hub for long."""
 
@@ -25,7 +56,7 @@ class Faults:
         self.wait = threading.Event().wait
         self.kinds: dict[Callable[[], None], int] = {
             self.kill: 4, self.freeze: 12, self.long_freeze: 2, self.stop_sender: 6, self.manager_mood: 8,
-            self.shorter_list: 6, self.two_frozen: 3,
+            self.shorter_list: 6, self.two_frozen: 3, self.misbehave: 60,
         }  # fmt: skip
 
     def one(self) -> None:
@@ -34,6 +65,14 @@ class Faults:
         self.done[fault.__name__] += 1
         fault()
         self.wait(self.rng.choice((0.0, 0.01, 0.05)))
+
+    def misbehave(self) -> None:
+        """Let the hub itself do wrong: refuse, drop, delay, repeat, swap, cut or spoil answers, break connections."""
+        kind, fields, seconds = self.rng.choice(_WRONGS)
+        fields = {name: self.rng.choice(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+        self.done[f"hub {kind}"] += 1
+        self.done["misbehave"] -= 1
+        self.rng.choice(self.hubs).misbehave(self.rng.choice(seconds), kind, fields)
 
     def kill(self) -> None:
         """Kill -9 of a hub and its restart on the same directory and port."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -64,6 +65,13 @@ class HubProcess:
         self.process.wait()
         self._drop_pipes()
         self.frozen = False
+
+    def misbehave(self, lasts: float, kind: str, fields: dict[str, object]) -> None:
+        """Let it have a fault for a while; a hub that is dead does not hear it."""
+        assert self.process is not None and self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.write(json.dumps({"kind": kind, "for": lasts, **fields}) + "\n")
+            self.process.stdin.flush()
 
     def freeze(self) -> None:
         """Stop the process where it is; its sockets stay open."""

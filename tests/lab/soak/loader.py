@@ -1,4 +1,4 @@
-"""The producer of a soak: ``python -m tests.lab.soak.loader TARGET SECONDS`` prints samples and facts as lines."""
+"""The producer of a soak: ``python -m tests.lab.soak.loader TARGET SECONDS IDLE`` prints samples and facts as lines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from tests.lab.soak.samples import sample_self
 
 _WARM = 3.0
 _EVERY = 1.0
-_IDLE = 10.0
 _BODY = b"x" * 100
 
 
-def run(target: str, seconds: float) -> None:
+def run(target: str, seconds: float, idle: float) -> None:
     """Find the ceiling, send at half of it, sample; then do nothing and sample the processor time."""
     with Producer(target, group_id="g", buffer_bytes="8MiB") as producer:
         stream = producer.stream("s")
@@ -37,7 +36,7 @@ def run(target: str, seconds: float) -> None:
             time.sleep(max(0.0, due - time.monotonic()))
         producer.flush()
         cpu, wall = time.process_time(), time.monotonic()
-        time.sleep(_IDLE)
+        time.sleep(idle)
         print("idle_cpu_seconds", time.process_time() - cpu)
         print("idle_seconds", time.monotonic() - wall)
         report = producer.report()
@@ -47,4 +46,4 @@ def run(target: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], float(sys.argv[2]))
+    run(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))
