@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PATCHES = ROOT / "tests" / "planted"
 SCRATCH = ROOT / "build" / "planted"
 _LEFT_OUT = {".git", ".cache", ".pytest_cache", ".hypothesis", "__pycache__", "dist", "demo-out"}
-_BUILT = "release"  # of what lies below build, the objects of this profile alone are wanted
+_BUILT = {"cython-release", "release", "inplace"}  # what is wanted of the folder build
 _EVERYTHING = ("tests/unit", "tests/io")
 _TEST_SECONDS = 20
 _TSAN = "tsan:"
@@ -56,7 +56,7 @@ def applies(name: str, tree: Path = ROOT) -> str:
 
 def _left_out(folder: str, entries: list[str]) -> set[str]:
     if Path(folder) == ROOT / "build":
-        return {entry for entry in entries if entry not in (_BUILT, "inplace")}
+        return {entry for entry in entries if entry not in _BUILT}
     return {entry for entry in entries if entry in _LEFT_OUT or entry.startswith(".venv")}
 
 
