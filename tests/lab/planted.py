@@ -92,8 +92,8 @@ def _fails(tree: Path, tests: list[str]) -> str:
         (tree / ".venv").symlink_to(sys.prefix)
         command = ["tools/sanitize.sh", "tsan", *(test.removeprefix(_TSAN) for test in tests)]
     else:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--timeout={_TEST_SECONDS}",
-                   *tests]  # fmt: skip
+        limits = (f"--timeout={_TEST_SECONDS}", "--timeout-method=thread")  # ends a thread that waits without the GIL
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *limits, *tests]
     try:
         done = subprocess.run(
             command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False, timeout=1200
