@@ -144,6 +144,14 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         low=1,
         high=1_000_000_000,
     ),
+    Option(
+        "fault_api",
+        "choice",
+        "auto",
+        "Whether faults for tests can be armed over HTTP (`/hub/faults`); `auto` allows it on a loopback address only.",
+        choices=("auto", "on", "off"),
+        importance="low",
+    ),
     Option("cluster_id", "int", 1, "Cluster id in Manager answers.", low=1, high=2**31 - 1, importance="low"),
 )
 

@@ -150,4 +150,5 @@ class HubConfig(Config):
     dedupe: Literal["off", "ids"]
     dedupe_window: float
     dedupe_max_ids: int
+    fault_api: Literal["auto", "on", "off"]
     cluster_id: int

@@ -92,7 +92,7 @@ class Fault:
 
     @classmethod
     def of(cls, kind: object, options: Mapping[str, object]) -> Self:
-        """Make a fault from a kind and fields by name.  Raises ConfigError, with the nearest name for an unknown one."""
+        """Make a fault from a kind and fields by name.  Raises ConfigError with the nearest name."""
         for name in options:
             if name not in _FIELDS:
                 raise _unknown("field", name, _FIELDS)
@@ -133,9 +133,10 @@ class Fault:
         return value if value is not None else kind.fixed.get(name, kind.parameters.get(name))
 
     def _kind(self) -> FaultKind:
-        if not isinstance(self.kind, str) or self.kind not in KINDS:
-            raise _unknown("kind", self.kind, KINDS)
-        return KINDS[self.kind]
+        kind: object = self.kind  # it may come from JSON
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise _unknown("kind", kind, KINDS)
+        return KINDS[kind]
 
     def _check_types(self) -> None:
         for name, (low, high) in _RANGES.items():
@@ -158,8 +159,9 @@ class Fault:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or value not in choices):
                 raise _wrong(name, value, f"one of {', '.join(choices)}")
-        if self.data is not None and not (isinstance(self.data, bytes) and 0 < len(self.data) <= LIMITS["garbage"]):
-            raise _wrong("data", self.data, f"1 to {LIMITS['garbage']} bytes")
+        data: object = self.data
+        if data is not None and not (isinstance(data, bytes) and 0 < len(data) <= LIMITS["garbage"]):
+            raise _wrong("data", data, f"1 to {LIMITS['garbage']} bytes")
 
     def _check_event(self, kind: FaultKind) -> None:
         if self.on is not None and self.on not in kind.on:

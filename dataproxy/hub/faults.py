@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, InvalidStateError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -36,6 +38,8 @@ class ArmedFault:
         self._random = random.Random(fault.seed)
         self.id = number
         self.fault = fault
+        #: Done once the fault is taken back.
+        self.gone: Future[None] = Future()
 
     @property
     def seen(self) -> int:
@@ -63,6 +67,10 @@ class ArmedFault:
     def remove(self) -> None:
         """Take it back; what it froze goes on, what it collected is sent.  Idempotent."""
         self._owner.remove(self)
+
+    def _end(self) -> None:
+        with contextlib.suppress(InvalidStateError):  # it has ended before
+            self.gone.set_result(None)
 
     def to_json(self) -> dict[str, Any]:
         """Return id, counts and the fault's own fields."""
@@ -129,12 +137,18 @@ class Faults:
             if armed._native:
                 armed._counts = self._table.remove(armed._native)
             self._let_go(armed)
+        armed._end()
         self._core.follow()
 
     def clear(self) -> None:
         """Take every fault back."""
         for armed in tuple(self):
             self.remove(armed)
+
+    def end(self) -> None:
+        """Let go of whoever waits for a fault to be taken back: the hub closes."""
+        for armed in tuple(self):
+            armed._end()
 
     def has(self, fault: ArmedFault) -> bool:
         """Tell whether a fault is armed."""
@@ -148,14 +162,14 @@ class Faults:
                 return self._table.counts(fault._native)
             return fault._counts
 
-    def manager_fault(self, group: str) -> Fault | None:
-        """Count a discovery request and return the fault that fires at it, None if none does."""
+    def manager_fault(self, group: str) -> ArmedFault | None:
+        """Count a discovery request and return the fault that fires at it, of several the last, None if none does."""
         found = None
         with self._lock:
             for armed in self._armed.values():
                 fault = armed.fault
                 if KINDS[fault.kind].manager and fault.group in (None, group) and _fires(armed):
-                    found = fault
+                    found = armed
         return found
 
     def drained(self) -> frozenset[int]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from dataproxy.errors import ClosedError, DataProxyError, StoreError
+from dataproxy.hub.faultdoor import FaultDoor, disturb
 from dataproxy.hub.records import records_of
 from dataproxy.logs import logger
 
@@ -132,6 +133,7 @@ class ManagerDoor:
         application.router.add_get("/hub/stats", self._stats)
         application.router.add_get("/hub/counts", self._counts)
         application.router.add_get("/hub/records", self._records)
+        FaultDoor(lambda: self._hub).add_routes(application.router)
         return application
 
     @web.middleware
@@ -166,19 +168,22 @@ class ManagerDoor:
         expected = self.settings.secrets.get(name)
         return bool(colon) and expected is not None and hmac.compare_digest(expected.encode(), key.encode())
 
-    async def _by_group(self, request: web.Request) -> web.Response:
+    async def _by_group(self, request: web.Request) -> web.StreamResponse:
         group = request.match_info["name"]
         topics = self._hub.config.topics
         if group in self.settings.denied:
             return _json({"success": False, "errMsg": f"inlong group {group} is not allowed", "data": None})
         if topics and group not in {topic.partition("/")[0] for topic in topics}:
             return _json({"success": False, "errMsg": f"inlong group {group} does not exist", "data": None})
-        return await self._node_list(request)
+        return await self._node_list(request, group)
 
-    async def _by_cluster(self, request: web.Request) -> web.Response:
-        return await self._node_list(request)
+    async def _by_cluster(self, request: web.Request) -> web.StreamResponse:
+        return await self._node_list(request, "")
 
-    async def _node_list(self, request: web.Request) -> web.Response:
+    async def _node_list(self, request: web.Request, group: str) -> web.StreamResponse:
+        wrong = await disturb(self._hub, request, group)
+        if wrong is not None:
+            return wrong
         settings = self.settings
         wanted = (await _parameter(request, "protocolType")).upper()
         nodes = self._nodes(request) if wanted in ("", "TCP") else []
@@ -194,11 +199,16 @@ class ManagerDoor:
         return _json({"success": True, "errMsg": None, "data": data})
 
     def _nodes(self, request: web.Request) -> list[dict[str, Any]]:
-        nodes = self.settings.nodes or ((self._own_address(request), self._hub.port),)
+        nodes = self.settings.nodes or self._own_nodes(request)
         return [
             {"id": i, "ip": host, "port": port, "protocolType": "TCP", "nodeLoad": _UNKNOWN_LOAD}
             for i, (host, port) in enumerate(nodes, start=1)
         ]
+
+    def _own_nodes(self, request: web.Request) -> tuple[tuple[str, int], ...]:
+        """Return the listeners that are not drained."""
+        address, drained = self._own_address(request), self._hub.faults.drained()
+        return tuple((address, one.port) for one in self._hub.listeners if one.index not in drained)
 
     def _own_address(self, request: web.Request) -> str:
         """Return the address to name: the one listened on, or for a wildcard the one the caller reached us by."""

@@ -231,6 +231,7 @@ class Hub:
         _live.discard(self)
         if self._pid != os.getpid():
             return
+        self._faults.end()
         door = self._manager
         if door is not None:
             door.close()

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from tests.fuzz import container, engine, options, reply, request, snappy
+from tests.fuzz import container, engine, faults, options, reply, request, snappy
 
-TARGETS = {"container": container, "options": options, "reply": reply, "request": request, "snappy": snappy}
+TARGETS = {"container": container, "faults": faults, "options": options, "reply": reply, "request": request, "snappy": snappy}
 
 
 @pytest.mark.parametrize("name", TARGETS)

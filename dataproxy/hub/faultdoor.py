@@ -1,0 +1,126 @@
+"""The part of the Manager door that arms faults over HTTP, and that suffers from those of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from dataproxy.errors import ConfigError
+from dataproxy.hub.fault import Fault
+
+if TYPE_CHECKING:
+    from dataproxy.hub.faults import ArmedFault
+    from dataproxy.hub.listeners import Listener
+    from dataproxy.hub.server import Hub
+
+__all__ = ["FaultDoor", "disturb"]
+
+_NUMBER: Final = "{number:[0-9]{1,18}}"
+
+
+class FaultDoor:
+    """Serve ``/hub/faults`` and ``/hub/listeners``; ``hub`` gives the hub or raises ClosedError."""
+
+    def __init__(self, hub: Callable[[], Hub]) -> None:
+        self._hub = hub
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Register the paths."""
+        router.add_get("/hub/faults", self._list)
+        router.add_post("/hub/faults", self._add)
+        router.add_delete("/hub/faults", self._clear)
+        router.add_get(f"/hub/faults/{_NUMBER}", self._show)
+        router.add_delete(f"/hub/faults/{_NUMBER}", self._remove)
+        router.add_get("/hub/listeners", self._listeners)
+        router.add_post(f"/hub/listeners/{_NUMBER}/{{what:kill|refuse|restart}}", self._command)
+
+    def _allowed(self) -> Hub:
+        """Return the hub if faults may be armed over HTTP.  Raises HTTPForbidden."""
+        hub = self._hub()
+        wanted = hub.config.fault_api
+        if wanted == "off" or (wanted == "auto" and not ipaddress.ip_address(hub.host).is_loopback):
+            raise web.HTTPForbidden(reason="faults over HTTP are switched off; start the hub with fault_api=on")
+        return hub
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        return _json({"faults": [armed.to_json() for armed in self._allowed().faults]})
+
+    async def _add(self, request: web.Request) -> web.Response:
+        hub = self._allowed()
+        try:
+            value = json.loads(await request.read())
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"the body is not JSON: {error}", hint='send {"kind": "drop_reply"}') from None
+        fault = Fault.from_json(value)
+        return _json((await asyncio.to_thread(hub.faults.add, fault)).to_json(), 201)
+
+    async def _show(self, request: web.Request) -> web.Response:
+        return _json(_armed(self._allowed(), request).to_json())
+
+    async def _remove(self, request: web.Request) -> web.Response:
+        armed = _armed(self._allowed(), request)
+        await asyncio.to_thread(armed.remove)
+        return _json(armed.to_json())
+
+    async def _clear(self, _request: web.Request) -> web.Response:
+        hub = self._allowed()
+        gone = list(hub.faults)
+        await asyncio.to_thread(hub.faults.clear)
+        return _json({"faults": [armed.to_json() for armed in gone]})
+
+    async def _listeners(self, _request: web.Request) -> web.Response:
+        return _json({"listeners": [_described(listener) for listener in self._allowed().listeners]})
+
+    async def _command(self, request: web.Request) -> web.Response:
+        hub = self._allowed()
+        index = int(request.match_info["number"])
+        if index >= len(hub.listeners):
+            raise web.HTTPNotFound(reason=f"there is no listener {index}")
+        listener = hub.listeners[index]
+        act = {"kill": listener.kill, "refuse": listener.refuse, "restart": listener.restart}
+        await asyncio.to_thread(act[request.match_info["what"]])
+        return _json(_described(listener))
+
+
+async def disturb(hub: Hub, request: web.Request, group: str) -> web.Response | None:
+    """Count a discovery request; return the wrong answer that a fault wants, None to go on with the right one."""
+    armed = hub.faults.manager_fault(group)
+    if armed is None:
+        return None
+    fault = armed.fault
+    if fault.kind == "manager_answer":
+        return web.Response(status=fault.parameter("status"), body=fault.parameter("data"))
+    if fault.kind == "manager_slow":
+        if fault.parameter("seconds"):
+            await asyncio.sleep(fault.parameter("seconds"))
+        else:
+            await asyncio.shield(asyncio.wrap_future(armed.gone))
+        return None
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=503)
+
+
+def _armed(hub: Hub, request: web.Request) -> ArmedFault:
+    armed = hub.faults.get(int(request.match_info["number"]))
+    if armed is None:
+        raise web.HTTPNotFound(reason=f"there is no fault {request.match_info['number']}")
+    return armed
+
+
+def _described(listener: Listener) -> dict[str, Any]:
+    return {
+        "index": listener.index,
+        "port": listener.port,
+        "listens": listener.listens,
+        "accepted": listener.accepted,
+    }
+
+
+def _json(value: object, status: int = 200) -> web.Response:
+    return web.json_response(value, status=status)
