@@ -242,6 +242,8 @@ class Hub:
         self._store.close()
         for thread in self._threads[:1]:  # none when not even one could be started
             thread.join(_JOIN_SECONDS)
+        if not any(thread.is_alive() for thread in self._threads):
+            self._core.release()
         _log.info("hub on port %d is closed", self._port)
 
     def _ensure_open(self) -> None:

@@ -7,7 +7,14 @@ import pytest
 
 from tests.fuzz import container, engine, faults, options, reply, request, snappy
 
-TARGETS = {"container": container, "faults": faults, "options": options, "reply": reply, "request": request, "snappy": snappy}
+TARGETS = {
+    "container": container,
+    "faults": faults,
+    "options": options,
+    "reply": reply,
+    "request": request,
+    "snappy": snappy,
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -7,14 +7,17 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-LEAKS = '''
+LEAKS = """
+import gc
 import os
 import threading
 
 
 def _state():
+    gc.collect()  # a producer gives its descriptors back when it is collected
     links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
-    return sorted(thread.name for thread in threading.enumerate()), sorted(map(os.path.realpath, filter(os.path.exists, links)))
+    open_files = [os.path.realpath(link) for link in links if os.path.exists(link)]
+    return sorted(thread.name for thread in threading.enumerate()), sorted(open_files)
 
 
 def pytest_runtest_setup(item):
@@ -29,7 +32,7 @@ def pytest_runtest_setup(item):
 def pytest_sessionfinish(session):
     if hasattr(session, "before"):
         assert _state() == session.before
-'''
+"""
 
 
 def run(folder: Path, tests: str, *args: str, conftest: str = "") -> subprocess.CompletedProcess:
@@ -60,7 +63,7 @@ def test_the_entry_point_names_the_plugin():
 
 
 def test_nothing_is_loaded_before_a_fixture_is_used(tmp_path):
-    tests = '''
+    tests = """
 import sys
 
 
@@ -72,12 +75,12 @@ def test_one():
 
 def test_two(dataproxy_hub):
     assert "dataproxy._core" in sys.modules
-'''
+"""
     assert passed(run(tmp_path, tests), 2)
 
 
 def test_fixtures_leave_no_thread_and_no_descriptor(tmp_path):
-    tests = '''
+    tests = """
 import socket
 
 import pytest
@@ -124,12 +127,12 @@ def test_session_one(dataproxy_hub_session, request):
 
 def test_session_two(dataproxy_hub_session, request):
     assert request.session.port == dataproxy_hub_session.port
-'''
+"""
     assert passed(run(tmp_path, tests, "-s", "-W", "error", conftest=LEAKS), 8)
 
 
 def test_fifty_hubs_at_once(tmp_path):
-    tests = '''
+    tests = """
 import socket
 
 
@@ -140,12 +143,12 @@ def test_fifty(dataproxy_hubs):
         with socket.create_connection(("127.0.0.1", hub.port), timeout=30) as one:
             one.sendall(bytes.fromhex("0000000101"))
             assert one.recv(1)
-'''
+"""
     assert passed(run(tmp_path, tests, "-s", conftest=LEAKS), 1)
 
 
 def test_two_processes_at_once(tmp_path):
-    tests = '''
+    tests = """
 import pytest
 
 import dataproxy
@@ -157,7 +160,7 @@ def test_many(dataproxy_hub, dataproxy_hub_session, i):
         with dataproxy.Producer(hub.target, group_id=group) as producer:
             producer.send("s", b"%d" % i).result(30)
         assert [record.body for record in hub.records(group)] == [b"%d" % i]
-'''
+"""
     assert passed(run(tmp_path, tests, "-n", "2"), 20)
 
 

@@ -117,6 +117,7 @@ ctypedef struct Door:
 
 
 cdef int door_init(Door* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM
+cdef void door_release(Door* d) noexcept nogil                      # its descriptors, when the loop has ended
 cdef void door_free(Door* d) noexcept nogil                         # after the loop and the committer have ended
 cdef int64_t door_clock(Door* d) noexcept nogil
 cdef void door_done(void* origin, Entry* chain) noexcept nogil      # the committer's callback, any thread

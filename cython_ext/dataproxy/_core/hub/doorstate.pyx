@@ -66,9 +66,18 @@ cdef void door_free(Door* d) noexcept nogil:
     buf_free(&d.request.scratch)
     ids_free(&d.id_reader)
     recvbuf_free(&d.spare)
+    door_release(d)
+    pthread_mutex_destroy(&d.mutex)
+
+
+cdef void door_release(Door* d) noexcept nogil:
+    """Give the descriptors back; the rest of the door can still be read.
+
+    Locality: owner, after the loop and the committer have ended.
+    Locks: none.
+    """
     wakeup_close(&d.wakeup)
     poller_close(&d.poller)
-    pthread_mutex_destroy(&d.mutex)
 
 
 cdef int64_t door_clock(Door* d) noexcept nogil:

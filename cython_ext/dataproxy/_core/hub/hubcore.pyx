@@ -13,6 +13,7 @@ from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.door cimport door_run
 from dataproxy._core.hub.doorstate cimport (
     DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LISTENERS_MOST, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
+    door_release,
 )
 from dataproxy._core.hub.listener cimport (
     listener_close, listener_open, listener_port, listener_refuse, listener_resume,
@@ -216,6 +217,13 @@ cdef class HubCore:
         cdef int i
         for i in range(<int>LISTENERS_MOST):
             listener_close(&self.listeners[i])
+
+    def release(self) -> None:
+        """Give every descriptor back; to be called when no loop runs and the committer has ended."""
+        cdef int i
+        self.close_listener()
+        for i in range(self.door_count):
+            door_release(&self.doors[i])
 
     def refuse(self, int listener, bint kill) -> None:
         """Have a listener refuse connections, with ``kill`` also close those it has; the port stays reserved."""
