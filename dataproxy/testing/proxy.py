@@ -19,6 +19,7 @@ from dataproxy.testing.tunnel import Tunnel
 __all__ = ["FaultProxy"]
 
 _BACKLOG: Final = 128
+_SECONDS: Final = 30.0
 
 
 class FaultProxy:
@@ -108,7 +109,7 @@ class FaultProxy:
                 return
             self._closed = True
         self._ring()
-        self._thread.join()
+        self._thread.join(_SECONDS)
         for one in (self._listener, self._bell, self._ear):
             one.close()
 
@@ -120,7 +121,8 @@ class FaultProxy:
                 raise ClosedError("the fault proxy is closed", hint="make a new FaultProxy")
             self._orders.append((act, done))
         self._ring()
-        done.wait()
+        if not done.wait(_SECONDS):
+            raise HubError("the fault proxy's thread does not answer", code="FAULTS", hint="close it")
 
     def _ring(self) -> None:
         with contextlib.suppress(BlockingIOError):  # it was rung before

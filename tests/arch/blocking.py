@@ -29,12 +29,13 @@ WAITS = frozenset(
 ALLOWED = {
     ("dataproxy/cli/hub.py", "_serve"): "the command runs until a signal ends it",
     ("dataproxy/hub/manager.py", "close"): "four reading threads, whose transactions are short",
+    ("dataproxy/testing/proxy.py", "_accept"): "the listener does not block",
     ("dataproxy/spark/sink.py", "*"): "TaskContext.get() returns at once",
     ("dataproxy/spark/stream.py", "*"): "TaskContext.get() returns at once",
 }
 #: Modules whose threads sleep until they are woken; no public call runs this code with a wait of its own.
 SLEEPERS = {
-    "hub/hubcore.pyx": "follow=True waits for records by contract, in slices that signals interrupt",
+    "hub/hubcore.pyx": "a change of faults waits until the doors' loops follow it or end",
     "hub/storeenv.pyx": "the committer's thread",
     "hub/storefeed.pyx": "readers of a followed log, woken by commit and close",
 }
