@@ -7,6 +7,7 @@ from dataproxy._version import __version__
 TYPE_CHECKING = False  # as typing's, whose import would cost more than this whole module
 if TYPE_CHECKING:
     from dataproxy.client import BatchDelivery, Delivery, Producer, Stream
+    from dataproxy.client.asynchronous import AsyncProducer
     from dataproxy.client.stats import ProducerStats
     from dataproxy.errors import (
         BufferFullError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report, Undelivered
 
 __all__ = [
+    "AsyncProducer",
     "BatchDelivered",
     "BatchDelivery",
     "BufferFullError",
@@ -59,6 +61,7 @@ __all__ = [
 # driver that only plans do not pay for the engine.
 _HOMES = {
     "dataproxy.client": ("BatchDelivery", "Delivery", "Producer", "Stream"),
+    "dataproxy.client.asynchronous": ("AsyncProducer",),
     "dataproxy.client.stats": ("ProducerStats",),
     "dataproxy.outcomes": ("BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report", "Undelivered"),
 }

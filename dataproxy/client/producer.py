@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
 
-__all__ = ["Producer"]
+__all__ = ["Producer", "settle_config"]
 
 _LOG = logger()
 
@@ -109,9 +109,7 @@ class Producer(ProducerCore):
             raise callback_problem(on_delivery, "on_delivery")
         check_place(callback_on)
         check_native_threads()
-        settled = _settle(target, group_id, config, config_file, options)
-        if settled.group_id:
-            check_name("group", settled.group_id, message_type=settled.message_type)
+        settled = settle_config(target, group_id, config, config_file, options)
         source = ProxySource(settled, self._use_proxies)
         proxies = source.fetch()
         super().__init__(
@@ -342,18 +340,22 @@ def _join(thread: threading.Thread, seconds: float) -> BaseException | None:
             return raised
 
 
-def _settle(
+def settle_config(
     target: str | None,
     group_id: str | None,
     config: ProducerConfig | None,
     config_file: str | Path | None,
     options: dict[str, Any],
 ) -> ProducerConfig:
+    """Return the configuration that a producer's arguments mean.  Raises ConfigError and InvalidMessageError."""
     if config is None:
-        return load_producer_config(target, file=config_file, group_id=group_id, **options)
-    if config_file is not None:
+        settled = load_producer_config(target, file=config_file, group_id=group_id, **options)
+    elif config_file is not None:
         raise ConfigError("config and config_file were both given", hint="give one of them")
-    changes = {
-        key: value for key, value in {"target": target, "group_id": group_id, **options}.items() if value is not None
-    }
-    return config.replace(**changes) if changes else config
+    else:
+        given = {"target": target, "group_id": group_id, **options}
+        changes = {key: value for key, value in given.items() if value is not None}
+        settled = config.replace(**changes) if changes else config
+    if settled.group_id:
+        check_name("group", settled.group_id, message_type=settled.message_type)
+    return settled

@@ -46,6 +46,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     int attempts
     bint maybe_delivered
     bint watched            # guarded by the books' lock: Python wants a call when it is done
+    void* loop_waits         # guarded by the books' lock: event loops that wait for it (client/loopqueue)
     uint32_t seq
     char id[32]             # the pack's id, constant
     int64_t latency_us

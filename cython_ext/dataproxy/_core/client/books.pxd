@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.hist cimport Hist
 from dataproxy._core.base.pack cimport Pack, Verdict
+from dataproxy._core.client.loopqueue cimport LoopWait
 from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
@@ -15,6 +16,9 @@ ctypedef struct Books:
     pthread_cond_t changed      # a pack was settled, or the producer closed
     # Everything below is guarded by lock.
     int64_t waiters
+    LoopWait* loop_waits        # event loops that wait for room or for a serial
+    LoopWait* due               # waits of packs settled since the last wake, in that order
+    LoopWait* last_due          # valid while there is a due
     int64_t in_flight           # messages sealed and not settled
     int64_t in_flight_packs
     int64_t delivered
@@ -46,3 +50,6 @@ cdef bint books_idle(Books* k) noexcept nogil
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil
 cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept nogil
 cdef void books_wake(Books* k) noexcept nogil
+cdef bint books_await_verdict(Books* k, LoopWait* w) noexcept nogil
+cdef bint books_await_room(Books* k, LoopWait* w, int64_t seen) noexcept nogil
+cdef bint books_await_mark(Books* k, LoopWait* w) noexcept nogil

@@ -11,6 +11,7 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.hist cimport hist_add
 from dataproxy._core.base.pack cimport OUT_DELIVERED, OUT_EXPIRED, Pack, Verdict
+from dataproxy._core.client.loopqueue cimport LoopWait, waits_ring, waits_ring_due
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store
 from dataproxy._core.plat.clock cimport now_us as clock_us
 from dataproxy._core.plat.thread cimport (
@@ -83,6 +84,22 @@ cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogi
     atomic_store(&v.done, 1)
 
 
+cdef void _collect(Books* k, Verdict* v) noexcept nogil:
+    """Move the waits of a settled pack to those that the next wake hands over."""
+    cdef LoopWait* w = <LoopWait*>v.loop_waits
+    cdef LoopWait* following
+    v.loop_waits = NULL
+    while w != NULL:
+        following = w.next
+        w.next = NULL
+        if k.due == NULL:
+            k.due = w
+        else:
+            k.last_due.next = w
+        k.last_due = w
+        w = following
+
+
 cdef void _unlink(Books* k, Pack* p) noexcept nogil:
     if p.older == NULL:
         k.oldest = p.newer
@@ -116,6 +133,8 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     _unlink(k, p)
     if p.verdict != NULL:
         verdict_fill(p.verdict, p, latency)
+        if p.verdict.loop_waits != NULL:
+            _collect(k, p.verdict)
     atomic_add(&k.released_messages, p.count)
     atomic_add(&k.released, <int64_t>p.charge)
 
@@ -193,6 +212,52 @@ cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept
 
 
 cdef void books_wake(Books* k) noexcept nogil:
-    """Wake every waiter, if there is one.  Locality: executor.  Locks: lock is held by the caller."""
+    """Wake every waiter, thread or event loop.  Locality: executor.  Locks: lock is held by the caller; queues'."""
     if k.waiters > 0:
         pthread_cond_broadcast(&k.changed)
+    if k.due != NULL:
+        waits_ring(&k.due)
+    if k.loop_waits != NULL:
+        waits_ring_due(&k.loop_waits, k.oldest.serial - 1 if k.oldest != NULL else k.sealed_packs)
+
+
+cdef bint books_await_verdict(Books* k, LoopWait* w) noexcept nogil:
+    """Have ``w`` ring when its pack is settled; False (and it stays the caller's) if that was already.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    cdef bint pending
+    pthread_mutex_lock(&k.lock)
+    pending = atomic_load(&w.verdict.done) == 0
+    if pending:
+        w.next = <LoopWait*>w.verdict.loop_waits
+        w.verdict.loop_waits = w
+    pthread_mutex_unlock(&k.lock)
+    return pending
+
+
+cdef bint _await(Books* k, LoopWait* w, bint pending) noexcept nogil:
+    """Add a wait of the books, if it still has to wait, and release the lock."""
+    if pending:
+        w.next = k.loop_waits
+        k.loop_waits = w
+    pthread_mutex_unlock(&k.lock)
+    return pending
+
+
+cdef bint books_await_room(Books* k, LoopWait* w, int64_t seen) noexcept nogil:
+    """Have ``w`` ring when bytes come back; False (and it stays the caller's) if some did since ``seen``.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    pthread_mutex_lock(&k.lock)
+    return _await(k, w, atomic_load(&k.released) == seen)
+
+
+cdef bint books_await_mark(Books* k, LoopWait* w) noexcept nogil:
+    """Have ``w`` ring when all packs up to its mark are settled; False (and it stays the caller's) if they are.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    pthread_mutex_lock(&k.lock)
+    return _await(k, w, k.oldest != NULL and k.oldest.serial <= w.mark)

@@ -16,6 +16,8 @@ cdef class Delivery:
     cdef uint32_t generation    # of the process that accepted the message
     cdef object own_id          # the caller's message_id, else None
 
+    cdef object outcome(self, tuple facts)
+
 
 cdef class BatchDelivery:
     cdef CoreHandle core

@@ -1,6 +1,9 @@
 """Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
 
 cimport cython
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
@@ -16,9 +19,10 @@ from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.watching cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport new_instance
 
 from dataproxy.errors import DeliveryPending
-from dataproxy.outcomes import BatchDelivered, Failure, delivered, delivery_error, message_id
+from dataproxy.outcomes import BatchDelivered, Delivered, Failure, delivery_error, message_id
 
 __all__ = ["BatchDelivery", "Delivery"]
 
@@ -50,6 +54,34 @@ cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, ob
     d.own_id = own_id
     d.generation = this_generation
     return d
+
+
+cdef object _delivered(tuple facts, uint32_t index, object own_id):
+    """Return a Delivered as ``outcomes.delivered`` does, in a tenth of the time.  Locality: GIL."""
+    cdef object name = own_id if own_id is not None else f"{<str>facts[8]}.{index}"
+    cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
+    cdef object position = index
+    for value in (facts[5], facts[3], facts[6], facts[7], position, name):
+        Py_INCREF(value)
+    PyTuple_SET_ITEM(out, 0, facts[5])
+    PyTuple_SET_ITEM(out, 1, facts[3])
+    PyTuple_SET_ITEM(out, 2, facts[6])
+    PyTuple_SET_ITEM(out, 3, facts[7])
+    PyTuple_SET_ITEM(out, 4, position)
+    PyTuple_SET_ITEM(out, 5, name)
+    return out
+
+
+cdef object _waiters = None
+
+
+cdef object _waiter_module():
+    """Return client/waiter, which loads asyncio; nobody else pays for that.  Locality: GIL."""
+    global _waiters
+    if _waiters is None:
+        from dataproxy._core.client import waiter
+        _waiters = waiter
+    return _waiters
 
 
 cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
@@ -123,7 +155,7 @@ cdef class Delivery:
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s",
                 hint="it is still on its way: ask again, or raise the timeout")
-        return delivered(verdict_facts(self.verdict), self.index, self.own_id)
+        return self.outcome(verdict_facts(self.verdict))
 
     def exception(self, timeout=None):
         """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
@@ -133,6 +165,17 @@ cdef class Delivery:
         if self.verdict.outcome == OUT_DELIVERED:
             return None
         return delivery_error(verdict_facts(self.verdict), self.index, self.own_id)
+
+    cdef object outcome(self, tuple facts):
+        """Return the Delivered, or raise the DeliveryError, of a pack with these facts.  Locality: GIL."""
+        if facts[0] != OUT_DELIVERED:
+            raise delivery_error(facts, self.index, self.own_id)
+        return _delivered(facts, self.index, self.own_id)
+
+    def __await__(self):
+        """Wait in an event loop for what ``result`` returns or raises; any number of tasks may, of any loop."""
+        check_own(self, self.generation)
+        return _waiter_module().await_delivery(self)
 
     def add_done_callback(self, callback):
         """Have ``callback(delivery)`` called once with the result known.
@@ -231,6 +274,11 @@ cdef class BatchDelivery:
                     id_at += 1 + self.own_ids.p[id_at]
             at += self.segments.items[i].count
         return BatchDelivered(at, good, self.skipped, tuple(failures))
+
+    def __await__(self):
+        """Wait in an event loop for what ``result`` returns; any number of tasks may, of any loop."""
+        check_own(self, self.generation)
+        return _waiter_module().await_batch(self).__await__()
 
     def __reduce__(self):
         raise TypeError("a BatchDelivery belongs to its producer and cannot be pickled; send what result() returns")

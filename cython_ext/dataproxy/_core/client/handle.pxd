@@ -16,6 +16,8 @@ cdef class CoreHandle:
     cdef int64_t delivery_us    # constant
     cdef int64_t max_block_us   # constant
     cdef bint blocks            # on_full="block"; constant
+    cdef bint suspends          # of asyncio: one thread alone waits for room; constant
+    cdef unsigned long waiting_thread       # its ident; GIL
     cdef dict watchers          # address of a verdict -> [Watch]; GIL
     cdef list late              # (Watch, facts): registered after the result came, for the dispatcher; GIL
     cdef bint dispatched        # the dispatcher has ended; GIL
@@ -25,4 +27,5 @@ cdef class CoreHandle:
     cdef int check_may_wait(self, str what) except -1
     cdef int check_usable(self) except -1
     cdef int look_for_signals(self) except -1
+    cdef bint suspended(self)
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1

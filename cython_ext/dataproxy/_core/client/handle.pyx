@@ -3,6 +3,7 @@
 from threading import get_ident
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc
 
@@ -98,6 +99,18 @@ cdef class CoreHandle:
                 hint="call again in the child: the producer begins there afresh")
         return 0
 
+    def suspend_when_full(self):
+        """Let no thread wait for room but that which calls ``wait_here``.  Before the first message."""
+        self.suspends = self.blocks
+
+    def wait_here(self):
+        """Let this thread wait for room.  Thread: the errands' of an AsyncProducer."""
+        self.waiting_thread = <unsigned long>PyThread_get_thread_ident()
+
+    cdef bint suspended(self):
+        """Tell whether this thread must not wait for room.  Locality: GIL.  Locks: none."""
+        return self.suspends and self.waiting_thread != <unsigned long>PyThread_get_thread_ident()
+
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1:
         """Wait for room in the buffer: 1 when something was released since ``seen``, 0 at the deadline.
 
@@ -108,6 +121,8 @@ cdef class CoreHandle:
         cdef Engine* g = self.engine
         cdef int64_t now = now_us()
         cdef bint changed
+        if self.suspended():
+            return 0
         while now < deadline_us:
             with nogil:
                 if books_idle(&g.books):

@@ -57,6 +57,11 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
     """Raise BufferFullError; ``accepted`` messages of the call are on their way.  Locality: GIL."""
     limit = core.engine.batcher.limit_bytes
     waited = core.max_block_us / 1e6 if core.blocks else 0.0
+    if core.suspended():
+        raise BufferFullError(
+            f"the buffer of {limit} bytes is full, and this call never waits",
+            hint="await producer.send(...), or await producer.room() before it",
+            details={"limit_bytes": limit, "accepted": accepted})
     raise BufferFullError(
         f"the buffer of {limit} bytes is full"
         + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
@@ -246,7 +251,7 @@ cdef class Stream:
         elif rows.ids != NULL:
             overhead = 8 + OWN_ID_KEY + (x.attrs.n + 1 if x.attrs.n else 0)
         messages = rows.n - check.nulls - check.empties
-        if not core.blocks and not batcher_fits(
+        if (not core.blocks or core.suspended()) and not batcher_fits(
                 &core.engine.batcher, check.bytes + check.id_bytes + <int64_t>overhead * messages, messages):
             raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties

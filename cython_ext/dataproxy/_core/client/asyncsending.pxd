@@ -1,0 +1,27 @@
+"""The sending calls of asyncio: the plain ones, and an await behind them."""
+
+from libc.stdint cimport uint32_t
+
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.sending cimport Stream
+from dataproxy._core.client.bell cimport Bell
+
+
+cdef class AsyncCore:
+    cdef object target          # the Producer inside; None until it is open; GIL
+    cdef CoreHandle core        # the same
+    cdef object target_send     # its bound send
+    cdef Bell bell              # of the loop that sent last
+    cdef readonly dict bells    # id of a loop -> its Bell, held open by this producer
+    cdef public int queueing    # tasks that wait for room: who comes later waits behind them
+    cdef uint32_t generation    # of the process that made it
+    cdef bint ended             # every loop was let go
+
+    cdef Bell here(self)
+    cdef object send_by(self, object call, object stream, tuple args, dict options)
+
+
+cdef class AsyncStream:
+    cdef readonly AsyncCore producer
+    cdef readonly Stream plain
+    cdef object plain_send

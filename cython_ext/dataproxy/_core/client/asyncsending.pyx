@@ -1,0 +1,285 @@
+"""Sending in an event loop: whatever the plain call takes, with an await behind it and no wait inside.
+
+The calls forward their arguments untouched, so that they have every parameter that the plain ones have.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport realloc
+
+from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.client.batcher cimport Segment, batcher_seal_all
+from dataproxy._core.client.bell cimport Bell, bell_here
+from dataproxy._core.client.books cimport books_idle
+from dataproxy._core.client.delivery cimport BatchDelivery, Delivery
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.producer cimport ProducerCore
+from dataproxy._core.client.sending cimport Stream
+from dataproxy._core.client.waiter cimport new_waiter
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+from dataproxy.errors import BufferFullError, ClosedError, ForkedError, LocalProtocolError
+
+__all__ = ["AsyncCore", "AsyncStream", "grow_batch", "new_batch", "released", "room", "seal_all", "seal_idle"]
+
+
+cdef class AsyncCore:
+    """Forward sending calls to the plain producer inside.  ``later`` of the derived class finishes what must wait."""
+
+    def __init__(self):
+        self.bells = {}
+        self.generation = this_generation
+
+    # --- seams for the Python layer
+
+    def attach(self, ProducerCore target):
+        """Use an open producer from now on.  The loop's thread that opened it."""
+        self.core = target
+        self.target_send = target.send
+        self.target = target
+
+    def check(self):
+        """Raise ForkedError in a forked child, ClosedError once every loop was let go."""
+        self.check_process()
+        if self.ended:
+            raise ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
+
+    def check_process(self):
+        """Raise ForkedError in a forked child."""
+        if self.generation != this_generation:
+            raise ForkedError(
+                "this AsyncProducer was made before the process was forked; its threads, connections and event loop "
+                "belong to the parent", hint="make one in the child process")
+
+    @property
+    def inner(self):
+        """Return the plain producer.  Raises LocalProtocolError before it is open, and ForkedError."""
+        self.check_process()
+        if self.target is None:
+            raise LocalProtocolError(
+                "the AsyncProducer is not open yet", hint="enter it with 'async with', or await its open() before")
+        return self.target
+
+    @property
+    def is_open(self):
+        """Tell whether the plain producer was made."""
+        return self.target is not None
+
+    def watch(self):
+        """Return the running loop's Bell, which stays open for this producer from now on."""
+        self.check()
+        return self.here()
+
+    def let_go(self):
+        """Let go of every loop.  Thread: any."""
+        cdef dict bells = self.bells
+        self.ended = True
+        self.bells = {}
+        self.bell = None
+        for bell in bells.values():
+            (<Bell>bell).release()
+
+    cdef Bell here(self):
+        """Return the Bell of the running loop.  Locality: GIL.  Raises outside of a loop."""
+        cdef Bell bell = bell_here()
+        if bell is not self.bell:
+            if <size_t><void*>bell not in self.bells:
+                for key, other in list(self.bells.items()):
+                    if (<Bell>other).loop.is_closed():
+                        del self.bells[key]
+                        (<Bell>other).release()
+                self.bells[<size_t><void*>bell] = bell
+                bell.acquire()
+            self.bell = bell
+        return bell
+
+    # --- the hot calls
+
+    cdef object send_by(self, object call, object stream, tuple args, dict options):
+        """Accept a message now, or return a coroutine that does; ``stream`` is None or a bound handle."""
+        cdef Bell bell
+        if self.ended or self.generation != this_generation or self.target is None or self.queueing:
+            self.check()
+            return self.later(call, args, options, 0 if stream is not None else 1)
+        bell = self.here()
+        try:
+            delivery = call(*args, **options) if options else call(*args)
+        except BufferFullError:
+            if not self.core.suspends:
+                raise
+            return self.later(call, args, options, 0 if stream is not None else 1)
+        return new_waiter(bell, <Delivery>delivery)
+
+    def send(self, *args, **options):
+        """Accept one message; the await ends with its ack and returns the Delivered.
+
+        Parameters as for ``Producer.send``.  With room in the buffer the message is accepted by the call itself,
+        else once there is room, for which the await waits up to ``max_block``.  Raises what ``Producer.send``
+        raises, and DeliveryFailed or DeliveryExpired.  Cancelling ends the wait; an accepted message goes on and
+        is counted.  Any running event loop.
+        """
+        return self.send_by(self.target_send, None, args, options)
+
+    def send_soon(self, *args, **options):
+        """Accept one message at once and return its Delivery, which can be awaited.
+
+        Parameters as for ``Producer.send``.  It never waits: BufferFullError where there is no room (see
+        ``room``).  A result that nobody looks at is counted in the report and nowhere else.  Any thread.
+        """
+        if self.generation != this_generation or self.target is None:
+            return self.inner
+        return self.target_send(*args, **options)
+
+    def send_nowait(self, *args, **options):
+        """Accept one message at once and return nothing; never waits.  Parameters as ``Producer.send_nowait``."""
+        if self.generation != this_generation or self.target is None:
+            return self.inner
+        self.target.send_nowait(*args, **options)
+
+    def send_batch(self, *args, **options):
+        """Accept many messages; the await ends with all acks and returns a BatchDelivered.
+
+        Parameters as for ``Producer.send_batch``; ``bodies`` must not be changed before it returns.  It waits
+        for room without blocking the loop: what is large or finds no room is accepted by the errands' thread,
+        one batch after the other.  Cancelling ends the wait; what was accepted goes on.
+        """
+        return self.batch_later("send_batch", args, options)
+
+    def send_arrow(self, *args, **options):
+        """Accept a column of Arrow data on the errands' thread; the await ends as for ``send_batch``.
+
+        Parameters as for ``Producer.send_arrow``.
+        """
+        return self.batch_later("send_arrow", args, options)
+
+
+@cython.final
+cdef class AsyncStream:
+    """Sending calls bound to one group, stream and set of attributes; made by ``AsyncProducer.stream``."""
+
+    def __init__(self, AsyncCore producer, Stream plain):
+        self.producer = producer
+        self.plain = plain
+        self.plain_send = plain.send
+
+    @property
+    def group_id(self):
+        """Return the group's name."""
+        return self.plain.group_id
+
+    @property
+    def stream_id(self):
+        """Return the stream's name."""
+        return self.plain.stream_id
+
+    def send(self, *args, **options):
+        """Accept one message; the await ends with its ack.  Parameters as for ``Stream.send``."""
+        return self.producer.send_by(self.plain_send, self.plain, args, options)
+
+    def send_soon(self, *args, **options):
+        """Accept one message at once and return its Delivery; never waits.  Parameters as for ``Stream.send``."""
+        if self.producer.generation != this_generation:
+            self.producer.check()
+        return self.plain_send(*args, **options)
+
+    def send_nowait(self, *args, **options):
+        """Accept one message at once and return nothing; never waits."""
+        if self.producer.generation != this_generation:
+            self.producer.check()
+        self.plain.send_nowait(*args, **options)
+
+    def send_batch(self, *args, **options):
+        """Accept many messages; the await ends with their acks and returns a BatchDelivered."""
+        return self.producer.batch_later(self.plain.send_batch, args, options)
+
+    def send_arrow(self, *args, **options):
+        """Accept a column of Arrow data; the await ends with the acks and returns a BatchDelivered."""
+        return self.producer.batch_later(self.plain.send_arrow, args, options)
+
+    def batch(self):
+        """Return an ``async with`` block that gathers messages; see ``AsyncProducer.batch``."""
+        return self.producer.batch_of(self.plain)
+
+    def __repr__(self):
+        return f"<AsyncStream {self.group_id}/{self.stream_id}>"
+
+
+def released(CoreHandle core):
+    """Return how many bytes were ever given back to the buffer's limit.  Thread: any."""
+    return atomic_load(&core.engine.books.released)
+
+
+def room(CoreHandle core):
+    """Return (bytes, messages) that would be accepted now; messages is -1 without such a limit.  Thread: any."""
+    cdef int64_t free_bytes, messages = -1
+    g = core.engine
+    pthread_mutex_lock(&g.batcher.lock)
+    free_bytes = g.batcher.limit_bytes - g.batcher.charged + atomic_load(&g.books.released)
+    if g.batcher.limit_messages:
+        messages = g.batcher.limit_messages - g.batcher.accepted + atomic_load(&g.books.released_messages)
+    pthread_mutex_unlock(&g.batcher.lock)
+    return free_bytes, messages
+
+
+def seal_all(CoreHandle core):
+    """Send everything on its way; return the serial that all accepted so far have at most.  Thread: any."""
+    cdef int64_t mark
+    with nogil:
+        mark = batcher_seal_all(&core.engine.batcher)
+    return mark
+
+
+def seal_idle(CoreHandle core):
+    """With nothing in flight send what is open: only what is sent can make room.  Thread: any."""
+    with nogil:
+        if books_idle(&core.engine.books):
+            batcher_seal_all(&core.engine.batcher)
+
+
+def new_batch(CoreHandle core):
+    """Return a BatchDelivery without a message, for ``grow_batch``.  Thread: any."""
+    cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+    out.core = core
+    return out
+
+
+def grow_batch(BatchDelivery batch, Delivery delivery):
+    """Add one message to a batch; neighbours in a pack share an entry.  Thread: the batch's only one."""
+    cdef Segment* last
+    cdef Segment* grown
+    cdef Verdict* v = delivery.verdict
+    cdef uint32_t index = delivery.index
+    cdef int64_t cap
+    g = &batch.segments
+    if g.n:
+        last = &g.items[g.n - 1]
+        if last.verdict == v and last.first + last.count == index:
+            last.count += 1
+            g.messages += 1
+            return
+    if g.n == g.cap:
+        cap = g.cap * 2 if g.cap else 4
+        grown = <Segment*>realloc(g.items, <size_t>cap * sizeof(Segment))
+        if grown == NULL:
+            raise MemoryError("no memory for the results of a batch")
+        g.items = grown
+        g.cap = cap
+    atomic_add(&v.refs, 1)
+    g.items[g.n].verdict = v
+    g.items[g.n].first = index
+    g.items[g.n].count = 1
+    g.n += 1
+    g.messages += 1
+
+
+def _follow():
+    """Give the forwarding calls the signatures of the plain ones, for help() and inspect."""
+    for kind, plain in ((AsyncCore, ProducerCore), (AsyncStream, Stream)):
+        for name in ("send", "send_nowait", "send_batch", "send_arrow"):
+            getattr(kind, name).__wrapped__ = getattr(plain, name)
+        kind.send_soon.__wrapped__ = plain.send
+
+
+_follow()

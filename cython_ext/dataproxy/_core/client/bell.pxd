@@ -1,0 +1,34 @@
+"""One Bell for each event loop: it wakes the loop's tasks when packs are settled."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.loopqueue cimport LoopQueue, LoopWait
+
+ctypedef int (*WakeFunction)(object waiter) except -1
+
+
+cdef class Bell:                # the loop's thread, unless said otherwise
+    cdef readonly object loop
+    cdef LoopQueue* queue
+    cdef bint closed
+    cdef uint32_t generation    # of the process that made it
+    cdef int64_t users          # producers that keep it open; GIL
+    cdef dict waits             # key of a LoopWait -> list of Waiters, or a function
+    cdef Verdict* newest        # the pack that somebody waited for last; borrowed from a LoopWait in waits
+    cdef list newest_waiters
+    cdef LoopWait* taken           # rang, not looked at yet
+    cdef LoopWait* current         # its waiters are being woken
+    cdef list batch
+    cdef Py_ssize_t at
+    cdef tuple facts            # of current's pack
+
+    cdef bint inherited(self)
+    cdef list waiters_of(self, CoreHandle core, Verdict* v)
+    cdef int next_batch(self) except -1
+    cdef void end_batch(self)
+
+
+cdef Bell bell_here()
+cdef void set_wake(WakeFunction function)

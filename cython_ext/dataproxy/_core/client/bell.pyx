@@ -1,0 +1,266 @@
+"""Bells: every task that waits for a pack is woken by one reading of its loop's eventfd.
+
+It is woken from within the loop's reader callback, as a handle of the loop's own would wake it, so that nothing is
+scheduled per message.
+"""
+
+import asyncio
+import contextvars
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.client.books cimport books_await_mark, books_await_room, books_await_verdict
+from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.loopqueue cimport (
+    MARK_ROOM, LoopWait, loopqueue_close, loopqueue_new, loopqueue_poke, loopqueue_put, loopqueue_release,
+    loopqueue_take, wait_free, wait_new,
+)
+
+from dataproxy.errors import LocalProtocolError, TransportError
+
+__all__ = ["Bell", "current_bell", "open_bells"]
+
+cdef enum:
+    WAKES = 512         # tasks woken before the loop gets to do something else
+
+cdef dict _bells = {}   # id of a loop -> its open Bell, which keeps the loop alive; GIL
+cdef object _running_loop = asyncio._get_running_loop
+cdef WakeFunction wake_waiter = NULL
+
+
+cdef void set_wake(WakeFunction function):
+    """Say what wakes a waiter.  Locality: GIL, once, before the first wait."""
+    global wake_waiter
+    wake_waiter = function
+
+
+cdef Bell bell_here():
+    """Return the Bell of the running loop, opened on first use.  Locality: GIL.  Raises outside of a loop."""
+    loop = _running_loop()
+    if loop is None:
+        raise LocalProtocolError(
+            "there is no running event loop in this thread",
+            hint="call it from a coroutine, or use dataproxy.Producer in plain threads")
+    bell = _bells.get(<size_t><void*>loop)
+    if bell is None or (<Bell>bell).generation != this_generation:
+        for key, other in list(_bells.items()):
+            if (<Bell>other).inherited():
+                del _bells[key]
+            elif (<Bell>other).loop.is_closed():
+                (<Bell>other).close()
+        bell = Bell(loop)
+    return <Bell>bell
+
+
+def current_bell():
+    """Return the running loop's Bell.  Raises LocalProtocolError outside of a loop."""
+    return bell_here()
+
+
+def open_bells():
+    """Return how many loops have an open Bell.  Thread: any."""
+    return len(_bells)
+
+
+@cython.final
+cdef class Bell:
+    """Wake one event loop when packs are settled that some of its tasks wait for.
+
+    It lives from the first wait on its loop until no producer uses it and nobody waits.
+    """
+
+    def __init__(self, loop):
+        self.loop = loop
+        self.waits = {}
+        self.generation = this_generation
+        self.queue = loopqueue_new()
+        if self.queue == NULL:
+            self.closed = True
+            raise TransportError("no eventfd could be made for the event loop", hint="raise the limit of open files")
+        _bells[<size_t><void*>loop] = self
+        try:
+            contextvars.Context().run(loop.add_reader, self.queue.fd, self.drain)
+        except BaseException:
+            self.close()
+            raise
+
+    def __dealloc__(self):
+        if self.queue != NULL and not self.inherited():
+            if not self.closed:
+                loopqueue_close(self.queue)
+            loopqueue_release(self.queue)
+
+    # --- life
+
+    cdef bint inherited(self):
+        """Tell whether it came through a fork: then its loop and its lock are the parent's.  Locality: GIL."""
+        return self.generation != this_generation
+
+    def acquire(self):
+        """Keep it open for one more producer."""
+        self.users += 1
+
+    def release(self):
+        """Let go of one producer; the last one closes it, unless somebody waits.  Thread: any."""
+        self.users -= 1
+        if self.users or self.closed or self.inherited():
+            return
+        if self.loop.is_closed():
+            self.close()
+        elif _running_loop() is self.loop:
+            self.close_idle()
+        else:
+            try:
+                self.loop.call_soon_threadsafe(self.close_idle)
+            except RuntimeError:        # it was closed in between
+                self.close()
+
+    def close_idle(self):
+        """Close it if nothing holds it open."""
+        if not self.users and not self.waits and self.taken == NULL and self.batch is None:
+            self.close()
+
+    def close(self):
+        """Release the eventfd.  Tasks of an open loop do not wait any more when this is called."""
+        cdef LoopWait* w
+        if self.closed or self.inherited():
+            return
+        self.closed = True
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self.queue.fd)
+        loopqueue_close(self.queue)
+        self.end_batch()
+        while self.taken != NULL:
+            w = self.taken
+            self.taken = w.next
+            wait_free(w)
+        self.newest = NULL
+        self.newest_waiters = None
+        self.waits = {}
+        if _bells.get(<size_t><void*>self.loop) is self:
+            del _bells[<size_t><void*>self.loop]
+
+    # --- waiting
+
+    cdef list waiters_of(self, CoreHandle core, Verdict* v):
+        """Return the list of those who wait for a pack, or None if it is settled."""
+        cdef LoopWait* w
+        if v == self.newest:
+            return self.newest_waiters
+        found = self.waits.get(<size_t>v)
+        if found is None:
+            w = wait_new(self.queue, v, 0)
+            if w == NULL:
+                raise MemoryError("no memory for a wait")
+            if not books_await_verdict(&core.engine.books, w):
+                wait_free(w)
+                return None
+            found = []
+            self.waits[<size_t>v] = found
+        self.newest = v
+        self.newest_waiters = <list>found
+        return <list>found
+
+    def call_on_room(self, CoreHandle core, int64_t seen, function):
+        """Call ``function()`` once when bytes of the buffer came back; False if some did since ``seen``."""
+        cdef LoopWait* w = wait_new(self.queue, NULL, MARK_ROOM)
+        if w == NULL:
+            raise MemoryError("no memory for a wait")
+        self.waits[w.key] = function
+        if books_await_room(&core.engine.books, w, seen):
+            return True
+        del self.waits[w.key]
+        wait_free(w)
+        return False
+
+    def call_on_settled(self, CoreHandle core, int64_t mark, function):
+        """Call ``function()`` once when all packs up to the serial ``mark`` are settled; False if they are."""
+        cdef LoopWait* w = wait_new(self.queue, NULL, mark)
+        if w == NULL:
+            raise MemoryError("no memory for a wait")
+        self.waits[w.key] = function
+        if books_await_mark(&core.engine.books, w):
+            return True
+        del self.waits[w.key]
+        wait_free(w)
+        return False
+
+    def call_in_turn(self, function):
+        """Call ``function()`` once after everything that has rung so far."""
+        cdef LoopWait* w = wait_new(self.queue, NULL, MARK_ROOM)
+        if w == NULL:
+            raise MemoryError("no memory for a wait")
+        self.waits[w.key] = function
+        loopqueue_put(self.queue, w)
+
+    # --- waking
+
+    cdef int next_batch(self) except -1:
+        """Open what rang next: 1, or 0 if there is nothing.  Locality: the loop's thread."""
+        cdef LoopWait* w = self.taken
+        if w == NULL:
+            return 0
+        self.taken = w.next
+        found = self.waits.pop(w.key, None)
+        if w.verdict != NULL and w.verdict == self.newest:
+            self.newest = NULL
+            self.newest_waiters = None
+        self.current = w
+        self.at = 0
+        if isinstance(found, list):
+            self.facts = verdict_facts(w.verdict)
+            self.batch = <list>found
+        else:
+            self.facts = None
+            self.batch = [] if found is None else [found]
+        return 1
+
+    cdef void end_batch(self):
+        """Be done with what rang.  Locality: the loop's thread."""
+        if self.current != NULL:
+            wait_free(self.current)
+            self.current = NULL
+        self.batch = None
+        self.facts = None
+
+    def drain(self):
+        """Wake those whose packs are settled; the reader callback of the loop."""
+        cdef int left = WAKES
+        cdef LoopWait* w
+        cdef LoopWait* last
+        if self.closed or self.inherited():
+            return
+        w = loopqueue_take(self.queue)
+        if self.taken == NULL:
+            self.taken = w
+        elif w != NULL:
+            last = self.taken
+            while last.next != NULL:
+                last = last.next
+            last.next = w
+        try:
+            while self.batch is not None or self.next_batch():
+                while self.batch is not None and self.at < len(self.batch):
+                    if left == 0:
+                        loopqueue_poke(self.queue)      # the loop comes back after its other work
+                        return
+                    left -= 1
+                    item = self.batch[self.at]
+                    self.at += 1
+                    if self.facts is not None:
+                        wake_waiter(item)
+                    else:
+                        item()
+                self.end_batch()
+        except BaseException:
+            if not self.closed:
+                loopqueue_poke(self.queue)
+            raise
+        self.close_idle()
+
+    def __repr__(self):
+        return f"<Bell of {self.loop!r}, {len(self.waits)} waits>"

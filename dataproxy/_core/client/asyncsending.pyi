@@ -1,0 +1,150 @@
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, final
+
+from _typeshed import ReadableBuffer as Buffer
+from typing_extensions import disjoint_base
+
+from dataproxy._core.client.bell import Bell
+from dataproxy._core.client.delivery import BatchDelivery, Delivery
+from dataproxy._core.client.handle import CoreHandle
+from dataproxy._core.client.sending import Stream
+from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult
+
+__all__ = ["AsyncCore", "AsyncStream", "grow_batch", "new_batch", "released", "room", "seal_all", "seal_idle"]
+
+@disjoint_base
+class AsyncCore:
+    queueing: int
+    @property
+    def bells(self) -> dict[int, Bell]: ...
+    @property
+    def inner(self) -> Any: ...
+    @property
+    def is_open(self) -> bool: ...
+    def __init__(self) -> None: ...
+    def attach(self, target: CoreHandle) -> None: ...
+    def check(self) -> None: ...
+    def check_process(self) -> None: ...
+    def watch(self) -> Bell: ...
+    def let_go(self) -> None: ...
+    def send(
+        self,
+        stream_id: str,
+        body: Buffer,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Coroutine[Any, Any, Delivered]: ...
+    def send_soon(
+        self,
+        stream_id: str,
+        body: Buffer,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Delivery: ...
+    def send_nowait(
+        self,
+        stream_id: str,
+        body: Buffer,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+    ) -> None: ...
+    def send_batch(
+        self,
+        stream_id: str,
+        bodies: Iterable[Buffer] | Buffer,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_ids: Sequence[str | bytes] | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Coroutine[Any, Any, BatchDelivered]: ...
+    def send_arrow(
+        self,
+        stream_id: str,
+        data: Any,
+        *,
+        group_id: str | None = None,
+        column: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        id_column: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Coroutine[Any, Any, BatchDelivered]: ...
+
+@final
+class AsyncStream:
+    @property
+    def producer(self) -> AsyncCore: ...
+    @property
+    def plain(self) -> Stream: ...
+    @property
+    def group_id(self) -> str: ...
+    @property
+    def stream_id(self) -> str: ...
+    def __init__(self, producer: AsyncCore, plain: Stream) -> None: ...
+    def send(
+        self,
+        body: Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Coroutine[Any, Any, Delivered]: ...
+    def send_soon(
+        self,
+        body: Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Delivery: ...
+    def send_nowait(
+        self,
+        body: Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+    ) -> None: ...
+    def send_batch(
+        self,
+        bodies: Iterable[Buffer] | Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_ids: Sequence[str | bytes] | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Coroutine[Any, Any, BatchDelivered]: ...
+    def send_arrow(
+        self,
+        data: Any,
+        *,
+        column: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        id_column: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+    ) -> Coroutine[Any, Any, BatchDelivered]: ...
+    def batch(self) -> Any: ...
+
+def released(core: CoreHandle) -> int: ...
+def room(core: CoreHandle) -> tuple[int, int]: ...
+def seal_all(core: CoreHandle) -> int: ...
+def seal_idle(core: CoreHandle) -> None: ...
+def new_batch(core: CoreHandle) -> BatchDelivery: ...
+def grow_batch(batch: BatchDelivery, delivery: Delivery) -> None: ...

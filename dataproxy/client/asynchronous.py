@@ -1,0 +1,275 @@
+"""AsyncProducer: the producer of event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from dataproxy._core.client.asyncsending import AsyncCore, AsyncStream, seal_all
+from dataproxy._core.client.bell import Bell
+from dataproxy._core.client.delivery import BatchDelivery, Delivery
+from dataproxy._core.client.sending import Stream
+from dataproxy._core.client.undelivered import UndeliveredMessages
+from dataproxy.client.asyncbatch import AsyncBatch
+from dataproxy.client.callbacks import check_place
+from dataproxy.client.errands import Errands, Job
+from dataproxy.client.producer import Producer, settle_config
+from dataproxy.client.room import Room
+from dataproxy.client.stats import ProducerStats
+from dataproxy.config import ProducerConfig
+from dataproxy.errors import BufferFullError, ClosedError, FlushTimeout, UndeliveredError
+from dataproxy.outcomes import BatchDelivered, DeliveryResult, Report
+from dataproxy.problems import callback_problem, seconds
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+__all__ = ["AsyncProducer"]
+
+T = TypeVar("T")
+
+_INLINE_MESSAGES = 10_000
+_INLINE_BYTES = 1 << 20
+_EMPTY = Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+
+
+class AsyncProducer(AsyncCore):
+    """Send messages to InLong DataProxy from event loops, asyncio's own or uvloop's.
+
+    Parameters as for ``Producer``.  The constructor checks them and does nothing else; ``async with``, ``open``
+    or the first awaited call asks the Manager, resolves names and starts the threads, on a thread of its own.
+    Several loops in several threads may use one AsyncProducer.  Use it by ``async with``: leaving the block
+    delivers everything or raises UndeliveredError.
+
+    Raises ConfigError; ``open`` raises DiscoveryError and may be called again then.
+    """
+
+    config: ProducerConfig
+
+    def __init__(
+        self,
+        target: str | None = None,
+        *,
+        group_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+        callback_on: Executor | asyncio.AbstractEventLoop | None = None,
+        config: ProducerConfig | None = None,
+        config_file: str | Path | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        if on_delivery is not None and not callable(on_delivery):
+            raise callback_problem(on_delivery, "on_delivery")
+        check_place(callback_on)
+        self.config = settle_config(target, group_id, config, config_file, options)
+        self._make = partial(Producer, config=self.config, on_delivery=on_delivery, callback_on=callback_on)
+        self._errands = Errands("dataproxy-errands")
+        self._opening: Job[None] | None = None
+        self._closing: Job[Report] | None = None
+        self._rooms: dict[Bell, Room] = {}
+
+    # --- life
+
+    async def open(self) -> Self:
+        """Find the proxies and start the threads; returns the producer.
+
+        Does nothing if it is open already.  Raises DiscoveryError (then it can be tried again), ConfigError,
+        ClosedError, ForkedError.
+        """
+        self.check()
+        if self._closing is not None:
+            raise ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
+        if not self.is_open:
+            if self._opening is None or self._opening.failed:
+                self._opening = self._errands.submit(self._start)
+            await self._opening.wait()
+        self.watch()
+        return self
+
+    def _start(self) -> None:
+        """Make the plain producer.  the errands' thread."""
+        if self.is_open:
+            return
+        producer = self._make()
+        producer.suspend_when_full()
+        producer.wait_here()
+        self.attach(producer)
+
+    async def flush(self, timeout: float | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
+        """Send everything now and wait until each message accepted so far has its final result.
+
+        ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report.  Raises
+        FlushTimeout (with the report) when time was not enough; everything is still on its way then.
+        """
+        await self.open()
+        limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        mark = seal_all(self.inner)
+        if self.watch().call_on_settled(self.inner, mark, partial(_finish, future)):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    await future
+            if not future.done() or future.cancelled():
+                report = self.report()
+                raise FlushTimeout(
+                    f"{report.pending} messages have no result after {limit:g} s",
+                    report=report,
+                    hint="they are still on their way: flush again, or see stats() for what the proxies do",
+                )
+        return self.report()
+
+    async def close(self, timeout: float | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
+        """Deliver what was accepted, stop all threads, and return the final report.
+
+        ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
+        and is counted in the report.  A second call returns the same report.  Cancelling ends the wait, not the
+        closing.
+        """
+        self.check_process()
+        if self._closing is None:
+            self._closing = self._errands.submit(partial(self._shut, timeout))
+            self._errands.end()
+        report = await self._closing.wait()
+        self._errands.wait_end()
+        if self.bells:
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.watch().call_in_turn(partial(_finish, woken))
+            await woken  # tasks that waited for results of the closing are woken first
+        self._rooms.clear()
+        self.let_go()
+        return report
+
+    def _shut(self, timeout: float | None) -> Report:
+        """Close the plain producer.  the errands' thread."""
+        return self.inner.close(timeout) if self.is_open else _EMPTY
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        report = await self.close()
+        if not report.ok and kind is None:
+            raise UndeliveredError(report, hint="report.errors counts them by code")
+
+    @property
+    def closed(self) -> bool:
+        """Tell whether ``close`` was called."""
+        return self._closing is not None
+
+    def report(self) -> Report:
+        """Return counts by outcome since the producer was opened; after close, the final ones."""
+        self.check_process()
+        return self.inner.report() if self.is_open else _EMPTY
+
+    def stats(self) -> ProducerStats:
+        """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
+        plain: Producer = self.inner
+        return plain.stats()
+
+    def undelivered(self) -> UndeliveredMessages:
+        """Return an iterator over messages that were accepted and not delivered; see ``Producer.undelivered``."""
+        plain: Producer = self.inner
+        return plain.undelivered()
+
+    # --- sending
+
+    def stream(
+        self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
+    ) -> AsyncStream:
+        """Return a handle bound to one stream; parameters and errors as for ``Producer.stream``."""
+        return AsyncStream(self, self.inner.stream(stream_id, group_id=group_id, attrs=attrs))
+
+    def batch(
+        self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
+    ) -> AsyncBatch:
+        """Return an ``async with`` block that gathers messages of one stream and awaits all acks at its end."""
+        return AsyncBatch(self, lambda: self.inner.stream(stream_id, group_id=group_id, attrs=attrs))
+
+    def batch_of(self, stream: Stream) -> AsyncBatch:
+        """Return such a block for a bound handle."""
+        return AsyncBatch(self, lambda: stream)
+
+    async def room(self, need: int = 1) -> None:
+        """Wait up to ``max_block`` until the buffer has room for ``need`` bytes.  Raises BufferFullError."""
+        await self.open()
+        room = self._room()
+        await room.accept(partial(room.look, need), need, self.config.max_block)
+
+    # --- what waits
+
+    def _room(self) -> Room:
+        bell = self.watch()
+        room = self._rooms.get(bell)
+        if room is None:
+            for other in [b for b in self._rooms if b.loop.is_closed()]:
+                del self._rooms[other]
+            room = self._rooms[bell] = Room(self, self.inner, bell)
+        return room
+
+    async def accept(self, call: Callable[..., T], args: tuple[Any, ...], options: dict[str, Any], need: int) -> T:
+        """Make a sending call once there is room, for which it waits up to ``max_block``."""
+        return await self._room().accept(partial(call, *args, **options), need, self.config.max_block)
+
+    async def later(
+        self, call: Callable[..., Delivery] | None, args: tuple[Any, ...], options: dict[str, Any], at: int
+    ) -> Any:
+        """Open, wait for room, accept, and wait for the ack.  ``at`` is the place of the body in ``args``."""
+        await self.open()
+        body = args[at] if len(args) > at else options.get("body")
+        delivery = await self.accept(call or self.inner.send, args, options, _size(body))
+        return await delivery
+
+    async def batch_later(
+        self, call: Callable[..., BatchDelivery] | str, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> BatchDelivered:
+        """Accept a batch, on the errands' thread if it is large or finds no room, and wait for its acks."""
+        await self.open()
+        function = cast("Callable[..., BatchDelivery]", getattr(self.inner, call) if isinstance(call, str) else call)
+        bodies = args[-1] if args else options.get("bodies")
+        if _is_small(bodies) and self._errands.idle and not self.queueing:
+            try:
+                return await function(*args, **options)
+            except BufferFullError:
+                if self.config.on_full != "block":
+                    raise
+        job = self._errands.submit(partial(function, *args, **options))
+        try:
+            batch = await job.wait()
+        except asyncio.CancelledError:
+            job.give_up()
+            raise
+        return await batch
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an AsyncProducer owns threads and sockets and cannot be pickled; make one in each process")
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open" if self.is_open else "not open yet"
+        return f"<AsyncProducer {self.config.target!r} group {self.config.group_id!r} {state}>"
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _size(body: object) -> int:
+    """Return about how many bytes of the buffer a body takes."""
+    try:
+        return memoryview(body).nbytes + 8  # type: ignore[arg-type]
+    except TypeError:
+        return 8  # the sending call says what is wrong with it
+
+
+def _is_small(bodies: object) -> bool:
+    """Tell whether copying the batch would not hold up the loop."""
+    if isinstance(bodies, list | tuple):
+        return len(bodies) <= _INLINE_MESSAGES
+    return 0 <= getattr(bodies, "nbytes", -1) <= _INLINE_BYTES

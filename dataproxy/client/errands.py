@@ -1,0 +1,125 @@
+"""One thread that does for event loops what would block them: opening, large batches, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from dataproxy.client.threads import start_quiet
+
+__all__ = ["Errands", "Job"]
+
+T = TypeVar("T")
+
+_JOIN_SECONDS = 5.0
+_IDLE_SECONDS = 3600.0
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Job(Generic[T]):
+    """Hold one call and its outcome; tasks of any loop may wait for it, and cancelling them does not end it."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._result: T
+        self._error: BaseException | None = None
+        self._given_up = False
+        self.done = False
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the call has raised."""
+        return self._error is not None
+
+    def give_up(self) -> None:
+        """Do not make the call, if it has not begun.  Any thread."""
+        self._given_up = True
+
+    def run(self) -> None:
+        """Make the call.  the errands' thread."""
+        try:
+            if self._given_up:
+                raise asyncio.CancelledError
+            self._result = self._function()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the job is awaited
+            self._error = error
+        with self._lock:
+            self.done = True
+            waiting, self._waiting = self._waiting, []
+        for loop, future in waiting:
+            with contextlib.suppress(RuntimeError):  # a loop that was closed meanwhile
+                loop.call_soon_threadsafe(_finish, future)
+
+    async def wait(self) -> T:
+        """Return what the call returned, or raise what it raised.  Any loop."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        with self._lock:
+            if self.done:
+                _finish(future)
+            else:
+                self._waiting.append((loop, future))
+        await future
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class Errands:
+    """Run jobs one after the other on one thread, which lives from the first job to ``end``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: queue.SimpleQueue[Job[object] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._unfinished = 0
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether every job is finished."""
+        return self._unfinished == 0
+
+    def submit(self, function: Callable[[], T]) -> Job[T]:
+        """Have ``function()`` called after all earlier jobs.  Any thread."""
+        job = Job(function)
+        with self._lock:
+            self._unfinished += 1
+            self._jobs.put(job)  # type: ignore[arg-type]
+            if self._thread is None:
+                self._thread = start_quiet(self._name, self._run)
+        return job
+
+    def end(self) -> None:
+        """Let the thread end after its last job; does not wait.  Any thread."""
+        with self._lock:
+            if self._thread is not None:
+                self._jobs.put(None)
+
+    def wait_end(self) -> None:
+        """Wait for the thread after ``end`` and its last job: it has nothing left to do but to leave its loop."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                continue
+            if job is None:
+                return
+            job.run()
+            with self._lock:
+                self._unfinished -= 1

@@ -1,0 +1,112 @@
+"""Back-pressure in an event loop: tasks wait for room in the buffer, first come first served."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import TypeVar
+
+from dataproxy._core.client.asyncsending import AsyncCore, released, room, seal_idle
+from dataproxy._core.client.bell import Bell
+from dataproxy._core.client.handle import CoreHandle
+from dataproxy.errors import BufferFullError
+
+__all__ = ["Room"]
+
+T = TypeVar("T")
+
+_Entry = tuple[int, int, "asyncio.Future[bool]"]
+
+
+class Room:
+    """Queue of one loop's tasks before one producer's buffer.  All methods: the loop's thread."""
+
+    def __init__(self, producer: AsyncCore, core: CoreHandle, bell: Bell) -> None:
+        self._producer = producer
+        self._core = core
+        self._bell = bell
+        self._tickets = itertools.count()
+        self._queue: list[_Entry] = []
+        self._armed = False
+
+    async def accept(self, attempt: Callable[[], T], need: int, max_block: float) -> T:
+        """Call ``attempt`` until it finds room, for at most ``max_block`` seconds, and return what it returns.
+
+        ``need`` is about how many bytes it takes.  Raises BufferFullError, and what ``attempt`` raises.  When
+        it is cancelled ``attempt`` has not succeeded.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max_block
+        ticket = next(self._tickets)
+        in_turn = not self._queue
+        while True:
+            seen = released(self._core)
+            if in_turn:
+                try:
+                    return attempt()
+                except BufferFullError:
+                    if loop.time() >= deadline:
+                        raise
+            future: asyncio.Future[bool] = loop.create_future()
+            timer = loop.call_at(deadline, _answer, future, False)
+            heapq.heappush(self._queue, (ticket, need, future))
+            self._producer.queueing += 1
+            self._arm(seen)
+            try:
+                in_turn = await future
+            except asyncio.CancelledError:
+                if future.done() and not future.cancelled():
+                    self._rang()  # it was this task's turn: the next one's now
+                raise
+            finally:
+                self._producer.queueing -= 1
+                timer.cancel()
+            if not in_turn:
+                raise self._too_late(max_block)
+
+    def look(self, need: int) -> None:
+        """Raise BufferFullError where there are less than ``need`` bytes."""
+        free, messages = room(self._core)
+        if free < need or messages == 0:
+            raise BufferFullError(f"the buffer has room for {free} bytes", details={"free_bytes": free, "accepted": 0})
+
+    def _too_late(self, max_block: float) -> BufferFullError:
+        limit = sum(room(self._core)[:1])
+        return BufferFullError(
+            f"no room came in the buffer within max_block={max_block:g} s",
+            hint="send slower, raise buffer_bytes, or see that the proxies answer (stats())",
+            details={"free_bytes": limit, "accepted": 0},
+        )
+
+    def _arm(self, seen: int) -> None:
+        """Have ``_rang`` called when bytes come back."""
+        if not self._armed:
+            self._armed = True
+            if not self._bell.call_on_room(self._core, seen, self._rang):
+                asyncio.get_running_loop().call_soon(self._rang)
+        seal_idle(self._core)
+
+    def _rang(self) -> None:
+        """Give their turn to as many as there is room for, at least to the first."""
+        self._armed = False
+        seen = released(self._core)
+        free, messages = room(self._core)
+        given = 0
+        while self._queue:
+            _, need, future = self._queue[0]
+            if not future.done():
+                if given and (need > free or given == messages):
+                    break
+                free -= need
+                given += 1
+                future.set_result(True)
+            heapq.heappop(self._queue)
+        if self._queue:
+            self._arm(seen)
+
+
+def _answer(future: asyncio.Future[bool], turn: bool) -> None:
+    if not future.done():
+        future.set_result(turn)
