@@ -6,6 +6,7 @@ VENV   ?= .venv
 T      ?= tests
 SANITIZED ?= tests/unit tests/io
 FUZZ_SECONDS ?= 60
+MESSAGES ?= 1000000
 KILLS ?= 1000
 SEEDS ?= 100000
 FAULTS ?= 2000
@@ -21,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos soak planted test-matrix \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos results soak planted test-matrix \
         test-interop test-wheel coverage fuzz bench annotate docs lock clean distclean
 
 help: ## show this list
@@ -74,6 +75,9 @@ chaos: build ## FAULTS (2000) real faults on processes and sockets, then the jud
 
 planted: build ## every patch of tests/planted, which breaks one promise each, is noticed by the suite
 	@$(PY) -m tests.lab.planted
+
+results: build ## MESSAGES (1000000), one percent refused, each told once; then the time limit under every fault
+	@$(PY) -m tests.lab.results --messages $(MESSAGES)
 
 soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
 	@$(PY) -m tests.lab.soak --minutes $(MINUTES)

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 from dataproxy._core.client.dispatch import next_batch
 from dataproxy._core.client.handle import CoreHandle
@@ -77,6 +78,7 @@ class Dispatcher:
         self._on_delivery = on_delivery
         self._place = place
         self._events = EventLog()
+        self._calls: list[tuple[Callable[[Any], object], Any]] = []
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
@@ -91,15 +93,25 @@ class Dispatcher:
                 _LOG.warning("%d events came too fast to be logged", lost)
             if self._on_delivery is not None:
                 for group_id, stream_id, count, facts, own_ids in reports:
-                    self._results(Watch(self._on_delivery, None, group_id, stream_id, 0, count, own_ids), facts)
+                    self._run(Watch(self._on_delivery, None, group_id, stream_id, 0, count, own_ids), facts)
             for watch, facts in watches:
-                if watch.delivery is None:
-                    self._results(watch, facts)
-                else:
-                    self._place.run([(watch.function, watch.delivery)])
+                self._run(watch, facts)
+            self._hand_over()
 
-    def _results(self, watch: Watch, facts: Facts) -> None:
-        function = watch.function
-        for first in range(0, watch.messages, _AT_ONCE):
-            numbers = range(first, min(watch.messages, first + _AT_ONCE))
-            self._place.run([(function, delivery_result(watch, number, facts)) for number in numbers])
+    def _run(self, watch: Watch, facts: Facts) -> None:
+        calls = self._calls
+        if watch.delivery is not None:
+            calls.append((watch.function, watch.delivery))
+        else:
+            for number in range(watch.messages):
+                calls.append((watch.function, delivery_result(watch, number, facts)))
+                if len(calls) >= _AT_ONCE:
+                    self._hand_over()
+                    calls = self._calls
+        if len(calls) >= _AT_ONCE:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        calls, self._calls = self._calls, []
+        if calls:
+            self._place.run(calls)

@@ -138,7 +138,7 @@ class Producer(ProducerCore):
             self._dispatch_thread = start_hearing("dataproxy-dispatch", self._dispatcher.run)
             source.start()
         except BaseException:
-            self._stop_threads()
+            self._stop_threads(0.0)
             raise
         lifecycle.register(self)
 
@@ -243,7 +243,8 @@ class Producer(ProducerCore):
         """Deliver what was accepted, stop all threads, and return the final report.
 
         ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
-        and is counted in the report.  A second call returns the same report; one from inside a callback while
+        and is counted in the report.  Callbacks on the dispatcher's thread are waited for within the same time (and
+        five seconds).  A second call returns the same report; one from inside a callback while
         another thread closes returns the report of that moment.  Ctrl-C ends the waiting: what is pending fails
         with code CLOSED, the threads are stopped, and KeyboardInterrupt is raised; ``report()`` has the final
         counts.  In a forked child that has not used the producer it returns an empty report at once.  Any
@@ -267,19 +268,23 @@ class Producer(ProducerCore):
             self._close_lock.release()
 
     def _shut(self, timeout: float) -> None:
+        deadline = time.monotonic() + min(timeout, _LONGEST)
         self.begin_close()
         self._source.stop()
         try:
             self.wait_settled(timeout)
         finally:
             try:
-                self._stop_threads()
+                self._stop_threads(deadline - time.monotonic())
             finally:
                 lifecycle.unregister(self)
                 self._final = make_report(self.counts(), self.age())
 
-    def _stop_threads(self) -> None:
-        """Fail what is pending and end the threads.  A signal handler's exception waits until that is done."""
+    def _stop_threads(self, spare: float) -> None:
+        """Fail what is pending and end the threads.  A signal handler's exception waits until that is done.
+
+        Callbacks have ``spare`` seconds more than the few that an empty queue takes.
+        """
         raised: BaseException | None = None
         dispatch = self._dispatch_thread
         self._source.stop()
@@ -290,7 +295,9 @@ class Producer(ProducerCore):
             raised = _join(thread, _JOIN_SECONDS) or raised
         self.end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
-            raised = _join(dispatch, _JOIN_SECONDS) or raised
+            raised = _join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
+            if dispatch.is_alive():
+                _LOG.warning("the producer is closed while callbacks still run; they are slow, or many")
         if raised is not None:
             raise raised
 
