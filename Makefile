@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 T      ?= tests
+RUNS   ?= 50
+ROUNDS ?= 200
 SANITIZED ?= tests/unit tests/io
 FUZZ_SECONDS ?= 60
 MESSAGES ?= 1000000
@@ -22,7 +24,8 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos results soak planted test-matrix \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
+        planted test-matrix \
         test-interop test-wheel coverage fuzz bench annotate docs lock clean distclean
 
 help: ## show this list
@@ -78,6 +81,12 @@ planted: build ## every patch of tests/planted, which breaks one promise each, i
 
 results: build ## MESSAGES (1000000), one percent refused, each told once; then the time limit under every fault
 	@$(PY) -m tests.lab.results --messages $(MESSAGES)
+
+endings: build ## RUNS (50) of each way of ending a process, with the hub up, slow and down
+	@$(PY) -m tests.lab.endings --runs $(RUNS)
+
+forks: build ## ROUNDS (200) of eight children by fork, forkserver, spawn and a pre-forking server
+	@$(PY) -m tests.lab.forks --rounds $(ROUNDS)
 
 soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
 	@$(PY) -m tests.lab.soak --minutes $(MINUTES)

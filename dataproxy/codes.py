@@ -197,6 +197,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "pass asyncio.get_running_loop(), an Executor, or nothing",
     ),
     LocalCode(
+        "GREEN_THREADS",
+        "ConfigError",
+        "gevent or eventlet has replaced the threads that a producer needs",
+        False,
+        "leave threads alone: monkey.patch_all(thread=False)",
+    ),
+    LocalCode(
         "INVALID_MESSAGE",
         "InvalidMessageError",
         "a message cannot be sent as it is",

@@ -5,6 +5,7 @@ that builds it.
 """
 
 import sys
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -44,6 +45,23 @@ def explain_missing(name: str) -> str:
     return f"compiled module {name} is missing ({found}); {cure}"
 
 
+def _refuse_subinterpreter() -> None:
+    """Raise ImportError outside of the main interpreter: threads and hooks of the core belong to the whole process."""
+    try:
+        interpreters = import_module("_interpreters")
+    except ImportError:
+        try:
+            interpreters = import_module("_xxsubinterpreters")  # as it was called before 3.13
+        except ImportError:
+            return
+    if interpreters.get_current() != interpreters.get_main():
+        raise ImportError(
+            "dataproxy works in the main interpreter of a process, and this is a sub-interpreter; use threads or "
+            "processes instead (under mod_wsgi: WSGIApplicationGroup %{GLOBAL})",
+            name=__name__,
+        )
+
+
 class _MissingModule:
     """Asked last, when nobody else has found a module below this package: raises the helpful error."""
 
@@ -54,4 +72,5 @@ class _MissingModule:
             raise ModuleNotFoundError(explain_missing(fullname), name=fullname)
 
 
+_refuse_subinterpreter()
 sys.meta_path.append(_MissingModule)

@@ -44,7 +44,7 @@ class CallbackPlace:
     """Run callbacks on the calling thread, on an event loop or on an executor; count and log those that raise."""
 
     def __init__(self, core: CoreHandle, place: Any) -> None:
-        self._core = core
+        self._callers = core.callers  # and not the core, which has this object
         self._hop: Callable[..., object] | None = None
         self._loop = None
         if place is not None and callable(getattr(place, "submit", None)):
@@ -72,8 +72,8 @@ class CallbackPlace:
 
     def _make(self, calls: Calls) -> None:
         ident = threading.get_ident()
-        inner = ident in self._core.callers
-        self._core.callers.add(ident)
+        inner = ident in self._callers
+        self._callers.add(ident)
         try:
             for at, (function, argument) in enumerate(calls):
                 try:
@@ -88,7 +88,7 @@ class CallbackPlace:
                     self.failed(function)
         finally:
             if not inner:
-                self._core.callers.discard(ident)
+                self._callers.discard(ident)
 
     def failed(self, function: Callable[[Any], object]) -> None:
         """Count and log the exception that ``function`` raised and that is being handled.  Any thread."""

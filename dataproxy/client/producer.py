@@ -129,13 +129,13 @@ class Producer(ProducerCore):
         self._threads: list[threading.Thread] = []
         self._callbacks = CallbackPlace(self, self._callback_on)
         self.callback_failed = self._callbacks.failed
-        self._dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
+        dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
         self._dispatch_thread: threading.Thread | None = None
         try:
             self._use_proxies(proxies)
             for i in range(self.config.executors):
                 self._threads.append(start_quiet(f"dataproxy-exec-{i}", partial(self.run_executor, i)))
-            self._dispatch_thread = start_hearing("dataproxy-dispatch", self._dispatcher.run)
+            self._dispatch_thread = start_hearing("dataproxy-dispatch", dispatcher.run)
             source.start()
         except BaseException:
             self._stop_threads(0.0)

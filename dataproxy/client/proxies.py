@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from weakref import WeakMethod
 
 from dataproxy.client.discovery import parse_target, resolve
 from dataproxy.client.manager import ManagerClient
@@ -36,7 +37,7 @@ class ProxySource:
         inherited: ProxySource | None = None,
     ) -> None:
         self._config = config
-        self._apply = apply
+        self._apply = WeakMethod(apply)  # who is told has this object
         self._target = parse_target(config.target)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -90,4 +91,6 @@ class ProxySource:
                 continue
             if not self._stop.is_set() and {e.label for e in now} != {e.label for e in before}:
                 _LOG.info("the proxy list changed: %s", ", ".join(e.label for e in now))
-                self._apply(now)
+                apply = self._apply()
+                if apply is not None:
+                    apply(now)

@@ -24,6 +24,7 @@ def check_native_threads() -> None:
     if by:
         raise ConfigError(
             f"{by} has replaced 'threading', and a producer needs threads of the operating system",
+            code="GREEN_THREADS",
             hint=f"call {cure}: the rest may stay patched; waits of this package block the whole {by} thread then, "
             "so use send_nowait(), or wait in a native thread",
         )

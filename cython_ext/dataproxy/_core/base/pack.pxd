@@ -127,6 +127,7 @@ cdef Pack* list_pop(PackList* l) noexcept nogil
 
 cdef void pool_open(PackPool* pool, size_t max_bytes) noexcept nogil
 cdef void pool_close(PackPool* pool) noexcept nogil
+cdef void pool_retire(PackPool* pool) noexcept nogil
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil
 cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil
 cdef void pack_strip(Pack* p) noexcept nogil

@@ -85,6 +85,23 @@ cdef void pool_close(PackPool* pool) noexcept nogil:
     pthread_mutex_destroy(&pool.lock)
 
 
+cdef void pool_retire(PackPool* pool) noexcept nogil:
+    """Release all spare packs and keep none from now on.  Locality: any thread.  Locks: takes pool.lock."""
+    cdef Pack* p
+    cdef Pack* following
+    pthread_mutex_lock(&pool.lock)
+    p = pool.spare
+    pool.spare = NULL
+    pool.spare_bytes = 0
+    pool.max_bytes = 0
+    pthread_mutex_unlock(&pool.lock)
+    while p != NULL:
+        following = p.next
+        free(p.buf)
+        free(p)
+        p = following
+
+
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     """Return an empty pack with ``head`` bytes of head room, or NULL without memory.
 

@@ -28,4 +28,5 @@ cdef int engine_open(
     Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, bint nagle,
 ) noexcept nogil
 cdef void engine_abandon_open(Engine* g) noexcept nogil
+cdef void engine_retire(Engine* g) noexcept nogil
 cdef void engine_free(Engine* g) noexcept nogil

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.pack cimport (
     OUT_DELIVERED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close, pool_give,
-    pool_open,
+    pool_open, pool_retire,
 )
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
@@ -17,7 +17,7 @@ from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
 from dataproxy._core.client.order cimport order_settled
 from dataproxy._core.client.streams cimport streams_close, streams_open
-from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open
+from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open, executor_retire
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
 from dataproxy._core.plat.thread cimport (
@@ -140,6 +140,17 @@ cdef void engine_abandon_open(Engine* g) noexcept nogil:
         p = p.next
     if packs.head != NULL:
         _settled(g, &packs)
+
+
+cdef void engine_retire(Engine* g) noexcept nogil:
+    """Give back descriptors and spare buffers; only reading goes on.  Locality: who joined the threads.
+
+    Locks: takes the pool's.
+    """
+    cdef int i
+    for i in range(g.n_executors):
+        executor_retire(g.executors[i])
+    pool_retire(&g.spares)
 
 
 cdef void engine_free(Engine* g) noexcept nogil:

@@ -13,7 +13,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
 from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
-from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open
+from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, link_list
@@ -170,7 +170,10 @@ cdef class ProducerCore(CoreHandle):
         Raises ConfigError for an address that is not numeric.  Thread: any.
         """
         cdef int i, n = len(endpoints), status = ST_OK
-        cdef Endpoint* array = <Endpoint*>calloc(<size_t>max(1, n), sizeof(Endpoint))
+        cdef Endpoint* array
+        if self.finished:
+            return                  # a late answer to the discovery: nobody is left to hear of it
+        array = <Endpoint*>calloc(<size_t>max(1, n), sizeof(Endpoint))
         if array == NULL:
             raise MemoryError("no memory for the proxy list")
         try:
@@ -241,6 +244,9 @@ cdef class ProducerCore(CoreHandle):
     def end_completions(self, bint ended=True):
         """Tell the dispatcher that nothing more will come; ``ended``: no executor's thread runs any more."""
         self.finished = ended
+        self.own_streams.clear()        # they refer to the producer, which can go with its last user now
+        if ended:
+            engine_retire(self.engine)
         completions_end(&self.engine.completions)
 
     def counts(self):

@@ -64,6 +64,7 @@ cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
     PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil
+cdef void executor_retire(Executor* e) noexcept nogil
 cdef void executor_free(Executor* e) noexcept nogil
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil
 cdef void executor_ask_tick(Executor* e) noexcept nogil

@@ -88,10 +88,17 @@ cdef int executor_open(
     return ST_OK
 
 
+cdef void executor_retire(Executor* e) noexcept nogil:
+    """Give the descriptors back; the thread has ended, and nobody posts.  Locality: its creator.  Locks: none."""
+    forks_unwatch(&e.at_fork)
+    wakeup_close(&e.wakeup)
+    poller_close(&e.poller)
+
+
 cdef void executor_free(Executor* e) noexcept nogil:
     """Release everything; the thread has ended.  Locality: its creator.  Locks: none."""
     cdef int i
-    forks_unwatch(&e.at_fork)
+    executor_retire(e)
     for i in range(e.n_channels):
         if e.channels[i].open:
             e.channels[i].transport.ops.close(&e.channels[i].transport)
@@ -99,8 +106,6 @@ cdef void executor_free(Executor* e) noexcept nogil:
         free(e.channels[i])
     free(e.channels)
     free(e.new_endpoints)
-    wakeup_close(&e.wakeup)
-    poller_close(&e.poller)
     links_free(&e.pool)
     pthread_mutex_destroy(&e.lock)
     pthread_mutex_destroy(&e.registry)
