@@ -21,7 +21,9 @@ ended_at = 0.0
 def tell() -> None:
     """Print the books; the only thing that goes to stdout beside 'ready'."""
     report = producer.report()
-    counts = {name: getattr(report, name) for name in ("accepted", "delivered", "failed", "expired", "dropped", "pending")}
+    counts = {
+        name: getattr(report, name) for name in ("accepted", "delivered", "failed", "expired", "dropped", "pending")
+    }
     print(json.dumps({**counts, "ended_at": ended_at}), flush=True)
 
 

@@ -1,6 +1,6 @@
 """The processes of one round: a parent that sends without a pause, and the children it makes meanwhile.
 
-``python -m tests.lab.forks.program KIND PREFIX CHILDREN MESSAGES`` prints the parent's books as JSON.  KIND is ``fork``,
+``python -m tests.lab.forks.program KIND PREFIX CHILDREN MESSAGES`` prints the books of the parent.  KIND is ``fork``,
 ``forkserver``, ``spawn`` or ``prefork`` (a server that opens its producer, forks its workers and ends them by SIGTERM).
 """
 

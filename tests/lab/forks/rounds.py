@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dataproxy.hub import Hub
 
-__all__ = ["KINDS", "Figures", "run_rounds"]
+__all__ = ["KINDS", "Figures", "check", "run_rounds"]
 
 KINDS = ("fork", "forkserver", "spawn", "prefork")
 HANG_SECONDS = 150.0
@@ -53,7 +53,8 @@ def _run(kind: str, target: str, prefix: str, children: int, messages: int) -> t
     return json.loads(out), ""
 
 
-def _check(figures: Figures, hub: Hub, books: dict[str, object], prefix: str, children: int, messages: int) -> None:
+def check(figures: Figures, hub: Hub, books: dict[str, object], prefix: str, children: int, messages: int) -> None:
+    """Enter into ``figures`` what one round left at the hub."""
     sent: list[int] = books["sent"]  # type: ignore[assignment]
     if books["failed"] or not books["accepted"] == books["delivered"] == sum(sent):
         figures.violations.append(f"{prefix}: the parent's books are {books}")
@@ -82,5 +83,5 @@ def run_rounds(kind: str, rounds: int, *, children: int = 8, messages: int = 200
             if wrong:
                 figures.violations.append(f"{prefix}: {wrong}")
             else:
-                _check(figures, hub, books, prefix, children, messages)
+                check(figures, hub, books, prefix, children, messages)
     return figures
