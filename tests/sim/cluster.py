@@ -170,6 +170,7 @@ class Cluster:
                     history.stored.append(one)
         found = judge(history)
         app.leave()
+        self._once(history)
         self._check(not found, "; ".join(f"{v.law} {v.text}" for v in found))
         copies = len({(s.producer, s.sequence) for s in history.stored})
         return {
@@ -177,6 +178,18 @@ class Cluster:
             "stored": len(history.stored), "twice": len(history.stored) - copies, "faults": self.plan.faults,
             "refused": app.refused, "events": self.ticket, "connections": len(self.network.connections),
         }  # fmt: skip
+
+    def _once(self, history: History) -> None:
+        """Check that a hub with a window of ids has no id twice; a clock that jumps may end the window."""
+        if not self.plan.node_options["dedupe_ids"] or any(action.kind == "clock" for action in self.plan.actions):
+            return
+        seen: set[tuple[str, str, str]] = set()
+        for one in history.stored:
+            name = (one.log, one.stream, one.id)
+            self._check(
+                not one.id or name not in seen, f"S3 {one.log} has the id {one.id} twice in spite of its window"
+            )
+            seen.add(name)
 
     # --- time
 

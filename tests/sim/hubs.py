@@ -31,7 +31,9 @@ class Hub:
         self.index = index
         self.rng = rng
         queue = options["queue_bytes"]
-        self.store = StoreCore(None, queue_bytes=queue, commit_bytes=options["commit_bytes"])
+        self.store = StoreCore(
+            None, queue_bytes=queue, commit_bytes=options["commit_bytes"], dedupe_ids=options["dedupe_ids"]
+        )
         self.core = HubCore(
             self.store, host="127.0.0.1", port=0, threads=1, max_frame=524288, max_connections=1000,
             read_idle=options["read_idle"], reply_bytes=options["reply_bytes"], queue_bytes=queue, compat=False,

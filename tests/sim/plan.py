@@ -121,6 +121,7 @@ def _node_options(rng: random.Random) -> dict[str, Any]:
         "commit_bytes": rng.choice((1, 3000, 1 << 20)),
         "partitions": rng.choice((1, 1, 2)),
         "compress_entries": rng.random() < 0.3,
+        "dedupe_ids": rng.choice((0, 0, 1 << 20)),
     }
 
 
