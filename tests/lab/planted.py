@@ -28,6 +28,7 @@ _LEFT_OUT = {".git", ".cache", ".pytest_cache", ".hypothesis", "__pycache__", "d
 _BUILT = {"cython-release", "release", "inplace"}  # what is wanted of the folder build
 _EVERYTHING = ("tests/unit", "tests/io")
 _TEST_SECONDS = 20
+_LONG, _LONGEST = 120, 1800  # of a selection, which a bug may keep from ending, and of everything
 _TSAN = "tsan:"
 
 
@@ -86,7 +87,7 @@ def _build(name: str, tree: Path) -> str:
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-3000:]
 
 
-def _fails(tree: Path, tests: list[str]) -> str:
+def _fails(tree: Path, tests: list[str], seconds: float) -> str:
     """Return the first failure of some tests, empty when they pass."""
     if tests[0].startswith(_TSAN):
         (tree / ".venv").symlink_to(sys.prefix)
@@ -96,7 +97,7 @@ def _fails(tree: Path, tests: list[str]) -> str:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *limits, *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False, timeout=1200
+            command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
         return "the tests do not end"
@@ -121,7 +122,8 @@ def attempt(name: str) -> tuple[str, str]:
         if why:
             return "broken", why
         tests = [str(test) for test in table()[name]["tests"]]  # type: ignore[attr-defined]
-        found = _fails(tree, tests) or _fails(tree, list(_EVERYTHING))
+        found = _fails(tree, tests, _LONGEST if tests[0].startswith(_TSAN) else _LONG)
+        found = found or _fails(tree, list(_EVERYTHING), _LONGEST)
         return ("caught", found) if found else ("missed", "no test of unit, io and the simulations fails")
     finally:
         shutil.rmtree(tree, ignore_errors=True)
@@ -131,7 +133,7 @@ def control() -> str:
     """Return what fails in a copy without a bug, where nothing may."""
     tree = _copy("control")
     try:
-        return _fails(tree, list(_EVERYTHING))
+        return _fails(tree, list(_EVERYTHING), _LONGEST)
     finally:
         shutil.rmtree(tree, ignore_errors=True)
 
