@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from dataproxy.testing import FaultProxy
 from tests.lab.chaos.failover import failover
 from tests.lab.chaos.faults import Faults
 from tests.lab.chaos.manager import Manager
@@ -35,7 +36,8 @@ _STALL_SECONDS = 1.0  # of a frozen sender: nobody can give a result meanwhile
 def chaos(folder: Path, seed: int, faults: int, senders: int = 3) -> tuple[dict[str, object], list[str]]:
     """Run hubs, senders and faults; return the facts and the violations."""
     hubs = [HubProcess(folder, f"hub{i}") for i in range(3)]
-    manager = Manager([hub.port for hub in hubs])
+    proxies = [FaultProxy(f"127.0.0.1:{hub.port}") for hub in hubs[:2]]  # the third is met without one
+    manager = Manager([proxy.port for proxy in proxies] + [hub.port for hub in hubs[2:]])
     crew: list[SenderProcess] = []
     history = History(grace=_STALL_SECONDS, close_grace=5.0, resent_frames=0)
     began = time.monotonic()
@@ -46,7 +48,7 @@ def chaos(folder: Path, seed: int, faults: int, senders: int = 3) -> tuple[dict[
             crew.append(SenderProcess(folder, f"p{i}", manager.url, *_OPTIONS, *_VARIANTS[i % len(_VARIANTS)]))
         for sender in crew:
             sender.ready()
-        wild = Faults(seed, hubs, crew, manager)
+        wild = Faults(seed, hubs, crew, manager, proxies)
         for _ in range(faults):
             wild.one()
         time.sleep(1.0)
@@ -55,6 +57,8 @@ def chaos(folder: Path, seed: int, faults: int, senders: int = 3) -> tuple[dict[
     finally:
         for sender in crew:
             sender.kill()
+        for proxy in proxies:
+            proxy.close()
         for hub in hubs:
             hub.close()
         manager.close()

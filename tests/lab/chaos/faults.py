@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
+from dataproxy.testing import FaultProxy
 from tests.lab.chaos.manager import Manager
 from tests.lab.chaos.processes import HubProcess, SenderProcess
 
@@ -43,11 +44,31 @@ _WRONGS: list[tuple[str, dict[str, object], tuple[float, ...]]] = [
     ("kill", {}, _SHORT),
 ]
 
+#: The same for the proxies on the wire.
+_WIRES: list[tuple[str, dict[str, object], tuple[float, ...]]] = [
+    ("refuse", {}, _SHORT),
+    ("reset", {"at_byte": (0, 0, 1, 30, 5000)}, _SHORT),
+    ("close", {"at_byte": (0, 0, 1, 30, 5000)}, _SHORT),
+    ("half_close", {"at_byte": (0, 17, 900)}, _SHORT),
+    ("freeze", {"at_byte": (0, 40, 2000)}, _LONG),
+    ("delay", {"seconds": (0.01, 0.2)}, _SHORT),
+    ("slice", {"size": (1, 3, 100)}, _SHORT),
+    ("bandwidth", {"bytes_per_second": (2000, 100_000)}, _SHORT),
+]
+
 
 class Faults:
     """Do damage to hubs, senders and Manager, never to more than all but one hub for long."""
 
-    def __init__(self, seed: int, hubs: list[HubProcess], senders: list[SenderProcess], manager: Manager) -> None:
+    def __init__(
+        self,
+        seed: int,
+        hubs: list[HubProcess],
+        senders: list[SenderProcess],
+        manager: Manager,
+        proxies: list[FaultProxy],
+    ) -> None:
+        self.proxies = proxies
         self.rng = random.Random(seed)
         self.hubs = hubs
         self.senders = senders
@@ -56,7 +77,7 @@ class Faults:
         self.wait = threading.Event().wait
         self.kinds: dict[Callable[[], None], int] = {
             self.kill: 4, self.freeze: 12, self.long_freeze: 2, self.stop_sender: 6, self.manager_mood: 8,
-            self.shorter_list: 6, self.two_frozen: 3, self.misbehave: 60,
+            self.shorter_list: 6, self.two_frozen: 3, self.misbehave: 60, self.wire: 30,
         }  # fmt: skip
 
     def one(self) -> None:
@@ -73,6 +94,17 @@ class Faults:
         self.done[f"hub {kind}"] += 1
         self.done["misbehave"] -= 1
         self.rng.choice(self.hubs).misbehave(self.rng.choice(seconds), kind, fields)
+
+    def wire(self) -> None:
+        """Let a proxy between producers and a hub break, cut, hold or slow down the stream of bytes."""
+        kind, fields, seconds = self.rng.choice(_WIRES)
+        fields = {name: self.rng.choice(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+        self.done[f"wire {kind}"] += 1
+        self.done["wire"] -= 1
+        proxy = self.rng.choice(self.proxies)
+        armed = proxy.add(kind, side=self.rng.choice(("to_server", "to_client", "both")), **fields)
+        self.wait(self.rng.choice(seconds))
+        proxy.remove(armed)
 
     def kill(self) -> None:
         """Kill -9 of a hub and its restart on the same directory and port."""
