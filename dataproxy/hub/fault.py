@@ -124,7 +124,7 @@ class Fault:
         kind = KINDS[self.kind]
         if self.on is not None or not kind.on:
             return self.on or ""
-        return "bytes" if self.at_byte is not None else kind.on[0]
+        return "bytes" if self.at_byte is not None and "bytes" in kind.on else kind.on[0]
 
     def parameter(self, name: str) -> Any:
         """Return a parameter: what was given, else what belongs to the kind."""

@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from tests.docs.pages import blocks
+
 ROOT = Path(__file__).parents[3]
 LEAKS = """
 import gc
@@ -162,6 +164,11 @@ def test_many(dataproxy_hub, dataproxy_hub_session, i):
         assert [record.body for record in hub.records(group)] == [b"%d" % i]
 """
     assert passed(run(tmp_path, tests, "-n", "2"), 20)
+
+
+def test_the_tests_of_the_page(tmp_path):
+    (block,) = (one for one in blocks("python") if one.page == "docs/testing.md" and "def test_" in one.text)
+    assert passed(run(tmp_path, block.text), 3)
 
 
 def test_naming_the_plugin_twice_is_harmless(tmp_path):
