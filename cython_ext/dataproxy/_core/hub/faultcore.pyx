@@ -62,7 +62,7 @@ cdef class FaultCore:
             rule.first = first
             rule.times = times
             rule.at_byte = at_byte
-            rule.share = <uint64_t>(share * 18446744073709551615.0) if share < 1.0 else 0
+            rule.share = max(<uint64_t>(share * 18446744073709551615.0), 1) if share < 1.0 else 0
             rule.random = _spread(seed)
             rule.what.actions = ACTIONS[action]
             rule.what.code = code
