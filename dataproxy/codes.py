@@ -350,6 +350,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         True,
         'see details["cause"] for the last answer; are the proxies reachable?',
     ),
+    LocalCode(
+        "DROPPED",
+        "DeliveryDropped",
+        "an accepted message was given up by its own producer for want of room, as `on_full` told it",
+        True,
+        "send slower, raise buffer_bytes, or see that the proxies answer",
+    ),
     LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, "see its text"),
     LocalCode("ABORTED", "DeliveryFailed", "a message was given up", True, "see its text"),
     LocalCode(

@@ -15,6 +15,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "DataProxyError",
+    "DeliveryDropped",
     "DeliveryError",
     "DeliveryExpired",
     "DeliveryFailed",
@@ -181,6 +182,16 @@ class DeliveryError(DataProxyError):
     def id(self) -> str:
         """Return the id of the message: the caller's ``message_id``, else the one made for it."""
         return str(self._details.get("id", ""))
+
+
+class DeliveryDropped(DeliveryError):  # noqa: N818 - named like an outcome
+    """Report an accepted message that its own producer gave up for want of room, as ``on_full`` told it.
+
+    No byte of it was ever sent.
+    """
+
+    default_code = "DROPPED"
+    default_retriable = True
 
 
 class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dataproxy.codes import describe
-from dataproxy.errors import DeliveryError, DeliveryExpired, DeliveryFailed
+from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
 
 __all__ = [
     "BatchDelivered",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
-_DELIVERED, _FAILED, _EXPIRED = 1, 2, 3
+_DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4
 _LOCAL = {
     -1: ("EXPIRED", "no success within delivery_timeout"),
     -2: ("EXPIRED", "no success within delivery_timeout, and no answer within ack_timeout"),
@@ -35,6 +35,8 @@ _LOCAL = {
     -4: ("CLOSED", "the producer was closed before the message had a result"),
     -5: ("ENCODE", "the frame could not be built within max_frame_bytes"),
     -6: ("NO_MEMORY", "there was no memory for the frame"),
+    -7: ("DROPPED", "dropped when it was offered, since the buffer was full"),
+    -8: ("DROPPED", "dropped before it was sent, to make room for newer messages"),
 }
 
 _CAUSES = {-2: "ACK_TIMEOUT", -3: "CONNECTION_LOST", -4: "CLOSED", -5: "ENCODE", -6: "NO_MEMORY"}
@@ -160,7 +162,7 @@ def message_id(pack_id: str, position: int) -> str:
 
 
 def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> DeliveryError:
-    """Return the error for a message that failed or expired; ``own_id`` is the caller's ``message_id``."""
+    """Return the error for a message that failed, expired or was dropped; ``own_id`` is the caller's ``message_id``."""
     outcome, code, text, attempts, maybe, node, latency, sequence, pack_id = facts
     details = {
         "attempts": attempts,
@@ -183,6 +185,8 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
             details=details,
         )
     name, meaning = _LOCAL.get(code, ("DELIVERY", f"unknown local code {code}"))
+    if outcome == _DROPPED:
+        return DeliveryDropped(meaning, hint=describe("DROPPED")[1], details=details)
     also = ", and it may have arrived" if maybe else ""
     if outcome == _EXPIRED:
         hint = "see that the proxies are reachable, or raise delivery_timeout"

@@ -85,7 +85,7 @@ class ProducerConfig(Config):
     connections: int
     buffer_bytes: int
     buffer_messages: int
-    on_full: Literal["block", "raise"]
+    on_full: Literal["block", "raise", "drop_newest", "drop_oldest"]
     ordering: Literal["none", "key"]
     key_buckets: int
     max_block: float

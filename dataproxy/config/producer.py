@@ -61,8 +61,10 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "on_full",
         "choice",
         "block",
-        "With a full buffer `send` waits up to `max_block` (`block`) or raises BufferFullError at once (`raise`).",
-        choices=("block", "raise"),
+        "With a full buffer `send` waits up to `max_block` (`block`), raises BufferFullError at once (`raise`), or"
+        " never waits: it drops the message offered (`drop_newest`), or the oldest that were not sent yet"
+        " (`drop_oldest`). What is dropped has a result like any other message.",
+        choices=("block", "raise", "drop_newest", "drop_oldest"),
         importance="high",
     ),
     Option(
@@ -84,7 +86,14 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         high=4096,
         importance="low",
     ),
-    Option("max_block", "duration", 60.0, "Longest wait of one `send` for room in the buffer.", low=0.0, high=7 * _DAY),
+    Option(
+        "max_block",
+        "duration",
+        60.0,
+        "Longest wait of one `send` for room in the buffer. Only with `on_full=block`; the other modes never wait.",
+        low=0.0,
+        high=7 * _DAY,
+    ),
     Option(
         "batch_bytes",
         "size",

@@ -47,6 +47,15 @@ def _heartbeats_in_time(values: Mapping[str, Any]) -> str | None:
     )
 
 
+def _waits(values: Mapping[str, Any]) -> str | None:
+    if values["on_full"] == "block":
+        return None
+    return (
+        f"max_block ({format_duration(values['max_block'])}) has no meaning with on_full={values['on_full']!r},"
+        " which never waits; leave max_block out, or choose on_full='block'"
+    )
+
+
 def _whole_credentials(values: Mapping[str, Any]) -> str | None:
     if bool(values["manager_secret_id"]) == bool(values["manager_secret_key"]):
         return None
@@ -64,6 +73,7 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     _not_above("linger", "delivery_timeout", format_duration),
     _not_above("retry_backoff", "retry_backoff_max", format_duration, either=True),
     _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, either=True),
+    Rule(("max_block", "on_full"), _waits, {"max_block": lambda _values: 0.0}),
     Rule(("heartbeat_interval", "heartbeat_retries"), _heartbeats_in_time),
     Rule(("manager_secret_id", "manager_secret_key"), _whole_credentials),
 )

@@ -13,7 +13,7 @@ from tests.sim.proxy import Proxy, Temper, frame_seq, take_frame
 
 __all__ = ["Broken", "World"]
 
-_DELIVERED, _FAILED, _EXPIRED = 1, 2, 3
+_DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4
 _CONNECT_FAILED, _LOST, _PROTOCOL = 2, 3, 5
 _LATE_US = 1000
 _CALM_US = 60_000_000
@@ -45,6 +45,8 @@ class Sent:
 
     frame: bytes
     deadline: int
+    touched: bool = False  # some byte of it was written
+    given_up: bool = False
     result: dict[str, Any] | None = None
 
 
@@ -73,12 +75,15 @@ class World:
             classes={code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256},
             seed=seed + 1,
             compress=rng.random() < 0.2,
+            sheds=seed % 3 == 0,
         )
+        self.shed_rng = random.Random(seed) if seed % 3 == 0 else None
         self.proxies = [Proxy(f"p{i}:1", Temper.random(rng)) for i in range(rng.randint(1, 4))]
         self.wanted = rng.randint(1, 4)
         self.sockets: dict[int, Connection] = {}
         self.sent: dict[int, Sent] = {}
         self.by_seq: dict[int, Sent] = {}
+        self.by_frame: dict[bytes, Sent] = {}
         self.events: list[tuple[int, int, str, Any]] = []
         self.ticket = 0
         self.pending = 0
@@ -99,6 +104,9 @@ class World:
             self._later(rng.randrange(self.now, at + 500_000), rng.choice(("list", "temper", "temper")), None)
         if rng.random() < 0.15:
             self._later(rng.randrange(self.now, at + 500_000), "abort", None)
+        if self.shed_rng is not None:
+            for _ in range(self.shed_rng.randint(1, 30)):
+                self._later(self.shed_rng.randrange(self.now, at + 100_000), "shed", None)
         self._pump()
         steps = self._play()
         if not self.aborted:
@@ -107,7 +115,7 @@ class World:
         outcomes = [s.result["outcome"] for s in self.sent.values() if s.result]
         return {
             "delivered": outcomes.count(_DELIVERED), "failed": outcomes.count(_FAILED),
-            "expired": outcomes.count(_EXPIRED), "steps": steps, "retries": self.links.facts()["retries"],
+            "expired": outcomes.count(_EXPIRED), "dropped": outcomes.count(_DROPPED), "steps": steps, "retries": self.links.facts()["retries"],
         }  # fmt: skip
 
     def _play(self) -> int:
@@ -177,7 +185,7 @@ class World:
         bodies = [bytes([ident & 255]) * rng.randint(1, 60) for _ in range(rng.randint(1, 4))]
         deadline = self.now + self.delivery - rng.choice((0, 0, self.delivery + 1))
         frame = self.links.submit(ident, seq, bodies, deadline, self.now)
-        self.sent[ident] = self.by_seq[seq] = Sent(frame, max(deadline, self.now))
+        self.sent[ident] = self.by_seq[seq] = self.by_frame[frame] = Sent(frame, max(deadline, self.now))
         self.pending += 1
 
     def _on_list(self, _: None) -> None:
@@ -190,6 +198,25 @@ class World:
     def _on_abort(self, _: None) -> None:
         self.aborted = True
         self.links.abort(-4)
+
+    def _on_shed(self, _: None) -> None:
+        """Give up a pack as a sender does; its executor hears of it a little later."""
+        assert self.shed_rng is not None
+        open_ = [
+            ident for ident, sent in self.sent.items() if sent.result is None and not sent.given_up and ident != _LAST
+        ]
+        if not open_ or self.aborted:
+            return
+        ident = self.shed_rng.choice(open_)
+        sent = self.sent[ident]
+        sent.given_up = self.links.give_up(ident)
+        self._say("shed", ident, sent.given_up)
+        self._check(sent.given_up != sent.touched, f"pack {ident} was given up: {sent.given_up}, sent: {sent.touched}")
+        if sent.given_up:
+            self._later(self.now + self.shed_rng.choice((0, 50, 5000)), "put_away", None)
+
+    def _on_put_away(self, _: None) -> None:
+        self.links.put_away()
 
     def _on_connect(self, connection: Connection) -> None:
         if not connection.alive:
@@ -216,6 +243,7 @@ class World:
                 return
             if frame[4] & 0x1F == 7:
                 sent = self.by_seq.get(frame_seq(frame))
+                self._check(sent is None or not sent.given_up, "a frame that was given up is on the wire")
                 self._check(sent is not None and sent.frame == frame, "a frame on the wire is not what was submitted")
             for delay, answer in connection.proxy.react(frame, self.rng, self.ack_timeout):
                 self._later(self.now + delay, "answer", (connection, answer))
@@ -288,16 +316,27 @@ class World:
 
     def _write(self, connection: Connection) -> None:
         while not connection.blocked and connection.alive:
-            data = b"".join(self.links.gather(connection.link, self.rng.randint(1, 5), 1 << 20))
+            parts = self.links.gather(connection.link, self.rng.randint(1, 5), 1 << 20)
+            data = b"".join(parts)
             if not data:
                 return
             n = len(data) if self.rng.random() < 0.6 else self.rng.randint(1, len(data))
+            self._touch(parts, n)
             self.links.wrote(connection.link, n, self.now)
             connection.arrives = max(connection.arrives, self.now + self.rng.randrange(10, 500))
             self._later(connection.arrives, "arrive", (connection, data[:n]))
             if n < len(data):
                 connection.blocked = True
                 self._later(self.now + self.rng.choice((100, 5000, 60_000)), "writable", connection)
+
+    def _touch(self, parts: list[bytes], n: int) -> None:
+        for part in parts:
+            if n <= 0:
+                return
+            if part in self.by_frame:  # the rest of one that is half written is not
+                self._check(not self.by_frame[part].given_up, "a frame that was given up is written")
+                self.by_frame[part].touched = True
+            n -= len(part)
 
     def _collect(self) -> None:
         for result in self.links.take_settled():
@@ -306,7 +345,8 @@ class World:
             self._say("settled", ident, result)
             self._check(sent.result is None, f"pack {ident} was settled twice")
             self._check(
-                self.now <= sent.deadline + _LATE_US, f"pack {ident} was settled {self.now - sent.deadline} late"
+                sent.given_up or self.now <= sent.deadline + _LATE_US,
+                f"pack {ident} was settled {self.now - sent.deadline} late",
             )
             self._check(not result["armed"], f"pack {ident} left with an armed timer")
             self._check(result["open_attempts"] >= 0, f"pack {ident} has {result['open_attempts']} open attempts")
@@ -319,7 +359,10 @@ class World:
         stored = [p.label for p in self.proxies if seq in p.stored]
         if result["outcome"] == _EXPIRED:
             self._check(self.now >= sent.deadline, f"pack {ident} expired {sent.deadline - self.now} early")
-        if result["outcome"] == _DELIVERED:
+        self._check((result["outcome"] == _DROPPED) == sent.given_up, f"pack {ident} was given up, or not: {result}")
+        if result["outcome"] == _DROPPED:
+            self._check(not stored and not result["attempts"], f"pack {ident} was dropped, and {stored} stored it")
+        elif result["outcome"] == _DELIVERED:
             self._check(bool(stored), f"pack {ident} is delivered and nobody stored it")
             self._check(result["node"] in stored, f"pack {ident} names {result['node']!r}, stored it have {stored}")
             self._check(result["code"] == 0, f"pack {ident} is delivered with code {result['code']}")

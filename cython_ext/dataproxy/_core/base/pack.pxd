@@ -26,6 +26,14 @@ cdef enum Outcome:
     OUT_DELIVERED = 1
     OUT_FAILED = 2
     OUT_EXPIRED = 3
+    OUT_DROPPED = 4     # given up by its own producer for want of room
+
+
+cdef enum PackClaim:    # who decides over a sealed pack of a producer that drops the oldest
+    CL_FREE = 0         # whoever claims it first
+    CL_HELD = 1         # its executor, which writes or settles it
+    CL_SENT = 2         # its executor for good: some byte of it was handed to a socket
+    CL_DROPPED = 3      # a sender gave it up: it is in the books, and its executor only puts it away
 
 
 cdef enum:
@@ -97,6 +105,9 @@ ctypedef struct Pack:
     bint answered           # a success arrived while a later attempt was half written
     int link                # index of the link it is queued or in flight on, -1 otherwise
     Timer timer             # deadline, or the next attempt
+    int64_t claim           # atomic: PackClaim
+    int executor            # index of the one that has it since it was sealed
+    Pack* dropped_next      # in the executor's list of packs that senders gave up
     # Result.
     int outcome             # Outcome
     int code
@@ -131,6 +142,8 @@ cdef void pool_retire(PackPool* pool) noexcept nogil
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil
 cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil
 cdef void pack_strip(Pack* p) noexcept nogil
+cdef bint pack_hold(Pack* p) noexcept nogil
+cdef void pack_let_go(Pack* p) noexcept nogil
 cdef int pack_room(Pack* p, size_t extra) noexcept nogil
 cdef Verdict* verdict_new() noexcept nogil
 cdef void verdict_release(Verdict* v) noexcept nogil

@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
-from dataproxy._core.plat.atomic cimport atomic_add
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_replace, atomic_store
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -162,6 +162,17 @@ cdef void pack_strip(Pack* p) noexcept nogil:
     p.buf = NULL
     p.cap = 0
     p.frame = NULL
+
+
+cdef bint pack_hold(Pack* p) noexcept nogil:
+    """Claim ``p`` for its executor; False when a sender has given it up.  Locality: executor.  Locks: none."""
+    return atomic_replace(&p.claim, CL_FREE, CL_HELD) or atomic_load(&p.claim) != CL_DROPPED
+
+
+cdef void pack_let_go(Pack* p) noexcept nogil:
+    """Let senders claim ``p`` again; no byte of it was written.  Locality: executor.  Locks: none."""
+    if atomic_load(&p.claim) == CL_HELD:
+        atomic_store(&p.claim, CL_FREE)
 
 
 cdef int pack_room(Pack* p, size_t extra) noexcept nogil:

@@ -6,8 +6,11 @@ from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.pack cimport Pack, PackList, PackPool, Verdict
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.client.books cimport Books
+from dataproxy._core.client.completions cimport Completions
 from dataproxy._core.client.ids cimport PackIds
+from dataproxy._core.client.leftovers cimport Leftovers
 from dataproxy._core.client.rows cimport Rows
+from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.streams cimport Stream, StreamTable
 from dataproxy._core.io.executor cimport Executor
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -25,17 +28,11 @@ ctypedef struct Extras:     # what goes with the bodies of one call
     int key_bucket          # NO_KEY for messages without a key
 
 
-ctypedef struct Segment:    # consecutive messages of one pack
-    Verdict* verdict        # holds a reference
-    uint32_t first
-    uint32_t count
-
-
-ctypedef struct Segments:   # what one call put where
-    Segment* items
-    int64_t n
-    int64_t cap
-    int64_t messages
+cdef enum OnFull:           # what happens to a message for which there is no room
+    OF_BLOCK = 0
+    OF_RAISE = 1
+    OF_DROP_NEWEST = 2
+    OF_DROP_OLDEST = 3
 
 
 ctypedef struct Batcher:
@@ -44,6 +41,10 @@ ctypedef struct Batcher:
     const Clock* clock
     PackPool* spares
     Books* books
+    Completions* completions
+    Leftovers* leftovers
+    void* owner
+    void (*settled)(void* owner, PackList* packs) noexcept nogil    # takes packs that have their result
     Executor** executors
     int n_executors
     size_t batch_bytes
@@ -51,6 +52,7 @@ ctypedef struct Batcher:
     int max_others
     int64_t linger_us
     int64_t delivery_us
+    int on_full             # OnFull
     int64_t limit_bytes
     int64_t limit_messages  # 0: bounded by bytes alone
     int64_t span_ms         # messages with their own time share a pack within such a span
@@ -85,4 +87,3 @@ cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept no
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil
-cdef void segments_free(Segments* g) noexcept nogil

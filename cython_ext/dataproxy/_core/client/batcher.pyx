@@ -5,20 +5,21 @@ sealed when the next message like the last one would not fit, when it is old eno
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
     PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_room, pool_give, pool_take, verdict_new,
-    verdict_release,
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST
 from dataproxy._core.client.books cimport books_mark, books_sealed
 from dataproxy._core.client.ids cimport ids_next, item_text_size, item_text_write
+from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rows cimport Rows, rows_get
-from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_lane
+from dataproxy._core.client.segments cimport Segments, segments_add
+from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_lane
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.endian cimport store_be32
@@ -27,6 +28,8 @@ from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
     FIRST_CAP = 2048        # of a stream's first pack; later ones start at the size of the last
+    ROWS_A_LOCK = 4096      # rows dropped before other senders get their turn
+    ROWS_A_LOOK = 64        # rows dropped before it is looked again for packs to give up
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
 
 
@@ -62,29 +65,11 @@ cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
     return streams_lane(s.bare, bucket, b.key_buckets, b.n_executors)
 
 
-cdef void _forget(Stream* s, Pack* p) noexcept nogil:
-    """Take an open pack out of its stream or lane."""
-    cdef int i
-    if p.lane != NULL:
-        (<Lane*>p.lane).open = NULL
-        return
-    if s.plain == p:
-        s.plain = NULL
-        return
-    for i in range(s.n_others):
-        if s.others[i] == p:
-            s.n_others -= 1
-            while i < s.n_others:           # keep the order of opening: the first is the oldest
-                s.others[i] = s.others[i + 1]
-                i += 1
-            return
-
-
 cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil:
     """Send an open pack on its way.  Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's."""
     cdef Stream* s = <Stream*>p.stream
     cdef Lane* lane = <Lane*>p.lane
-    _forget(s, p)
+    streams_forget(s, p)
     list_remove(&b.open, p)
     if lane == NULL:
         s.size_hint = p.body_n
@@ -95,14 +80,15 @@ cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil:
     p.attrs = slice_of(s.text, s.text_n)
     p.deadline_us = p.opened_us + b.delivery_us
     b.open_messages -= p.count
-    books_sealed(b.books, p)
     if lane == NULL:
         b.next_executor = (b.next_executor + 1) % b.n_executors
-        executor_post(b.executors[b.next_executor], p)
+        p.executor = b.next_executor
     else:
+        p.executor = lane.executor
         p.counted = True
         atomic_add(&lane.unsettled, 1)
-        executor_post(b.executors[lane.executor], p)
+    books_sealed(b.books, p)
+    executor_post(b.executors[p.executor], p)
 
 
 cdef Pack* _open(
@@ -217,12 +203,6 @@ cdef inline void _write_item(
             p.own_ids = True
 
 
-cdef inline bint _has_room(const Batcher* b, size_t need) noexcept nogil:
-    if b.charged + <int64_t>need - atomic_load(&b.books.released) > b.limit_bytes:
-        return False
-    return b.limit_messages == 0 or b.accepted - atomic_load(&b.books.released_messages) < b.limit_messages
-
-
 cdef inline void _count(Batcher* b, Pack* p, size_t n, size_t need) noexcept nogil:
     p.body_n += need
     p.charge += need
@@ -252,7 +232,8 @@ cdef int batcher_append(
 ) noexcept nogil:
     """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED or ST_NO_MEMORY (then nothing was accepted).
 
-    Locality: any thread.  Locks: takes lock.  With ``verdict`` the caller gets a reference to the pack's
+    Locality: any thread.  Locks: takes lock.  A message that is dropped for want of room is accepted.  With ``verdict``
+    the caller gets a reference to the pack's
     verdict and the message's index in it.
     """
     cdef Pack* p = NULL
@@ -262,15 +243,15 @@ cdef int batcher_append(
     pthread_mutex_lock(&b.lock)
     if b.closed:
         status = ST_CLOSED
-    elif not _has_room(b, need):
-        status = ST_FULL
+    elif not has_room(b, need) and not make_room(b, need):
+        status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
     else:
         p = _pack_for(b, s, extras, need, text_n != 0)
         if p == NULL:
             status = ST_NO_MEMORY
         elif verdict != NULL:
             status = _claim(p, verdict, index)
-    if status == ST_OK:
+    if status == ST_OK and p != NULL:
         _write_item(p, body, n, text_n, extras.own_id, extras.attrs)
         _count(b, p, n, need)
         if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
@@ -281,21 +262,11 @@ cdef int batcher_append(
 
 cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept nogil:
     """Remember that ``count`` messages from ``first`` on lie in ``p``.  Locks: the batcher's is held."""
-    cdef Segment* grown
+    cdef Verdict* v = NULL
     cdef uint32_t index = 0
-    if g.n == g.cap:
-        g.cap = g.cap * 2 if g.cap else 4
-        grown = <Segment*>realloc(g.items, <size_t>g.cap * sizeof(Segment))
-        if grown == NULL:
-            return ST_NO_MEMORY
-        g.items = grown
-    if _claim(p, &g.items[g.n].verdict, &index) != ST_OK:
+    if _claim(p, &v, &index) != ST_OK:
         return ST_NO_MEMORY
-    g.items[g.n].first = first
-    g.items[g.n].count = count
-    g.n += 1
-    g.messages += count
-    return ST_OK
+    return segments_add(g, v, first, count)
 
 
 cdef int _fill(
@@ -317,7 +288,7 @@ cdef int _fill(
         need = _item_size(b, n, text_n)
         if p.body_n + need > b.batch_bytes and p.count > 0 or p.count >= b.batch_messages:
             break
-        if not _has_room(b, need):
+        if not has_room(b, need):
             status = ST_FULL
             break
         if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
@@ -330,17 +301,53 @@ cdef int _fill(
     return status
 
 
+cdef int _overflow(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, Slice attrs, Segments* segments,
+) noexcept nogil:
+    """Make room for the row at ``at``, or drop it and those behind it that do not fit either.  Locks: lock is held.
+
+    ST_OK, or ST_NO_MEMORY with ``at`` exact.
+    """
+    cdef const uint8_t* body = NULL
+    cdef size_t n = 0, need, text_n = attrs.n
+    cdef int64_t i = at[0], bytes = 0, most = i + (ROWS_A_LOOK if b.on_full == OF_DROP_OLDEST else ROWS_A_LOCK)
+    cdef uint32_t count = 0, first = 0
+    cdef Slice own_id = slice_of(NULL, 0)
+    cdef Verdict* v = NULL
+    cdef int status
+    while i < end and i < most:
+        if rows_get(rows, i, &body, &n) and n:
+            if rows.ids != NULL:
+                if count > 0 and b.report_all:
+                    break                   # each is told of with its own id
+                rows_get(rows.ids, i, &own_id.p, &own_id.n)
+                text_n = item_text_size(own_id, attrs)
+            need = _item_size(b, n, text_n)
+            if has_room(b, need) or count == 0 and make_room(b, need):
+                break
+            bytes += <int64_t>n
+            count += 1
+        i += 1
+    if count > 0:
+        status = refuse(b, s, count, bytes, own_id, &v if segments != NULL else NULL, &first)
+        if status != ST_OK:
+            return status
+    at[0] = i
+    return segments_add(segments, v, first, count) if v != NULL else ST_OK
+
+
 cdef int batcher_append_rows(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
 ) noexcept nogil:
     """Accept checked rows from ``at`` on; ``at`` moves past what was accepted or skipped.
 
     Locality: any thread.  Locks: takes lock, anew for each pack.  ST_OK when all are in, else ST_FULL,
-    ST_CLOSED or ST_NO_MEMORY with ``at`` exact.
+    ST_CLOSED or ST_NO_MEMORY with ``at`` exact.  Rows that are dropped for want of room are accepted.
     """
     cdef int status = ST_OK
     cdef Pack* p
     cdef uint32_t before
+    cdef bint full
     while at[0] < end and status == ST_OK:
         pthread_mutex_lock(&b.lock)
         if b.closed:
@@ -354,8 +361,12 @@ cdef int batcher_append_rows(
                 status = _fill(b, p, rows, at, end, extras.attrs)
                 if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
                     status = ST_NO_MEMORY
-                if p.count > 0 and (at[0] < end or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
+                full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
+                if p.count > 0 and (
+                        at[0] < end and not full or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
                     batcher_seal(b, p)
+                if full:
+                    status = _overflow(b, s, rows, at, end, extras.attrs, segments)
         pthread_mutex_unlock(&b.lock)
     return status
 
@@ -389,7 +400,7 @@ cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
     if p.count > 0:
         batcher_seal(b, p)
         return
-    _forget(<Stream*>p.stream, p)
+    streams_forget(<Stream*>p.stream, p)
     list_remove(&b.open, p)
     pool_give(b.spares, p)
 
@@ -423,18 +434,9 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
     b.closed = True
     while b.open.head != NULL:
         p = b.open.head
-        _forget(<Stream*>p.stream, p)
+        streams_forget(<Stream*>p.stream, p)
         list_remove(&b.open, p)
         b.open_messages -= p.count
         books_sealed(b.books, p)
         list_push(out, p)
     pthread_mutex_unlock(&b.lock)
-
-
-cdef void segments_free(Segments* g) noexcept nogil:
-    """Drop all references.  Locality: owner.  Locks: none."""
-    cdef int64_t i
-    for i in range(g.n):
-        verdict_release(g.items[i].verdict)
-    free(g.items)
-    memset(g, 0, sizeof(Segments))

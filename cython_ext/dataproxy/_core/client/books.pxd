@@ -9,6 +9,7 @@ from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
     CODES = 64              # distinct error codes that are counted apart
+    PACK_COST = 4096        # what a small pack takes besides its bodies
 
 
 ctypedef struct Books:
@@ -24,11 +25,14 @@ ctypedef struct Books:
     int64_t delivered
     int64_t failed
     int64_t expired
+    int64_t dropped
     int64_t delivered_bytes     # charged bytes: bodies and their framing
     int64_t settled_packs
     int64_t resent              # attempts beyond the first, of settled packs
     Pack* oldest                # unsettled packs in the order of sealing
     Pack* newest
+    Pack* shed_from             # all older ones were sent: where the search for one to give up begins
+    int64_t shed_bytes          # given up and not yet put away by their executors
     int64_t sealed_packs        # serial of the newest ever sealed
     int64_t codes[64]
     int64_t code_counts[64]
@@ -43,7 +47,12 @@ cdef void books_open(Books* k) noexcept nogil
 cdef void books_close(Books* k) noexcept nogil
 cdef void books_sealed(Books* k, Pack* p) noexcept nogil
 cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogil
+cdef void books_enter(Books* k, Pack* p) noexcept nogil
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil
+cdef Pack* books_unsent(Books* k, const Pack* after) noexcept nogil
+cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil
+cdef void books_put_away(Books* k, const Pack* p) noexcept nogil
+cdef void books_refuse(Books* k, int64_t messages, int code) noexcept nogil
 cdef int64_t books_mark(Books* k) noexcept nogil
 cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept nogil
 cdef bint books_idle(Books* k) noexcept nogil

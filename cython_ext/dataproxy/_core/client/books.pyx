@@ -2,7 +2,7 @@
 
 ``accepted`` and ``open`` live with the batcher under its lock; everything after the seal lives here.  A
 message is moved from one to the other with both locks held, so that at any moment, exactly,
-``accepted = open + in_flight + delivered + failed + expired``.
+``accepted = open + in_flight + delivered + failed + expired + dropped``.
 """
 
 from libc.stdint cimport int64_t
@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.hist cimport hist_add
-from dataproxy._core.base.pack cimport OUT_DELIVERED, OUT_EXPIRED, Pack, Verdict
+from dataproxy._core.base.pack cimport CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, Pack, Verdict
 from dataproxy._core.client.loopqueue cimport LoopWait, waits_ring, waits_ring_due
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store
 from dataproxy._core.plat.clock cimport now_us as clock_us
@@ -41,6 +41,12 @@ cdef void books_close(Books* k) noexcept nogil:
 cdef void books_sealed(Books* k, Pack* p) noexcept nogil:
     """Count a pack that leaves the batcher.  Locality: any thread.  Locks: batcher's held; takes lock."""
     pthread_mutex_lock(&k.lock)
+    books_enter(k, p)
+    pthread_mutex_unlock(&k.lock)
+
+
+cdef void books_enter(Books* k, Pack* p) noexcept nogil:
+    """Count a pack that leaves the batcher.  Locality: any thread.  Locks: the batcher's and lock are held."""
     k.in_flight += p.count
     k.in_flight_packs += 1
     k.sealed_packs += 1
@@ -52,21 +58,22 @@ cdef void books_sealed(Books* k, Pack* p) noexcept nogil:
     else:
         k.newest.newer = p
     k.newest = p
-    pthread_mutex_unlock(&k.lock)
+    if k.shed_from == NULL:
+        k.shed_from = p
 
 
-cdef void _count_code(Books* k, Pack* p) noexcept nogil:
+cdef void _count_code(Books* k, int code, int64_t messages) noexcept nogil:
     cdef int i
     for i in range(k.n_codes):
-        if k.codes[i] == p.code:
-            k.code_counts[i] += p.count
+        if k.codes[i] == code:
+            k.code_counts[i] += messages
             return
     if k.n_codes < CODES:
-        k.codes[k.n_codes] = p.code
-        k.code_counts[k.n_codes] = p.count
+        k.codes[k.n_codes] = code
+        k.code_counts[k.n_codes] = messages
         k.n_codes += 1
     else:
-        k.code_counts[CODES - 1] += p.count     # more kinds than slots: the last one gathers the rest
+        k.code_counts[CODES - 1] += messages    # more kinds than slots: the last one gathers the rest
 
 
 cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogil:
@@ -101,6 +108,8 @@ cdef void _collect(Books* k, Verdict* v) noexcept nogil:
 
 
 cdef void _unlink(Books* k, Pack* p) noexcept nogil:
+    if k.shed_from == p:
+        k.shed_from = p.newer
     if p.older == NULL:
         k.oldest = p.newer
     else:
@@ -126,10 +135,10 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
         hist_add(&k.latency, latency, p.count)
     elif p.outcome == OUT_EXPIRED:
         k.expired += p.count
-        _count_code(k, p)
+        _count_code(k, p.code, p.count)
     else:
         k.failed += p.count
-        _count_code(k, p)
+        _count_code(k, p.code, p.count)
     _unlink(k, p)
     if p.verdict != NULL:
         verdict_fill(p.verdict, p, latency)
@@ -137,6 +146,68 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
             _collect(k, p.verdict)
     atomic_add(&k.released_messages, p.count)
     atomic_add(&k.released, <int64_t>p.charge)
+
+
+cdef Pack* books_unsent(Books* k, const Pack* after) noexcept nogil:
+    """Return the oldest pack behind ``after`` (NULL: of all) that no executor has claimed, or NULL.
+
+    Locality: any thread.
+    Locks: lock is held.
+    """
+    cdef Pack* p = k.shed_from
+    if after != NULL:
+        p = after.newer
+    else:
+        while p != NULL and atomic_load(&p.claim) == CL_SENT:
+            p = p.newer
+        k.shed_from = p
+    while p != NULL and atomic_load(&p.claim) != CL_FREE:
+        p = p.newer                     # it is being written or settled at this moment
+    return p
+
+
+cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil:
+    """Enter the result of a sealed pack that the caller has claimed and gives up.
+
+    Locality: any thread.
+    Locks: lock is held.
+    """
+    cdef Verdict* v = p.verdict
+    p.latency_us = now_us - p.opened_us
+    k.in_flight -= p.count
+    k.in_flight_packs -= 1
+    k.settled_packs += 1
+    k.dropped += p.count
+    k.shed_bytes += <int64_t>p.charge + PACK_COST
+    _count_code(k, code, p.count)
+    _unlink(k, p)
+    if v != NULL:
+        v.outcome = OUT_DROPPED
+        v.code = code
+        v.seq = p.seq
+        v.latency_us = p.latency_us
+        atomic_store(&v.done, 1)
+        _collect(k, v)
+    atomic_add(&k.released_messages, p.count)
+    atomic_add(&k.released, <int64_t>p.charge)
+
+
+cdef void books_put_away(Books* k, const Pack* p) noexcept nogil:
+    """Note that nobody refers any more to a pack that was given up.  Locality: any thread.  Locks: lock is held."""
+    k.shed_bytes -= <int64_t>p.charge + PACK_COST
+
+
+cdef void books_refuse(Books* k, int64_t messages, int code) noexcept nogil:
+    """Count messages that were accepted and dropped in one call, and never charged.
+
+    Locality: any thread.
+    Locks: the batcher's is held; takes lock.
+    """
+    pthread_mutex_lock(&k.lock)
+    k.dropped += messages
+    _count_code(k, code, messages)
+    atomic_add(&k.released_messages, messages)
+    pthread_mutex_unlock(&k.lock)
 
 
 cdef int64_t books_mark(Books* k) noexcept nogil:

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.client.batcher cimport Segments
+from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.rows cimport Rows
 

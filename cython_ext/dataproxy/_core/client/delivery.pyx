@@ -11,7 +11,7 @@ from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_u8
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport Segment, segments_free
+from dataproxy._core.client.segments cimport Segment, segments_free
 from dataproxy._core.client.books cimport books_wait_verdict
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle, check_own, microseconds

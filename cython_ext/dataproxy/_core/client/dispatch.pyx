@@ -2,11 +2,12 @@
 
 from libc.stdint cimport int64_t
 
-from dataproxy._core.base.pack cimport Pack, PackList, list_pop, pool_give
+from dataproxy._core.base.pack cimport OUT_DROPPED, Pack, PackList, list_pop, pool_give
 from dataproxy._core.client.completions cimport EVENT_ROOM, Event, completions_take
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.packitems cimport pack_own_ids
+from dataproxy._core.client.refusals cimport refusals_detach
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -51,6 +52,8 @@ def next_batch(CoreHandle core, double seconds):
     callbacks = []
     p = list_pop(&packs)
     while p != NULL:
+        if p.outcome == OUT_DROPPED:
+            refusals_detach(&g.completions, p)
         if p.report:
             reports.append(_report(p))
         if p.verdict != NULL and p.verdict.watched:

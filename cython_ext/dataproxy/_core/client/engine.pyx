@@ -6,12 +6,12 @@ from libc.string cimport memset
 
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close, pool_give,
-    pool_open, pool_retire,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close,
+    pool_give, pool_open, pool_retire,
 )
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport batcher_abandon, batcher_tick
-from dataproxy._core.client.books cimport books_close, books_open, books_settle, books_wake
+from dataproxy._core.client.batcher cimport OF_DROP_OLDEST, batcher_abandon, batcher_tick
+from dataproxy._core.client.books cimport books_close, books_open, books_put_away, books_settle, books_wake
 from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
 from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
@@ -29,8 +29,8 @@ from dataproxy._core.wire.inlong.codec cimport inlong_ops
 cdef void _settled(void* context, PackList* packs) noexcept nogil:
     """Enter results into the books, then recycle the packs or hand them to Python.
 
-    Locality: executor.  Locks: takes the batcher's if a lane became idle, then books.lock, then
-    completions.lock or the pool's.
+    Locality: executor; a sender that gives up open packs.  Locks: takes the batcher's if a lane became idle (never for
+    open packs), then books.lock, then completions.lock or the pool's.
     """
     cdef Engine* g = <Engine*>context
     cdef PackList reported, spent
@@ -48,7 +48,10 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     pthread_mutex_lock(&g.books.lock)
     p = list_pop(packs)
     while p != NULL:
-        books_settle(&g.books, p, now)
+        if p.outcome == OUT_DROPPED:    # in the books already
+            books_put_away(&g.books, p)
+        else:
+            books_settle(&g.books, p, now)
         if p.report or (p.verdict != NULL and p.verdict.watched):
             list_push(&reported, p)
         else:
@@ -95,6 +98,10 @@ cdef int engine_open(
     books_open(&g.books)
     leftovers_open(&g.leftovers)
     g.batcher.books = &g.books
+    g.batcher.completions = &g.completions
+    g.batcher.leftovers = &g.leftovers
+    g.batcher.owner = g
+    g.batcher.settled = _settled
     g.batcher.spares = &g.spares
     g.batcher.wire = inlong_ops()
     g.batcher.clock = g.clock
@@ -118,6 +125,7 @@ cdef int engine_open(
         if status != ST_OK:
             free(g.executors[i])
             return status
+        g.executors[i].pool.sheds = g.batcher.on_full == OF_DROP_OLDEST
         g.n_executors = i + 1
     g.batcher.n_executors = executors
     return ST_OK

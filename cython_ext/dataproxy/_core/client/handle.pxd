@@ -18,6 +18,7 @@ cdef class CoreHandle:
     cdef bint blocks            # on_full="block"; constant
     cdef bint suspends          # of asyncio: one thread alone waits for room; constant
     cdef unsigned long waiting_thread       # its ident; GIL
+    cdef bint raises            # on_full="raise"; constant
     cdef dict watchers          # address of a verdict -> [Watch]; GIL
     cdef list late              # (Watch, facts): registered after the result came, for the dispatcher; GIL
     cdef bint dispatched        # the dispatcher has ended; GIL

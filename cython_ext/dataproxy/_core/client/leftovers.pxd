@@ -35,6 +35,7 @@ ctypedef struct Leftovers:
 cdef void leftovers_open(Leftovers* l) noexcept nogil
 cdef void leftovers_close(Leftovers* l) noexcept nogil
 cdef void leftovers_keep(Leftovers* l, Pack* p, int64_t now_us) noexcept nogil
+cdef void leftovers_missed(Leftovers* l, int64_t messages) noexcept nogil
 cdef Leftover* leftovers_take(Leftovers* l) noexcept nogil
 cdef void leftovers_put_back(Leftovers* l, Leftover* x) noexcept nogil
 cdef void leftovers_spent(Leftovers* l, Leftover* x) noexcept nogil

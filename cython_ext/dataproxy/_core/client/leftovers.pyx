@@ -99,6 +99,13 @@ cdef void leftovers_keep(Leftovers* l, Pack* p, int64_t now_us) noexcept nogil:
     pthread_mutex_unlock(&l.lock)
 
 
+cdef void leftovers_missed(Leftovers* l, int64_t messages) noexcept nogil:
+    """Count messages that never had a pack.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&l.lock)
+    l.not_kept += messages
+    pthread_mutex_unlock(&l.lock)
+
+
 cdef Leftover* leftovers_take(Leftovers* l) noexcept nogil:
     """Take out the oldest, still charged; NULL when there is none.  Locality: any thread.  Locks: takes lock."""
     cdef Leftover* x

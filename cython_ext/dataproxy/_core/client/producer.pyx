@@ -10,7 +10,9 @@ from libc.string cimport memcpy, memset
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport batcher_seal_all, batcher_stream
+from dataproxy._core.client.batcher cimport (
+    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_seal_all, batcher_stream,
+)
 from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
@@ -30,6 +32,8 @@ __all__ = ["ProducerCore"]
 
 cdef enum:
     SLICE_US = 100000
+
+_ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
 
 
 cdef int _fill_links(LinkConfig* links, dict o) except -1:
@@ -83,6 +87,7 @@ cdef class ProducerCore(CoreHandle):
         g.batcher.max_others = options["max_open_packs"]
         g.batcher.linger_us = microseconds(options["linger"])
         g.batcher.delivery_us = microseconds(options["delivery_timeout"])
+        g.batcher.on_full = _ON_FULL[options["on_full"]]
         g.batcher.limit_bytes = options["buffer_bytes"]
         g.batcher.limit_messages = options["buffer_messages"]
         g.batcher.key_buckets = options["key_buckets"] if options["ordering"] == "key" else 0
@@ -93,7 +98,8 @@ cdef class ProducerCore(CoreHandle):
         g.leftovers.limit = options["undelivered_bytes"]
         self.delivery_us = g.batcher.delivery_us
         self.max_block_us = microseconds(options["max_block"])
-        self.blocks = options["on_full"] == "block"
+        self.blocks = g.batcher.on_full == OF_BLOCK
+        self.raises = g.batcher.on_full == OF_RAISE
         self.opened_us = now_us()
         status = engine_open(g, options["executors"], &links, &rules, options["nagle"])
         if status == ST_NO_MEMORY:

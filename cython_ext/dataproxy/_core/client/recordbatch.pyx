@@ -236,7 +236,7 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
     cdef int64_t run = 0, row = 0, seen, deadline = 0
     cdef int status
     g = core.engine
-    if not core.blocks and not batcher_fits(&g.batcher, t.bytes, t.messages):
+    if core.raises and not batcher_fits(&g.batcher, t.bytes, t.messages):
         raise_full(core, 0)
     while True:
         seen = atomic_load(&g.books.released)

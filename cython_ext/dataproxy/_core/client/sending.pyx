@@ -251,7 +251,7 @@ cdef class Stream:
         elif rows.ids != NULL:
             overhead = 8 + OWN_ID_KEY + (x.attrs.n + 1 if x.attrs.n else 0)
         messages = rows.n - check.nulls - check.empties
-        if (not core.blocks or core.suspended()) and not batcher_fits(
+        if (core.raises or core.suspended()) and not batcher_fits(
                 &core.engine.batcher, check.bytes + check.id_bytes + <int64_t>overhead * messages, messages):
             raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties

@@ -34,6 +34,7 @@ cdef dict counts_dict(Engine* g):
     The locks are held for the copying of numbers alone; no Python object is made under them.
     """
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
+    cdef int64_t dropped
     cdef int64_t delivered_bytes, resent, settled, released, retries = 0, unmatched = 0
     cdef int64_t duplicates = 0, held_back = 0, kept = 0, not_kept = 0
     cdef int64_t codes[64]
@@ -51,6 +52,7 @@ cdef dict counts_dict(Engine* g):
     delivered = g.books.delivered
     failed = g.books.failed
     expired = g.books.expired
+    dropped = g.books.dropped
     delivered_bytes = g.books.delivered_bytes
     resent = g.books.resent
     settled = g.books.settled_packs
@@ -70,7 +72,8 @@ cdef dict counts_dict(Engine* g):
         duplicates += relaxed_load(&g.executors[i].pool.duplicates)
     return {
         "accepted": accepted, "accepted_bytes": accepted_bytes, "open": open_messages, "in_flight": in_flight,
-        "in_flight_frames": frames, "delivered": delivered, "failed": failed, "expired": expired, "dropped": 0,
+        "in_flight_frames": frames, "delivered": delivered, "failed": failed, "expired": expired,
+        "dropped": dropped,
         "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
         "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
         "held_back": held_back, "undelivered_bytes": kept, "not_kept": not_kept,

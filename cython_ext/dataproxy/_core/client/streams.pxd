@@ -24,6 +24,7 @@ ctypedef struct Stream:         # lives as long as its producer
     Stream* bare                # of the same names without attributes: it has the lanes; NULL until needed
     Lane** lanes                # by key bucket, NULL until needed
     int n_lanes
+    Pack* refused[2]            # on_delivery has to hear of them (client/refusals.pyx); guarded by Completions.lock
 
 
 ctypedef struct StreamTable:    # guarded by the batcher's lock
@@ -35,5 +36,6 @@ ctypedef struct StreamTable:    # guarded by the batcher's lock
 cdef int streams_open(StreamTable* t) noexcept nogil
 cdef void streams_close(StreamTable* t) noexcept nogil
 cdef Lane* streams_lane(Stream* s, int bucket, int buckets, int executors) noexcept nogil
+cdef void streams_forget(Stream* s, Pack* p) noexcept nogil
 cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil

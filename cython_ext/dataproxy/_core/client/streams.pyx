@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from dataproxy._core.base.lane cimport Lane
+from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
@@ -143,3 +144,21 @@ cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs,
     t.slots[s.hash & t.mask] = s
     t.n += 1
     return s
+
+
+cdef void streams_forget(Stream* s, Pack* p) noexcept nogil:
+    """Take an open pack out of its stream or lane.  Locality: any thread.  Locks: the batcher's is held."""
+    cdef int i
+    if p.lane != NULL:
+        (<Lane*>p.lane).open = NULL
+        return
+    if s.plain == p:
+        s.plain = NULL
+        return
+    for i in range(s.n_others):
+        if s.others[i] == p:
+            s.n_others -= 1
+            while i < s.n_others:           # keep the order of opening: the first is the oldest
+                s.others[i] = s.others[i + 1]
+                i += 1
+            return

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t
 
 from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.client.batcher cimport Segments
+from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.handle cimport CoreHandle
 
 

@@ -9,7 +9,7 @@ import logging
 from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.client.batcher cimport Segments
+from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.completions cimport completions_poke
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle

@@ -52,6 +52,8 @@ ctypedef struct Executor:
     # Inbox: everything below is guarded by lock.
     pthread_mutex_t lock
     PackList inbox
+    Pack* dropped               # oldest of the packs that senders gave up and that are still in some list
+    Pack* last_dropped
     Endpoint* new_endpoints
     int n_new_endpoints
     int new_links
@@ -67,6 +69,7 @@ cdef int executor_open(
 cdef void executor_retire(Executor* e) noexcept nogil
 cdef void executor_free(Executor* e) noexcept nogil
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil
+cdef void executor_drop(Executor* e, Pack* p) noexcept nogil
 cdef void executor_ask_tick(Executor* e) noexcept nogil
 cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil
 cdef void executor_stop(Executor* e) noexcept nogil

@@ -1,7 +1,7 @@
 """One executor: the loop that joins sockets to the decisions of ``links``.
 
-Only ``executor_post``, ``executor_ask_tick``, ``executor_set_endpoints`` and ``executor_stop`` may be
-called by other threads; they leave something in the inbox and wake the loop.
+Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_set_endpoints`` and
+``executor_stop`` may be called by other threads; they leave something in the inbox and wake the loop.
 """
 
 from libc.errno cimport ENOMEM
@@ -11,7 +11,9 @@ from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
-from dataproxy._core.base.pack cimport OUT_FAILED, PK_POSTED, PK_SETTLED, Pack, PackList, PackPool, list_pop, list_push
+from dataproxy._core.base.pack cimport (
+    CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push,
+)
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport (
     ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
@@ -38,9 +40,10 @@ from dataproxy._core.io.recvbuf cimport (
 )
 from dataproxy._core.io.replies cimport take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.io.settle cimport settle_dropped, settle_failed
 from dataproxy._core.io.transport cimport transport_init, transport_tcp
 from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
-from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -116,6 +119,19 @@ cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
     p.state = PK_POSTED
     pthread_mutex_lock(&e.lock)
     list_push(&e.inbox, p)
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef void executor_drop(Executor* e, Pack* p) noexcept nogil:
+    """Have ``p``, which was posted here and given up since, put away.  Locality: any thread.  Locks: takes lock."""
+    p.dropped_next = NULL
+    pthread_mutex_lock(&e.lock)
+    if e.dropped == NULL:
+        e.dropped = p
+    else:
+        e.last_dropped.dropped_next = p
+    e.last_dropped = p
     pthread_mutex_unlock(&e.lock)
     wakeup_signal(&e.wakeup)
 
@@ -276,17 +292,17 @@ cdef void _write(Executor* e, Link* link) noexcept nogil:
     cdef int n, status, rounds = WRITES_A_ROUND
     while rounds > 0 and link.state == LS_ACTIVE and c.open:
         rounds -= 1
-        n = sendq_gather(link, parts, GATHER, GATHER_BYTES)
+        n = sendq_gather(&e.pool, link, parts, GATHER, GATHER_BYTES)
         if n == 0:
             break
         sent = 0
         status = c.transport.ops.send(&c.transport, parts, n, &sent)
+        sendq_wrote(&e.pool, link, sent if status == ST_OK else 0, e.clock.now_us())
         if status == ST_WANT_WRITE or status == ST_WANT_READ:
             break
         if status != ST_OK:
             _lose(e, link, LE_LOST, c.transport.error)
             return
-        sendq_wrote(&e.pool, link, sent, e.clock.now_us())
     _watch(e, link)
 
 
@@ -309,11 +325,10 @@ cdef void _work_on_links(Executor* e) noexcept nogil:
 
 
 cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
+    if e.pool.sheds and atomic_load(&p.claim) == CL_DROPPED:
+        return                          # in no list; it comes again as one that was given up
     if frame_pack(e.pool.wire, &e.rules, e.spares, p) != ST_OK:
-        p.outcome = OUT_FAILED
-        p.code = LC_ENCODE
-        p.state = PK_SETTLED
-        list_push(&e.pool.settled, p)
+        settle_failed(&e.pool, p, OUT_FAILED, LC_ENCODE)
         return
     links_submit(&e.pool, p, now)
 
@@ -329,6 +344,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     """Act on what other threads left; False when the loop has to end."""
     cdef PackList packs
     cdef Pack* p
+    cdef Pack* dropped
     cdef Endpoint* list
     cdef int n, links
     cdef bint tick, stop
@@ -336,6 +352,8 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     pthread_mutex_lock(&e.lock)
     packs = e.inbox
     memset(&e.inbox, 0, sizeof(PackList))
+    dropped = e.dropped
+    e.dropped = NULL
     list = e.new_endpoints
     n = e.n_new_endpoints
     links = e.new_links
@@ -351,6 +369,10 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     while p != NULL:
         _submit(e, p, now)
         p = list_pop(&packs)
+    while dropped != NULL:
+        p = dropped
+        dropped = p.dropped_next
+        settle_dropped(&e.pool, p)
     if tick:
         e.tick_due_us = e.hooks.tick(e.hooks.context, now)
     return not stop

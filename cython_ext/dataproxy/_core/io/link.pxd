@@ -35,6 +35,8 @@ cdef enum LocalCode:        # results that no server gave; negative, so that the
     LC_CLOSED = -4          # the producer's close deadline passed
     LC_ENCODE = -5          # the frame could not be built
     LC_NO_MEMORY = -6
+    LC_DROPPED = -7         # no room when it was offered
+    LC_DISPLACED = -8       # given up for newer messages
 
 
 cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
@@ -113,6 +115,7 @@ ctypedef struct Link:           # executor only, but for `counters`
     PackList queue
     int64_t queue_bytes
     size_t head_sent            # bytes of queue.head already written
+    int gathered                # packs at the head of the queue that are being written
     Buf control
     size_t control_sent
     # Written and not answered, in the order of writing.
@@ -152,6 +155,7 @@ ctypedef struct LinkPool:       # executor only
     RetryBudget budget
     Link* dirty
     bint closing
+    bint sheds                  # senders may give up unsent packs: claim before writing and settling
     int64_t wall_offset_ms      # wall clock minus the pool's clock, for what goes over the wire
     EventSink event
     void* event_context

@@ -10,5 +10,5 @@ from dataproxy._core.plat.socket cimport iovec
 cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil
 cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil
 cdef bint sendq_empty(const Link* link) noexcept nogil
-cdef int sendq_gather(const Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil
+cdef int sendq_gather(LinkPool* pool, Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil
 cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noexcept nogil

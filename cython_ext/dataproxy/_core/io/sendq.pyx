@@ -3,13 +3,15 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.pack cimport PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove
+from dataproxy._core.base.pack cimport (
+    CL_SENT, PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove, pack_hold, pack_let_go,
+)
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.io.attempts cimport attempt_made
 from dataproxy._core.io.inflight cimport inflight_put
 from dataproxy._core.io.link cimport LF_WRITE, Link, LinkPool
-from dataproxy._core.io.settle cimport settle_delivered
-from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+from dataproxy._core.io.settle cimport detach, settle_delivered
+from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
 from dataproxy._core.plat.socket cimport iovec
 
 
@@ -39,22 +41,33 @@ cdef bint sendq_empty(const Link* link) noexcept nogil:
     return link.queue.head == NULL and link.control_sent == link.control.n
 
 
-cdef int sendq_gather(const Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil:
-    """Fill ``out`` with what to write next; return the number of parts.  Locality: executor.  Locks: none."""
+cdef int sendq_gather(LinkPool* pool, Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil:
+    """Fill ``out`` with what to write next; return the number of parts.  Locality: executor.  Locks: none.
+
+    Call ``sendq_wrote`` afterwards, whatever came of it: until then no sender can give these packs up.
+    """
     cdef int n = 0
     cdef size_t total = 0, skip = link.head_sent
-    cdef const Pack* p = link.queue.head
+    cdef Pack* p = link.queue.head
+    cdef Pack* following
+    link.gathered = 0
     if link.control_sent < link.control.n and skip == 0:
         out[0].iov_base = link.control.p + link.control_sent
         out[0].iov_len = link.control.n - link.control_sent
         n = 1
     while p != NULL and n < most and total < most_bytes:
+        following = p.next
+        if pool.sheds and not p.touched and not pack_hold(p):
+            detach(pool, p)             # given up: its executor is about to hear of it
+            p = following
+            continue
         out[n].iov_base = p.frame + skip
         out[n].iov_len = p.frame_n - skip
         total += p.frame_n - skip
         skip = 0
         n += 1
-        p = p.next
+        link.gathered += 1
+        p = following
     return n
 
 
@@ -78,6 +91,15 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept
             settle_delivered(pool, p)
 
 
+cdef void _let_go(Link* link) noexcept nogil:
+    """Give up the claim on packs that were gathered and not touched."""
+    cdef Pack* p = link.queue.head
+    while link.gathered > 0:
+        link.gathered -= 1
+        pack_let_go(p)
+        p = p.next
+
+
 cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noexcept nogil:
     """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave.  Locality: executor.  Locks: none."""
     cdef size_t part
@@ -94,11 +116,16 @@ cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noex
     while n > 0 and link.queue.head != NULL:
         p = link.queue.head
         p.touched = True
+        if pool.sheds:
+            atomic_store(&p.claim, CL_SENT)
         part = p.frame_n - link.head_sent
         if n < part:
             link.head_sent += n
             break
         n -= part
+        link.gathered -= 1
         _written(pool, link, p, now_us)
+    if pool.sheds:
+        _let_go(link)
     relaxed_store(&link.counters.waiting, link.queue.n)
     relaxed_store(&link.counters.in_flight, link.flight.n)

@@ -6,14 +6,14 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack, list_push,
-    list_remove,
+    OUT_DELIVERED, OUT_DROPPED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack,
+    list_push, list_remove, pack_hold,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport timers_cancel
 from dataproxy._core.io.budget cimport budget_earn
 from dataproxy._core.io.inflight cimport inflight_remove
-from dataproxy._core.io.link cimport Link, LinkPool
+from dataproxy._core.io.link cimport LC_DISPLACED, Link, LinkPool
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
 
@@ -57,6 +57,8 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
     detach(pool, p)
     timers_cancel(&pool.timers, &p.timer)
     inflight_remove(&pool.in_flight, p.seq)
+    if pool.sheds and outcome != OUT_DROPPED and not pack_hold(p):
+        return                  # it has its result: `settle_dropped` comes for it
     if p.lane != NULL:
         _leave_lane(pool, p)
     p.outcome = outcome
@@ -77,6 +79,11 @@ cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
 cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor.  Locks: none."""
     _settle(pool, p, outcome, code)
+
+
+cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil:
+    """Put away ``p``, which a sender gave up and entered in the books.  Locality: executor.  Locks: none."""
+    _settle(pool, p, OUT_DROPPED, LC_DISPLACED)
 
 
 cdef void note_error(Pack* p, Slice text) noexcept nogil:

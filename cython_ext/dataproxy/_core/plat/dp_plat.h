@@ -15,6 +15,8 @@ static inline int64_t dp_atomic_load(const int64_t *p) { return __atomic_load_n(
 static inline void dp_atomic_store(int64_t *p, int64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 static inline int64_t dp_atomic_add(int64_t *p, int64_t v) { return __atomic_add_fetch(p, v, __ATOMIC_ACQ_REL); }
 static inline int64_t dp_atomic_swap(int64_t *p, int64_t v) { return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL); }
+static inline int64_t dp_atomic_replace(int64_t *p, int64_t was, int64_t v)
+{ return __atomic_compare_exchange_n(p, &was, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); }
 /* Counters read by another thread for statistics only: no ordering is implied. */
 static inline void dp_relaxed_add(int64_t *p, int64_t v) { __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 static inline int64_t dp_relaxed_load(const int64_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }

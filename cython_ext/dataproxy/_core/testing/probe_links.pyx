@@ -9,7 +9,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.lane cimport Lane
-from dataproxy._core.base.pack cimport Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take
+from dataproxy._core.base.pack cimport (
+    CL_DROPPED, CL_FREE, Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take,
+)
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
@@ -24,6 +26,8 @@ from dataproxy._core.io.lanes cimport lanes_advance
 from dataproxy._core.io.linkstate cimport link_state_name
 from dataproxy._core.io.replies cimport take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.io.settle cimport settle_dropped
+from dataproxy._core.plat.atomic cimport atomic_replace
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.socket cimport iovec
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
@@ -45,6 +49,8 @@ cdef class Links:
     cdef bytes attrs
     cdef readonly list events
     cdef Lane lanes[16]
+    cdef dict packs             # ident -> address of a pack without a result; kept with sheds alone
+    cdef list given_up          # addresses
 
     def __cinit__(
         self, *, int64_t ack_timeout=10_000_000, int64_t connect_timeout=5_000_000, int64_t retry_backoff=100_000,
@@ -52,6 +58,7 @@ cdef class Links:
         int64_t reconnect_backoff_max=10_000_000, int64_t heartbeat=30_000_000, int heartbeat_kind=8,
         int heartbeat_retries=3, int64_t avoid=10_000_000, int late_attempts=5, size_t max_frame=524288,
         int64_t retry_share=200, classes=None, int unknown_class=6, uint64_t seed=1, bint compress=False,
+        bint sheds=False,
     ):
         cdef LinkConfig config
         memset(&config, 0, sizeof(LinkConfig))
@@ -83,11 +90,15 @@ cdef class Links:
         if links_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
             raise MemoryError
         self.pool.random = seed
+        self.pool.sheds = sheds
+        self.packs = {}
+        self.given_up = []
 
     def __dealloc__(self):
         cdef Pack* p
         if self.pool.wire != NULL:
             links_abort(&self.pool, -4)
+            self.put_away()
             p = list_pop(&self.pool.settled)
             while p != NULL:
                 pool_give(&self.spares, p)
@@ -142,6 +153,8 @@ cdef class Links:
             pool_give(&self.spares, p)
             raise ValueError("the pack makes no frame")
         frame = p.frame[:p.frame_n]
+        if self.pool.sheds:
+            self.packs[ident] = <uintptr_t>p
         links_submit(&self.pool, p, now)
         return frame
 
@@ -186,7 +199,7 @@ cdef class Links:
     def gather(self, int index, int most=64, size_t most_bytes=1048576):
         """Return the parts to write next, in order."""
         cdef iovec parts[64]
-        cdef int i, n = sendq_gather(self.at(index), parts, min(most, 64), most_bytes)
+        cdef int i, n = sendq_gather(&self.pool, self.at(index), parts, min(most, 64), most_bytes)
         return [(<const char*>parts[i].iov_base)[:parts[i].iov_len] for i in range(n)]
 
     def wrote(self, int index, size_t n, int64_t now):
@@ -222,11 +235,26 @@ cdef class Links:
         cdef Link* link = choose_link(&self.pool, now)
         return link.index if link != NULL else -1
 
+    def give_up(self, int64_t ident):
+        """Claim a pack as a sender does that needs room; False when it is too late for that."""
+        cdef Pack* p = <Pack*><uintptr_t>self.packs[ident]
+        if not atomic_replace(&p.claim, CL_FREE, CL_DROPPED):
+            return False
+        self.given_up.append(<uintptr_t>p)
+        return True
+
+    def put_away(self):
+        """Settle what was given up, as an executor does when it hears of it."""
+        for address in self.given_up:
+            settle_dropped(&self.pool, <Pack*><uintptr_t>address)
+        self.given_up = []
+
     def take_settled(self):
         """Return the results since the last call, and recycle their packs."""
         cdef Pack* p = list_pop(&self.pool.settled)
         out = []
         while p != NULL:
+            self.packs.pop(<int64_t><uintptr_t>p.stream, None)
             out.append({
                 "ident": <int64_t><uintptr_t>p.stream, "outcome": p.outcome, "code": p.code, "attempts": p.attempts,
                 "open_attempts": p.open_attempts, "node": p.node.decode(), "armed": p.timer.slot >= 0,

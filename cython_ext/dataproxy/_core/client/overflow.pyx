@@ -1,0 +1,152 @@
+"""A full buffer, where ``on_full`` says to drop.
+
+``drop_newest`` counts the message as accepted and dropped and keeps nothing of it.  ``drop_oldest`` gives up
+whole packs of which no byte was ever handed to a socket, oldest first, until the message fits.
+
+A sealed pack is in some list of its executor by then, and nobody waits for that thread: the sender claims
+the pack (``Pack.claim``), enters its result in the books, which makes the room, and leaves it to the executor
+to take the pack out of its list.  The executor claims packs too, before it writes or settles them, so that a
+pack that was given up is never written, and one that is being written is never given up.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memset
+
+from dataproxy._core.base.pack cimport (
+    CL_DROPPED, CL_FREE, OUT_DROPPED, PK_SETTLED, Pack, PackList, Verdict, list_push, list_remove,
+)
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST, Batcher
+from dataproxy._core.client.books cimport (
+    PACK_COST, Books, books_drop, books_enter, books_refuse, books_unsent, books_wake,
+)
+from dataproxy._core.client.ids cimport ids_next
+from dataproxy._core.client.leftovers cimport leftovers_missed
+from dataproxy._core.client.refusals cimport refusal, refusals_add
+from dataproxy._core.client.streams cimport Stream, streams_forget
+from dataproxy._core.io.executor cimport executor_drop
+from dataproxy._core.io.link cimport LC_DISPLACED, LC_DROPPED
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+cdef enum:
+    SHED_SLACK = 4194304
+
+
+cdef inline Pack* _oldest_open(Pack* p) noexcept nogil:
+    while p != NULL and p.count == 0:
+        p = p.next
+    return p
+
+
+cdef bint _enough(Batcher* b, size_t need) noexcept nogil:
+    """Tell whether giving up packs can make the room: none is given up in vain.  Locks: both are held."""
+    cdef Books* k = b.books
+    cdef int64_t bytes = b.charged + <int64_t>need - atomic_load(&k.released) - b.limit_bytes
+    cdef int64_t messages = 0
+    cdef int64_t shed = k.shed_bytes
+    cdef Pack* p = books_unsent(k, NULL)
+    if b.limit_messages:
+        messages = b.accepted + 1 - atomic_load(&k.released_messages) - b.limit_messages
+    while (bytes > 0 or messages > 0) and p != NULL:
+        bytes -= <int64_t>p.charge
+        messages -= p.count
+        shed += <int64_t>p.charge + PACK_COST
+        p = books_unsent(k, p)
+    if shed > b.limit_bytes + SHED_SLACK:
+        return False                    # the executors are behind: memory stays bounded
+    p = _oldest_open(b.open.head)
+    while (bytes > 0 or messages > 0) and p != NULL:
+        bytes -= <int64_t>p.charge
+        messages -= p.count
+        p = _oldest_open(p.next)
+    return bytes <= 0 and messages <= 0
+
+
+cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
+    """Give up the oldest pack that can be; False when there is none.  Locks: both are held."""
+    cdef Pack* p = books_unsent(b.books, NULL)
+    cdef Pack* young = _oldest_open(b.open.head)
+    if p != NULL and (young == NULL or <int32_t>(p.seq - young.seq) < 0):      # numbered as they were opened
+        if atomic_replace(&p.claim, CL_FREE, CL_DROPPED):
+            books_drop(b.books, p, LC_DISPLACED, b.clock.now_us())
+            p.dropped_next = NULL
+            if sealed[0] == NULL:
+                sealed[0] = p
+            else:
+                sealed[1].dropped_next = p
+            sealed[1] = p
+        return True                     # claimed by its executor meanwhile: look again
+    if young == NULL:
+        return False
+    streams_forget(<Stream*>young.stream, young)
+    list_remove(&b.open, young)
+    b.open_messages -= young.count
+    young.claim = CL_DROPPED
+    books_enter(b.books, young)
+    books_drop(b.books, young, LC_DISPLACED, b.clock.now_us())
+    young.outcome = OUT_DROPPED
+    young.code = LC_DISPLACED
+    young.state = PK_SETTLED
+    list_push(opened, young)
+    return True
+
+
+cdef bint make_room(Batcher* b, size_t need) noexcept nogil:
+    """Give up the oldest unsent packs until a message of ``need`` bytes fits; False when they are not enough.
+
+    Locality: any thread.  Locks: the batcher's is held; takes books.lock, then the executors' and what the
+    owner's ``settled`` takes.  It waits for no other thread.
+    """
+    cdef PackList opened
+    cdef Pack* sealed[2]        # first and last
+    cdef Pack* p
+    cdef bint fits = False
+    if b.on_full != OF_DROP_OLDEST:
+        return False
+    memset(&opened, 0, sizeof(PackList))
+    sealed[0] = NULL
+    pthread_mutex_lock(&b.books.lock)
+    if _enough(b, need):
+        fits = has_room(b, need)
+        while not fits and _give_up(b, &opened, sealed):
+            fits = has_room(b, need)
+        books_wake(b.books)
+    pthread_mutex_unlock(&b.books.lock)
+    while sealed[0] != NULL:
+        p = sealed[0]
+        sealed[0] = p.dropped_next
+        executor_drop(b.executors[p.executor], p)
+    if opened.head != NULL:
+        b.settled(b.owner, &opened)
+    return fits
+
+
+cdef int refuse(
+    Batcher* b, Stream* s, int64_t messages, int64_t body_bytes, Slice own_id, Verdict** verdict, uint32_t* index,
+) noexcept nogil:
+    """Accept and drop messages that do not fit; ST_FULL when ``on_full`` drops nothing, or ST_NO_MEMORY.
+
+    Locality: any thread.  Locks: the batcher's is held; takes completions.lock, then books.lock.  With
+    ``verdict`` the caller gets a reference to a final verdict and the first message's index in it.  ``own_id`` is
+    that of a single message.
+    """
+    cdef char pack_id[32]
+    cdef int status = ST_OK
+    if b.on_full < OF_DROP_NEWEST:
+        return ST_FULL
+    if b.report_all:
+        status = refusals_add(b.completions, &b.ids, s, messages, own_id, b.clock.now_us(), verdict, index)
+    elif verdict != NULL:
+        ids_next(&b.ids, pack_id)
+        verdict[0] = refusal(pack_id)
+        index[0] = 0
+        if verdict[0] == NULL:
+            status = ST_NO_MEMORY
+    if status == ST_OK:
+        b.accepted += messages
+        b.accepted_bytes += body_bytes
+        leftovers_missed(b.leftovers, messages)
+        books_refuse(b.books, messages, LC_DROPPED)
+    return status

@@ -1,0 +1,115 @@
+"""One entry of the completion queue stands for all dropped messages of a stream until the dispatcher takes it.
+
+So a callback that stands still costs no memory, however many messages are dropped.  Ids of the caller's have to
+be kept: they stand in an entry of their own, as items without a body, up to a limit; beyond it a message is
+reported with an id that was made for it.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc
+from libc.string cimport memcpy
+
+from dataproxy._core.base.pack cimport (
+    OUT_DROPPED, PK_SETTLED, Pack, Verdict, list_push, pack_room, verdict_new,
+)
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.ids cimport ID_ROOM, PackIds, ids_next, item_text_size, item_text_write
+from dataproxy._core.client.streams cimport Stream
+from dataproxy._core.io.link cimport LC_DROPPED
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_store
+from dataproxy._core.plat.endian cimport store_be32
+from dataproxy._core.plat.thread cimport pthread_cond_signal, pthread_mutex_lock, pthread_mutex_unlock
+
+cdef enum:
+    OWN_IDS_BYTES = 1048576     # of one entry
+
+
+cdef Verdict* refusal(const char* pack_id) noexcept nogil:
+    """Return the final verdict of messages that were dropped on arrival, or NULL without memory.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef Verdict* v = verdict_new()
+    if v != NULL:
+        memcpy(v.id, pack_id, ID_ROOM)
+        v.outcome = OUT_DROPPED
+        v.code = LC_DROPPED
+        atomic_store(&v.done, 1)
+    return v
+
+
+cdef Pack* _entry(Completions* c, PackIds* ids, Stream* s, int64_t now, bint with_ids) noexcept nogil:
+    cdef Pack* p = s.refused[with_ids]
+    if p != NULL:
+        return p
+    p = <Pack*>calloc(1, sizeof(Pack))
+    if p == NULL:
+        return NULL
+    p.stream = s
+    p.state = PK_SETTLED
+    p.outcome = OUT_DROPPED
+    p.code = LC_DROPPED
+    p.link = -1
+    p.report = True
+    p.own_ids = with_ids
+    p.opened_us = now
+    p.id_n = ids_next(ids, p.id)
+    s.refused[with_ids] = p
+    list_push(&c.packs, p)
+    pthread_cond_signal(&c.ready)
+    return p
+
+
+cdef int _note_id(Pack* p, Slice own_id) noexcept nogil:
+    cdef size_t n = item_text_size(own_id, slice_of(NULL, 0))
+    cdef uint8_t* to
+    if pack_room(p, 8 + n) != ST_OK:
+        return ST_NO_MEMORY
+    to = p.buf + p.body_n
+    store_be32(to, 0)
+    store_be32(to + 4, <uint32_t>n)
+    item_text_write(to + 8, own_id, slice_of(NULL, 0))
+    p.body_n += 8 + n
+    return ST_OK
+
+
+cdef int refusals_add(
+    Completions* c, PackIds* ids, Stream* s, int64_t messages, Slice own_id, int64_t now, Verdict** verdict,
+    uint32_t* index,
+) noexcept nogil:
+    """Have the dispatcher tell of messages that were dropped when they were offered; ST_OK or ST_NO_MEMORY.
+
+    Locality: any thread.  Locks: the batcher's is held; takes lock.  ``own_id`` belongs to a single message.
+    ``verdict``, if not NULL, gets a reference and ``index`` the first message's place.
+    """
+    cdef Pack* p
+    cdef int status = ST_NO_MEMORY
+    cdef bint with_id = own_id.n > 0
+    pthread_mutex_lock(&c.lock)
+    if with_id and s.refused[1] != NULL and s.refused[1].body_n + own_id.n > OWN_IDS_BYTES:
+        with_id = False
+    p = _entry(c, ids, s, now, with_id)
+    if p != NULL and verdict != NULL and p.verdict == NULL:
+        p.verdict = refusal(p.id)
+    if p != NULL and (verdict == NULL or p.verdict != NULL) and (not with_id or _note_id(p, own_id) == ST_OK):
+        if verdict != NULL:
+            atomic_add(&p.verdict.refs, 1)
+            verdict[0] = p.verdict
+            index[0] = p.count
+        p.count += <uint32_t>messages
+        status = ST_OK
+    pthread_mutex_unlock(&c.lock)
+    return status
+
+
+cdef void refusals_detach(Completions* c, Pack* p) noexcept nogil:
+    """Let ``p``, which was taken out of the queue, grow no further.  Locality: dispatcher.  Locks: takes lock."""
+    cdef Stream* s = <Stream*>p.stream
+    cdef int kind
+    pthread_mutex_lock(&c.lock)
+    for kind in range(2):
+        if s.refused[kind] == p:
+            s.refused[kind] = NULL
+    pthread_mutex_unlock(&c.lock)

@@ -1,0 +1,22 @@
+"""What one call put where: runs of messages that share a verdict."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from dataproxy._core.base.pack cimport Verdict
+
+
+ctypedef struct Segment:    # consecutive messages of one pack
+    Verdict* verdict        # holds a reference
+    uint32_t first
+    uint32_t count
+
+
+ctypedef struct Segments:   # what one call put where
+    Segment* items
+    int64_t n
+    int64_t cap
+    int64_t messages
+
+
+cdef int segments_add(Segments* g, Verdict* v, uint32_t first, uint32_t count) noexcept nogil
+cdef void segments_free(Segments* g) noexcept nogil
