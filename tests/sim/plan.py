@@ -108,6 +108,8 @@ def _options(rng: random.Random) -> dict[str, Any]:
         "ordering": pick(("none", "key")),
         "key_buckets": pick((1, 2, 16)),
     }
+    if options["on_full"] == "block":
+        options["max_block"] = 0.0  # nobody else could move the clock meanwhile
     options["batch_bytes"] = min(options["batch_bytes"], options["buffer_bytes"])
     return options
 
