@@ -4,17 +4,17 @@ The calls forward their arguments untouched, so that they have every parameter t
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
-from libc.stdlib cimport realloc
+from libc.stdint cimport int64_t
 
 from dataproxy._core.base.forks cimport this_generation
-from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.client.batcher cimport Segment, batcher_seal_all
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.client.batcher cimport batcher_seal_all
 from dataproxy._core.client.bell cimport Bell, bell_here
 from dataproxy._core.client.books cimport books_idle
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.producer cimport ProducerCore
+from dataproxy._core.client.segments cimport segments_add
 from dataproxy._core.client.sending cimport Stream
 from dataproxy._core.client.waiter cimport new_waiter
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
@@ -247,31 +247,9 @@ def new_batch(CoreHandle core):
 
 def grow_batch(BatchDelivery batch, Delivery delivery):
     """Add one message to a batch; neighbours in a pack share an entry.  Thread: the batch's only one."""
-    cdef Segment* last
-    cdef Segment* grown
-    cdef Verdict* v = delivery.verdict
-    cdef uint32_t index = delivery.index
-    cdef int64_t cap
-    g = &batch.segments
-    if g.n:
-        last = &g.items[g.n - 1]
-        if last.verdict == v and last.first + last.count == index:
-            last.count += 1
-            g.messages += 1
-            return
-    if g.n == g.cap:
-        cap = g.cap * 2 if g.cap else 4
-        grown = <Segment*>realloc(g.items, <size_t>cap * sizeof(Segment))
-        if grown == NULL:
-            raise MemoryError("no memory for the results of a batch")
-        g.items = grown
-        g.cap = cap
-    atomic_add(&v.refs, 1)
-    g.items[g.n].verdict = v
-    g.items[g.n].first = index
-    g.items[g.n].count = 1
-    g.n += 1
-    g.messages += 1
+    atomic_add(&delivery.verdict.refs, 1)
+    if segments_add(&batch.segments, delivery.verdict, delivery.index, 1) != ST_OK:
+        raise MemoryError("no memory for the results of a batch")
 
 
 def _follow():
