@@ -166,7 +166,8 @@ def test_held_packs_are_in_the_books(when):
     assert (report.accepted, report.failed, report.pending) == (9, 9, 0)
     assert report.errors == {"CLOSED": 9}
     assert [d.exception().code for d in deliveries] == ["CLOSED"] * 9
-    assert [d.exception().details["maybe_delivered"] for d in deliveries] == [True, True, *[False] * 7]
+    sent = Server().serve(server.frames[0][1], 0)["records"]  # one or two, as the linger of the first found it
+    assert [d.exception().details["maybe_delivered"] for d in deliveries] == [True] * sent + [False] * (9 - sent)
 
 
 def test_order_at_a_hub_with_many_keys():
