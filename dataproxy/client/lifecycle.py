@@ -60,6 +60,9 @@ def register(producer: _Closable) -> None:
         tools = sys.modules.get(f"{name}.util")
         if tools is not None:
             _tell(name, tools)
+    celery = sys.modules.get("celery.signals")
+    if celery is not None:  # its workers end by os._exit with nothing but this signal before
+        celery.worker_process_shutdown.connect(_worker_ends, weak=False, dispatch_uid="dataproxy")
 
 
 def unregister(producer: _Closable) -> None:
@@ -82,6 +85,10 @@ def _finalize(name: str, tools: ModuleType) -> None:
     process = sys.modules.get(f"{name}.process")
     if process is not None and type(process.current_process()).__name__ != "_MainProcess":
         tools.Finalize(None, _close_all, exitpriority=-100)
+
+
+def _worker_ends(**_: object) -> None:
+    _close_all()
 
 
 def _close_all() -> None:

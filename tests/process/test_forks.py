@@ -270,6 +270,31 @@ def test_processes_of_multiprocessing_deliver_at_their_end(
         assert sorted(record.body for record in hub.records("g", "s")) == [b"0", b"1", b"2", b"parent"]
 
 
+def test_workers_of_celery_deliver_at_their_end() -> None:
+    """They leave by os._exit after one signal of Celery's; a stand-in has its interface."""
+    with Hub() as hub:
+        run(
+            """
+    import types
+    class Signal:
+        def connect(self, receiver, weak, dispatch_uid):
+            self.receiver = receiver
+    signals = types.ModuleType("celery.signals")
+    signals.worker_process_shutdown = Signal()
+    sys.modules["celery.signals"] = signals
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    child = os.fork()
+    if child == 0:
+        p.send_nowait("s", b"x")
+        signals.worker_process_shutdown.receiver(sender=None, pid=os.getpid(), exitcode=0)
+        os._exit(0)
+    reap(child)
+            """,
+            hub.target,
+        )
+        assert [record.body for record in hub.records("g", "s")] == [b"x"]
+
+
 def test_what_belongs_to_a_process_is_not_pickled() -> None:
     import pickle
 
