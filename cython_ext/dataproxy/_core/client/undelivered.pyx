@@ -63,7 +63,8 @@ cdef class UndeliveredMessages:
         self.empty = core.inherited
 
     def __dealloc__(self):
-        if self.current != NULL and self.generation == this_generation and self.core is not None and self.core.engine != NULL:
+        cdef bint own = self.generation == this_generation and self.core is not None
+        if self.current != NULL and own and self.core.engine != NULL:
             leftovers_put_back(&self.core.engine.leftovers, self.current)
 
     def __iter__(self):
