@@ -131,8 +131,9 @@ class AsyncProducer(AsyncCore):
         closing.
         """
         self.check_process()
+        limit = None if timeout is None else seconds(timeout)
         if self._closing is None:
-            self._closing = self._errands.submit(partial(self._shut, timeout))
+            self._closing = self._errands.submit(partial(self._shut, limit))
             self._errands.end()
         report = await self._closing.wait()
         self._errands.wait_end()
@@ -208,8 +209,8 @@ class AsyncProducer(AsyncCore):
         bell = self.watch()
         room = self._rooms.get(bell)
         if room is None:
-            for other in [b for b in self._rooms if b.loop.is_closed()]:
-                del self._rooms[other]
+            for other in [b for b in list(self._rooms) if b.loop.is_closed()]:
+                self._rooms.pop(other, None)
             room = self._rooms[bell] = Room(self, self.inner, bell)
         return room
 

@@ -29,6 +29,7 @@ class Room:
         self._bell = bell
         self._tickets = itertools.count()
         self._queue: list[_Entry] = []
+        self._promised = 0  # bytes of those whose turn it is and who were not resumed yet
         self._armed = False
 
     async def accept(self, attempt: Callable[[], T], need: int, max_block: float) -> T:
@@ -40,31 +41,45 @@ class Room:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max_block
         ticket = next(self._tickets)
-        in_turn = not self._queue
+        in_turn = not self._is_awaited()
         while True:
             seen = released(self._core)
             if in_turn:
+                full = False
                 try:
                     return attempt()
                 except BufferFullError:
+                    full = True
                     if loop.time() >= deadline:
                         raise
-            future: asyncio.Future[bool] = loop.create_future()
-            timer = loop.call_at(deadline, _answer, future, False)
-            heapq.heappush(self._queue, (ticket, need, future))
-            self._producer.queueing += 1
-            self._arm(seen)
-            try:
-                in_turn = await future
-            except asyncio.CancelledError:
-                if future.done() and not future.cancelled():
-                    self._rang()  # it was this task's turn: the next one's now
-                raise
-            finally:
-                self._producer.queueing -= 1
-                timer.cancel()
+                finally:
+                    if not full:
+                        self._give_turns()  # what is left may do for the next one
+            in_turn = await self._turn(ticket, need, deadline, seen)
             if not in_turn:
                 raise self._too_late(max_block)
+
+    async def _turn(self, ticket: int, need: int, deadline: float, seen: int) -> bool:
+        """Wait for this ticket's turn; False at the deadline."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_at(deadline, _answer, future, False)
+        heapq.heappush(self._queue, (ticket, need, future))
+        self._producer.join_queue()
+        self._arm(seen)
+        try:
+            in_turn = await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.result():
+                self._promised -= need
+                self._give_turns()  # it was this task's turn: the next one's now
+            raise
+        finally:
+            self._producer.leave_queue()
+            timer.cancel()
+        if in_turn:
+            self._promised -= need
+        return in_turn
 
     def look(self, need: int) -> None:
         """Raise BufferFullError where there are less than ``need`` bytes."""
@@ -89,22 +104,30 @@ class Room:
         seal_idle(self._core)
 
     def _rang(self) -> None:
-        """Give their turn to as many as there is room for, at least to the first."""
         self._armed = False
+        self._give_turns(1 if self._promised == 0 else 0)  # ``need`` is an estimate: the first may try
+
+    def _is_awaited(self) -> bool:
+        """Forget those who have gone, and tell whether somebody is left."""
+        while self._queue and self._queue[0][2].done():
+            heapq.heappop(self._queue)
+        return bool(self._queue)
+
+    def _give_turns(self, least: int = 0) -> None:
+        """Give their turn to as many as there is room for, and to ``least`` in any case."""
         seen = released(self._core)
         free, messages = room(self._core)
+        free -= self._promised
         given = 0
-        while self._queue:
+        while self._is_awaited():
             _, need, future = self._queue[0]
-            if not future.done():
-                if given and (need > free or given == messages):
-                    break
-                free -= need
-                given += 1
-                future.set_result(True)
-            heapq.heappop(self._queue)
-        if self._queue:
-            self._arm(seen)
+            if given >= least and (need > free or given == messages):
+                self._arm(seen)
+                return
+            free -= need
+            self._promised += need
+            given += 1
+            future.set_result(True)
 
 
 def _answer(future: asyncio.Future[bool], turn: bool) -> None:

@@ -38,6 +38,13 @@ def test_send(tmp_path):
     assert "1,000 records of shop/clicks" in done.stderr
 
 
+@pytest.mark.parametrize("words", [(), ("--uvloop",)], ids=["asyncio", "uvloop"])
+def test_asyncio_service(tmp_path, words):
+    done = run("asyncio_service.py", *words, folder=tmp_path)
+    assert "5,000 of 5,000 lines answered with ok; 5,000 messages acknowledged" in done.stdout
+    assert "5,000 records of service/lines" in done.stderr
+
+
 def test_send_batch_numpy(tmp_path):
     done = run("send_batch_numpy.py", folder=tmp_path)
     assert "100,140 messages acknowledged" in done.stdout

@@ -13,7 +13,7 @@ cdef class AsyncCore:
     cdef object target_send     # its bound send
     cdef Bell bell              # of the loop that sent last
     cdef readonly dict bells    # id of a loop -> its Bell, held open by this producer
-    cdef public int queueing    # tasks that wait for room: who comes later waits behind them
+    cdef readonly int queueing  # tasks that wait for room: who comes later waits behind them
     cdef uint32_t generation    # of the process that made it
     cdef bint ended             # every loop was let go
 

@@ -67,6 +67,14 @@ cdef class AsyncCore:
         """Tell whether the plain producer was made."""
         return self.target is not None
 
+    def join_queue(self):
+        """Count one more task that waits for room: who sends now waits behind it.  Thread: any."""
+        self.queueing += 1
+
+    def leave_queue(self):
+        """Count one less."""
+        self.queueing -= 1
+
     def watch(self):
         """Return the running loop's Bell, which stays open for this producer from now on."""
         self.check()

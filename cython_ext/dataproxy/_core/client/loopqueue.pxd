@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t
 
+from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 
@@ -10,6 +11,7 @@ cdef enum:
 
 
 ctypedef struct LoopQueue:      # of one event loop
+    ForkNode fork               # closes fd in a child
     int64_t refs                # atomic: its Bell, and every wait that may still ring it
     pthread_mutex_t lock
     # Guarded by lock.

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
+from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.pack cimport Verdict, verdict_release
 from dataproxy._core.plat.atomic cimport atomic_add
 from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, EFD_NONBLOCK, eventfd, eventfd_read, eventfd_t, eventfd_write
@@ -10,6 +11,10 @@ from dataproxy._core.plat.socket cimport close
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
+
+
+cdef void _in_child(void* context) noexcept nogil:
+    close((<LoopQueue*>context).fd)
 
 
 cdef LoopQueue* loopqueue_new() noexcept nogil:
@@ -23,6 +28,7 @@ cdef LoopQueue* loopqueue_new() noexcept nogil:
         return NULL
     q.refs = 1
     pthread_mutex_init(&q.lock, NULL)
+    forks_watch(&q.fork, _in_child, q)
     return q
 
 
@@ -40,6 +46,7 @@ cdef void loopqueue_close(LoopQueue* q) noexcept nogil:
     """
     cdef LoopWait* w
     cdef LoopWait* following
+    forks_unwatch(&q.fork)
     pthread_mutex_lock(&q.lock)
     close(q.fd)
     q.fd = -1
