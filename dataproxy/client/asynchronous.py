@@ -16,15 +16,14 @@ from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.sending import Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client.asyncbatch import AsyncBatch
-from dataproxy.client.callbacks import check_place
 from dataproxy.client.errands import Errands, Job
-from dataproxy.client.producer import Producer, settle_config
+from dataproxy.client.producer import Producer, checked_config
 from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import BufferFullError, ClosedError, FlushTimeout, UndeliveredError
 from dataproxy.outcomes import BatchDelivered, DeliveryResult, Report
-from dataproxy.problems import callback_problem, seconds
+from dataproxy.problems import seconds
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -63,10 +62,7 @@ class AsyncProducer(AsyncCore):
         **options: Any,
     ) -> None:
         super().__init__()
-        if on_delivery is not None and not callable(on_delivery):
-            raise callback_problem(on_delivery, "on_delivery")
-        check_place(callback_on)
-        self.config = settle_config(target, group_id, config, config_file, options)
+        self.config = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
         self._make = partial(Producer, config=self.config, on_delivery=on_delivery, callback_on=callback_on)
         self._errands = Errands("dataproxy-errands")
         self._opening: Job[None] | None = None
@@ -103,11 +99,15 @@ class AsyncProducer(AsyncCore):
     async def flush(self, timeout: float | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
         """Send everything now and wait until each message accepted so far has its final result.
 
-        ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report.  Raises
-        FlushTimeout (with the report) when time was not enough; everything is still on its way then.
+        ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report, after ``close``
+        the final one.  Raises FlushTimeout (with the report) when time was not enough; everything is still on
+        its way then.
         """
-        await self.open()
         limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
+        self.check_process()
+        if self._closing is not None:
+            return await self.close()
+        await self.open()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         mark = seal_all(self.inner)
         if self.watch().call_on_settled(self.inner, mark, partial(_finish, future)):
@@ -249,7 +249,10 @@ class AsyncProducer(AsyncCore):
         return await batch
 
     def __reduce__(self) -> Any:
-        raise TypeError("an AsyncProducer owns threads and sockets and cannot be pickled; make one in each process")
+        raise TypeError(
+            "an AsyncProducer owns threads and sockets and cannot be pickled: send its settings (producer.config, "
+            "which can be pickled) and make AsyncProducer(config=...) in the other process"
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open" if self.is_open else "not open yet"

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from dataproxy.client.threads import start_quiet
+from dataproxy.client.threads import start_hearing
 
 __all__ = ["Errands", "Job"]
 
@@ -97,7 +97,7 @@ class Errands:
             self._unfinished += 1
             self._jobs.put(job)  # type: ignore[arg-type]
             if self._thread is None:
-                self._thread = start_quiet(self._name, self._run)
+                self._thread = start_hearing(self._name, self._run)
         return job
 
     def end(self) -> None:

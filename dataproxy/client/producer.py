@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
 
-__all__ = ["Producer", "settle_config"]
+__all__ = ["Producer", "checked_config"]
 
 _LOG = logger()
 
@@ -105,11 +105,7 @@ class Producer(ProducerCore):
         config_file: str | Path | None = None,
         **options: Any,
     ) -> None:
-        if on_delivery is not None and not callable(on_delivery):
-            raise callback_problem(on_delivery, "on_delivery")
-        check_place(callback_on)
-        check_native_threads()
-        settled = settle_config(target, group_id, config, config_file, options)
+        settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
         source = ProxySource(settled, self._use_proxies)
         proxies = source.fetch()
         super().__init__(
@@ -347,14 +343,23 @@ def _join(thread: threading.Thread, seconds: float) -> BaseException | None:
             return raised
 
 
-def settle_config(
+def checked_config(
     target: str | None,
     group_id: str | None,
+    on_delivery: object,
+    callback_on: object,
     config: ProducerConfig | None,
     config_file: str | Path | None,
     options: dict[str, Any],
 ) -> ProducerConfig:
-    """Return the configuration that a producer's arguments mean.  Raises ConfigError and InvalidMessageError."""
+    """Check a producer's arguments and return the configuration they mean.
+
+    Raises ConfigError and InvalidMessageError, and ConfigError where there are no native threads.
+    """
+    if on_delivery is not None and not callable(on_delivery):
+        raise callback_problem(on_delivery, "on_delivery")
+    check_place(callback_on)
+    check_native_threads()
     if config is None:
         settled = load_producer_config(target, file=config_file, group_id=group_id, **options)
     elif config_file is not None:
