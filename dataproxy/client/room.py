@@ -29,7 +29,8 @@ class Room:
         self._bell = bell
         self._tickets = itertools.count()
         self._queue: list[_Entry] = []
-        self._promised = 0  # bytes of those whose turn it is and who were not resumed yet
+        self._given: dict[int, int] = {}  # ticket -> need of those whose turn it is and who were not resumed yet
+        self._promised = 0  # the sum of that
         self._armed = False
 
     async def accept(self, attempt: Callable[[], T], need: int, max_block: float) -> T:
@@ -70,16 +71,20 @@ class Room:
         try:
             in_turn = await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled() and future.result():
-                self._promised -= need
-                self._give_turns()  # it was this task's turn: the next one's now
+            if self._end_turn(ticket):
+                self._give_turns()  # it was this task's: the next one's now
             raise
         finally:
             self._producer.leave_queue()
             timer.cancel()
-        if in_turn:
-            self._promised -= need
+        self._end_turn(ticket)
         return in_turn
+
+    def _end_turn(self, ticket: int) -> bool:
+        """Forget what was promised to a task that goes on; False if nothing was."""
+        need = self._given.pop(ticket, None)
+        self._promised -= need or 0
+        return need is not None
 
     def look(self, need: int) -> None:
         """Raise BufferFullError where there are less than ``need`` bytes."""
@@ -120,12 +125,13 @@ class Room:
         free -= self._promised
         given = 0
         while self._is_awaited():
-            _, need, future = self._queue[0]
+            ticket, need, future = self._queue[0]
             if given >= least and (need > free or given == messages):
                 self._arm(seen)
                 return
             free -= need
             self._promised += need
+            self._given[ticket] = need
             given += 1
             future.set_result(True)
 
