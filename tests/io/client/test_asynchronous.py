@@ -477,3 +477,22 @@ def test_several_loops_in_several_threads(run: Run) -> None:
             thread.join()
         assert results == [500] * 4
         assert run(p.close()).delivered == 2_000
+
+
+@LOOPS
+@pytest.mark.parametrize("policy", ["drop_newest", "drop_oldest"])
+def test_what_is_dropped_says_so(run: Run, policy: str) -> None:
+    async def main(server: Scripted) -> None:
+        options = {"buffer_bytes": 2048, "batch_bytes": 512, "linger": 10, "close_timeout": 0}
+        p = await producer(server.target, on_full=policy, **options).open()
+        tasks = [asyncio.create_task(p.send("s", b"%200d" % i)) for i in range(50)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await p.close()
+        got = await asyncio.gather(*tasks, return_exceptions=True)
+        report = p.report()
+        assert report.accepted == 50
+        assert report.dropped == sum(type(x) is dataproxy.DeliveryDropped for x in got) > 0
+        assert report.failed == sum(type(x) is dataproxy.DeliveryFailed for x in got)
+
+    with Scripted(silent) as server:
+        run(main(server))
