@@ -131,6 +131,10 @@ class Network:
         c.rest = data
 
     def _astray(self, c: Connection, frame: bytes, kind: str, now: int) -> None:
+        if kind == "twice" and b"errCode" in frame:
+            # Of two refusals over one connection nobody can tell whether the second is for the next attempt.
+            self._carry(c, CLIENT, frame, now)
+            return
         self.say("answer", kind, c.index)
         self.lost_acks += 1
         if kind == "late":

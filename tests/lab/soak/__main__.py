@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.lab.chaos.processes import ROOT, HubProcess
-from tests.lab.counters import keep
+from tests.lab.counters import FOLDER, keep
 from tests.lab.soak.samples import Sample, slope_mib_per_hour
 
 _MOST_SLOPE = 4.0
@@ -84,6 +84,8 @@ def main() -> int:
         "seconds": round(time.monotonic() - began, 1), "violations": len(problems),
     }  # fmt: skip
     keep("soak", facts)
+    table = "".join(f"{s.seconds:.1f} {s.rss_kib:.0f} {s.descriptors:.0f} {s.threads:.0f}\n" for s in samples)
+    (FOLDER / "soak-samples.txt").write_text("seconds rss_kib descriptors threads\n" + table)
     for key, value in facts.items():
         print(f"{key:>24}  {value}")
     for problem in problems:
