@@ -14,7 +14,7 @@ from collections import Counter
 
 from tests.lab.counters import keep
 from tests.sim import world
-from tests.sim.batches import batches, run_batch
+from tests.sim.batches import PORTION, batches, run_batch
 from tests.sim.cluster import Broken, Cluster
 from tests.sim.minimise import minimise
 from tests.sim.plan import make_plan
@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further seeds after so long")
     parser.add_argument("--links", action="store_true")
     parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
@@ -56,6 +57,7 @@ def main() -> int:
     totals: Counter[str] = Counter()
     broken: list[str] = []
     began = time.monotonic()
+    done = 0
     tasks = batches(chosen.start, chosen.seeds, chosen.links)
     with contextlib.ExitStack() as stack:
         if chosen.processes > 1:
@@ -64,16 +66,19 @@ def main() -> int:
         else:
             results = map(run_batch, tasks)
         for counts, problems in results:
+            done = min(done + PORTION, chosen.seeds)
             totals.update(counts)
             broken += problems
             for problem in problems:
                 print(problem, flush=True)
+            if time.monotonic() - began > chosen.seconds:
+                break
     took = time.monotonic() - began
     name = "links" if chosen.links else "sim"
-    facts = {"seeds": chosen.seeds, "start": chosen.start, "seconds": round(took, 1), "violations": len(broken)}
+    facts = {"seeds": done, "start": chosen.start, "seconds": round(took, 1), "violations": len(broken)}
     keep(name, {**facts, **totals})
     print(
-        f"{chosen.seeds} seeds in {took:.1f} s ({chosen.seeds / took:.0f} a second), {len(broken)} violations: "
+        f"{done} seeds in {took:.1f} s ({done / took:.0f} a second), {len(broken)} violations: "
         + ", ".join(f"{key} {n}" for key, n in sorted(totals.items()))
     )
     return 1 if broken else 0

@@ -9,7 +9,9 @@ from tests.sim import world
 from tests.sim.cluster import Broken, Cluster
 from tests.sim.plan import make_plan
 
-__all__ = ["batches", "run_batch"]
+__all__ = ["PORTION", "batches", "run_batch"]
+
+PORTION = 200
 
 Found = tuple[Counter[str], list[str]]
 
@@ -28,5 +30,5 @@ def run_batch(task: tuple[int, int, bool]) -> Found:
 
 def batches(start: int, seeds: int, links: bool) -> Iterator[tuple[int, int, bool]]:
     """Yield portions of so many seeds."""
-    for first in range(start, start + seeds, 200):
-        yield first, min(first + 200, start + seeds), links
+    for first in range(start, start + seeds, PORTION):
+        yield first, min(first + PORTION, start + seeds), links
