@@ -75,7 +75,7 @@ def _folders(name: str) -> str:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(tree), "CI": "", "DATAPROXY_BUILD": "release"}
+    return {**os.environ, "PYTHONPATH": str(tree), "CI": "", "DATAPROXY_BUILD": "release", "VENV": ".venv"}
 
 
 def _build(name: str, tree: Path) -> str:
@@ -106,6 +106,10 @@ def _fails(tree: Path, tests: list[str], seconds: float) -> str:
     if done.returncode in (2, 4, 5):  # nothing was tested
         raise RuntimeError(f"no test could run: {' '.join(command)}\n{(done.stdout + done.stderr)[-3000:]}")
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if tests[0].startswith(_TSAN):
+        lines = [line for line in done.stderr.splitlines() if "WARNING: ThreadSanitizer" in line]
+        if not lines:
+            raise RuntimeError(f"ThreadSanitizer has nothing to say: {(done.stdout + done.stderr)[-3000:]}")
     return (lines or [(done.stdout + done.stderr).strip().splitlines()[-1]])[0]
 
 
