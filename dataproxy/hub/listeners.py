@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Final
 
 from dataproxy._core.hub.hubcore import HubCore
+from dataproxy.errors import ForkedError
 
 __all__ = ["Listener", "Shutters"]
 
@@ -17,11 +19,17 @@ class Shutters:
 
     def __init__(self, core: HubCore) -> None:
         self._core = core
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._holders: dict[int, set[object]] = {}
 
     def shut(self, index: int, holder: object, *, kill: bool) -> None:
-        """Refuse connections for a holder, with ``kill`` also close those there are; done on return."""
+        """Refuse connections for a holder, with ``kill`` also close those there are; done on return.
+
+        Raises ForkedError: the sockets are shared with the process that started the hub.
+        """
+        if self._pid != os.getpid():
+            raise ForkedError("the hub was started before a fork", hint="start a hub of its own in the child process")
         with self._lock:
             self._holders.setdefault(index, set()).add(holder)
             self._core.refuse(index, kill)

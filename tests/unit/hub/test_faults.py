@@ -79,6 +79,17 @@ def test_connections_counted_for_themselves():
     assert core.counts(number) == (12, 3)
 
 
+def test_counters_of_a_connection_outlive_many_other_rules():
+    core, connection = FaultCore(), Connection()
+    lasting = core.add(action="no_reply", points=DATA, each=True, after=100)
+    for _ in range(100):
+        passing = core.add(action="delay", points=DATA, each=True, after=1)
+        assert not connection.judge(core, DATA)
+        core.remove(passing)
+    assert connection.judge(core, DATA)
+    assert core.counts(lasting) == (101, 1)
+
+
 def test_byte_triggers():
     core, connection = FaultCore(), Connection()
     core.add(action="close", points=BYTES, at_byte=10, stage=0)

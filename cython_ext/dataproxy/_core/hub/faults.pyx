@@ -138,14 +138,43 @@ cdef bint _matches(const FaultRule* rule, const FaultEvent* event) noexcept nogi
     return not rule.has_stream or slice_equals(slice_of(rule.stream, rule.stream_n), event.stream)
 
 
-cdef int64_t _count(FaultRule* rule, const FaultEvent* event) noexcept nogil:
+cdef bint _is_live(const FaultTable* t, int64_t id) noexcept nogil:
+    """Tell whether a rule is in the table.  Locality: holder of mutex.  Locks: none."""
+    cdef int i
+    for i in range(t.count):
+        if t.rules[i].id == id:
+            return True
+    return False
+
+
+cdef int _slot(const FaultTable* t, FaultTally* tally, int64_t id) noexcept nogil:
+    """Return a rule's place in a tally; a new one takes that of a rule which is gone, and there always is one.
+
+    Locality: holder of mutex.
+    Locks: none.
+    """
+    cdef int vacant = 0
+    cdef int i
+    for i in range(<int>FAULTS_MOST):
+        if tally.id[i] == id:
+            return i
+    for i in range(<int>FAULTS_MOST):
+        if not _is_live(t, tally.id[i]):
+            vacant = i
+            break
+    tally.id[vacant] = id
+    tally.seen[vacant] = 0
+    return vacant
+
+
+cdef int64_t _count(const FaultTable* t, FaultRule* rule, const FaultEvent* event) noexcept nogil:
     """Count one more event and return its number, of the connection's own with ``each``.
 
     Locality: holder of mutex.
     Locks: none.
     """
     cdef FaultTally* tally
-    cdef int slot = <int>(rule.id % FAULTS_MOST)
+    cdef int slot
     rule.seen += 1
     if not rule.each or event.tally == NULL:
         return rule.seen
@@ -154,20 +183,18 @@ cdef int64_t _count(FaultRule* rule, const FaultEvent* event) noexcept nogil:
     tally = event.tally[0]
     if tally == NULL:
         return rule.seen
-    if tally.id[slot] != rule.id:
-        tally.id[slot] = rule.id
-        tally.seen[slot] = 0
+    slot = _slot(t, tally, rule.id)
     tally.seen[slot] += 1
     return tally.seen[slot]
 
 
-cdef bint _fires(FaultRule* rule, const FaultEvent* event) noexcept nogil:
+cdef bint _fires(const FaultTable* t, FaultRule* rule, const FaultEvent* event) noexcept nogil:
     """Count an event that matches and tell whether the rule fires at it.
 
     Locality: holder of mutex.
     Locks: none.
     """
-    cdef int64_t number = _count(rule, event) - rule.after
+    cdef int64_t number = _count(t, rule, event) - rule.after
     if number <= 0 or (rule.first > 0 and number > rule.first):
         return False
     if rule.every > 1 and number % rule.every != 0:
@@ -227,7 +254,7 @@ cdef bint faults_judge(FaultTable* t, int point, const FaultEvent* event, FaultW
     pthread_mutex_lock(&t.mutex)
     for i in range(t.count):
         rule = t.rules[i]
-        if rule.points & point and _matches(rule, event) and _fires(rule, event):
+        if rule.points & point and _matches(rule, event) and _fires(t, rule, event):
             _merge(out, &rule.what)
     pthread_mutex_unlock(&t.mutex)
     return out.actions != 0
@@ -265,7 +292,7 @@ cdef bint faults_reached(FaultTable* t, const FaultEvent* event, int64_t receive
     for i in range(t.count):
         rule = t.rules[i]
         if (rule.points & POINT_BYTES and rule.at_byte == received and _matches(rule, event)
-                and _fires(rule, event)):
+                and _fires(t, rule, event)):
             _merge(out, &rule.what)
     pthread_mutex_unlock(&t.mutex)
     return out.actions != 0
@@ -284,7 +311,7 @@ cdef int64_t faults_rate(FaultTable* t, const FaultEvent* event) noexcept nogil:
     for i in range(t.count):
         rule = t.rules[i]
         if (rule.what.actions & DO_SLOW and rule.points & POINT_BYTES and _matches(rule, event)
-                and _fires(rule, event)):
+                and _fires(t, rule, event)):
             if rate == 0 or rule.what.rate < rate:
                 rate = rule.what.rate
     pthread_mutex_unlock(&t.mutex)
