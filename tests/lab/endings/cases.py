@@ -46,7 +46,8 @@ class Figures:
     stored: int = 0
     lost: int = 0
     twice: int = 0
-    slowest_end: float = 0.0
+    slowest_close: float = 0.0  # until the package was done
+    slowest_end: float = 0.0  # until the process was gone
     violations: list[str] = field(default_factory=list)
 
 
@@ -130,6 +131,8 @@ def run_case(
             figures.runs += 1
             figures.sent += messages
             figures.delivered += int(end.books.get("delivered", 0))
+            closed = end.books.get("closed_at", 0.0) - end.books.get("ended_at", 0.0)
+            figures.slowest_close = max(figures.slowest_close, closed)
             figures.slowest_end = max(figures.slowest_end, end.seconds)
             figures.violations += [
                 f"run {number}: {text}" for text in problems(end, ending, state, messages, slack=slack)

@@ -24,7 +24,7 @@ def tell() -> None:
     counts = {
         name: getattr(report, name) for name in ("accepted", "delivered", "failed", "expired", "dropped", "pending")
     }
-    print(json.dumps({**counts, "ended_at": ended_at}), flush=True)
+    print(json.dumps({**counts, "ended_at": ended_at, "closed_at": time.monotonic()}), flush=True)
 
 
 def end() -> None:
