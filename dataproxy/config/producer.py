@@ -79,7 +79,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "key_buckets",
         "int",
-        64,
+        16,
         "Keys of a stream are spread over so many buckets. Of a bucket one frame at a time has an unknown outcome:"
         " more buckets let more frames be under way and make them smaller.",
         low=1,

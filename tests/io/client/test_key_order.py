@@ -108,7 +108,7 @@ def test_what_expired_does_not_stop_its_key():
         if records(Server().serve(frame, 0)["entry"])[0][0] != b"k:0":
             peer.send(ack(frame))
 
-    other = next(key for key in map(str, range(99)) if bucket_of(key, 64) != bucket_of("k", 64))
+    other = next(key for key in map(str, range(99)) if bucket_of(key, 16) != bucket_of("k", 16))
     with Scripted(react) as server:
         p = dataproxy.Producer(
             server.target, group_id="g", ordering="key", linger=0, ack_timeout=0.05, delivery_timeout=0.4,

@@ -63,36 +63,39 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
 
 
 ctypedef struct Pack:
-    Pack* next              # link of the list that holds it
-    Pack* prev
-    int state               # PackState
+    # What an append reads and writes, in one cache line: with many open packs every line counts.
     # Bytes: [head room | items | tail room].
     uint8_t* buf
     size_t cap
     size_t head             # head room in front of the items
     size_t body_n           # bytes of items
+    size_t charge           # bytes counted against the buffer limit
+    void* stream
+    int64_t bucket          # span of data time that its messages share (open packs)
+    uint32_t count          # messages
+    int items               # ItemForm
+    # Where it is.
+    Pack* next              # link of the list that holds it
+    Pack* prev
+    int state               # PackState
+    bint own_ids            # some of its messages have an id of the caller's
+    Verdict* verdict        # may be NULL
     bint compressed         # the items are one snappy block
     uint8_t* frame          # sealed: first byte of the frame inside buf
     size_t frame_n
     # Identity, kept over all attempts.
     uint32_t seq
-    char id[32]             # travels as a frame attribute; empty: none
     int id_n
-    uint32_t count          # messages
-    int items               # ItemForm
-    bint own_ids            # some of its messages have an id of the caller's
+    char id[32]             # travels as a frame attribute; empty: none
     int64_t data_time_ms
     Slice attrs             # attribute text; borrowed from the stream, which outlives the pack
-    void* stream
     void* lane              # of a message with a key, else NULL; outlives the pack
     bint lingered           # open although it is old enough: its lane is busy
     bint counted            # among the lane's unsettled ones
     # Accounting.
-    size_t charge           # bytes counted against the buffer limit
     int64_t serial          # counts the sealed packs of a producer; a flush waits for all up to one
     Pack* older             # neighbours in the books' order of sealing
     Pack* newer
-    int64_t bucket          # span of data time that its messages share (open packs)
     # Delivery.
     int64_t opened_us
     int64_t deadline_us
@@ -114,7 +117,6 @@ ctypedef struct Pack:
     int64_t latency_us      # from opened_us to the final result
     bint report             # the completion queue wants it
     char* error_text        # owned, may be NULL
-    Verdict* verdict        # may be NULL
     char node[64]
 
 

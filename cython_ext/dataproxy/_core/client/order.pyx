@@ -49,7 +49,10 @@ cdef uint32_t key_hash(const uint8_t* p, size_t n) noexcept nogil:
 
 
 cdef inline int _bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
-    return <int>((key_hash(p, n) & 0x7FFFFFFF) % <uint32_t>buckets)
+    cdef uint32_t h = key_hash(p, n) & 0x7FFFFFFF
+    if buckets & (buckets - 1) == 0:        # the same without a division
+        return <int>(h & <uint32_t>(buckets - 1))
+    return <int>(h % <uint32_t>buckets)
 
 
 cdef int key_bucket(object key, int buckets) except -1:
