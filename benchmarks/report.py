@@ -95,7 +95,9 @@ def row(contestant: Contestant, points: Points) -> str:
     divisor, decimals, unit, _more = METRICS[contestant.metric]
     own = summarise(series[contestant.metric])
     ratio = share(contestant, points)
-    figures = medians(points, contestant.name) | ({} if ratio is None else {"share": ratio})
+    by_cpu = cpu_share(contestant, points)
+    figures = medians(points, contestant.name)
+    figures |= {name: value for name, value in (("share", ratio), ("cpu_share", by_cpu)) if value is not None}
     rss = figures.get("peak_rss_kb", 0) / 1024
     cells = (
         contestant.name,

@@ -13,6 +13,7 @@ SCENARIOS = {
     "snappy": "1 KB text bodies, snappy, one core",
     "call": "one call with a 100 B body: CPU of the calling thread, loop taken off",
     "roundtrip": "one 100 B message at a time, from send to result",
+    "asyncio": "one event loop on one core: 1,000 tasks that await, 100 B bodies, linger 1 ms; lag of a timer",
     "memory": "resident memory at full speed, 100 B bodies, buffer limit 64 MiB",
     "hub": "the hub on one core, acknowledged; pre-built frames from the C program on the other",
     "spark": "one Spark job, 100 B strings, local[2], both cores free for everybody",
@@ -188,6 +189,39 @@ MEMORY = tuple(
     )
     for mode, label in (("send_nowait", "send_nowait"), ("send_batch", "send_batch"))
 )
+AWAIT_CPU = Bound("cpu_share", ">=", 1 / 1.8)
+LAG = Mark("p99 under 5 ms", (Bound("p99_us", "<=", 5000),))
+
+
+def loops(loop: str, mode: str, name: str, *, floor: str = "", **fields: object) -> Contestant:
+    """Describe a program on one event loop: the loop alone where there is no floor, else with our producer."""
+    return Contestant(
+        name=f"{name}, {loop}",
+        scenario="asyncio",
+        role="ours" if floor else "floor",
+        command=module("clients.loops", "--mode", mode, "--loop", loop, *(PORT if floor else ()), *TIMES),
+        server="sink" if floor else "none",
+        floor=f"{floor}, {loop}" if floor else "",
+        needs=("dataproxy:AsyncProducer", *(("uvloop",) if loop == "uvloop" else ())),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def on_loop(loop: str, *await_marks: Mark) -> tuple[Contestant, ...]:
+    """Describe everything that is measured on one kind of loop."""
+    cpu = Mark("1.8 times the CPU of bare futures", (AWAIT_CPU,))
+    soon = Mark("2.5 M/s", (Bound("rate", ">=", 2.5e6),))
+    bare, idle = "bare futures awaited", "lag of the idle loop"
+    return (
+        loops(loop, "bare_futures", bare),
+        loops(loop, "await_send", "await send", floor=bare, marks=(cpu, *await_marks)),
+        loops(loop, "send_soon", "send_soon", floor=bare, marks=(soon,)),
+        loops(loop, "lag", idle, metric="p99_us"),
+        loops(loop, "lag", "lag at 50,000 msg/s", floor=idle, metric="p99_us", marks=(LAG,)),
+    )
+
+
+LOOPS = (*on_loop("asyncio"), *on_loop("uvloop", Mark("1 M/s", (Bound("rate", ">=", 1e6),))))
 DISK = "synced writes of 4 MiB"
 LARGE, MIDDLE, SINGLE = "1 KB bodies in 400 KB frames", "1 KB bodies in 16 KB frames", "one 100 B body a frame"
 TEXT = ("--body", "1024", "--bodies", str(TEXT_BODIES))
@@ -230,7 +264,7 @@ HUBS = (
     *(into("hub durable", label, DISK if label == LARGE else "") for label in SHAPES),
     into("hub durable, compressing", LARGE, DISK),
 )
-CONTESTANTS: tuple[Contestant, ...] = (*SMALL, *KILOBYTE, *SNAPPY, *CALL, *ROUNDTRIP, *MEMORY, *HUBS)
+CONTESTANTS: tuple[Contestant, ...] = (*SMALL, *KILOBYTE, *SNAPPY, *CALL, *ROUNDTRIP, *LOOPS, *MEMORY, *HUBS)
 SPARK_JOB = module("clients.spark_job", "--port", "{port}")
 COUNTING, SPARK_SINK = "counting writer", "dataproxy sink"
 SPARK = (

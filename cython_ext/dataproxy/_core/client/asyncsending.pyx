@@ -4,6 +4,7 @@ The calls forward their arguments untouched, so that they have every parameter t
 """
 
 cimport cython
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.forks cimport this_generation
@@ -91,7 +92,10 @@ cdef class AsyncCore:
 
     cdef Bell here(self):
         """Return the Bell of the running loop.  Locality: GIL.  Raises outside of a loop."""
-        cdef Bell bell = bell_here()
+        cdef Bell bell = self.bell
+        if bell is not None and bell.drained_by == <unsigned long>PyThread_get_thread_ident():
+            return bell             # a task that it woke has sent: the usual case, without a look at the loop
+        bell = bell_here()
         if bell is not self.bell:
             if <size_t><void*>bell not in self.bells:
                 for key, other in list(self.bells.items()):

@@ -14,6 +14,7 @@ cdef class Bell:                # the loop's thread, unless said otherwise
     cdef LoopQueue* queue
     cdef bint closed
     cdef uint32_t generation    # of the process that made it
+    cdef unsigned long drained_by       # ident of the thread that wakes tasks now: the loop runs there; 0: none
     cdef int64_t users          # producers that keep it open; GIL
     cdef dict waits             # key of a LoopWait -> list of Waiters, or a function
     cdef Verdict* newest        # the pack that somebody waited for last; borrowed from a LoopWait in waits
@@ -26,6 +27,7 @@ cdef class Bell:                # the loop's thread, unless said otherwise
 
     cdef bint inherited(self)
     cdef list waiters_of(self, CoreHandle core, Verdict* v)
+    cdef int wake_all(self) except -1
     cdef int next_batch(self) except -1
     cdef void end_batch(self)
 

@@ -8,6 +8,7 @@ import asyncio
 import contextvars
 
 cimport cython
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.forks cimport this_generation
@@ -229,11 +230,19 @@ cdef class Bell:
 
     def drain(self):
         """Wake those whose packs are settled; the reader callback of the loop."""
+        self.drained_by = <unsigned long>PyThread_get_thread_ident()
+        try:
+            self.wake_all()
+        finally:
+            self.drained_by = 0
+
+    cdef int wake_all(self) except -1:
+        """Do the work of ``drain``.  Locality: the loop's thread, outside of any task."""
         cdef int left = WAKES
         cdef LoopWait* w
         cdef LoopWait* last
         if self.closed or self.inherited():
-            return
+            return 0
         w = loopqueue_take(self.queue)
         if self.taken == NULL:
             self.taken = w
@@ -247,7 +256,7 @@ cdef class Bell:
                 while self.batch is not None and self.at < len(self.batch):
                     if left == 0:
                         loopqueue_poke(self.queue)      # the loop comes back after its other work
-                        return
+                        return 0
                     left -= 1
                     item = self.batch[self.at]
                     self.at += 1
@@ -261,6 +270,7 @@ cdef class Bell:
                 loopqueue_poke(self.queue)
             raise
         self.close_idle()
+        return 0
 
     def __repr__(self):
         return f"<Bell of {self.loop!r}, {len(self.waits)} waits>"
