@@ -57,6 +57,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     void* loop_waits         # guarded by the books' lock: event loops that wait for it (client/loopqueue)
     uint32_t seq
     char id[32]             # the pack's id, constant
+    void* open_pack         # guarded by the batcher's lock: the pack while it is open
     int64_t latency_us
     char node[64]
     char text[160]

@@ -85,5 +85,6 @@ cdef int batcher_append_rows(
 cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
+cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil

@@ -221,6 +221,7 @@ cdef int _claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
             return ST_NO_MEMORY
         p.verdict.seq = p.seq
         memcpy(p.verdict.id, p.id, sizeof(p.id))
+        p.verdict.open_pack = p
     atomic_add(&p.verdict.refs, 1)
     verdict[0] = p.verdict
     index[0] = p.count
@@ -405,6 +406,22 @@ cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
     pool_give(b.spares, p)
 
 
+cdef void _seal_old(Batcher* b, Pack* p) noexcept nogil:
+    """Seal a pack that need not wait for more.  Locks: lock is held."""
+    if p.lane != NULL and atomic_load(&(<Lane*>p.lane).unsettled) > 0:
+        p.lingered = True                   # it goes on growing until its predecessor has a result
+    else:
+        _seal_or_drop(b, p)
+
+
+cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil:
+    """Seal the pack of ``v`` if it is open: somebody waits for it.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&b.lock)
+    if v.open_pack != NULL:
+        _seal_old(b, <Pack*>v.open_pack)
+    pthread_mutex_unlock(&b.lock)
+
+
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     """Seal what has lingered; return when to come again, or -1.  Locality: executor 0.  Locks: takes lock."""
     cdef int64_t due = -1
@@ -414,10 +431,7 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     p = b.open.head
     while p != NULL and p.opened_us + b.linger_us <= now_us:
         following = p.next
-        if p.lane != NULL and atomic_load(&(<Lane*>p.lane).unsettled) > 0:
-            p.lingered = True               # it goes on growing until its predecessor has a result
-        else:
-            _seal_or_drop(b, p)
+        _seal_old(b, p)
         p = following
     if p != NULL:
         due = p.opened_us + b.linger_us

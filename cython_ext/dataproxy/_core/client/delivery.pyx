@@ -12,6 +12,7 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.segments cimport Segment, segments_free
+from dataproxy._core.client.batcher cimport batcher_seal_of
 from dataproxy._core.client.books cimport books_wait_verdict
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle, check_own, microseconds
@@ -85,9 +86,12 @@ cdef object _waiter_module():
 
 
 cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
-    """Wait for a verdict: 1 when it is there, 0 at the deadline.  GIL, released while waiting."""
+    """Wait for a verdict: 1 when it is there, 0 at the deadline.  GIL, released while waiting.
+
+    A pack that somebody waits for is sealed: one message at a time needs no linger.
+    """
     cdef int64_t now
-    cdef bint done
+    cdef bint done, sealed = False
     while True:
         if atomic_load(&v.done):
             return 1
@@ -96,6 +100,9 @@ cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
             return 0
         core.check_may_wait("a wait for a result")
         with nogil:
+            if not sealed:
+                batcher_seal_of(&core.engine.batcher, v)
+                sealed = True
             done = books_wait_verdict(&core.engine.books, v, min(deadline_us, now + SLICE_US))
         core.look_for_signals()
         if done:
@@ -256,6 +263,8 @@ cdef class BatchDelivery:
         cdef Verdict* v
         check_own(self, self.generation)
         failures = []
+        if self.segments.n and deadline > now_us():     # its last pack may be open, and is waited for last
+            batcher_seal_of(&self.core.engine.batcher, self.segments.items[self.segments.n - 1].verdict)
         for i in range(self.segments.n):
             v = self.segments.items[i].verdict
             if not _wait(self.core, v, deadline):

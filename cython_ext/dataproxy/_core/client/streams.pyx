@@ -149,6 +149,8 @@ cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs,
 cdef void streams_forget(Stream* s, Pack* p) noexcept nogil:
     """Take an open pack out of its stream or lane.  Locality: any thread.  Locks: the batcher's is held."""
     cdef int i
+    if p.verdict != NULL:
+        p.verdict.open_pack = NULL
     if p.lane != NULL:
         (<Lane*>p.lane).open = NULL
         return
