@@ -115,7 +115,8 @@ class World:
         outcomes = [s.result["outcome"] for s in self.sent.values() if s.result]
         return {
             "delivered": outcomes.count(_DELIVERED), "failed": outcomes.count(_FAILED),
-            "expired": outcomes.count(_EXPIRED), "dropped": outcomes.count(_DROPPED), "steps": steps, "retries": self.links.facts()["retries"],
+            "expired": outcomes.count(_EXPIRED), "dropped": outcomes.count(_DROPPED), "steps": steps,
+            "retries": self.links.facts()["retries"],
         }  # fmt: skip
 
     def _play(self) -> int:
