@@ -107,6 +107,7 @@ cdef bint make_room(Batcher* b, size_t need) noexcept nogil:
         return False
     memset(&opened, 0, sizeof(PackList))
     sealed[0] = NULL
+    sealed[1] = NULL
     pthread_mutex_lock(&b.books.lock)
     if _enough(b, need):
         fits = has_room(b, need)
