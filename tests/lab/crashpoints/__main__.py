@@ -1,4 +1,4 @@
-"""``python -m tests.lab.crashpoints --kills 1000``: prints figures, keeps them in build/lab, 1 if something is wrong."""
+"""``python -m tests.lab.crashpoints --kills 1000``: prints figures and keeps them; 1 if something is wrong."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ the middle of whatever those did, so nothing of them is used in the child; only 
 two processes share.
 """
 
-from libc.stdint cimport uint32_t
 
 from dataproxy._core.plat.thread cimport (
     pthread_atfork, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock,

@@ -22,7 +22,8 @@ ctypedef struct LoopQueue:      # of one event loop
 
 
 ctypedef struct LoopWait:          # one loop waits for one pack, or for the books
-    LoopWait* next                 # of the verdict's or the books' list, under books.lock; then of the queue's, under its
+    # Of the verdict's or the books' list, under books.lock; then of the queue's, under its lock.
+    LoopWait* next
     LoopQueue* queue            # holds a reference
     Verdict* verdict            # holds a reference; NULL for a wait of the books
     int64_t mark                # of the books: serial to be settled, or MARK_ROOM

@@ -179,7 +179,8 @@ cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, in
     cdef int status
     core.policy.check_ids()
     if not own_id_valid(p, n):
-        raise InvalidMessageError(f"{prefix!r} cannot begin an id", hint="use printable ASCII without space, &, = and |")
+        raise InvalidMessageError(
+            f"{prefix!r} cannot begin an id", hint="use printable ASCII without space, &, = and |")
     with nogil:
         status = row_ids_make(made, c, p, n, first_row)
     if status != ST_OK:

@@ -28,21 +28,21 @@ cdef void _watch(Door* d) noexcept nogil:
     Locality: door loop.
     Locks: none.
     """
-    cdef Listener* l
+    cdef Listener* slot
     cdef uint64_t bit
     cdef bint wanted
     cdef int i
     for i in range(d.shared.listener_count):
-        l = &d.shared.listeners[i]
+        slot = &d.shared.listeners[i]
         bit = <uint64_t>1 << i
-        wanted = d.accepting and atomic_load(&l.shut) == 0
+        wanted = d.accepting and atomic_load(&slot.shut) == 0
         if wanted and not d.watched & bit:
-            if poller_add_fd(&d.poller, l.fd, <void*>(TAG_LISTENER + <uint64_t>i), POLL_READ) != ST_OK:
+            if poller_add_fd(&d.poller, slot.fd, <void*>(TAG_LISTENER + <uint64_t>i), POLL_READ) != ST_OK:
                 d.accept_again_us = d.now_us + ACCEPT_PAUSE_US
                 continue
             d.watched |= bit
         elif d.watched & bit and not wanted:
-            poller_remove_fd(&d.poller, l.fd)
+            poller_remove_fd(&d.poller, slot.fd)
             d.watched &= ~bit
 
 
@@ -103,18 +103,18 @@ cdef void accept_from(Door* d, int listener) noexcept nogil:
     Locality: door loop.
     Locks: none.
     """
-    cdef Listener* l = &d.shared.listeners[listener]
+    cdef Listener* slot = &d.shared.listeners[listener]
     cdef Address peer
     cdef int fd = -1
     cdef int status
     cdef int taken = 0
     while taken < ACCEPT_ROUND:
         taken += 1
-        status = listener_accept(l, &fd, &peer)
+        status = listener_accept(slot, &fd, &peer)
         if status == ST_WANT_READ:
             return
         if status != ST_OK:
-            if atomic_load(&l.shut):
+            if atomic_load(&slot.shut):
                 _watch(d)
                 return
             # Level-triggered: without a pause the loop would spin on a connection it cannot take.

@@ -4,7 +4,7 @@ the simulator has taken it, delayed it, cut it, lost it or brought it to the oth
 
 from libc.errno cimport EBADF, ECONNREFUSED, EPIPE
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
@@ -251,7 +251,8 @@ cdef class Net:
     cdef void open_window(self, Pipe* p, int side):
         """Set what a side may write."""
         cdef End* other = &p.ends[1 - side]
-        p.ends[side].room = p.window - other.transit - <int64_t>(other.inn.n - other.start) - <int64_t>p.ends[side].out.n
+        p.ends[side].room = (
+            p.window - other.transit - <int64_t>(other.inn.n - other.start) - <int64_t>p.ends[side].out.n)
 
     def dead(self, int index):
         """Tell whether both sides have closed."""

@@ -4,7 +4,6 @@ What decides is the real thing: batcher, books, links, retries, door, sessions, 
 and epoll are the simulator's.
 """
 
-from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 
 from dataproxy._core.base.pack cimport Pack, PackList
