@@ -40,6 +40,7 @@ class AsyncCore:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Coroutine[Any, Any, Delivered]: ...
     def send_soon(
@@ -51,6 +52,7 @@ class AsyncCore:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Delivery: ...
     def send_nowait(
@@ -62,6 +64,7 @@ class AsyncCore:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
     ) -> None: ...
     def send_batch(
         self,
@@ -72,6 +75,7 @@ class AsyncCore:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_ids: Sequence[str | bytes] | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Coroutine[Any, Any, BatchDelivered]: ...
     def send_arrow(
@@ -84,6 +88,7 @@ class AsyncCore:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         id_column: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Coroutine[Any, Any, BatchDelivered]: ...
 
@@ -105,6 +110,7 @@ class AsyncStream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Coroutine[Any, Any, Delivered]: ...
     def send_soon(
@@ -114,6 +120,7 @@ class AsyncStream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Delivery: ...
     def send_nowait(
@@ -123,6 +130,7 @@ class AsyncStream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_id: str | None = None,
+        key: str | Buffer | None = None,
     ) -> None: ...
     def send_batch(
         self,
@@ -131,6 +139,7 @@ class AsyncStream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         message_ids: Sequence[str | bytes] | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Coroutine[Any, Any, BatchDelivered]: ...
     def send_arrow(
@@ -141,6 +150,7 @@ class AsyncStream:
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
         id_column: str | None = None,
+        key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
     ) -> Coroutine[Any, Any, BatchDelivered]: ...
     def batch(self) -> Any: ...

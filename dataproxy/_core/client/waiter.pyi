@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Self, final
 
@@ -9,7 +9,7 @@ from dataproxy.outcomes import BatchDelivered, Delivered
 
 __all__ = ["Waiter", "await_batch", "await_delivery"]
 
-def await_batch(batch: BatchDelivery) -> Coroutine[Any, Any, BatchDelivered]: ...
+async def await_batch(batch: BatchDelivery) -> BatchDelivered: ...
 def await_delivery(delivery: Delivery) -> Waiter: ...
 
 @final

@@ -30,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(
                 f"{ending:10} hub {state:5} {figures.runs:4} runs  {figures.sent:9,} sent  "
                 f"{figures.delivered:9,} delivered  {figures.lost} lost  {figures.twice} twice  "
-                f"slowest close {figures.slowest_close:5.2f} s, end {figures.slowest_end:5.2f} s  {len(figures.violations)} violations",
+                f"slowest close {figures.slowest_close:5.2f} s, end {figures.slowest_end:5.2f} s  "
+                f"{len(figures.violations)} violations",
                 flush=True,
             )
             for text in figures.violations[:5]:
