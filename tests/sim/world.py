@@ -203,6 +203,7 @@ class World:
     def _on_shed(self, _: None) -> None:
         """Give up a pack as a sender does; its executor hears of it a little later."""
         assert self.shed_rng is not None
+        self._collect()  # what another event of this moment has settled is its executor's
         open_ = [
             ident for ident, sent in self.sent.items() if sent.result is None and not sent.given_up and ident != _LAST
         ]
