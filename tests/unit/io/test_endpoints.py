@@ -59,6 +59,17 @@ def test_a_proxy_that_returns_while_its_link_drains_is_used_again() -> None:
     assert pool.link(0)["flight"] == [1]
 
 
+def test_what_waits_goes_to_a_draining_link_whose_proxy_returns() -> None:
+    pool = opened(["a:1"], 1)
+    pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
+    write_all(pool, 0, 0)
+    pool.endpoints(["b:1"], 1, 10)  # which nobody connects to
+    pool.submit(2, 8, [b"y"], 100 * SECOND, 20)
+    assert pool.facts()["waiting"] == 1
+    pool.endpoints(["a:1"], 1, 30)
+    assert (pool.facts()["waiting"], pool.link(0)["queue"]) == (0, [2])
+
+
 @pytest.mark.parametrize("state", ["connecting", "backoff"])
 def test_a_link_on_its_way_to_a_proxy_that_left_goes_elsewhere(state: str) -> None:
     pool = opened(["a:1"], 1)

@@ -194,6 +194,7 @@ cdef int links_endpoints(
             link.retired = False
             if link.state == LS_ACTIVE:
                 _activate(pool, link)
+    route_waiting(pool, now_us)         # a draining link whose proxy came back takes frames again
     for i in range(pool.n_links):
         link = pool.links[i]
         if link.state == LS_IDLE and _busy_links(pool) < links:
