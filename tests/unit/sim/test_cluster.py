@@ -12,7 +12,7 @@ from tests.sim.minimise import minimise
 from tests.sim.plan import FAULTS, Action, Plan, make_plan
 
 # 10,000 in CI; a developer's run and a sanitizer's are shorter.
-SEEDS = 200 if os.environ.get("DATAPROXY_SANITIZER") else 10_000 if os.environ.get("CI") else 1000
+SEEDS = int(os.environ.get("DATAPROXY_SIM_SEEDS", "200" if os.environ.get("DATAPROXY_SANITIZER") else "1000"))
 SLICES = 20
 
 
