@@ -199,7 +199,7 @@ def test_threads_of_a_child_begin_it_once() -> None:
 
 
 def test_a_grandchild_and_a_fork_in_a_signal_handler() -> None:
-    with Hub() as hub:
+    with Hub() as hub, hub.faults.add("delay", seconds=0.3):
         run(
             """
     p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
@@ -218,7 +218,7 @@ def test_a_grandchild_and_a_fork_in_a_signal_handler() -> None:
     home, children = os.getpid(), []
     signal.signal(signal.SIGALRM, lambda *_: children.append(os.fork()))
     signal.setitimer(signal.ITIMER_REAL, 0.05)
-    delivery = p.send("s", b"3")        # it lingers: the handler runs inside of result()
+    delivery = p.send("s", b"3")        # its answer is late: the handler runs inside of result()
     try:
         delivery.result(0.5)
     except dataproxy.ForkedError:
