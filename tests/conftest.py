@@ -1,6 +1,7 @@
 """Rules for the whole suite: no stale extension is tested, and in CI no test is skipped in silence."""
 
 import os
+import signal
 import sys
 import tomllib
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -54,6 +55,14 @@ def refusal(nodeid: str, reason: str) -> str | None:
         if nodeid.startswith(start) and wanted in reason:
             return None
     return f"skipped in CI ({reason}), and tests/{ALLOWED_SKIPS.name} does not list it"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hear Ctrl-C as a terminal's program does: a shell lets what it starts in the background ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
