@@ -26,7 +26,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
         planted test-matrix \
-        test-interop test-wheel coverage fuzz bench annotate docs lock clean distclean
+        test-interop test-wheel coverage fuzz bench bench-quick instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -100,7 +100,10 @@ coverage: setup ## lines covered by the unit tests, compiled code included
 fuzz: build ## FUZZ_SECONDS (60) of random input for each parser
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(PY) -m pytest -q --timeout=0 tests/fuzz
 
-bench: build ## the benchmark runner; writes benchmarks/RESULTS.md
+bench-quick: build ## the important lines of it, within a minute; writes nothing
+	@$(PY) -m benchmarks.run --quick
+
+bench: build ## every line of the table, about 15 minutes; writes benchmarks/RESULTS.md and docs/images
 	@$(PY) -m benchmarks.run
 
 annotate: setup ## Cython's annotated HTML, in build/tree-annotate

@@ -22,6 +22,7 @@ __all__ = [
     "Mark",
     "RunFailedError",
     "balance",
+    "cores_of",
     "derive",
     "measure",
     "missing",
@@ -37,6 +38,7 @@ TEXT_COUNT = 2000
 HUB = (sys.executable, "-m", "benchmarks.servers.hub")
 SERVERS = {
     "sink": (str(BUILT / "sink"),),
+    "sink, acks 20 ms late": (str(BUILT / "sink"), "--delay-ms", "20"),
     "verifying sink": (str(BUILT / "sink"), "--verify"),
     "mock cluster": (sys.executable, "-m", "benchmarks.servers.kafka_mock"),
     "hub in memory": (*HUB, "--set", "compress_entries=false"),
@@ -65,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Mark:
-    """Hold what is aimed at: one of the bounds is enough."""
+    """Hold a goal: one of the bounds is enough; the text says both."""
 
     text: str
     bounds: tuple[Bound, ...]
@@ -85,6 +87,10 @@ class Contestant:
     needs: tuple[str, ...] = ()  # "module" or "module:attribute" that must be importable
     marks: tuple[Mark, ...] = ()
     options: str = ""
+    cores: str = "one"  # "all": the client shares all cores with the server
+    every: int = 1  # measured in every so many rounds: long or less important ones not in each
+    quick: bool = False  # also in the quick run
+    verify: bool = False  # sends once to the verifying sink; its client prints a checksum
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,8 @@ def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:
         result = derive(read_result(client(contestant, conditions, port)))
     result["others"] = watch.others()
     balance(result, counts)
+    if counts.get("frames"):
+        result["packed"] = counts["records"] / counts["frames"]
     if "cpu_user" in counts and "total_records" in result:
         result["server_cpu_per_million"] = (counts["cpu_user"] + counts["cpu_sys"]) / result["total_records"] * 1e6
     return result
@@ -186,11 +194,17 @@ def pinned(cores: frozenset[int], command: list[str]) -> list[str]:
     return ["taskset", "-c", ",".join(str(core) for core in sorted(cores)), *command]
 
 
+def cores_of(contestant: Contestant, conditions: Conditions) -> frozenset[int]:
+    """Return the cores that a client may use."""
+    both = conditions.client_cores | conditions.server_cores
+    return both if contestant.cores == "all" else conditions.client_cores
+
+
 def client(contestant: Contestant, conditions: Conditions, port: int) -> str:
     """Run the client command on its cores and return what it printed."""
     try:
         ran = subprocess.run(
-            pinned(conditions.client_cores, fill(contestant.command, conditions, port)),
+            pinned(cores_of(contestant, conditions), fill(contestant.command, conditions, port)),
             check=False,
             capture_output=True,
             text=True,

@@ -14,7 +14,7 @@ import dataproxy
 __all__ = ["BUSY_SHARE", "Watch", "busy_jiffies", "describe"]
 
 BUSY_SHARE = 0.10  # of one core, taken by others during a run: more makes the run suspect
-PACKAGES = ("confluent-kafka", "pyspark", "pyarrow", "numpy", "cython", "msgspec")
+PACKAGES = ("confluent-kafka", "aiokafka", "uvloop", "pyspark", "pyarrow", "numpy", "cython", "msgspec")
 
 
 def busy_jiffies(stat: str) -> int:

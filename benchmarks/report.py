@@ -15,6 +15,26 @@ from benchmarks.table import ALL, SCENARIOS
 __all__ = ["compact", "figure", "render", "verdict", "write"]
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+RUNS = ROOT / "benchmarks" / "results"
+HISTORY = (
+    "blast",
+    "send_nowait",
+    "stream().send_nowait",
+    "send_batch, list of bytes",
+    "send_arrow, binary column",
+    "send, result() in bulk",
+    "send_batch 1 KB",
+    "send_batch 1 KB snappy",
+    "send, result, linger 0",
+    "hub in memory: 1 KB bodies in 400 KB frames",
+    "hub in memory: one 100 B body a frame",
+)
+# scenario: pictures above its table, with what they show
+PICTURES = {
+    "sizes": (("throughput.png", "throughput by body size"),),
+    "openloop": (("latency.png", "latency percentiles by load"),),
+    "streams": (("scaling.png", "cost of a record by streams and by connections"),),
+}
 REMARKS = ROOT / "benchmarks" / "REMARKS.md"
 # metric: (divisor, decimals, unit, whether more is better)
 METRICS = {
@@ -24,7 +44,9 @@ METRICS = {
     "ns_per_call": (1, 0, "ns", False),
     "p50_us": (1, 0, "µs", False),
     "p99_us": (1, 0, "µs", False),
+    "p999_us": (1, 0, "µs", False),
     "excess_mib": (1, 0, "MiB over the limit", False),
+    "import_ms": (1, 1, "ms", False),
     "cpu_per_million": (1, 3, "CPU-s per million", False),
 }
 Points = Mapping[str, Mapping[str, Sequence[float]]]
@@ -89,15 +111,25 @@ def verdict(mark: Mark, figures: Mapping[str, float]) -> str:
     return "**missed**, on a busy machine" if figures.get("others", 0.0) > BUSY_SHARE else "**missed**"
 
 
+def figures_of(contestant: Contestant, points: Points) -> dict[str, float]:
+    """Return the medians with what goals refer to: shares of the floor's figures and CPU beyond the floor's."""
+    figures = medians(points, contestant.name)
+    if contestant.floor in points:
+        floor = medians(points, contestant.floor)
+        figures |= {
+            f"{metric}_share": value / floor[metric] for metric, value in figures.items() if floor.get(metric, 0) > 0
+        }
+        figures["cpu_per_million_more"] = figures["cpu_per_million"] - floor["cpu_per_million"]
+    named = (("share", share(contestant, points)), ("cpu_share", cpu_share(contestant, points)))
+    return figures | {name: value for name, value in named if value is not None}
+
+
 def row(contestant: Contestant, points: Points) -> str:
     """Return one line of a table."""
     series = points[contestant.name]
     divisor, decimals, unit, _more = METRICS[contestant.metric]
     own = summarise(series[contestant.metric])
-    ratio = share(contestant, points)
-    by_cpu = cpu_share(contestant, points)
-    figures = medians(points, contestant.name)
-    figures |= {name: value for name, value in (("share", ratio), ("cpu_share", by_cpu)) if value is not None}
+    figures = figures_of(contestant, points)
     rss = figures.get("peak_rss_kb", 0) / 1024
     cells = (
         contestant.name,
@@ -121,22 +153,103 @@ def table(scenario: str, points: Points) -> Iterator[str]:
         return
     yield f"## {SCENARIOS[scenario]}"
     yield ""
-    yield "| contestant | role | median | min..max | of floor (CPU) | CPU-s/M | server's | RSS MiB | mark | |"
+    for name, text in PICTURES.get(scenario, ()):
+        yield f"![{text}](../docs/images/{name})"
+        yield ""
+    yield "| line | role | median | min..max | of floor (CPU) | CPU-s/M | server's | RSS MiB | goal | |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     yield from (row(contestant, points) for contestant in entries)
     yield ""
     for contestant in entries:
-        if "p99_us" in points[contestant.name]:
-            figures = medians(points, contestant.name)
-            yield f"{contestant.name}: " + ", ".join(f"{p} {figures[f'{p}_us']:.0f} µs" for p in ("p50", "p99", "p999"))
-        if contestant.options:
-            yield f"{contestant.name}: {contestant.options}."
+        yield from notes(contestant, points)
+
+
+def notes(contestant: Contestant, points: Points) -> Iterator[str]:
+    """Give what a line has to say below its table: percentiles, records in a frame, options."""
+    figures = medians(points, contestant.name)
+    if "p99_us" in figures:
+        text = ", ".join(f"{p} {figures[f'{p}_us']:.0f} µs" for p in ("p50", "p99", "p999"))
+        if "callback_p99_us" in figures:
+            text += "; to the callback " + ", ".join(
+                f"{p} {figures[f'callback_{p}_us']:.0f} µs" for p in ("p50", "p99", "p999")
+            )
+        if "planned_rate" in figures:
+            text += f"; at {figures['planned_rate'] / 1e6:.2f} M/s"
+        yield f"{contestant.name}: {text}."
         yield ""
+    if contestant.scenario == "streams" and "packed" in figures:
+        yield f"{contestant.name}: {figures['packed']:.0f} records a frame."
+        yield ""
+    if contestant.options:
+        yield f"{contestant.name}: {contestant.options}."
+        yield ""
+
+
+def goals(points: Points) -> Iterator[str]:
+    """Give the table of everything that has a goal."""
+    entries = [contestant for contestant in ALL if contestant.marks and contestant.name in points]
+    if not entries:
+        return
+    rows, met, count = [], 0, 0
+    for contestant in entries:
+        figures = figures_of(contestant, points)
+        floor = ""
+        if contestant.floor in points and contestant.metric in points[contestant.floor]:
+            floor = figure(contestant.metric, medians(points, contestant.floor)[contestant.metric])
+        verdicts = [verdict(mark, figures) for mark in contestant.marks]
+        met += verdicts.count("met")
+        count += len(verdicts)
+        cells = (
+            contestant.name,
+            f"{figure(contestant.metric, figures[contestant.metric])}, {figures['cpu_per_million']:.3f} CPU-s/M",
+            floor,
+            shares(contestant, points),
+            "; ".join(f"{mark.text}: {held(mark, figures)}" for mark in contestant.marks),
+            "; ".join(verdicts),
+        )
+        rows.append("| " + " | ".join(cells) + " |")
+    yield f"## Goals: {met} of {count} met"
+    yield ""
+    yield "| line | ours | floor | of floor (CPU) | goal: figure | |"
+    yield "|---|---|---|---|---|---|"
+    yield from rows
+    yield ""
+
+
+def held(mark: Mark, figures: Mapping[str, float]) -> str:
+    """Return the figure that a goal is held against, with the unit of its metric where it has one."""
+    metric = mark.bounds[0].metric
+    if metric not in figures:
+        return "not measured"
+    value = figures[metric]
+    if metric.startswith("cpu_per_million") and not metric.endswith("share"):
+        return f"{value:.3f}"
+    return figure(metric, value) if metric in METRICS else f"{value:.2f}"
+
+
+def history() -> Iterator[str]:
+    """Give the medians of the important lines in every full run that is kept."""
+    runs = [json.loads(path.read_text()) for path in sorted(RUNS.glob("*.json"))]
+    lines = {c.name: c for c in ALL if c.name in HISTORY}
+    if not runs:
+        return
+    yield "## History"
+    yield ""
+    yield "| run | commit | " + " | ".join(lines) + " |"
+    yield "|---|---|" + "---|" * len(lines)
+    for content in runs:
+        cells = []
+        for name, contestant in lines.items():
+            series = content["points"].get(name, {}).get(contestant.metric)
+            cells.append(figure(contestant.metric, summarise(series).median) if series else "")
+        yield f"| {content['started']} | {content['machine']['commit']} | " + " | ".join(cells) + " |"
+    yield ""
 
 
 def conditions(content: Mapping[str, Any]) -> Iterator[str]:
     """Give the lines that say where and how the run was made."""
     machine, settings = content["machine"], content["settings"]
+    stopped = f", stopped {settings['stopped']}" if "stopped" in settings else ""
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     yield f"- Run of {content['started']}, commit {machine['commit']}."
     yield (
@@ -149,8 +262,8 @@ def conditions(content: Mapping[str, Any]) -> Iterator[str]:
     )
     yield f"- {packages}."
     yield (
-        f"- {settings['rounds']} rounds, contestants in turn (order reversed every second round), "
-        "each run in a fresh process: "
+        f"- {settings['rounds']} rounds, the lines in turn (order reversed every second round; some only in every "
+        f"second to fourth round){stopped}, each run in a fresh process: "
         f"{settings['warmup']} s of warm-up, {settings['seconds']} s measured. "
         f"Client on core {settings['client_cores']}, server on core {settings['server_cores']}."
     )
@@ -174,8 +287,11 @@ def quiet(content: Mapping[str, Any]) -> Iterator[str]:
             f"- Noise: the same floor program entered twice differs by {noise:.1%} in its median; "
             "differences under twice that say nothing."
         )
-    for name, text in content["verified"].items():
-        yield f"- Verified before the first round: {name}: {text}."
+    if content["verified"]:
+        yield (
+            f"- Verified before the first round, count, bytes and checksum of all bodies equal: "
+            f"{len(content['verified'])} lines ({'; '.join(content['verified'])})."
+        )
     for name, reason in content["left_out"].items():
         yield f"- Left out: {name}: {reason}."
     for failure in content["failures"]:
@@ -202,10 +318,12 @@ def render(content: Mapping[str, Any], source: Path) -> str:
         *quiet(content),
         "",
     ]
+    lines.extend(goals(content["points"]))
     for scenario in SCENARIOS:
         lines.extend(table(scenario, content["points"]))
     if REMARKS.exists():
         lines.append(REMARKS.read_text().rstrip())
+    lines.extend(("", *history()))
     return collapse(lines)
 
 

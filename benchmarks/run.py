@@ -1,6 +1,6 @@
 """The runner: every contestant in turn, round after round, then JSON and ``RESULTS.md``.
 
-``python -m benchmarks.run [--rounds 7] [--seconds 2] [--quick] [--only NAME] [--report FILE]``
+``python -m benchmarks.run [--rounds 9] [--minutes 13] [--quick] [--only NAME] [--report FILE]``
 """
 
 import argparse
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bodies, machine, report
+from benchmarks import bodies, machine, plots, report
 from benchmarks.contest import (
     TEXT_BODIES,
     TEXT_COUNT,
@@ -28,12 +28,14 @@ from benchmarks.contest import (
     verify,
 )
 from benchmarks.floors import BUILT, CFLAGS, ROOT, build
-from benchmarks.table import CONTESTANTS, SPARK, SPARK_SINK
+from benchmarks.lines.process import SPARK_SINK
+from benchmarks.table import CONTESTANTS, LEFT_OUT, SPARK
 
 __all__ = ["choose", "main"]
 
 RESULTS = ROOT / "benchmarks" / "results"
-SPARK_ROWS = 4_000_000
+SPARK_ROWS = 2_000_000
+SPARK_ROUNDS = 5
 PASSING = ("total_records", "total_crc_sum", "records_per_frame", "frame_bytes", "refused")  # checked, not kept
 
 
@@ -47,7 +49,7 @@ class Book:
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "settings": settings,
             "machine": machine.describe(),
-            "left_out": {},
+            "left_out": dict(LEFT_OUT),
             "verified": {},
             "failures": [],
             "points": {},
@@ -97,7 +99,7 @@ def present(contestants: Iterable[Contestant], book: Book) -> list[Contestant]:
 def run_verified(contestants: Iterable[Contestant], conditions: Conditions, book: Book) -> None:
     """Let each of ours send once to the verifying sink; this is the first, uncounted round."""
     for contestant in contestants:
-        if contestant.role != "ours" or contestant.server != "sink" or contestant.scenario == "spark":
+        if not contestant.verify:
             continue
         try:
             compared = verify(contestant, conditions)
@@ -108,11 +110,21 @@ def run_verified(contestants: Iterable[Contestant], conditions: Conditions, book
             book.content["verified"][contestant.name] = compared
 
 
-def run_rounds(contestants: Sequence[Contestant], rounds: int, conditions: Conditions, book: Book) -> None:
-    """Measure all in turn, in reversed order every second round."""
-    for number in range(rounds):
-        for contestant in contestants if number % 2 == 0 else contestants[::-1]:
-            where = f"round {number + 1} of {rounds}"
+def run_rounds(
+    contestants: Sequence[Contestant], asked: argparse.Namespace, conditions: Conditions, book: Book
+) -> None:
+    """Measure all in turn, in reversed order every second round, until the rounds or the minutes are over.
+
+    Everybody is measured once, however long that takes.
+    """
+    until = time.monotonic() + asked.minutes * 60
+    for number in range(asked.rounds):
+        due = [contestant for contestant in contestants if number % contestant.every == 0]
+        for contestant in due if number % 2 == 0 else due[::-1]:
+            where = f"round {number + 1} of {asked.rounds}"
+            if number > 0 and time.monotonic() > until:
+                book.content["settings"]["stopped"] = f"in {where}, after {asked.minutes:g} minutes"
+                return
             try:
                 result = measure(contestant, conditions)
             except RunFailedError as error:
@@ -122,22 +134,23 @@ def run_rounds(contestants: Sequence[Contestant], rounds: int, conditions: Condi
             say(f"{where}: {contestant.name}: {report.figure(contestant.metric, result[contestant.metric])}")
 
 
-def run_spark(contestants: Sequence[Contestant], rounds: int, rows: int, conditions: Conditions, book: Book) -> None:
+def run_spark(contestants: Sequence[Contestant], rounds: int, conditions: Conditions, book: Book) -> None:
     """Measure the Spark jobs: one session for all rounds, writers in turns, nobody pinned."""
     if not contestants:
         return
-    names = ",".join(contestant.name for contestant in contestants)
-    extra = ("--rounds", str(rounds), "--rows", str(rows), "--writers", names)
+    names = ";".join(contestant.name for contestant in contestants)
+    extra = ("--rounds", str(rounds), "--rows", str(SPARK_ROWS), "--writers", names)
     free = Conditions(**vars(conditions) | {"client_cores": all_cores(), "server_cores": all_cores()})
+    sent = 0.0
     try:
         with serve("sink", free) as (port, counts):
             for name, result in stream_results(contestants[0], extra, free, port):
                 book.add(name, result)
+                sent += result["records"] * (rounds + 1) / rounds if name.startswith(SPARK_SINK) else 0
                 say(f"spark: {name}: {report.figure('rate', result['rate'])}")
-        if SPARK_SINK in names:
-            balance({"total_records": rows * (rounds + 1)}, counts)
+        balance({"total_records": round(sent)}, counts)
     except RunFailedError as error:
-        book.fail(names, "spark", error)
+        book.fail("the Spark jobs", "spark", error)
 
 
 def all_cores() -> frozenset[int]:
@@ -154,16 +167,17 @@ def cores() -> tuple[frozenset[int], frozenset[int]]:
 def options(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2.0, help="measured time of one run")
-    parser.add_argument("--warmup", type=float, default=0.5)
-    parser.add_argument("--quick", action="store_true", help="3 rounds of 0.5 s; RESULTS.md is left as it is")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--minutes", type=float, default=11.5, help="begin no measurement after so long; Spark follows")
+    parser.add_argument("--seconds", type=float, default=0.5, help="measured time of one run")
+    parser.add_argument("--warmup", type=float, default=0.25)
+    parser.add_argument("--quick", action="store_true", help="the important lines, under a minute; nothing is written")
     parser.add_argument("--only", action="append", default=[], help="a scenario or a part of a name; may be repeated")
     parser.add_argument("--report", type=Path, help="write RESULTS.md again from a JSON file and stop")
     parser.add_argument("--folder", type=Path, default=BUILT, help="where durable stores are written")
     asked = parser.parse_args(argv)
     if asked.quick:
-        asked.rounds, asked.seconds, asked.warmup = 3, 0.5, 0.2
+        asked.rounds, asked.minutes, asked.seconds, asked.warmup = 3, 0.6, 0.25, 0.1
     return asked
 
 
@@ -185,11 +199,12 @@ def execute(asked: argparse.Namespace) -> Book:
     with tempfile.TemporaryDirectory(prefix="run-", dir=asked.folder) as folder:
         conditions = Conditions(asked.seconds, asked.warmup, client_cores, server_cores, Path(folder))
         short = Conditions(0.2, 0.05, client_cores, server_cores, Path(folder))
-        contestants = present(choose(CONTESTANTS, asked.only), book)
-        spark = present(choose(SPARK, asked.only), book)
-        run_verified(contestants, short, book)
-        run_rounds(contestants, asked.rounds, conditions, book)
-        run_spark(spark, asked.rounds, SPARK_ROWS // (4 if asked.quick else 1), conditions, book)
+        wanted = [line for line in CONTESTANTS if line.quick or not asked.quick]
+        contestants = present(choose(wanted, asked.only), book)
+        spark = present(choose(() if asked.quick else SPARK, asked.only), book)
+        run_verified([line for line in contestants if line.scenario == "small" or not asked.quick], short, book)
+        run_rounds(contestants, asked, conditions, book)
+        run_spark(spark, min(asked.rounds, SPARK_ROUNDS), conditions, book)
     book.content["machine"]["load_after"] = os.getloadavg()[0]
     return book
 
@@ -198,7 +213,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run, write the JSON, print the table; return 1 when a measurement failed."""
     asked = options(argv)
     if asked.report:
-        report.write(json.loads(asked.report.read_text()), asked.report.resolve())
+        content = json.loads(asked.report.read_text())
+        plots.draw(content["points"])
+        report.write(content, asked.report.resolve())
         return 0
     book = execute(asked)
     partial = asked.quick or asked.only
@@ -207,6 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(report.compact(book.content))
     if not partial:
+        plots.draw(book.content["points"])
         report.write(book.content, target)
     print(report.render(book.content, target))
     return 1 if book.content["failures"] else 0

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import bodies
 from benchmarks.clients.section import Section, report
+from benchmarks.floors import load_calls
 from dataproxy import Producer
 
 __all__ = ["main"]
@@ -54,6 +55,22 @@ def loops(producer: Producer) -> dict[str, Callable[[Sequence[bytes]], None]]:
     return {"send_nowait": send_nowait, "stream_nowait": stream_nowait, "send_delivery": send_delivery}
 
 
+def floors() -> dict[str, Callable[[Sequence[bytes]], None]]:
+    """Return the loops over the Cython floor, by mode."""
+    calls = load_calls()
+    nothing_done, copied = calls.empty, calls.copying
+
+    def empty(block: Sequence[bytes]) -> None:
+        for body in block:
+            nothing_done(body)
+
+    def copying(block: Sequence[bytes]) -> None:
+        for body in block:
+            copied(body)
+
+    return {"empty": empty, "copying": copying}
+
+
 def thread_ns(loop: Callable[[Sequence[bytes]], None], block: Sequence[bytes]) -> float:
     """Return the CPU nanoseconds of this thread for one pass over the block, for each body."""
     began = time.thread_time_ns()
@@ -65,23 +82,31 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run one measurement and print it: the median over the passes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mode", required=True)
-    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--port", type=int, default=0, help="0: no producer, the Cython floor")
     parser.add_argument("--body", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     asked = parser.parse_args(argv)
     block = bodies.plain(asked.body) * (CALLS // bodies.BLOCK)
-    calls, empty, other = [], [], []
-    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench") as producer:
-        loop = loops(producer)[asked.mode]
+    calls: list[float] = []
+    empty: list[float] = []
+    other: list[float] = []
+
+    def measure(loop: Callable[[Sequence[bytes]], None], after: Callable[[float], object]) -> dict[str, float]:
         loop(block)
-        producer.flush(60)
+        after(60)
         section = Section()
         for _ in range(asked.rounds):
             empty.append(thread_ns(nothing, block))
             other.append(thread_ns(builtin, block))
             calls.append(thread_ns(loop, block))
-            producer.flush(60)
-        fields = section.end(asked.rounds * len(block), asked.body)
+            after(60)
+        return section.end(asked.rounds * len(block), asked.body)
+
+    if asked.port:
+        with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench") as producer:
+            fields = measure(loops(producer)[asked.mode], producer.flush)
+    else:
+        fields = measure(floors()[asked.mode], lambda _seconds: None)
     middle = asked.rounds // 2
     overhead = sorted(empty)[middle]
     report(

@@ -4,12 +4,14 @@
 """
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks import bodies
 from benchmarks.clients.section import Section, repeat, report
-from dataproxy import Producer
+from dataproxy import DeliveryResult, Producer
 
 __all__ = ["MODES", "main"]
 
@@ -104,27 +106,59 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--body", type=int, default=100)
     parser.add_argument("--block", type=int, default=bodies.BLOCK)
     parser.add_argument("--text", action="store_true", help="bodies that compress like logs")
-    parser.add_argument("--compression", default="none")
-    parser.add_argument("--executors", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help="an option of the producer")
+    parser.add_argument("--told", action="store_true", help="have on_delivery called for each message")
+    parser.add_argument("--threads", type=int, default=1, help="so many threads send, each its own blocks")
     return parser.parse_args(argv)
+
+
+class Told:
+    """Count the results that ``on_delivery`` hands over."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+
+    def one(self, result: DeliveryResult) -> None:
+        """Count one result."""
+        if result.error is None:
+            self.delivered += 1
+
+    def wait(self, number: int) -> None:
+        """Wait until so many were counted: ``flush()`` returns when results are there, not when all are told."""
+        until = time.monotonic() + 60
+        while self.delivered < number and time.monotonic() < until:
+            time.sleep(0.0005)
+
+
+def repeat_in_threads(steps: Sequence[Step], seconds: float) -> int:
+    """Call each step in a thread of its own until the time is over; return the number of all calls."""
+    if len(steps) == 1:
+        return repeat(steps[0], seconds)
+    with ThreadPoolExecutor(len(steps)) as pool:
+        return sum(pool.map(lambda step: repeat(step, seconds), steps))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one measurement and print it; AssertionError when the books do not balance."""
     asked = options(argv)
     block = bodies.text(asked.body, asked.block) if asked.text else bodies.plain(asked.body, asked.block)
-    settings: dict[str, Any] = {"compression": asked.compression, "executors": asked.executors}
+    settings: dict[str, Any] = dict(text.split("=", 1) for text in asked.set)
+    told = Told()
+    if asked.told:
+        settings["on_delivery"] = told.one
     with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", **settings) as producer:
-        step = MODES[asked.mode](producer, block)
-        blocks = repeat(step, asked.warmup)
+        steps = [MODES[asked.mode](producer, block) for _ in range(asked.threads)]
+        blocks = repeat_in_threads(steps, asked.warmup)
         producer.flush(60)
         section = Section()
-        measured = repeat(step, asked.seconds)
+        measured = repeat_in_threads(steps, asked.seconds)
         books = producer.flush(60)
+        told.wait(books.delivered if asked.told else 0)
         fields = section.end(measured * len(block), asked.body)
     blocks += measured
     assert books.ok, books
     assert books.accepted == books.delivered == blocks * len(block), books
+    assert told.delivered == (books.delivered if asked.told else 0), (told.delivered, books)
     report(
         fields
         | {

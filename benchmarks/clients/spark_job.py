@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from benchmarks.clients.counting import CountingSource
 from benchmarks.floors import ROOT
 
-__all__ = ["main", "tree_cpu_seconds"]
+__all__ = ["TABLES", "main", "tree_cpu_seconds"]
 
 BODY = 100
 
@@ -68,17 +68,39 @@ def session() -> SparkSession:
     return spark
 
 
-def rows(spark: SparkSession, count: int) -> DataFrame:
-    """Return the job's input: one string column of 100 bytes that differ by row."""
+def strings(spark: SparkSession, count: int) -> DataFrame:
+    """Return one string column of 100 bytes that differ by row."""
     tail = f.lit("abcdefghijklmnopqrstuvwxyz" * 4)
     return spark.range(0, count, 1, 4).select(
         f.concat(f.lpad(f.col("id").cast("string"), 10, "0"), tail).substr(1, BODY).alias("value")
     )
 
 
+def mixed(spark: SparkSession, count: int) -> DataFrame:
+    """Return ten columns of several types as one JSON text, the way rows with many columns are sent."""
+    number = f.col("id")
+    columns = (
+        number.alias("id"),
+        (number % 7).cast("int").alias("kind"),
+        (number * 0.25).alias("price"),
+        (number % 2 == 0).alias("paid"),
+        f.concat(f.lit("user-"), number % 1000).alias("user"),
+        f.timestamp_seconds(number + 1_700_000_000).alias("seen"),
+        f.date_add(f.lit("2026-01-01").cast("date"), (number % 365).cast("int")).alias("day"),
+        (number % 100).cast("decimal(10,2)").alias("tax"),
+        f.when(number % 3 == 0, f.lit(None)).otherwise(f.lit("a note")).alias("note"),
+        f.array(number % 5, number % 3).alias("tags"),
+    )
+    return spark.range(0, count, 1, 4).select(f.to_json(f.struct(*columns)).alias("value"))
+
+
+# name in the table: the input, and the part of the rows that it gets, since its rows cost more
+TABLES = {"100 B strings": (strings, 1), "ten mixed columns": (mixed, 4)}
+
+
 def write(frame: DataFrame, name: str, port: int) -> None:
     """Run the job once with one of the writers."""
-    if name == "counting writer":
+    if name.startswith("counting writer"):
         frame.write.format("bench_counting").mode("append").save()
         return
     options = {"target": f"tcp://127.0.0.1:{port}", "groupId": "b_bench", "streamId": "s_bench"}
@@ -91,20 +113,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--writers", default="counting writer,dataproxy sink")
+    parser.add_argument("--writers", default="counting writer, 100 B strings;dataproxy sink, 100 B strings")
     asked = parser.parse_args(argv)
     spark = session()
-    frame = rows(spark, asked.rows)
-    writers = asked.writers.split(",")
+    inputs = {table: make(spark, asked.rows // part) for table, (make, part) in TABLES.items()}
+    writers = asked.writers.split(";")
     for number in range(-1, asked.rounds):
         for name in writers if number % 2 else writers[::-1]:
+            table = name.split(", ", 1)[1]
+            frame, count = inputs[table], asked.rows // TABLES[table][1]
             cpu, began = tree_cpu_seconds(os.getpid()), time.perf_counter()
             write(frame, name, asked.port)
             seconds, cpu = time.perf_counter() - began, tree_cpu_seconds(os.getpid()) - cpu
             if number >= 0:
                 point = {
-                    "records": asked.rows,
-                    "bytes": asked.rows * BODY,
+                    "records": count,
+                    "bytes": count * BODY,
                     "seconds": seconds,
                     "cpu_user": cpu,
                     "cpu_sys": 0.0,

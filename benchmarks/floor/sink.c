@@ -1,10 +1,11 @@
 /* Plain epoll sink: reads frames, counts them and the messages their headers name, acknowledges every type-7 frame.
  *
- *   sink [--port 0] [--echo] [--verify]
+ *   sink [--port 0] [--echo] [--verify] [--delay-ms N]
  *
  * Prints {"port": N} first and, after SIGTERM, one JSON object with the counts. Without options a frame's body is only
  * read and skipped. `--echo` repeats the request's attributes in the ack as a real server does; `--verify` also walks the
- * items (decompressing them), checks their number and adds up bytes and CRC-32 of all bodies.
+ * items (decompressing them), checks their number and adds up bytes and CRC-32 of all bodies. `--delay-ms` holds every
+ * ack back for so long, as a distant server would.
  */
 #include "frame.h"
 
@@ -17,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 512 * 1024, OUT_STEP = 64 * 1024, EVENTS = 64 };
+enum { READ_BYTES = 512 * 1024, OUT_STEP = 64 * 1024, EVENTS = 64, HELD_MOST = 1 << 20 };
 
 struct connection {
     int fd;
@@ -32,7 +33,19 @@ struct connection {
     size_t out_filled;
     size_t out_sent;
     size_t out_room;
+    size_t out_held;    /* the newest bytes of `out` that may not be sent yet */
 };
+
+/* Acks that are held back, oldest first: the delay is the same for all. */
+static struct {
+    struct held {
+        struct connection *c; /* NULL when it is gone */
+        double due;
+        size_t bytes;
+    } *item;
+    size_t first, last;
+} held;
+static double delay;
 
 static struct {
     uint64_t connections, frames, records, wire_bytes, heartbeats, bad_frames, body_bytes, body_crc_sum;
@@ -251,17 +264,21 @@ static void collect(struct connection *c, const uint8_t *p, size_t n)
 
 static void drop(struct connection *c)
 {
+    for (size_t i = held.first; i != held.last; i++)
+        if (held.item[i % HELD_MOST].c == c)
+            held.item[i % HELD_MOST].c = NULL;
     close(c->fd);
     free(c->frame);
     free(c->out);
     free(c);
 }
 
-/* Write the replies that wait. Returns 0 when the connection is gone. */
+/* Write the replies that wait and may go. Returns 0 when the connection is gone. */
 static int flush_out(int poller, struct connection *c)
 {
-    while (c->out_sent < c->out_filled) {
-        ssize_t n = send(c->fd, c->out + c->out_sent, c->out_filled - c->out_sent, MSG_NOSIGNAL);
+    size_t end = c->out_filled - c->out_held;
+    while (c->out_sent < end) {
+        ssize_t n = send(c->fd, c->out + c->out_sent, end - c->out_sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN) {
@@ -272,9 +289,12 @@ static int flush_out(int poller, struct connection *c)
             break;
         c->out_sent += (size_t)n;
     }
-    if (c->out_sent == c->out_filled)
-        c->out_sent = c->out_filled = 0;
-    int blocked = c->out_filled != 0;
+    int blocked = c->out_sent < end;
+    if (!blocked) {
+        memmove(c->out, c->out + c->out_sent, c->out_held);
+        c->out_filled = c->out_held;
+        c->out_sent = 0;
+    }
     if (blocked != c->blocked) {
         struct epoll_event event = {.events = blocked ? EPOLLOUT : EPOLLIN, .data.ptr = c};
         epoll_ctl(poller, EPOLL_CTL_MOD, c->fd, &event);
@@ -283,8 +303,38 @@ static int flush_out(int poller, struct connection *c)
     return 1;
 }
 
+/* Hold back the replies that were written behind `from`. */
+static void hold(struct connection *c, size_t from)
+{
+    size_t bytes = c->out_filled - from;
+    if (bytes == 0)
+        return;
+    if (held.last - held.first == HELD_MOST)
+        die("more than %d acks are held back", HELD_MOST);
+    held.item[held.last++ % HELD_MOST] = (struct held){.c = c, .due = now_seconds() + delay, .bytes = bytes};
+    c->out_held += bytes;
+}
+
+/* Send what was held back for long enough. Returns the milliseconds until there is more to do, -1 for never. */
+static int release(int poller)
+{
+    while (held.first != held.last) {
+        struct held *h = &held.item[held.first % HELD_MOST];
+        double left = h->due - now_seconds();
+        if (h->c != NULL && left > 0)
+            return (int)(left * 1e3) + 1;
+        held.first++;
+        if (h->c != NULL) {
+            h->c->out_held -= h->bytes;
+            flush_out(poller, h->c);
+        }
+    }
+    return -1;
+}
+
 static void serve(int poller, struct connection *c)
 {
+    size_t from = c->out_filled;
     if (!c->blocked) {
         ssize_t n = recv(c->fd, scratch, READ_BYTES, 0);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -299,6 +349,8 @@ static void serve(int poller, struct connection *c)
                 skim(c, scratch, (size_t)n);
         }
     }
+    if (delay > 0)
+        hold(c, from);
     flush_out(poller, c);
 }
 
@@ -352,6 +404,8 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     verify = flag(argc, argv, "--verify");
     whole = verify || flag(argc, argv, "--echo");
+    delay = number(argc, argv, "--delay-ms", 0) * 1e-3;
+    held.item = must_alloc(delay > 0 ? HELD_MOST * sizeof *held.item : 1);
     crc_prepare();
     scratch = must_alloc(READ_BYTES);
     int listener = listen_on((int)number(argc, argv, "--port", 0));
@@ -360,7 +414,7 @@ int main(int argc, char **argv)
     if (poller < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event) != 0)
         die("epoll: %s", strerror(errno));
     while (!stopping) {
-        int n = epoll_wait(poller, ready, EVENTS, -1);
+        int n = epoll_wait(poller, ready, EVENTS, release(poller));
         for (int i = 0; i < n; i++) {
             if (ready[i].data.ptr == NULL)
                 accept_one(poller, listener);

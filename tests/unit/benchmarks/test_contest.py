@@ -1,11 +1,23 @@
 """What the runner reads, derives and chooses; nothing is measured here."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks.clients.section import status_kb
-from benchmarks.contest import Bound, Contestant, Mark, RunFailedError, balance, derive, missing, read_result
+from benchmarks.contest import (
+    Bound,
+    Conditions,
+    Contestant,
+    Mark,
+    RunFailedError,
+    balance,
+    cores_of,
+    derive,
+    missing,
+    read_result,
+)
 from benchmarks.machine import busy_jiffies
 from benchmarks.run import choose
 from benchmarks.table import ALL, SCENARIOS
@@ -75,6 +87,12 @@ def test_a_choice_brings_its_floor():
     assert "send_arrow, binary column" in names
     assert not any("kafka" in name for name in names)
     assert choose(ALL, []) == list(ALL)
+
+
+def test_a_client_gets_its_core_or_all():
+    conditions = Conditions(1.0, 0.1, frozenset({0}), frozenset({1}), Path())
+    assert cores_of(Contestant("x", "small", "ours", ()), conditions) == {0}
+    assert cores_of(Contestant("x", "small", "ours", (), cores="all"), conditions) == {0, 1}
 
 
 def test_missing_modules_are_told():

@@ -3,8 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmarks.contest import Bound, Mark
-from benchmarks.report import compact, figure, render, verdict
+from benchmarks.lines.latency import LOADS, load_name
+from benchmarks.lines.spread import connections_name
+from benchmarks.plots import draw
+from benchmarks.report import compact, figure, figures_of, render, verdict
+from benchmarks.table import ALL
 
 MACHINE = {
     "packages": {"dataproxy": "0.1.0"},
@@ -68,7 +74,7 @@ def test_one_bound_of_a_mark_is_enough():
 
 def test_the_page_shows_shares_marks_and_noise():
     page = render(content(), Path("run.json"))
-    line = next(line for line in page.splitlines() if line.startswith("| send_batch, list of bytes "))
+    line = next(line for line in page.splitlines() if line.startswith("| send_batch, list of bytes | ours | 9.00"))
     assert line.split(" | ")[1:] == [
         "ours",
         "9.00 M/s",
@@ -77,13 +83,41 @@ def test_the_page_shows_shares_marks_and_noise():
         "0.100",
         "",
         "2",
-        "10 M records/s",
-        "**missed** |",
+        "20 M/s; 0.05 CPU-s/M",
+        "**missed**; **missed** |",
     ]
-    assert "| send_nowait | ours | 3.00 M/s" in page
-    assert "or 0.25 CPU-s per million | met |" in page
+    assert "## Goals: 1 of 4 met" in page
+    goal = next(line for line in page.splitlines() if line.startswith("| send_nowait | 3.00 M/s, 0.100 CPU-s/M"))
+    assert goal.split(" | ")[2:] == [
+        "40.00 M/s",
+        "0.07 (1.00)",
+        "8 M/s: 3.00 M/s; 0.12 CPU-s/M: 0.100",
+        "**missed**; met |",
+    ]
     assert "differs by 5.0% in its median" in page
     assert "The machine was quiet" in page
+
+
+def test_figures_against_a_floor():
+    points = {"ping-pong": {"p50_us": [10.0], "p99_us": [20.0], "cpu_per_million": [1.0]}}
+    points["send, result, linger 0"] = {"p50_us": [12.0], "p99_us": [40.0], "cpu_per_million": [1.5]}
+    line = next(line for line in ALL if line.name == "send, result, linger 0")
+    figures = figures_of(line, points)
+    assert figures["p50_us_share"] == pytest.approx(1.2)
+    assert figures["p99_us_share"] == pytest.approx(2.0)
+    assert figures["cpu_per_million_more"] == pytest.approx(0.5)
+    assert [verdict(mark, figures) for mark in line.marks] == ["met", "**missed**"]
+
+
+def test_pictures_are_drawn_of_what_was_measured(tmp_path):
+    sizes = ("blast 1 KB", "send_batch 1 KB")
+    points = {name: {"body_rate": [1e9, 2e9, 3e9]} for name in sizes}
+    assert [path.name for path in draw(points, tmp_path)] == ["throughput.png"]
+    points |= {load_name(load): {f"{p}_us": [100.0, 200.0] for p in ("p50", "p99", "p999")} for load in LOADS}
+    points |= {connections_name(count): {"cpu_per_million": [0.1, 0.2]} for count in (4, 1000)}
+    drawn = draw(points, tmp_path)
+    assert [path.name for path in drawn] == ["throughput.png", "latency.png", "scaling.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 
 def test_the_page_shows_a_busy_machine_and_failures():

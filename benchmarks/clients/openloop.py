@@ -1,0 +1,134 @@
+"""Client program for latency under load: messages are due at a fixed rate, whether or not earlier ones have an answer.
+
+``python -m benchmarks.clients.openloop --port N --load 0.5``
+
+The ceiling is measured first, in the same process and by the same calls; ``--load`` is a share of it.  Message ``k`` is
+due at ``k / rate`` seconds, and every latency counts from then, so that a sender that falls behind counts as late.
+Of every so many messages one is sent with a Delivery.  Its answer gives the time from the pack's first message to the
+ack as the core parsed it; which message that was, and when it was handed over, is known by its position.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from benchmarks import bodies
+from benchmarks.clients.section import Section, repeat, report
+from dataproxy import Delivery, Producer, Stream
+
+__all__ = ["OpenLoop", "main", "percentiles"]
+
+STREAM = "s_bench"
+PAUSE = 50e-6  # slept while nothing is due
+SAMPLES = 20_000  # a second, at most
+LATE = (("50", 0.5), ("99", 0.99), ("999", 0.999))
+
+
+def percentiles(seconds: list[float], prefix: str = "") -> dict[str, float]:
+    """Return percentiles in microseconds, named for the report."""
+    seconds.sort()
+    return {f"{prefix}p{name}_us": seconds[int(len(seconds) * at)] * 1e6 for name, at in LATE}
+
+
+class OpenLoop:
+    """Send at a fixed rate and keep what the latencies are computed from."""
+
+    def __init__(self, stream: Stream, block: Sequence[bytes], rate: float) -> None:
+        """Prepare chunks of messages that are sent without a look at the clock."""
+        self.rate = rate
+        self.chunk = max(1, min(64, int(rate * PAUSE)))
+        self.stride = max(1, int(rate / SAMPLES / self.chunk))
+        self._stream = stream
+        self._plain = [block[at : at + self.chunk] for at in range(0, len(block) - self.chunk + 1, self.chunk)]
+        self._handed: list[float] = []
+        self._watched: list[tuple[int, Delivery]] = []
+        self._called: list[tuple[Delivery, float]] = []
+        self._began = 0.0
+
+    def run(self, seconds: float) -> int:
+        """Send for so long; return the number of messages."""
+        clock, sleep, send, watched = time.perf_counter, time.sleep, self._stream.send_nowait, self._stream.send
+        chunk, stride, plain, handed = self.chunk, self.stride, self._plain, self._handed
+        total, per_second = int(seconds * self.rate) // chunk, self.rate / chunk
+        self._began = began = clock()
+        for number in range(total):
+            now = clock()
+            while now - began < number / per_second:
+                sleep(PAUSE)
+                now = clock()
+            handed.append(now)
+            messages = plain[number % len(plain)]
+            if number % stride:
+                for body in messages:
+                    send(body)
+            else:
+                for body in messages[:-1]:
+                    send(body)
+                delivery = watched(messages[-1])
+                delivery.add_done_callback(self._note)
+                self._watched.append(((number + 1) * chunk - 1, delivery))
+        return total * chunk
+
+    def _note(self, delivery: Delivery) -> None:
+        self._called.append((delivery, time.perf_counter()))
+
+    def latencies(self) -> tuple[list[float], list[float]]:
+        """Return the seconds from when a message was due to its ack, and to its callback; after a flush."""
+        acked = []
+        planned: dict[int, float] = {}
+        for number, delivery in self._watched:
+            result = delivery.result(10)
+            due = self._began + number / self.rate
+            first = number - result.position
+            acked.append(self._handed[first // self.chunk] + result.latency - due)
+            planned[id(delivery)] = due
+        called = [at - planned[id(delivery)] for delivery, at in self._called]
+        assert len(called) == len(acked), (len(called), len(acked))
+        return acked, called
+
+
+def ceiling(producer: Producer, stream: Stream, block: Sequence[bytes], seconds: float) -> float:
+    """Return the messages a second that are acknowledged when nobody waits."""
+    send = stream.send_nowait
+
+    def step() -> None:
+        for body in block:
+            send(body)
+
+    repeat(step, seconds / 3)
+    producer.flush(60)
+    began = time.perf_counter()
+    sent = repeat(step, seconds) * len(block)
+    producer.flush(60)
+    return sent / (time.perf_counter() - began)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one measurement and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--load", type=float, default=0.5, help="share of the ceiling")
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--warmup", type=float, default=0.3)
+    parser.add_argument("--body", type=int, default=100)
+    parser.add_argument("--linger", default="1ms")
+    asked = parser.parse_args(argv)
+    block = bodies.plain(asked.body)
+    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", linger=asked.linger) as producer:
+        stream = producer.stream(STREAM)
+        rate = ceiling(producer, stream, block, asked.warmup) * asked.load
+        OpenLoop(stream, block, rate).run(0.05)
+        producer.flush(60)
+        loop = OpenLoop(stream, block, rate)
+        section = Section()
+        sent = loop.run(asked.seconds)
+        books = producer.flush(60)
+        fields = section.end(sent, asked.body)
+    assert books.ok, books
+    acked, called = loop.latencies()
+    late = percentiles(called, "callback_")
+    report(fields | {"total_records": books.accepted, "planned_rate": rate} | percentiles(acked) | late)
+
+
+if __name__ == "__main__":
+    main()

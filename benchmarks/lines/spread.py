@@ -1,0 +1,56 @@
+"""Many streams, many connections: what a record costs when the work is spread over them."""
+
+from benchmarks.contest import Contestant
+from benchmarks.lines.describe import PORT, PRODUCER, at_most, module, ours
+
+__all__ = ["CONNECTIONS", "CONNECTION_COUNTS", "STREAMS", "STREAM_COUNTS", "connections_name", "streams_name"]
+
+STREAM_COUNTS = {"send_nowait": (1, 10, 100, 1000, 10_000), "send_arrow": (1, 100, 10_000)}
+STREAM_GOALS = {"send_nowait": 1.6, "send_arrow": 2.5}
+CONNECTION_COUNTS = (1, 4, 16, 64, 256, 1000)
+
+
+def streams_name(mode: str, count: int) -> str:
+    """Return the name of the line."""
+    return f"{mode}, {count:,} stream{'s' if count > 1 else ''}"
+
+
+def connections_name(count: int) -> str:
+    """Return the name of the line."""
+    return f"{count:,} connection{'s' if count > 1 else ''}"
+
+
+def of_streams(mode: str, count: int) -> Contestant:
+    """Describe messages to so many streams in random order."""
+    limit = STREAM_GOALS[mode]
+    most = count == STREAM_COUNTS[mode][-1]
+    return Contestant(
+        name=streams_name(mode, count),
+        scenario="streams",
+        role="ours",
+        command=module("clients.spread", "--mode", mode, "--streams", str(count), *PORT),
+        server="sink",
+        needs=PRODUCER,
+        floor=streams_name(mode, 1) if count > 1 else "",
+        marks=(at_most(f"{limit} x the CPU of one stream", "cpu_per_million_share", limit),) if most else (),
+        every=2 if most or count == 1 else 4,
+        verify=most,
+    )
+
+
+def of_connections(count: int) -> Contestant:
+    """Describe sending over so many connections to one server."""
+    return ours(
+        "connections",
+        "stream_nowait",
+        "--set",
+        f"connections={count}",
+        name=connections_name(count),
+        floor=connections_name(4) if count != 4 else "",
+        marks=(at_most("1.3 x the CPU of four", "cpu_per_million_share", 1.3),) if count == 1000 else (),
+        every=1 if count in (4, 1000) else 4,
+    )
+
+
+STREAMS = tuple(of_streams(mode, count) for mode, counts in STREAM_COUNTS.items() for count in counts)
+CONNECTIONS = tuple(of_connections(count) for count in CONNECTION_COUNTS)
