@@ -1,6 +1,9 @@
 """Ids of messages: made by the producer, carried by the frame, the same wherever they are read."""
 
+import os
 import re
+import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -8,7 +11,7 @@ import pytest
 import dataproxy
 from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.hub import Hub
-from tests.io.scripted import Scripted, ack, refusal
+from tests.io.scripted import Scripted, ack, good, refusal
 
 PACK_ID = re.compile(r"[a-z2-7]{13}-[0-9a-f]{1,16}")
 
@@ -152,6 +155,40 @@ def test_failures_of_a_batch_name_the_callers_ids():
         p.close()
     (failure,) = batch.result().failures
     assert (failure.first, failure.messages, failure.error.id) == (2, 2, "id-2")
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_a_callback_that_stands_still_keeps_ids_but_no_bodies(compression):
+    """60 MB of bodies are delivered while the callback of the first stands still; then each is told of by its id."""
+    go = threading.Event()
+    told: list[str] = []
+
+    def slow(result: dataproxy.DeliveryResult) -> None:
+        go.wait(60)
+        told.append(result.delivered.id)
+
+    def react(peer, frame):
+        server.frames.clear()
+        good(peer, frame)
+
+    body = os.urandom(100) * 100
+    with Scripted(react) as server:
+        p = dataproxy.Producer(
+            server.target, group_id="g", on_delivery=slow, compression=compression, buffer_bytes="2MiB"
+        )  # fmt: skip
+        before = resident()
+        for i in range(6000):
+            p.send_nowait("s", body, message_id=f"id-{i}")
+        p.flush()
+        assert resident() - before < 30e6
+        go.set()
+        p.close()
+    assert told == [f"id-{i}" for i in range(6000)]
+
+
+def resident() -> int:
+    """Return the bytes of memory that the process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_buffer_is_counted_with_ids(hub):

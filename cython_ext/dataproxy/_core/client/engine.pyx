@@ -16,6 +16,7 @@ from dataproxy._core.client.completions cimport completions_close, completions_e
 from dataproxy._core.client.ids cimport ids_renew
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
 from dataproxy._core.client.order cimport order_settled
+from dataproxy._core.client.packitems cimport pack_keep_ids
 from dataproxy._core.client.streams cimport streams_close, streams_open
 from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open, executor_retire
 from dataproxy._core.io.framing cimport FrameRules
@@ -65,7 +66,9 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
         p = list_pop(&spent)
     p = reported.head
     while p != NULL:
-        if not p.own_ids:
+        if p.report and p.own_ids and p.buf != NULL:
+            pack_keep_ids(p)
+        else:
             pack_strip(p)       # the dispatcher may be slow: its queue keeps no buffers
         p = p.next
     if reported.head != NULL:

@@ -1,7 +1,7 @@
 """One entry of the completion queue stands for all dropped messages of a stream until the dispatcher takes it.
 
 So a callback that stands still costs no memory, however many messages are dropped.  Ids of the caller's have to
-be kept: they stand in an entry of their own, as items without a body, up to a limit; beyond it a message is
+be kept: they stand in an entry of their own, as pack_keep_ids leaves them, up to a limit; beyond it a message is
 reported with an id that was made for it.
 """
 
@@ -12,13 +12,12 @@ from libc.string cimport memcpy
 from dataproxy._core.base.pack cimport (
     OUT_DROPPED, PK_SETTLED, Pack, Verdict, list_push, pack_room, verdict_new,
 )
-from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.ids cimport ID_ROOM, PackIds, ids_next, item_text_size, item_text_write
+from dataproxy._core.client.ids cimport ID_ROOM, PackIds, ids_next
 from dataproxy._core.client.streams cimport Stream
 from dataproxy._core.io.link cimport LC_DROPPED
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_store
-from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_cond_signal, pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
@@ -63,15 +62,13 @@ cdef Pack* _entry(Completions* c, PackIds* ids, Stream* s, int64_t now, bint wit
 
 
 cdef int _note_id(Pack* p, Slice own_id) noexcept nogil:
-    cdef size_t n = item_text_size(own_id, slice_of(NULL, 0))
     cdef uint8_t* to
-    if pack_room(p, 8 + n) != ST_OK:
+    if pack_room(p, 1 + own_id.n) != ST_OK:
         return ST_NO_MEMORY
     to = p.buf + p.body_n
-    store_be32(to, 0)
-    store_be32(to + 4, <uint32_t>n)
-    item_text_write(to + 8, own_id, slice_of(NULL, 0))
-    p.body_n += 8 + n
+    to[0] = <uint8_t>own_id.n
+    memcpy(to + 1, own_id.p, own_id.n)
+    p.body_n += 1 + own_id.n
     return ST_OK
 
 
