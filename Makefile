@@ -106,6 +106,9 @@ bench-quick: build ## the important lines of it, within a minute; writes nothing
 bench: build ## every line of the table, about 15 minutes; writes benchmarks/RESULTS.md and docs/images
 	@$(PY) -m benchmarks.run
 
+instructions: build ## instructions of one send and one ack under callgrind, against the bounds in benchmarks/
+	@tools/instructions.sh
+
 annotate: setup ## Cython's annotated HTML, in build/tree-annotate
 	@$(PY) tools/build.py annotate
 

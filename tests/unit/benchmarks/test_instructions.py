@@ -1,0 +1,64 @@
+"""The guard's reading, dividing and judging; nothing is counted here."""
+
+import pytest
+
+from benchmarks.callgrind import inclusive
+from benchmarks.instructions import ACKS, BOUNDS, CALLS, LINES, ROWS, bounds, judge, per_record
+
+WRITTEN = """\
+version: 1
+events: Ir
+
+fl=(1) a.c
+fn=(1) outer.constprop.0
+10 5
++1 2
+cfi=(2) b.c
+cfn=(2) inner
+calls=3 20
++1 30
+
+fn=(2)
+20 30
+
+fn=(1)
+* 1
+cfn=(2)
+calls=1 20
+-1 10
+"""
+
+
+def test_inclusive_counts_add_up_over_the_places_of_a_function():
+    assert inclusive(WRITTEN.splitlines(keepends=True)) == {"outer": 5 + 2 + 30 + 1 + 10, "inner": 30}
+
+
+def test_costs_are_divided_by_what_was_done():
+    costs = {
+        "__pyx_pw_9dataproxy_6Stream_5send_nowait": 500 * CALLS,
+        "__pyx_pw_9dataproxy_6Stream_9send_batch": 200 * ROWS,
+        "__pyx_f_9dataproxy_7replies_take_bytes": 600 * ACKS,
+        "__pyx_f_other": 1,
+    }
+    assert per_record(costs, ACKS) == {"send_nowait": 500, "send_batch": 200, "ack": 600}
+    with pytest.raises(ValueError, match="0 functions"):
+        per_record({}, ACKS)
+
+
+def test_the_last_entry_holds_and_each_has_its_reason():
+    entry = '[[{}]]\nbound = {}\nsince = "2026-01-01"\nreason = "{}"\n'
+    whole = "".join(entry.format(name, bound, "why") for name in LINES for bound in (100, 90))
+    assert bounds(whole) == dict.fromkeys(LINES, 90)
+    with pytest.raises(ValueError, match="reason"):
+        bounds(whole + entry.format("ack", 200, " "))
+    with pytest.raises(ValueError, match="send_nowait"):
+        bounds("")
+
+
+def test_the_bounds_of_the_checkout_can_be_read():
+    assert set(bounds(BOUNDS.read_text())) == set(LINES)
+
+
+def test_a_passed_bound_is_told_with_both_numbers():
+    assert judge({"ack": 600.0}, {"ack": 600.0}) == []
+    assert judge({"ack": 601.0}, {"ack": 600.0})[0].startswith("ack costs 601 instructions, the bound is 600")
