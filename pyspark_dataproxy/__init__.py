@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamWriter, DataSourceWriter
     from pyspark.sql.types import StructType
 
 __all__ = ["DefaultSource"]
@@ -28,6 +28,27 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow p
     def name(cls) -> str:
         """Return the format's name."""
         return "dataproxy"
+
+    def schema(self) -> str:
+        """Refuse to name columns: Spark asks for them when it should read, or in SQL when none were given.
+
+        Raises ConfigError.
+        """
+        from dataproxy.errors import ConfigError
+
+        raise ConfigError(
+            "the format dataproxy can be written, not read, and has no columns of its own",
+            hint="in SQL name the columns: CREATE TEMPORARY VIEW sink (value STRING) USING dataproxy OPTIONS (...)",
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Refuse to read.  Raises ConfigError."""
+        from dataproxy.errors import ConfigError
+
+        raise ConfigError(
+            "the format dataproxy can be written, not read",
+            hint="read a hub's store with dataproxy.hub.open_store",
+        )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a batch write.

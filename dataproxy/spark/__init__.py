@@ -8,28 +8,76 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
+from dataproxy.spark.interfaces import HAS_DATA_SOURCES
+from dataproxy.spark.progress import WriteProgress
 from dataproxy.spark.reports import JobReport, PartitionReport
-from pyspark_dataproxy import DefaultSource as DataProxyDataSource
+
+if HAS_DATA_SOURCES:
+    from pyspark_dataproxy import DefaultSource as DataProxyDataSource
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DataProxyDataSource", "JobReport", "PartitionReport", "check", "register"]
+    from dataproxy.spark.counters import SinkCounters
+    from dataproxy.spark.foreach import PartitionWriter
+
+__all__ = [
+    "DataProxyDataSource",
+    "JobReport",
+    "PartitionReport",
+    "WriteProgress",
+    "check",
+    "register",
+    "writer",
+]
 
 
-def register(spark: SparkSession) -> None:
-    """Make the format ``dataproxy`` known to one Spark session.
+def register(spark: SparkSession) -> SinkCounters | None:
+    """Make the format ``dataproxy`` known to one Spark session; return counters of its writes.
 
-    Harmless where Spark has found the format by itself.  Raises what ``spark.dataSource.register`` raises.  Thread
-    rule: call it where the session was made.
+    Harmless where Spark has found the format by itself.  The counters are an accumulator: they grow while a write
+    runs, and count a task that ran twice two times.  None over Spark Connect, which has no accumulators, and on Spark
+    4.0 where the format was known already.  Raises ConfigError on Spark 3.5, and what ``spark.dataSource.register``
+    raises.  Thread rule: call it where the session was made.
     """
-    try:
+    if not HAS_DATA_SOURCES:
+        from dataproxy.errors import ConfigError
+
+        raise ConfigError(
+            "this version of Spark has no Python data sources",
+            hint="use Spark 4.0 or newer, or df.foreachPartition(dataproxy.spark.writer(df, ...))",
+        )
+    context = _context(spark)
+    if context is None:
         spark.dataSource.register(DataProxyDataSource)
+        return None
+    from dataproxy.spark.counters import SinkCounters, counting_source
+
+    counters = SinkCounters(context)
+    try:
+        spark.dataSource.register(counting_source(counters.tally))
     except AnalysisException as error:  # Spark 4.0 refuses what later versions replace
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+        return None
+    return counters
+
+
+def writer(df: DataFrame, **options: Any) -> PartitionWriter:
+    """Plan a write of ``df`` and return the function for ``df.foreachPartition``; for one write.
+
+    For Spark 3.5; newer versions have ``df.write.format("dataproxy")``, which costs a fraction.  Raises what `check`
+    raises.  Thread rule: call it on the driver.
+    """
+    from dataproxy.spark.foreach import PartitionWriter
+    from dataproxy.spark.planning import plan_write
+    from dataproxy.spark.runs import new_run
+
+    plan = plan_write({key: _text(value) for key, value in options.items()}, df.schema, job=new_run())
+    return PartitionWriter(plan, df.schema, _context(df.sparkSession))
 
 
 def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None:
@@ -55,3 +103,11 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
 def _text(value: object) -> str:
     """Return an option's value as Spark hands it over."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _context(spark: SparkSession) -> SparkContext | None:
+    """Return the session's SparkContext; None over Spark Connect."""
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None

@@ -52,7 +52,10 @@ ITEM_ATTRIBUTES: Final = 7
 """The message type whose messages can have attributes, and so ids, of their own."""
 # What Spark itself adds to a streaming write.
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
-_NO_PATH = "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'"
+_NO_PATH = (
+    "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'; in SQL "
+    "use CREATE TEMPORARY VIEW with columns, since Spark gives every table a path"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dataproxy.spark.columns import ColumnPlan
+    from dataproxy.spark.counters import Tally
     from dataproxy.spark.options import SinkOptions
     from dataproxy.spark.outlets import Outlets
 
@@ -34,6 +35,7 @@ class WritePlan:
     """What the driver decided once for all tasks of a write.  Holds no secrets.
 
     ``job`` names a batch write; it is empty for streaming, where a task learns its query and micro-batch itself.
+    ``tally`` is the accumulator of `register`.
     """
 
     job: str
@@ -41,6 +43,7 @@ class WritePlan:
     columns: ColumnPlan
     outlets: Outlets
     row_ids: bool = False
+    tally: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,12 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
         skipped=skipped,
         retries=books.retries,
         seconds=time.monotonic() - started,
+        duplicates_possible=books.duplicates_possible,
+        latencies=producer.latencies(),
     )
-    _log.debug("%s: %r", place, report)
+    _log.debug("%s: %s", place, report.line())
+    if plan.tally is not None:
+        plan.tally.add(report)
     return report
 
 

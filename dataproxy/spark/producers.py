@@ -11,6 +11,7 @@ from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.client.producer import Producer
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
+from dataproxy.spark.latency import Steps, since
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; i
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What became of the messages of one lease.  `retries` counts frames, the others messages."""
+    """What became of the messages of one lease; `retries` and `duplicates_possible` count frames."""
 
     accepted: int = 0
     delivered: int = 0
@@ -39,6 +40,7 @@ class Books:
     pending: int = 0
     delivered_bytes: int = 0
     retries: int = 0
+    duplicates_possible: int = 0
     errors: dict[str | int, int] = field(default_factory=dict)
 
 
@@ -58,11 +60,13 @@ class TaskProducer:
         self._patience = config.delivery_timeout + _SLACK
         self._producer = Producer(config=config)
         self._before = Books()
+        self._steps_before: dict[int, int] = {}
         self.begin()
 
     def begin(self) -> None:
         """Start the books of a task."""
         self._before = self._counted()
+        self._steps_before = self._producer.latency_steps()
 
     def send(
         self, batch: pa.RecordBatch, columns: ColumnPlan, id_prefix: bytes | None = None, first_row: int = 0
@@ -116,8 +120,13 @@ class TaskProducer:
             pending=now.pending,
             delivered_bytes=now.delivered_bytes - before.delivered_bytes,
             retries=now.retries - before.retries,
+            duplicates_possible=now.duplicates_possible - before.duplicates_possible,
             errors={code: count for code, count in errors.items() if count},
         )
+
+    def latencies(self) -> Steps:
+        """Return how long this task's messages waited for their acknowledgements."""
+        return since(self._producer.latency_steps(), self._steps_before)
 
     def close(self) -> None:
         """Close the producer without waiting for what is open; its partition is written again anyway."""
@@ -137,6 +146,7 @@ class TaskProducer:
             pending=report.pending,
             delivered_bytes=report.delivered_bytes,
             retries=report.retries,
+            duplicates_possible=report.duplicates_possible,
             errors=dict(report.errors),
         )
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import WriterCommitMessage
-
 from dataproxy.errors import LocalProtocolError
+from dataproxy.spark.interfaces import WriterCommitMessage
+from dataproxy.spark.latency import Steps, added, percentile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["JobReport", "PartitionReport", "check_books"]
+__all__ = ["JobReport", "PartitionReport", "check_books", "latency_text"]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
     """The books of one finished task: ``acked + skipped == rows``.
 
-    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.  `run` names
-    the write: a job, or a query and its micro-batch.
+    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again, and
+    `duplicates_possible` those of them whose earlier attempt was never answered.  `run` names the write: a job, or a
+    query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and messages.
     """
 
     run: str
@@ -32,11 +33,31 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     skipped: int
     retries: int
     seconds: float
+    duplicates_possible: int = 0
+    latencies: Steps = ()
 
     @property
     def balanced(self) -> bool:
         """Tell whether every row was acknowledged or skipped by policy."""
         return self.acked + self.skipped == self.rows
+
+    @property
+    def latency_p50(self) -> float | None:
+        """Return the median of the ack latency in seconds; None without messages."""
+        return percentile(self.latencies, 50)
+
+    @property
+    def latency_p99(self) -> float | None:
+        """Return the 99th percentile of the ack latency in seconds; None without messages."""
+        return percentile(self.latencies, 99)
+
+    def line(self) -> str:
+        """Return the report as one line of text."""
+        return (
+            f"{self.rows} rows, {self.acked} acknowledged ({self.bytes} bytes), {self.skipped} skipped, "
+            f"{self.retries} frames sent again, {latency_text(self.latency_p50, self.latency_p99)}, "
+            f"{self.seconds:.2f} s"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +65,9 @@ class JobReport:
     """The books of one write, summed over its partitions.
 
     `seconds` is the longest task's time and `resent_partitions` counts partitions that a later attempt wrote,
-    so that rows of the earlier attempt may be there twice.
+    so that rows of the earlier attempt may be there twice: at most `resent_rows` for each earlier attempt.
+    `duplicates_possible` counts frames that a task sent again after an attempt without an answer.  Latencies are
+    seconds from a pack's first message to its ack, over the messages of all tasks; None without messages.
     """
 
     job: str
@@ -56,11 +79,16 @@ class JobReport:
     retries: int
     seconds: float
     resent_partitions: int
+    resent_rows: int = 0
+    duplicates_possible: int = 0
+    latency_p50: float | None = None
+    latency_p99: float | None = None
 
     @classmethod
     def of(cls, job: str, parts: Iterable[PartitionReport]) -> JobReport:
         """Sum up the partitions of a job."""
         reports = list(parts)
+        latencies = added(part.latencies for part in reports)
         return cls(
             job=job,
             partitions=len(reports),
@@ -71,6 +99,10 @@ class JobReport:
             retries=sum(part.retries for part in reports),
             seconds=max((part.seconds for part in reports), default=0.0),
             resent_partitions=sum(part.attempt > 0 for part in reports),
+            resent_rows=sum(part.rows for part in reports if part.attempt > 0),
+            duplicates_possible=sum(part.duplicates_possible for part in reports),
+            latency_p50=percentile(latencies, 50),
+            latency_p99=percentile(latencies, 99),
         )
 
     def line(self) -> str:
@@ -78,8 +110,17 @@ class JobReport:
         return (
             f"job {self.job}: {self.rows} rows in {self.partitions} partitions, {self.acked} acknowledged "
             f"({self.bytes} bytes), {self.skipped} skipped, {self.retries} frames sent again, "
-            f"{self.resent_partitions} partitions written by a later attempt, longest task {self.seconds:.2f} s"
+            f"{self.resent_partitions} partitions ({self.resent_rows} rows) written by a later attempt, "
+            f"{self.duplicates_possible} frames possibly stored twice, "
+            f"{latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
         )
+
+
+def latency_text(p50: float | None, p99: float | None) -> str:
+    """Return two percentiles in words."""
+    if p50 is None or p99 is None:
+        return "no ack latency"
+    return f"ack latency p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms"
 
 
 def check_books(run: str, messages: Sequence[WriterCommitMessage | None]) -> list[PartitionReport]:

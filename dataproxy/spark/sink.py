@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from dataproxy.spark.counters import Tally
+
 __all__ = ["DataProxyWriter", "plan_writer"]
 
 _log = logger("spark.sink")
 
 
-def plan_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataProxyWriter:
+def plan_writer(
+    options: Mapping[str, str], schema: StructType, overwrite: bool, tally: Tally | None = None
+) -> DataProxyWriter:
     """Check everything that can be checked before a task starts, find the proxies, and return the writer.
 
     Raises ConfigError for options, columns, mode or target, InvalidMessageError for the group or stream,
@@ -36,7 +41,7 @@ def plan_writer(options: Mapping[str, str], schema: StructType, overwrite: bool)
             'mode("overwrite") would have to delete what was sent before, which no proxy can do',
             hint='use mode("append")',
         )
-    return DataProxyWriter(plan_write(options, schema, job=new_run()))
+    return DataProxyWriter(replace(plan_write(options, schema, job=new_run()), tally=tally))
 
 
 class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does not follow pyspark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -13,14 +14,17 @@ from dataproxy.logs import logger
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.rows import rows_to_batches
 from dataproxy.spark.runs import stream_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import Row
     from pyspark.sql.types import StructType
+
+    from dataproxy.spark.counters import Tally
 
 __all__ = ["DataProxyRowStreamWriter", "DataProxyStreamWriter", "plan_stream_writer", "refuse_complete"]
 
@@ -29,17 +33,18 @@ _log = logger("spark.stream")
 # Spark 4.0 has no streaming writer that takes record batches.
 _ARROW: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
 _HAS_ARROW = _ARROW is not DataSourceStreamWriter
-_ROWS = 10_000  # rows of a record batch that is made from Row objects
 
 
-def plan_stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+def plan_stream_writer(
+    options: Mapping[str, str], schema: StructType, overwrite: bool, tally: Tally | None = None
+) -> DataSourceStreamWriter:
     """Check a streaming write and return its writer; Spark asks twice for each micro-batch.
 
     Raises ConfigError for options, columns, output mode or target, InvalidMessageError for the group or stream,
     DiscoveryError and TransportError when no proxy is found or none answers.
     """
     refuse_complete(overwrite)
-    plan = plan_write(options, schema, job="", proxies=PROXIES)
+    plan = replace(plan_write(options, schema, job="", proxies=PROXIES), tally=tally)
     if _HAS_ARROW:
         return DataProxyStreamWriter(plan)
     _log.warning("this version of Spark hands rows to streaming sinks one by one; 4.1 and newer use Arrow batches")
@@ -125,25 +130,3 @@ class DataProxyRowStreamWriter(_Commits, DataSourceStreamWriter):  # type: ignor
     def write(self, iterator: Iterator[Row]) -> PartitionReport:
         """Send one partition; see `DataProxyStreamWriter.write`."""
         return write_batches(rows_to_batches(iterator, self._schema), self._plan, task_run())
-
-
-def rows_to_batches(rows: Iterable[Row], schema: StructType, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
-    """Yield record batches of up to ``size`` rows with the Arrow types that Spark uses for ``schema``."""
-    import itertools
-
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    wanted = to_arrow_schema(schema)
-    source = iter(rows)
-    while chunk := list(itertools.islice(source, size)):
-        columns = zip(*chunk, strict=True)
-        arrays = [_array(pa, column, field.type) for column, field in zip(columns, wanted, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
-
-
-def _array(pa: Any, values: tuple[Any, ...], kind: Any) -> Any:
-    """Return a column; a map comes from Spark as a dict, Arrow wants pairs."""
-    if pa.types.is_map(kind):
-        return pa.array([None if value is None else list(value.items()) for value in values], type=kind)
-    return pa.array(values, type=kind)

@@ -32,7 +32,9 @@ class FakeProducer:
     def __init__(self, *, config):
         self.config = config
         self.closed = False
-        self.counts = dict.fromkeys(("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries"), 0)
+        self.counts = dict.fromkeys(
+            ("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"), 0
+        )
         self.rows = []
         FakeProducer.made.append(self)
 
@@ -55,6 +57,9 @@ class FakeProducer:
     def report(self):
         errors = {108: self.counts["failed"]} if self.counts["failed"] else {}
         return SimpleNamespace(delivered_bytes=10 * self.counts["delivered"], errors=errors, **self.counts)
+
+    def latency_steps(self):
+        return {1000: self.counts["delivered"]} if self.counts["delivered"] else {}
 
     def close(self, timeout):
         self.closed = True

@@ -21,7 +21,8 @@ cdef inline int _slot(int64_t value) noexcept nogil:
     return (power - 4) * HIST_STEPS + <int>((value >> (power - 5)) & (HIST_STEPS - 1))
 
 
-cdef int64_t _upper(int slot) noexcept nogil:
+cdef int64_t hist_bound(int slot) noexcept nogil:
+    """Return the largest value that is counted in a slot.  Locality: any thread.  Locks: none."""
     cdef int power
     if slot < HIST_STEPS:
         return slot
@@ -50,7 +51,7 @@ cdef int64_t hist_percentile(const Hist* h, double percent) noexcept nogil:
     for slot in range(HIST_SLOTS):
         seen += h.counts[slot]
         if seen > rank:
-            return min(_upper(slot), h.largest)
+            return min(hist_bound(slot), h.largest)
     return h.largest
 
 
@@ -59,7 +60,7 @@ cdef int64_t hist_up_to(const Hist* h, int64_t value) noexcept nogil:
     cdef int64_t seen = 0
     cdef int slot
     for slot in range(HIST_SLOTS):
-        if _upper(slot) > value:
+        if hist_bound(slot) > value:
             break
         seen += h.counts[slot]
     return seen

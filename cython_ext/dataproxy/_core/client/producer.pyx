@@ -18,7 +18,7 @@ from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.sending cimport SendPolicy, Stream
-from dataproxy._core.client.snapshot cimport counts_dict, link_list
+from dataproxy._core.client.snapshot cimport counts_dict, latency_steps, link_list
 from dataproxy._core.io.address cimport address_parse
 from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.io.framing cimport FrameRules
@@ -262,6 +262,10 @@ cdef class ProducerCore(CoreHandle):
             memset(&blank, 0, sizeof(Engine))
             return counts_dict(&blank)
         return counts_dict(self.engine)
+
+    def latency_steps(self):
+        """Return the histogram of latencies as upper bound in us -> messages; it only grows.  Thread: any."""
+        return latency_steps(self.engine) if self.generation == this_generation else {}
 
     def links(self):
         """Return a list with a dict for each connection.  Thread: any."""

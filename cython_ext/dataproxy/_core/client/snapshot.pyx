@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from dataproxy._core.base.hist cimport Hist, hist_percentile, hist_up_to
+from dataproxy._core.base.hist cimport HIST_SLOTS, Hist, hist_bound, hist_percentile, hist_up_to
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.leftovers cimport leftovers_counts
 from dataproxy._core.io.executor cimport Executor
@@ -80,6 +80,16 @@ cdef dict counts_dict(Engine* g):
         "codes": {codes[i]: counts[i] for i in range(n)},
         "latency": _latency_dict(&latency),
     }
+
+
+cdef dict latency_steps(Engine* g):
+    """Return the histogram itself, as upper bound in us -> messages.  Locality: GIL.  Locks: takes books.lock."""
+    cdef Hist latency
+    cdef int i
+    pthread_mutex_lock(&g.books.lock)
+    memcpy(&latency, &g.books.latency, sizeof(Hist))
+    pthread_mutex_unlock(&g.books.lock)
+    return {hist_bound(i): latency.counts[i] for i in range(HIST_SLOTS) if latency.counts[i]}
 
 
 ctypedef struct LinkCopy:

@@ -1,0 +1,95 @@
+"""Counters of a session's writes that the driver can read while they run: one accumulator of five numbers.
+
+Spark adds up a task's part when the task has ended well, so a task that runs again after it had ended (a lost
+executor), a speculative copy and a replayed micro-batch are counted twice.  The commit's report is exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.accumulators import AccumulatorParam
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.accumulators import Accumulator
+    from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.types import StructType
+
+    from dataproxy.spark.reports import PartitionReport
+
+__all__ = ["Counts", "SinkCounters", "Tally", "counting_source"]
+
+
+class Counts(NamedTuple):
+    """Sums over finished tasks; `retries` and `duplicates_possible` count frames."""
+
+    tasks: int = 0
+    rows: int = 0
+    acked: int = 0
+    bytes: int = 0
+    retries: int = 0
+    duplicates_possible: int = 0
+
+
+class _Sums(AccumulatorParam[Counts]):  # type: ignore[misc]  # mypy does not follow pyspark
+    """Add `Counts` field by field."""
+
+    def zero(self, value: Counts) -> Counts:
+        return Counts()
+
+    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:  # noqa: N802 - Spark's name
+        return Counts(*(left + right for left, right in zip(value1, value2, strict=True)))
+
+
+class Tally:
+    """Carry the accumulator into tasks, which only add to it."""
+
+    def __init__(self, accumulator: Accumulator[Counts]) -> None:
+        self._accumulator = accumulator
+
+    def add(self, report: PartitionReport) -> None:
+        """Add the books of a finished task."""
+        self._accumulator.add(
+            Counts(1, report.rows, report.acked, report.bytes, report.retries, report.duplicates_possible)
+        )
+
+
+class SinkCounters:
+    """Read what the writes of a registered session have done so far.
+
+    Every finished task counts, so one that ran again counts twice.  Thread rule: any thread of the driver.
+    """
+
+    def __init__(self, context: SparkContext) -> None:
+        self._accumulator: Accumulator[Counts] = context.accumulator(Counts(), _Sums())
+
+    def __repr__(self) -> str:
+        return f"SinkCounters{tuple(self.counts())!r}"
+
+    def counts(self) -> Counts:
+        """Return the sums over the tasks that have ended."""
+        return Counts(*self._accumulator.value)
+
+    @property
+    def tally(self) -> Tally:
+        """Return what tasks add to."""
+        return Tally(self._accumulator)
+
+
+def counting_source(tally: Tally) -> type[DataSource]:
+    """Return the format's class with an accumulator, which Spark pickles whole since it has no name to import."""
+    from pyspark_dataproxy import DefaultSource
+
+    class CountingDataProxySource(DefaultSource):
+        def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+            from dataproxy.spark.sink import plan_writer
+
+            return plan_writer(self.options, schema, overwrite, tally)
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+            from dataproxy.spark.stream import plan_stream_writer
+
+            return plan_stream_writer(self.options, schema, overwrite, tally)
+
+    return CountingDataProxySource

@@ -1,0 +1,58 @@
+"""What the driver learns of a write: report, latencies, counters; SQL, and rows without Arrow."""
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from dataproxy.errors import ConfigError
+from dataproxy.spark import register, writer
+
+
+def texts(spark, count, partitions=2):
+    return spark.range(0, count, 1, partitions).selectExpr("cast(id as string) as value")
+
+
+def test_the_report_has_the_latency_of_acks(spark, sink):
+    report = sink.write(texts(spark, 1000))
+    assert 0 < report["latency_p50"] <= report["latency_p99"] < 60
+    assert (report["resent_rows"], report["duplicates_possible"]) == (0, 0)
+
+
+def test_a_write_of_no_rows_has_no_latency(spark, sink):
+    assert sink.write(texts(spark, 0))["latency_p50"] is None
+
+
+def test_counters_of_a_registered_session(spark, sink):
+    counters = register(spark)
+    sink.write(texts(spark, 1000, 3))
+    assert counters.counts() == (3, 1000, 1000, 2890, 0, 0)
+    sink.write(texts(spark, 10, 1))
+    assert counters.counts().acked == 1010
+    assert "1010" in repr(counters)
+
+
+def test_insert_into_a_temporary_view(spark, sink):
+    texts(spark, 100).createOrReplaceTempView("source_rows")
+    options = ", ".join(f"{name} '{value}'" for name, value in sink.options.items())
+    spark.sql(f"create or replace temporary view sink_rows (value string) using dataproxy options ({options})")
+    spark.sql("insert into sink_rows select * from source_rows")
+    assert len(set(sink.bodies())) == 100
+
+
+def test_a_view_without_columns_and_a_read_have_a_clear_error(spark, sink):
+    with pytest.raises(AnalysisException, match="CREATE TEMPORARY VIEW sink"):
+        spark.sql("create temporary view no_columns using dataproxy")
+    with pytest.raises(AnalysisException, match="can be written, not read"):
+        spark.read.format("dataproxy").schema("value string").load().collect()
+
+
+def test_partitions_may_be_written_row_by_row(spark, sink):
+    df = texts(spark, 1000).selectExpr(
+        "value", "map('k', value) as attrs", "timestamp '2013-01-01 05:00:00' as dt"
+    )  # fmt: skip
+    write = writer(df, **{**sink.options, "connectCheck": True})
+    df.foreachPartition(write)
+    assert len(set(sink.bodies())) == 1000
+    assert {record.dt_ms for record in sink.records()} == {1357016400000}
+    assert (write.report().acked, write.report().partitions) == (1000, 2)
+    with pytest.raises(ConfigError, match="lingr"):
+        writer(df, **sink.options, lingr="1s")
