@@ -77,13 +77,14 @@ class ManagerDoor:
         self._workers = ThreadPoolExecutor(4, thread_name_prefix=_WORKERS)
         self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
-        try:
-            self._loop.run_until_complete(self._open(host, port))
-        except BaseException:
-            self._loop.close()
-            raise
         self._thread = threading.Thread(target=self._loop.run_forever, name="dataproxy-hub-manager", daemon=True)
         self._thread.start()
+        try:
+            # On its own thread: the caller's may be running a loop already.
+            asyncio.run_coroutine_threadsafe(self._open(host, port), self._loop).result()
+        except BaseException:
+            self.close()
+            raise
 
     async def _open(self, host: str, port: int) -> None:
         from dataproxy.hub.server import listen_error
@@ -93,7 +94,6 @@ class ManagerDoor:
         try:
             await web.TCPSite(self._runner, host, port).start()
         except OSError as error:
-            await self._runner.cleanup()
             raise listen_error("the Manager door", host, port, error) from error
         self.port = int(self._runner.addresses[0][1])
 

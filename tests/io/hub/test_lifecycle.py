@@ -1,5 +1,6 @@
 """Start, stop, restart, fork, full disk: what a hub promises around its life."""
 
+import asyncio
 import errno
 import json
 import os
@@ -12,7 +13,9 @@ import threading
 from pathlib import Path
 
 import pytest
+import uvloop
 
+from dataproxy import AsyncProducer
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError, StoreError
 from dataproxy.hub import Hub, open_store
 from tests.io.hub.peer import binary_frame, read_all, read_frame, wait_until
@@ -72,6 +75,21 @@ def test_close_is_idempotent_and_use_after_it_is_refused():
             use()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_a_hub_is_made_used_and_closed_inside_a_running_loop(run):
+    async def main():
+        with Hub() as hub:
+            with pytest.raises(HubError, match="the Manager door cannot listen"):
+                Hub(manager_port=hub.manager_port)
+            async with AsyncProducer(hub.manager_url, group_id="g", linger=0) as producer:
+                await producer.send("s", b"x")
+            return [record.body for record in hub.records("g")]
+
+    before = threading.active_count()
+    assert run(main()) == [b"x"]
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("mode", ["memory", "durable"])
