@@ -22,7 +22,7 @@ from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import BufferFullError, ClosedError, FlushTimeout, UndeliveredError
-from dataproxy.outcomes import BatchDelivered, DeliveryResult, Report
+from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report
 from dataproxy.problems import seconds
 
 if TYPE_CHECKING:
@@ -219,13 +219,11 @@ class AsyncProducer(AsyncCore):
         return await self._room().accept(partial(call, *args, **options), need, self.config.max_block)
 
     async def later(
-        self, call: Callable[..., Delivery] | None, args: tuple[Any, ...], options: dict[str, Any], at: int
-    ) -> Any:
-        """Open, wait for room, accept, and wait for the ack.  ``at`` is the place of the body in ``args``."""
+        self, call: Callable[..., Delivery] | None, args: tuple[Any, ...], options: dict[str, Any], body: object
+    ) -> Delivered:
+        """Open, wait for room, accept, and wait for the ack."""
         await self.open()
-        body = args[at] if len(args) > at else options.get("body")
-        delivery = await self.accept(call or self.inner.send, args, options, _size(body))
-        return await delivery
+        return await (await self.accept(call or self.inner.send, args, options, _size(body)))
 
     async def batch_later(
         self, call: Callable[..., BatchDelivery] | str, args: tuple[Any, ...], options: dict[str, Any]

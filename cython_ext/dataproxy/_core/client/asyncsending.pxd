@@ -18,7 +18,7 @@ cdef class AsyncCore:
     cdef bint ended             # every loop was let go
 
     cdef Bell here(self)
-    cdef object send_by(self, object call, object stream, tuple args, dict options)
+    cdef Bell ready(self)
 
 
 cdef class AsyncStream:

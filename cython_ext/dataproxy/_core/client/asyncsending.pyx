@@ -109,22 +109,14 @@ cdef class AsyncCore:
 
     # --- the hot calls
 
-    cdef object send_by(self, object call, object stream, tuple args, dict options):
-        """Accept a message now, or return a coroutine that does; ``stream`` is None or a bound handle."""
-        cdef Bell bell
+    cdef Bell ready(self):
+        """Return the running loop's Bell, None when the call must wait for something first.  Locality: GIL."""
         if self.ended or self.generation != this_generation or self.target is None or self.queueing:
             self.check()
-            return self.later(call, args, options, 0 if stream is not None else 1)
-        bell = self.here()
-        try:
-            delivery = call(*args, **options) if options else call(*args)
-        except BufferFullError:
-            if not self.core.suspends:
-                raise
-            return self.later(call, args, options, 0 if stream is not None else 1)
-        return new_waiter(bell, <Delivery>delivery)
+            return None
+        return self.here()
 
-    def send(self, *args, **options):
+    def send(self, stream_id, body, **options):
         """Accept one message; the await ends with its ack and returns the Delivered.
 
         Parameters as for ``Producer.send``.  With room in the buffer the message is accepted by the call itself,
@@ -132,7 +124,18 @@ cdef class AsyncCore:
         raises, and DeliveryFailed or DeliveryExpired.  Cancelling ends the wait; an accepted message goes on and
         is counted.  Any running event loop.
         """
-        return self.send_by(self.target_send, None, args, options)
+        cdef Bell bell = self.ready()
+        if bell is not None:
+            try:
+                if options:
+                    delivery = self.target_send(stream_id, body, **options)
+                else:
+                    delivery = self.target_send(stream_id, body)
+                return new_waiter(bell, <Delivery>delivery, False)
+            except BufferFullError:
+                if not self.core.suspends:
+                    raise
+        return self.later(self.target_send, (stream_id, body), options, body)
 
     def send_soon(self, *args, **options):
         """Accept one message at once and return its Delivery, which can be awaited.
@@ -186,9 +189,17 @@ cdef class AsyncStream:
         """Return the stream's name."""
         return self.plain.stream_id
 
-    def send(self, *args, **options):
+    def send(self, body, **options):
         """Accept one message; the await ends with its ack.  Parameters as for ``Stream.send``."""
-        return self.producer.send_by(self.plain_send, self.plain, args, options)
+        cdef Bell bell = self.producer.ready()
+        if bell is not None:
+            try:
+                delivery = self.plain_send(body, **options) if options else self.plain_send(body)
+                return new_waiter(bell, <Delivery>delivery, False)
+            except BufferFullError:
+                if not self.producer.core.suspends:
+                    raise
+        return self.producer.later(self.plain_send, (body,), options, body)
 
     def send_soon(self, *args, **options):
         """Accept one message at once and return its Delivery; never waits.  Parameters as for ``Stream.send``."""

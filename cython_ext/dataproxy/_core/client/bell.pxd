@@ -11,6 +11,7 @@ ctypedef int (*WakeFunction)(object waiter) except -1
 
 cdef class Bell:                # the loop's thread, unless said otherwise
     cdef readonly object loop
+    cdef object done            # a future of the loop that has its result, None
     cdef LoopQueue* queue
     cdef bint closed
     cdef uint32_t generation    # of the process that made it

@@ -76,6 +76,8 @@ cdef class Bell:
 
     def __init__(self, loop):
         self.loop = loop
+        self.done = loop.create_future()
+        self.done.set_result(None)
         self.waits = {}
         self.generation = this_generation
         self.queue = loopqueue_new()
@@ -259,6 +261,7 @@ cdef class Bell:
                         return 0
                     left -= 1
                     item = self.batch[self.at]
+                    self.batch[self.at] = None      # what is done with is free at once, for the next to be made of
                     self.at += 1
                     if self.facts is not None:
                         wake_waiter(item)

@@ -16,8 +16,6 @@ cdef class Delivery:
     cdef uint32_t generation    # of the process that accepted the message
     cdef object own_id          # the caller's message_id, else None
 
-    cdef object outcome(self, tuple facts)
-
 
 cdef class BatchDelivery:
     cdef CoreHandle core
@@ -29,5 +27,6 @@ cdef class BatchDelivery:
     cdef str own_id(self, size_t* at)
 
 
+cdef object outcome_of(tuple facts, uint32_t index, object own_id)
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id)
 cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil

@@ -8,12 +8,12 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
-from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.base.pack cimport Verdict, verdict_release
 from dataproxy._core.client.bell cimport Bell, WakeFunction, bell_here, set_wake
-from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, new_delivery
+from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, new_delivery, outcome_of
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.pytype cimport SEND_NEXT, SEND_RETURN, SendSlot, set_send_slot
+from dataproxy._core.plat.pytype cimport SEND_NEXT, SEND_RETURN, SendSlot, is_builtin, set_send_slot
 
 from dataproxy.errors import DeliveryError
 
@@ -28,7 +28,7 @@ cdef enum:
 
 def await_delivery(Delivery delivery):
     """Return the iterator behind ``await delivery``."""
-    return new_waiter(bell_here(), delivery)
+    return new_waiter(bell_here(), delivery, True)
 
 
 async def await_batch(BatchDelivery batch):
@@ -37,7 +37,7 @@ async def await_batch(BatchDelivery batch):
     for i in range(batch.segments.n):
         if not atomic_load(&batch.segments.items[i].verdict.done):
             try:
-                await new_waiter(bell_here(), _of_segment(batch, i))
+                await new_waiter(bell_here(), _of_segment(batch, i), False)
             except DeliveryError:
                 pass                    # it is in the result
     return batch.result(0)
@@ -50,11 +50,22 @@ cdef Delivery _of_segment(BatchDelivery batch, int64_t i):
     return new_delivery(batch.core, v, batch.segments.items[i].first, None)
 
 
-cdef Waiter new_waiter(Bell bell, Delivery delivery):
-    """Return a fresh Waiter.  Locality: GIL."""
+cdef Waiter new_waiter(Bell bell, Delivery delivery, bint keep):
+    """Return a fresh Waiter; unless ``keep``, it takes over what the Delivery holds, which is no use then.
+
+    Locality: GIL.
+    """
     cdef Waiter w = Waiter.__new__(Waiter)
     w.bell = bell
-    w.delivery = delivery
+    w._loop = bell.loop
+    w.core = delivery.core
+    w.verdict = delivery.verdict
+    w.index = delivery.index
+    w.own_id = delivery.own_id
+    if keep:
+        atomic_add(&w.verdict.refs, 1)
+    else:
+        delivery.verdict = NULL
     return w
 
 
@@ -70,12 +81,16 @@ cdef class Waiter:
     def __init__(self):
         raise TypeError("Waiter objects are made by AsyncProducer.send")
 
+    def __dealloc__(self):
+        if self.verdict != NULL:
+            verdict_release(self.verdict)
+
     # --- as an awaitable and a coroutine
 
     def __await__(self):
         if self.state == FRESH:
             return self
-        return new_waiter(bell_here(), self.delivery)
+        return new_waiter(bell_here(), self.delivery(), False)
 
     def __iter__(self):
         return self.__await__()
@@ -109,10 +124,6 @@ cdef class Waiter:
 
     # --- as a future
 
-    def get_loop(self):
-        """Return the event loop it belongs to."""
-        return self.bell.loop
-
     def done(self):
         """Return whether there is a result, or the wait was cancelled."""
         return self.state >= DONE
@@ -127,7 +138,7 @@ cdef class Waiter:
             return False
         self.state = CANCELLED
         self.message = msg
-        loop = self.bell.loop
+        loop = self._loop
         if self.callback is not None:
             loop.call_soon(self.callback, self, context=self.context)
         for callback, context in self.more or ():
@@ -154,7 +165,7 @@ cdef class Waiter:
             raise self._make_cancelled_error()
         if self.state != DONE:
             raise InvalidStateError("the message has no result yet")
-        return self.delivery.exception(0)
+        return self.delivery().exception(0)
 
     def add_done_callback(self, callback, *, context=None):
         """Call ``callback(self)`` in the loop once it is done."""
@@ -163,7 +174,7 @@ cdef class Waiter:
         if self.state == FRESH:
             self.begin()
         if self.state >= DONE:
-            self.bell.loop.call_soon(callback, self, context=context)
+            self._loop.call_soon(callback, self, context=context)
         elif self.callback is None:
             self.callback = callback
             self.context = context
@@ -187,12 +198,13 @@ cdef class Waiter:
 
     cdef int begin(self) except -1:
         """Join the list of the pack, or be done at once."""
-        cdef Verdict* v = self.delivery.verdict
+        cdef Verdict* v = self.verdict
         cdef list waiters = None
         if not atomic_load(&v.done):
             if self.bell.closed:
                 self.bell = bell_here()
-            waiters = self.bell.waiters_of(self.delivery.core, v)
+                self._loop = self.bell.loop
+            waiters = self.bell.waiters_of(self.core, v)
         if waiters is None:
             self.state = DONE
         else:
@@ -200,14 +212,19 @@ cdef class Waiter:
             self.state = WAITING
         return 0
 
+    cdef Delivery delivery(self):
+        """Return a Delivery of the same message."""
+        atomic_add(&self.verdict.refs, 1)
+        return new_delivery(self.core, self.verdict, self.index, self.own_id)
+
     cdef object outcome(self):
         """Return the Delivered, made once, or raise the DeliveryError."""
         cdef Bell bell = self.bell
         if self.value is None:
-            if bell.current != NULL and bell.current.verdict == self.delivery.verdict:
-                self.value = self.delivery.outcome(bell.facts)
+            if bell.current != NULL and bell.current.verdict == self.verdict:
+                self.value = outcome_of(bell.facts, self.index, self.own_id)
             else:
-                self.value = self.delivery.outcome(verdict_facts(self.delivery.verdict))
+                self.value = outcome_of(verdict_facts(self.verdict), self.index, self.own_id)
         return self.value
 
     cdef int wake(self) except -1:
@@ -218,21 +235,25 @@ cdef class Waiter:
         self.state = DONE
         self.callback = None
         self.context = None
-        if callback is not None:
-            self.call(callback, context)
         if more is not None:
             self.more = None
-            for callback, context in more:
-                self.call(callback, context)
+            for other, its_context in more:
+                self._loop.call_soon(other, self, context=its_context)
+        if callback is not None:
+            self.call(callback, context)
         return 0
 
     cdef int call(self, object callback, object context) except -1:
-        """Call one callback in its context; its exceptions go to the loop's handler."""
+        """Call one callback in its context; its exceptions go to the loop's handler.
+
+        A task only asks what woke it for an error before it goes on, to ask for the result then: it is told of none.
+        """
+        done = self.bell.done if is_builtin(callback, b"task_wakeup") else self
         PyContext_Enter(context)
         try:
-            callback(self)
+            callback(done)
         except Exception as error:
-            self.bell.loop.call_exception_handler({
+            self._loop.call_exception_handler({
                 "message": f"the callback {callback!r} raised", "exception": error, "future": self})
         finally:
             PyContext_Exit(context)
@@ -240,7 +261,7 @@ cdef class Waiter:
 
     def __repr__(self):
         state = ("fresh", "waiting", "done", "cancelled")[self.state]
-        return f"<Waiter for {self.delivery!r} {state}>"
+        return f"<Waiter for {self.delivery()!r} {state}>"
 
 
 cdef int _wake(object waiter) except -1:
@@ -252,7 +273,7 @@ cdef int _send(PyObject* self, PyObject* value, PyObject** result) except -1:
     cdef Waiter w = <Waiter>self
     if w.state == FRESH:
         w.begin()
-    out = w if w.state == WAITING else w.result()
+    out = w if w.state == WAITING else w.outcome() if w.state == DONE else w.result()
     Py_INCREF(out)
     result[0] = <PyObject*>out
     if w.state == WAITING:

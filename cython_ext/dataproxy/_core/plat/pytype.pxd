@@ -1,4 +1,4 @@
-"""Python's types from inside: instances as the interpreter makes them, and the slot behind ``await``."""
+"""Python's types from inside: what the interpreter makes and is made of, and the slot behind ``await``."""
 
 from cpython.object cimport PyObject, PyTypeObject
 
@@ -12,6 +12,8 @@ ctypedef int (*SendSlot)(PyObject* self, PyObject* value, PyObject** result)
 
 cdef extern from "Python.h":
     object new_instance "PyType_GenericAlloc"(PyTypeObject* kind, Py_ssize_t items)
+    str new_text "PyUnicode_New"(Py_ssize_t n, Py_UCS4 widest)
+    unsigned char* ascii_of "PyUnicode_1BYTE_DATA"(str text)
 
 
 cdef extern from *:
@@ -21,5 +23,10 @@ cdef extern from *:
             kind->tp_as_async->am_send = (sendfunc)(void (*)(void))slot;
         }
     }
+
+    static inline int dp_is_builtin(PyObject *object, const char *name) {
+        return PyCFunction_CheckExact(object) && strcmp(((PyCFunctionObject *)object)->m_ml->ml_name, name) == 0;
+    }
     """
+    bint is_builtin "dp_is_builtin"(object function, const char* name)
     void set_send_slot "dp_set_send_slot"(PyTypeObject* kind, SendSlot slot)
