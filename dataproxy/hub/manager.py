@@ -81,7 +81,7 @@ class ManagerDoor:
         self._thread.start()
         try:
             # On its own thread: the caller's may be running a loop already.
-            asyncio.run_coroutine_threadsafe(self._open(host, port), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._open(host, port), self._loop).result(_STOP_SECONDS)
         except BaseException:
             self.close()
             raise
