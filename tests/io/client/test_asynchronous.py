@@ -319,7 +319,7 @@ async def moody_block(p: dataproxy.AsyncProducer) -> None:
 @LOOPS
 def test_a_block_reports_what_failed(run: Run) -> None:
     async def main(target: str) -> None:
-        p = await producer(target, batch_messages=2).open()
+        p = await producer(target, batch_messages=2, linger=10).open()
         with pytest.raises(dataproxy.UndeliveredError, match="2 of 6 messages of the batch") as lost:
             await moody_block(p)
         (failure,) = lost.value.report.failures
