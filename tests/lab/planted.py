@@ -27,7 +27,7 @@ SCRATCH = ROOT / "build" / "planted"
 _LEFT_OUT = {".git", ".cache", ".pytest_cache", ".hypothesis", "__pycache__", "dist", "demo-out"}
 _BUILT = {"cython-release", "release", "inplace"}  # what is wanted of the folder build
 _EVERYTHING = ("tests/unit", "tests/io")
-_TEST_SECONDS = 20
+_TEST_SECONDS = 60
 _LONG, _LONGEST = 120, 1800  # of a selection, which a bug may keep from ending, and of everything
 _TSAN = "tsan:"
 
