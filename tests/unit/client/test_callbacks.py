@@ -205,7 +205,7 @@ def test_one_percent_refused_is_known_exactly() -> None:
         peer.send(refusal(frame, 110) if len(server.frames) % 100 == 0 else ack(frame))
 
     with Scripted(react) as server:
-        p = producer(server.target, batch_messages=10, undelivered_bytes="64MiB")
+        p = producer(server.target, batch_messages=10, linger=60, undelivered_bytes="64MiB")
         deliveries = [p.send("s", b"%d" % i, on_delivery=seen) for i in range(total)]
         report = p.flush(60)
         failed = [d for d in deliveries if d.exception() is not None]
