@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, spark_options
 from dataproxy.errors import ConfigError
+from dataproxy.spark.badrecords import read_policy
+from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, read_body_options
 from dataproxy.spark.outlets import Outlets
 
 if TYPE_CHECKING:
@@ -45,6 +47,18 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "Function `module:function` that is called with the JobReport after a commit, in the process in which Spark"
         " commits on the driver's machine.",
     ),
+    Option(
+        "badRecords",
+        "text",
+        "fail",
+        "What happens to rows that cannot be sent: `fail` ends the task, `skip` counts them, a path or URI gets them"
+        " with the reasons as JSON lines.",
+    ),
+    Option(
+        "nullGroupId", "text", "", "Group of rows whose column `group_id` is null; without it they are bad records."
+    ),
+    Option("nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; likewise."),
+    *FORMAT_OPTIONS,
 )
 """Options that only the sink has, in Spark's spelling."""
 
@@ -67,6 +81,7 @@ class SinkOptions:
 
     producer: tuple[tuple[str, Any], ...]
     stream_id: str
+    group_id: str = ""  # of rows whose column is null
 
     def config(self) -> ProducerConfig:
         """Return the producer's configuration; the executor's environment plays no part."""
@@ -82,6 +97,10 @@ class SinkSettings:
     row_ids: bool
     connect_check: bool
     outlets: Outlets
+    body: BodyOptions = RAW
+    bad_records: str = "fail"
+    null_group_id: str = ""
+    null_stream_id: str = ""
 
     def for_tasks(self, target: str) -> SinkOptions:
         """Return what tasks get: `target` names the proxies that the driver found."""
@@ -91,7 +110,7 @@ class SinkSettings:
             if not PRODUCER.by_name[name].secret and value != PRODUCER.by_name[name].default
         }
         values["target"] = target
-        return SinkOptions(tuple(sorted(values.items())), self.stream_id)
+        return SinkOptions(tuple(sorted(values.items())), self.stream_id or self.null_stream_id, self.null_group_id)
 
 
 def read_options(options: Mapping[str, str]) -> SinkSettings:
@@ -123,6 +142,10 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
         row_ids=own["rowIds"] and config.message_type == ITEM_ATTRIBUTES,
         connect_check=own["connectCheck"],
         outlets=outlets,
+        body=read_body_options(own),
+        bad_records=read_policy(own["badRecords"]),
+        null_group_id=own["nullGroupId"],
+        null_stream_id=own["nullStreamId"],
     )
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dataproxy.errors import InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
+from dataproxy.spark.badrecords import FAIL, BadRecords
+from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
 from dataproxy.spark.reports import PartitionReport
 
@@ -44,6 +46,8 @@ class WritePlan:
     outlets: Outlets
     row_ids: bool = False
     tally: Tally | None = None
+    body: BodyFormat = RAW_FORMAT
+    bad_records: str = FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,15 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
     """
     started = time.monotonic()
     producer = PRODUCERS.lease(plan.options)
+    bad = BadRecords(plan.bad_records, run=place.run, partition=place.partition, attempt=place.attempt)
     try:
-        rows, skipped, size = _send(batches, plan, place, producer)
+        rows, skipped, size = _send(batches, plan, place, producer, bad)
         books = producer.settle()
-        if books.delivered + skipped != rows:
+        if books.delivered + skipped + bad.count != rows:
             raise _undelivered(place, rows, skipped, books, producer.target)
+        bad_file = bad.close()
     except BaseException:
+        bad.abandon()
         PRODUCERS.drop(producer)
         raise
     report = PartitionReport(
@@ -92,6 +99,9 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
         seconds=time.monotonic() - started,
         duplicates_possible=books.duplicates_possible,
         latencies=producer.latencies(),
+        refused=bad.count,
+        reasons=tuple(sorted(bad.reasons.items())),
+        bad_file=bad_file,
     )
     _log.debug("%s: %s", place, report.line())
     if plan.tally is not None:
@@ -100,19 +110,23 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
 
 
 def _send(
-    batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace, producer: TaskProducer
+    batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace, producer: TaskProducer, bad: BadRecords
 ) -> tuple[int, int, int]:
     """Hand every batch to the producer; return rows read, rows skipped, and bytes of bodies."""
-    import pyarrow.compute as pc
-
     rows = skipped = size = 0
+    encoder = plan.body.encoder()
+    id_prefix = place.id_prefix if plan.row_ids else None
     for batch in batches:
+        refused: list[tuple[int, str, str]] | None = None if plan.bad_records == FAIL else []
         try:
-            skipped += producer.send(batch, plan.columns, place.id_prefix if plan.row_ids else None, rows)
+            left_out, sent = producer.send(batch, plan.columns, id_prefix, rows, encoder=encoder, refused=refused)
         except InvalidMessageError as error:
             _refuse_row(error, place, rows)
+        if refused:
+            bad.add(batch, rows, refused)
         rows += batch.num_rows
-        size += pc.sum(pc.binary_length(batch.column(plan.columns.value))).as_py() or 0
+        skipped += left_out
+        size += sent
         if producer.lost():  # more rows cannot save this attempt
             raise _undelivered(place, rows, skipped, producer.settle(), producer.target)
     return rows, skipped, size
@@ -123,7 +137,7 @@ def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) 
     row = error.details.get("item")
     where = f"{place}, row {rows_before + row}" if isinstance(row, int) else f"{place}, after row {rows_before}"
     raise InvalidMessageError(
-        f"{where}: {error.message.replace(f' (item {row})', '')}",
+        f"{where}: {error.message.replace(f' (item {row})', '').replace(f' of row {row}', '')}",
         code=error.code,
         hint=error.hint,
         details={**error.details, "partition": place.partition, "attempt": place.attempt},

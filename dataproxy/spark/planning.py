@@ -9,6 +9,7 @@ from dataproxy.client.names import check_name
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
 from dataproxy.spark.columns import ABSENT, plan_columns
+from dataproxy.spark.formats import BodyFormat
 from dataproxy.spark.options import ITEM_ATTRIBUTES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.target import check_connection, find_proxies, static_target
@@ -67,11 +68,15 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
     """
     settings = read_options(options)
     config, stream_id = settings.config, settings.stream_id
-    plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id))
+    plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id), body=settings.body)
     if config.group_id:
         check_name("group", config.group_id, message_type=config.message_type)
     if stream_id:
         check_name("stream", stream_id, message_type=config.message_type)
+    if settings.null_group_id:
+        check_name("group", settings.null_group_id, message_type=config.message_type)
+    if settings.null_stream_id:
+        check_name("stream", settings.null_stream_id, message_type=config.message_type)
     return settings
 
 
@@ -84,7 +89,12 @@ def plan_write(
     what `check_write` raises, DiscoveryError and TransportError when no proxy is found or none answers.
     """
     settings = check_write(options, schema)
-    columns = plan_columns(schema, group_given=bool(settings.config.group_id), stream_given=bool(settings.stream_id))
+    columns = plan_columns(
+        schema,
+        group_given=bool(settings.config.group_id),
+        stream_given=bool(settings.stream_id),
+        body=settings.body,
+    )
     target = (ProxyMemory() if proxies is None else proxies).target(settings)
     _log.debug("job %s: %s, %r", job, target, columns)
     if columns.msg_id != ABSENT and settings.config.message_type != ITEM_ATTRIBUTES:
@@ -93,4 +103,12 @@ def plan_write(
             hint="use message type 7, or drop the column",
         )
     row_ids = settings.row_ids and columns.msg_id == ABSENT
-    return WritePlan(job, settings.for_tasks(target), columns, settings.outlets, row_ids)
+    return WritePlan(
+        job,
+        settings.for_tasks(target),
+        columns,
+        settings.outlets,
+        row_ids,
+        body=BodyFormat(settings.body, columns.body),
+        bad_records=settings.bad_records,
+    )

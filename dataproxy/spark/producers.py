@@ -16,6 +16,7 @@ from dataproxy.spark.latency import Steps, since
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dataproxy._core.client.bodies import BodyEncoder
     from dataproxy.spark.columns import ColumnPlan
     from dataproxy.spark.options import SinkOptions
 
@@ -54,7 +55,7 @@ class TaskProducer:
         self.options = options
         config = options.config()
         self.target = config.target
-        self._group_id = config.group_id
+        self._group_id = config.group_id or options.group_id
         self._stream_id = options.stream_id
         self._exact_time = config.exact_time
         self._patience = config.delivery_timeout + _SLACK
@@ -69,18 +70,27 @@ class TaskProducer:
         self._steps_before = self._producer.latency_steps()
 
     def send(
-        self, batch: pa.RecordBatch, columns: ColumnPlan, id_prefix: bytes | None = None, first_row: int = 0
-    ) -> int:
-        """Hand over all rows of a batch in one native call; return how many were skipped by policy.
+        self,
+        batch: pa.RecordBatch,
+        columns: ColumnPlan,
+        id_prefix: bytes | None = None,
+        first_row: int = 0,
+        *,
+        encoder: BodyEncoder | None = None,
+        refused: list[tuple[int, str, str]] | None = None,
+    ) -> tuple[int, int]:
+        """Hand over all rows of a batch in one native call; return rows skipped by policy, and bytes of bodies.
 
-        With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and its content.
-        Blocks while the buffer is full.  Raises InvalidMessageError (nothing of the batch was accepted) and
+        With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and its content.  With
+        ``encoder`` bodies are made of columns.  With ``refused`` rows that cannot be sent are left out and added
+        to it.  Blocks while the buffer is full.  Raises InvalidMessageError (nothing of the batch was accepted) and
         BufferFullError.
         """
-        _, nulls, empties = send_record_batch(
+        _, nulls, empties, size = send_record_batch(
             self._producer,
             batch,
             value=columns.value,
+            encoder=encoder,
             group_id=columns.group_id,
             stream_id=columns.stream_id,
             dt=columns.dt,
@@ -91,8 +101,9 @@ class TaskProducer:
             group=self._group_id,
             stream=self._stream_id,
             exact_time=self._exact_time,
+            refused=refused,
         )
-        return int(nulls + empties)
+        return nulls + empties, size
 
     def lost(self) -> bool:
         """Tell whether a message of this task has already failed."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dataproxy.errors import LocalProtocolError
@@ -17,11 +18,12 @@ __all__ = ["JobReport", "PartitionReport", "check_books", "latency_text"]
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
-    """The books of one finished task: ``acked + skipped == rows``.
+    """The books of one finished task: ``acked + skipped + refused == rows``.
 
     Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again, and
     `duplicates_possible` those of them whose earlier attempt was never answered.  `run` names the write: a job, or a
     query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and messages.
+    `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.
     """
 
     run: str
@@ -35,11 +37,14 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     seconds: float
     duplicates_possible: int = 0
     latencies: Steps = ()
+    refused: int = 0
+    reasons: tuple[tuple[str | int, int], ...] = ()
+    bad_file: str = ""
 
     @property
     def balanced(self) -> bool:
-        """Tell whether every row was acknowledged or skipped by policy."""
-        return self.acked + self.skipped == self.rows
+        """Tell whether every row was acknowledged, skipped by policy or refused as a bad record."""
+        return self.acked + self.skipped + self.refused == self.rows
 
     @property
     def latency_p50(self) -> float | None:
@@ -55,8 +60,8 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
         """Return the report as one line of text."""
         return (
             f"{self.rows} rows, {self.acked} acknowledged ({self.bytes} bytes), {self.skipped} skipped, "
-            f"{self.retries} frames sent again, {latency_text(self.latency_p50, self.latency_p99)}, "
-            f"{self.seconds:.2f} s"
+            f"{self.refused} refused, {self.retries} frames sent again, "
+            f"{latency_text(self.latency_p50, self.latency_p99)}, {self.seconds:.2f} s"
         )
 
 
@@ -68,6 +73,7 @@ class JobReport:
     so that rows of the earlier attempt may be there twice: at most `resent_rows` for each earlier attempt.
     `duplicates_possible` counts frames that a task sent again after an attempt without an answer.  Latencies are
     seconds from a pack's first message to its ack, over the messages of all tasks; None without messages.
+    `refused` counts bad records, `reasons` by code, and `bad_files` names what they were written to.
     """
 
     job: str
@@ -83,6 +89,9 @@ class JobReport:
     duplicates_possible: int = 0
     latency_p50: float | None = None
     latency_p99: float | None = None
+    refused: int = 0
+    reasons: dict[str | int, int] = field(default_factory=dict)
+    bad_files: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: str, parts: Iterable[PartitionReport]) -> JobReport:
@@ -103,17 +112,28 @@ class JobReport:
             duplicates_possible=sum(part.duplicates_possible for part in reports),
             latency_p50=percentile(latencies, 50),
             latency_p99=percentile(latencies, 99),
+            refused=sum(part.refused for part in reports),
+            reasons=_summed(part.reasons for part in reports),
+            bad_files=tuple(part.bad_file for part in reports if part.bad_file),
         )
 
     def line(self) -> str:
         """Return the report as one line of text."""
         return (
             f"job {self.job}: {self.rows} rows in {self.partitions} partitions, {self.acked} acknowledged "
-            f"({self.bytes} bytes), {self.skipped} skipped, {self.retries} frames sent again, "
+            f"({self.bytes} bytes), {self.skipped} skipped, {self.refused} refused, {self.retries} frames sent again, "
             f"{self.resent_partitions} partitions ({self.resent_rows} rows) written by a later attempt, "
             f"{self.duplicates_possible} frames possibly stored twice, "
             f"{latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
         )
+
+
+def _summed(reasons: Iterable[Iterable[tuple[str | int, int]]]) -> dict[str | int, int]:
+    """Return how many bad records there are of each code."""
+    total: Counter[str | int] = Counter()
+    for part in reasons:
+        total.update(dict(part))
+    return dict(total)
 
 
 def latency_text(p50: float | None, p99: float | None) -> str:

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
+from dataproxy.spark.badrecords import keep_committed
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
@@ -85,6 +86,7 @@ class _Commits:
         """
         parts = check_books(f"batch {batchId}", messages)
         report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts)
+        keep_committed(self._plan.bad_records, report.job, report.bad_files)
         _log.info("%s", report.line())
         self._plan.outlets.publish(report, stream=True)
 

@@ -20,7 +20,8 @@ COMPILED = {
     "wire.api": WIRE,
     "wire.registry": WIRE,
     "io": ("io", "wire.api", *BASE),
-    "client": ("client", *ABOVE_IO),
+    "encode": ("encode", *BASE),
+    "client": ("client", "encode", *ABOVE_IO),
     "hub": ("hub", *ABOVE_IO),
     "testing": ("",),
 }

@@ -1,5 +1,6 @@
 from typing import Any
 
+from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy._core.client.producer import ProducerCore
 
 __all__ = ["send_record_batch"]
@@ -8,7 +9,8 @@ def send_record_batch(
     core: ProducerCore,
     batch: Any,
     *,
-    value: int,
+    value: int = -1,
+    encoder: BodyEncoder | None = None,
     group_id: int = -1,
     stream_id: int = -1,
     dt: int = -1,
@@ -19,4 +21,5 @@ def send_record_batch(
     group: str = "",
     stream: str = "",
     exact_time: bool = False,
-) -> tuple[int, int, int]: ...
+    refused: list[tuple[int, str, str]] | None = None,
+) -> tuple[int, int, int, int]: ...

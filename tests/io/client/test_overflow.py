@@ -176,7 +176,7 @@ def test_columns_and_record_batches_drop_too(mode) -> None:
         p.send_batch("s", [b"x" * 100] * 10)
         server.wait_frames(2)
         rows = pa.record_batch({"v": [b"x" * 100] * 30, "s": ["s", "t", "u"] * 10})
-        assert send_record_batch(p, rows, value=0, stream_id=1, group="g") == (30, 0, 0)
+        assert send_record_batch(p, rows, value=0, stream_id=1, group="g")[:3] == (30, 0, 0)
         chunks = pa.chunked_array([[b"x" * 100] * 20, [b"x" * 100] * 5])
         result = p.send_arrow("s", chunks).result(0)
         assert (result.accepted, result.delivered) == (25, 0)

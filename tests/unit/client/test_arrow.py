@@ -152,7 +152,7 @@ ROWS = [
 @pytest.mark.parametrize("first", [0, 2])
 def test_rows_go_where_their_columns_say(server, producer, text, first) -> None:
     data, at = batch(ROWS, {"group_id": text, "stream_id": text})
-    assert send_record_batch(producer, data[first:], **at) == (len(ROWS) - first, 0, 0)
+    assert send_record_batch(producer, data[first:], **at) == (len(ROWS) - first, 0, 0, len(ROWS) - first)
     producer.flush(20)
     got = dict(server.messages())
     for body, group, stream, _, attrs in ROWS[first:]:
@@ -196,6 +196,39 @@ def test_a_bad_row_is_named_and_nothing_accepted(producer, row, what) -> None:
     with pytest.raises(dataproxy.InvalidMessageError, match=what):
         send_record_batch(producer, data, **at)
     assert producer.stats().accepted == 0
+
+
+def test_bad_rows_are_left_out_on_demand(server, producer) -> None:
+    bad = [
+        (None, "g", "s1", None, None), (b"", "g", "s1", None, None), (b"x" * (1 << 20), "g", "s1", None, None),
+        (b"x", None, "s1", None, None), (b"x", "g&", "s1", None, None), (b"x", "g", "s1", -5, None),
+        (b"x", "g", "s1", None, [("dt", "1")]), (b"x", "g", "s1", None, [("a", "1&")]),
+    ]  # fmt: skip
+    rows = [row for n in range(len(bad)) for row in (bad[n], *ROWS)]
+    data, at = batch(rows)
+    refused: list[tuple[int, str, str]] = []
+    sent = len(bad) * len(ROWS)
+    assert send_record_batch(producer, data, **at, refused=refused) == (sent, 0, 0, sent)
+    producer.flush(20)
+    assert sorted(body for body, _ in server.messages()) == sorted(row[0] for row in ROWS for _ in bad)
+    assert [row for row, _, _ in refused] == [n * (len(ROWS) + 1) for n in range(len(bad))]
+    assert [code for _, code, _ in refused] == [
+        "BAD_BODY", "EMPTY_BODY", "BODY_TOO_LARGE", "BAD_NAME", "BAD_NAME", "BAD_TIME",
+        "BAD_ATTRIBUTE", "BAD_ATTRIBUTE",
+    ]  # fmt: skip
+
+
+def test_rows_without_a_name_go_where_the_others_do_not(server, producer) -> None:
+    data, at = batch([(b"1", None, "s", None, None), (b"2", "h", None, None, None), (b"3", None, None, None, None)])
+    assert send_record_batch(producer, data, **at, group="lost", stream="found")[0] == 3
+    producer.flush(20)
+    places = {body: (attrs["groupId"], attrs["streamId"]) for body, attrs in server.messages()}
+    assert places == {b"1": ("lost", "s"), b"2": ("h", "found"), b"3": ("lost", "found")}
+
+
+def test_a_batch_without_rows_sends_nothing(producer) -> None:
+    data, at = batch(ROWS)
+    assert send_record_batch(producer, data[:0], **at) == (0, 0, 0, 0)
 
 
 def test_wrong_column_types(producer) -> None:

@@ -49,7 +49,7 @@ class FakeProducer:
         self.counts["accepted"] += len(values) - nulls
         self.counts["failed"] += failed
         self.counts["delivered"] += len(values) - nulls - failed
-        return len(values) - nulls, nulls, 0
+        return len(values) - nulls, nulls, 0, sum(len(value) for value in values if value is not None)
 
     def flush(self, timeout):
         assert timeout > self.config.delivery_timeout

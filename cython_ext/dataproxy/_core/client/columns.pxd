@@ -18,6 +18,7 @@ cdef enum RunProblem:       # why the run builder stopped at a row
     RUN_NO_MEMORY = 5
     RUN_NULL_NAME = 6
     RUN_BAD_ID = 7
+    RUN_MARKED = 8          # the row was found wanting before
 
 
 ctypedef struct TimeColumn:
@@ -57,8 +58,9 @@ ctypedef struct Columns:    # borrowed from the Arrow structs
     Rows stream
     TimeColumn time
     AttrColumn attrs
-    Slice default_group
+    Slice default_group     # of all rows, or of those whose column is null
     Slice default_stream
+    const uint8_t* marked   # rows that cannot be sent, NULL: none
     bint exact_time
 
 
@@ -72,6 +74,8 @@ ctypedef struct RunTable:
     int problem             # RunProblem at next_row
     int64_t messages
     int64_t bytes           # charge of all messages
+    int64_t body_bytes
+    bint apart              # the row before was left out: the next one begins a run
 
 
 cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil

@@ -122,7 +122,10 @@ cdef Stream* _stream_of(Batcher* b, const Columns* c, int64_t i, Stream* last, i
     """Return row ``i``'s stream; NULL with a problem when its names are null or not known yet."""
     cdef Slice group = c.default_group, stream = c.default_stream
     cdef Stream* found
-    if (c.has_group and not _name(&c.group, i, &group)) or (c.has_stream and not _name(&c.stream, i, &stream)):
+    if c.has_group and not _name(&c.group, i, &group) and group.n == 0:
+        problem[0] = RUN_NULL_NAME
+        return NULL
+    if c.has_stream and not _name(&c.stream, i, &stream) and stream.n == 0:
         problem[0] = RUN_NULL_NAME
         return NULL
     if last != NULL and slice_equals(last.stream, stream) and slice_equals(last.group, group):
@@ -165,15 +168,14 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     cdef int64_t when = NO_TIME
     cdef size_t size = 0, text_at = t.text.n, text_n = 0, full_n
     cdef Slice own_id
-    cdef Stream* stream = _stream_of(b, c, i, run.stream if run != NULL else NULL, &problem)
+    cdef Stream* stream = NULL
+    if c.marked != NULL and c.marked[i]:
+        return RUN_MARKED
+    stream = _stream_of(b, c, i, run.stream if run != NULL else NULL, &problem)
     if stream == NULL:
         return problem
     kind = _body(&c.value, i, stream.max_body, lines, &size)
-    if kind == ROW_NULL and skips & 1:
-        t.check.nulls += 1
-    elif kind == ROW_EMPTY and skips & 2:
-        t.check.empties += 1
-    elif kind != ROW_GOOD:
+    if kind != ROW_GOOD and not (kind == ROW_NULL and skips & 1) and not (kind == ROW_EMPTY and skips & 2):
         t.check.problem = kind
         t.check.bad_size = <int64_t>size
         return RUN_BAD_BODY
@@ -192,7 +194,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         t.check.problem = ROW_TOO_LARGE
         t.check.bad_size = <int64_t>size
         return RUN_BAD_BODY
-    if not _joins(run, stream, when, b.span_ms, text_n):
+    if t.apart or not _joins(run, stream, when, b.span_ms, text_n):
         run = _add_run(t)
         if run == NULL:
             return RUN_NO_MEMORY
@@ -201,9 +203,15 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         run.start = i
         run.text_at = text_at
         run.text_n = text_n
+        t.apart = False
     run.end = i + 1
-    if kind == ROW_GOOD:
+    if kind == ROW_NULL:
+        t.check.nulls += 1
+    elif kind == ROW_EMPTY:
+        t.check.empties += 1
+    else:
         t.messages += 1
+        t.body_bytes += <int64_t>size
         t.bytes += <int64_t>(size + (full_n + 8 if full_n else (1 if lines else 4)))
     return RUN_DONE
 

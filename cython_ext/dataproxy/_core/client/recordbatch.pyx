@@ -1,5 +1,6 @@
 """Record batches whose columns say where each row goes: the way of the Spark sink into the producer."""
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -8,16 +9,18 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport NO_KEY, Batcher, Extras, batcher_append_rows, batcher_fits
+from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
-    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_NEW_STREAM, RUN_NULL_NAME, AttrColumn, Columns,
-    Run, RunTable, TimeColumn, build_runs, runs_free,
+    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
+    AttrColumn, Columns, Run, RunTable, TimeColumn, build_runs, runs_free,
 )
 from dataproxy._core.client.ids cimport own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rowids cimport RowIds, row_ids_free, row_ids_make
-from dataproxy._core.client.rows cimport Rows, rows_get
+from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport raise_full
+from dataproxy._core.encode.lines cimport Lines, lines_free
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
@@ -69,6 +72,12 @@ cdef str _text(const Rows* column, int64_t i):
     return (<const char*>p)[:n].decode("utf-8", "replace")
 
 
+cdef str _name(bint has_column, const Rows* column, int64_t i, str other):
+    """Return row ``i``'s name; ``other`` without a column, and for a null unless it is empty."""
+    name = _text(column, i) if has_column else other
+    return other or None if name is None else name
+
+
 cdef dict _attrs_of(const AttrColumn* column, int64_t i):
     cdef int64_t at = column.offset + i, k
     out = {}
@@ -77,11 +86,36 @@ cdef dict _attrs_of(const AttrColumn* column, int64_t i):
     return out
 
 
-cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str stream) except -1:
+cdef class Findings:
+    """Collect the rows of a batch that are left out: ``refused`` is None where the first one ends the call."""
+    cdef list refused           # (row, code, reason)
+    cdef dict before            # row -> the error that was found before the runs were built
+    cdef bytearray marks
+
+    def __cinit__(self, list refused, int64_t n):
+        self.refused = refused
+        self.before = {}
+        self.marks = None
+
+    cdef int mark(self, Columns* c, int64_t row, object error) except -1:
+        """Note that a row cannot be sent; raises ``error`` where none may be left out.  Locality: GIL."""
+        if self.refused is None:
+            raise error
+        if self.marks is None:
+            self.marks = bytearray(c.value.n)
+            c.marked = <const uint8_t*>PyByteArray_AS_STRING(self.marks)
+        self.marks[row] = 1
+        self.before[row] = error
+        return 0
+
+
+cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings) except -1:
     """Act on what stopped the run builder: make a stream, or raise the error of that row."""
     cdef int64_t i = t.next_row
-    row_group = _text(&c.group, i) if c.has_group else group
-    row_stream = _text(&c.stream, i) if c.has_stream else stream
+    row_group = _name(c.has_group, &c.group, i, group)
+    row_stream = _name(c.has_stream, &c.stream, i, stream)
+    if t.problem == RUN_MARKED:
+        raise findings.before[i]
     if t.problem == RUN_NEW_STREAM:
         core.stream(row_stream, group_id=row_group)
         return 0
@@ -105,32 +139,69 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     raise MemoryError("no memory for a record batch")
 
 
-cdef int _check_keys(ProducerCore core, const Columns* c) except -1:
+cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1:
     """Refuse reserved attribute names: each distinct key is checked once by the rules in Python."""
     cdef const AttrColumn* a = &c.attrs
     cdef int64_t i, k
-    seen = set()
+    seen = {}
     for i in range(c.value.n):
         for k in range(a.offsets[a.offset + i], a.offsets[a.offset + i + 1]):
             key = _text(&a.keys, k)
             if key not in seen:
-                seen.add(key)
-                core.policy.item_text({key: "x"}, None, ())
+                try:
+                    core.policy.item_text({key: "x"}, None, ())
+                    seen[key] = None
+                except InvalidMessageError as error:
+                    seen[key] = error
+            if seen[key] is not None:
+                findings.mark(c, i, seen[key])
+    return 0
+
+
+cdef int _check_lines(Columns* c, const Lines* lines, Findings findings) except -1:
+    """Refuse rows with a character that their text cannot carry."""
+    cdef int64_t i
+    if lines.n_refused == 0:
+        return 0
+    for i in range(lines.n):
+        if lines.refused[i]:
+            findings.mark(c, i, InvalidMessageError(
+                f"a value holds a separator that cannot be masked (item {i})", code="BAD_BODY",
+                hint="set the option escape, or another separator", details={"item": i}))
+    return 0
+
+
+cdef int _read_routes(
+    ArrowSchema* schema, ArrowArray* array, Columns* c, int group_id, int stream_id, int dt, int attrs,
+) except -1:
+    """Find the columns that say where each row goes."""
+    if group_id >= 0:
+        column_rows(schema, array, group_id, &c.group)
+        c.has_group = True
+    if stream_id >= 0:
+        column_rows(schema, array, stream_id, &c.stream)
+        c.has_stream = True
+    if dt >= 0:
+        _time_column(schema, array, dt, &c.time)
+    if attrs >= 0:
+        _attr_column(schema, array, attrs, &c.attrs)
     return 0
 
 
 def send_record_batch(
-    ProducerCore core, batch, *, int value, int group_id=-1, int stream_id=-1, int dt=-1, int attrs=-1,
-    int message_id=-1, bytes row_ids=None, int64_t first_row=0,
-    str group="", str stream="", bint exact_time=False,
+    ProducerCore core, batch, *, int value=-1, BodyEncoder encoder=None, int group_id=-1, int stream_id=-1, int dt=-1,
+    int attrs=-1, int message_id=-1, bytes row_ids=None, int64_t first_row=0,
+    str group="", str stream="", bint exact_time=False, list refused=None,
 ):
-    """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties).
+    """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties, body bytes).
 
-    ``value`` and the other numbers are column indices, -1 for a column that is not there; ``group`` and
-    ``stream`` are the names of all rows where there is no column.  ``message_id`` is a column of ids without
-    nulls; instead, ``row_ids`` is the prefix of ids that are made from each row's number, counted from
-    ``first_row``, and its content.  Null and empty bodies follow the producer's ``null_value`` and
-    ``empty_value``.  All rows are checked before the first is accepted.
+    ``value`` and the other numbers are column indices, -1 for a column that is not there; with ``encoder`` the
+    bodies are made from other columns.  ``group`` and ``stream`` are the names of all rows where there is no column,
+    and of rows whose column is null.  ``message_id`` is a column of ids without nulls; instead, ``row_ids`` is
+    the prefix of ids that are made from each row's number, counted from ``first_row``, and its content.  Null
+    and empty bodies follow the producer's ``null_value`` and ``empty_value``.  All rows are checked before the
+    first is accepted.  With ``refused`` the rows that cannot be sent are left out and added to it as (row, code,
+    reason).
     Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError.  Any thread.
     """
     cdef ArrowChunks chunks = open_arrow(batch)
@@ -138,39 +209,53 @@ def send_record_batch(
     cdef Columns c
     cdef RunTable t
     cdef RowIds made
+    cdef Lines lines
     cdef bytes default_group = group.encode(), default_stream = stream.encode()
+    cdef Findings findings
     core.check_usable()
+    if array == NULL:               # a stream gives no chunk for no rows
+        return 0, 0, 0, 0
     memset(&c, 0, sizeof(Columns))
     memset(&t, 0, sizeof(RunTable))
     memset(&made, 0, sizeof(RowIds))
-    column_rows(chunks.schema, array, value, &c.value)
-    if group_id >= 0:
-        column_rows(chunks.schema, array, group_id, &c.group)
-        c.has_group = True
-    if stream_id >= 0:
-        column_rows(chunks.schema, array, stream_id, &c.stream)
-        c.has_stream = True
+    memset(&lines, 0, sizeof(Lines))
+    _read_routes(chunks.schema, array, &c, group_id, stream_id, dt, attrs)
     if message_id >= 0:
         core.policy.check_ids()
         column_rows(chunks.schema, array, message_id, &c.ids)
-        c.value.ids = &c.ids
-    if dt >= 0:
-        _time_column(chunks.schema, array, dt, &c.time)
     c.default_group = slice_of(<const char*>default_group, len(default_group))
     c.default_stream = slice_of(<const char*>default_stream, len(default_stream))
     c.exact_time = exact_time
-    if attrs >= 0:
-        _attr_column(chunks.schema, array, attrs, &c.attrs)
-        _check_keys(core, &c)
+    findings = Findings(refused, array.length)
     try:
+        if encoder is None:
+            column_rows(chunks.schema, array, value, &c.value)
+        else:
+            encoder.make(chunks.schema, array, &lines)
+            _rows_of(&lines, &c.value)
+            _check_lines(&c, &lines, findings)
+        if message_id >= 0:
+            c.value.ids = &c.ids
+        if attrs >= 0:
+            _check_keys(core, &c, findings)
         if row_ids is not None:
             _make_ids(core, &c, &made, row_ids, first_row)
-        _build(core, &c, &t, group, stream)
+        _build(core, &c, &t, group, stream, findings)
         _append(core, &c, &t)
-        return t.messages, t.check.nulls, t.check.empties
+        return t.messages, t.check.nulls, t.check.empties, t.body_bytes
     finally:
         runs_free(&t)
         row_ids_free(&made)
+        lines_free(&lines)
+
+
+cdef void _rows_of(const Lines* lines, Rows* rows) noexcept:
+    """Describe encoded lines as rows of bodies."""
+    memset(rows, 0, sizeof(Rows))
+    rows.kind = ROWS_OFFSETS64
+    rows.offsets64 = lines.offsets
+    rows.base = lines.text.p
+    rows.n = lines.n
 
 
 cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, int64_t first_row) except -1:
@@ -190,13 +275,20 @@ cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, in
     return 0
 
 
-cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str stream) except -1:
+cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings) except -1:
     while True:
         with nogil:
             build_runs(&core.engine.batcher, c, t, core.policy.skip_null, core.policy.skip_empty, core.policy.lines)
         if t.problem == RUN_DONE:
             return 0
-        _solve(core, c, t, group, stream)
+        try:
+            _solve(core, c, t, group, stream, findings)
+        except InvalidMessageError as error:
+            if findings.refused is None:
+                raise
+            findings.refused.append((t.next_row, error.code, error.message))
+            t.next_row += 1
+            t.apart = True
 
 
 cdef int _append_runs(

@@ -1,0 +1,199 @@
+"""Making bodies from the columns of a record batch: JSON, delimited text, key-value text."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.arrow cimport ArrowChunks, open_arrow
+from dataproxy._core.encode.lines cimport LINE_CSV, LINE_JSON, LINE_KV, Lines, LineStyle, lines_free, lines_make
+from dataproxy._core.encode.nodes cimport NodeTree, tree_close, tree_open
+from dataproxy._core.encode.times cimport (
+    TIME_ISO, TIME_ISO_MICROS, TIME_MILLIS, TIME_SQL, TIME_SQL_MICROS, Zone,
+)
+from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
+
+from dataproxy.errors import ConfigError, InvalidMessageError
+
+__all__ = ["BodyEncoder"]
+
+_FORMS = {"json": LINE_JSON, "csv": LINE_CSV, "kv": LINE_KV}
+_TIMES = {
+    "iso": TIME_ISO, "iso_micros": TIME_ISO_MICROS, "sql": TIME_SQL, "sql_micros": TIME_SQL_MICROS,
+    "millis": TIME_MILLIS,
+}
+_PLAIN = frozenset(b"0123456789+-.:TZEabcdefghijklmnopqrstuvwxyzNI ")     # of values that are no text
+
+
+cdef int _code(str text) except? -1:
+    """Return the byte of one ASCII character, -1 for an empty text."""
+    if not text:
+        return -1
+    if len(text) != 1 or ord(text) > 127:
+        raise ConfigError(f"{text!r} is not one ASCII character")
+    return ord(text)
+
+
+cdef class BodyEncoder:
+    """Make one body for each row of a record batch, without the GIL.
+
+    ``form`` is json, csv or kv; ``columns`` are the indices of the body's columns in their order.  ``zone_table`` is
+    called with the name of a time zone and returns ``(starts, offsets, period_from)``: the seconds (int64 bytes) at
+    which an offset (int32 bytes) begins, and where the table's last 400 years begin to repeat.  Raises ConfigError for
+    texts that are not one ASCII character.  Thread rule: one thread at a time.
+    """
+
+    def __cinit__(
+        self, str form, columns, *, zone_table, str times="iso", bint leave_nulls_out=True, str null_text="",
+        str separator=",", str joint="=", str escape="\\", str quote="", str line_separator="",
+    ):
+        cdef bytes null = null_text.encode()
+        cdef int i
+        wanted = list(columns)
+        self.zone_table = zone_table
+        self.keep = [null]
+        memset(&self.style, 0, sizeof(LineStyle))
+        self.style.form = _FORMS[form]
+        self.style.values.times = _TIMES[times]
+        self.style.values.leave_nulls_out = leave_nulls_out
+        self.style.null_text = slice_of(PyBytes_AS_STRING(null), <size_t>PyBytes_GET_SIZE(null))
+        self.n_columns = len(wanted)
+        self.columns = <int*>calloc(len(wanted) + 1, sizeof(int))
+        if self.columns == NULL:
+            raise MemoryError("no memory for an encoder")
+        for i in range(self.n_columns):
+            self.columns[i] = wanted[i]
+        if self.style.form != LINE_JSON:
+            _mark(&self.style, separator, joint, escape, quote, line_separator)
+
+    def __dealloc__(self):
+        free(self.columns)
+        free(self.zones)
+        free(self.zone_names)
+
+    cdef int _learn_zone(self, bytes name) except -1:
+        """Add a time zone to those that are known.  Locality: GIL."""
+        cdef bytes starts, offsets
+        cdef Zone* zones
+        cdef const char** names
+        cdef Zone* zone
+        starts, offsets, period_from = self.zone_table(name.decode())
+        zones = <Zone*>realloc(self.zones, (self.n_zones + 1) * sizeof(Zone))
+        if zones == NULL:
+            raise MemoryError("no memory for a time zone")
+        self.zones = zones
+        names = <const char**>realloc(self.zone_names, (self.n_zones + 1) * sizeof(char*))
+        if names == NULL:
+            raise MemoryError("no memory for a time zone")
+        self.zone_names = names
+        self.keep.append((name, starts, offsets))
+        zone = &self.zones[self.n_zones]
+        zone.starts = <const int64_t*>PyBytes_AS_STRING(starts)
+        zone.offsets = <const int32_t*>PyBytes_AS_STRING(offsets)
+        zone.n = len(offsets) // 4
+        zone.period_from = period_from
+        self.zone_names[self.n_zones] = PyBytes_AS_STRING(name)
+        self.n_zones += 1
+        return 0
+
+    cdef int _open(self, NodeTree* tree, ArrowSchema* schema, ArrowArray* array) except -1:
+        """Read a batch's columns into ``tree``, which is closed when this raises.  Locality: GIL."""
+        cdef ArrowSchema* culprit = NULL
+        cdef int status, known
+        cdef bytes form
+        for known in range(self.n_columns):
+            if not 0 <= self.columns[known] < schema.n_children:
+                raise InvalidMessageError(
+                    f"there is no column {self.columns[known]} among {schema.n_children}", code="BAD_COLUMN")
+        while True:
+            with nogil:
+                status = tree_open(
+                    tree, schema, array, self.columns, self.n_columns, self.zones, self.zone_names, self.n_zones,
+                    &culprit)
+            if status == ST_OK:
+                return 0
+            tree_close(tree)
+            if status == ST_NO_MEMORY:
+                raise MemoryError("no memory for the columns of a record batch")
+            form = culprit.format
+            known = self.n_zones
+            if form.startswith(b"ts") and culprit.dictionary == NULL and b":" in form:
+                self._learn_zone(form.partition(b":")[2])
+            if known == self.n_zones:
+                name = (<bytes>culprit.name).decode("utf-8", "replace") if culprit.name != NULL else ""
+                raise InvalidMessageError(
+                    f"column {name!r} has the Arrow type {form.decode()!r}, which has no text",
+                    hint="cast it to string", code="BAD_COLUMN")
+
+    cdef int make(self, ArrowSchema* schema, ArrowArray* array, Lines* lines) except -1:
+        """Encode all rows of a struct array.  `lines_free` is owed, whatever happens.  Locality: GIL.
+
+        Raises InvalidMessageError for a column that has no text, and MemoryError.
+        """
+        cdef NodeTree tree
+        cdef int status
+        memset(lines, 0, sizeof(Lines))
+        self._open(&tree, schema, array)
+        with nogil:
+            status = lines_make(lines, &tree, self.columns, self.n_columns, &self.style, array.length)
+            tree_close(&tree)
+        if status != ST_OK:
+            raise MemoryError(f"no memory for the bodies of {array.length} rows")
+        return 0
+
+    def texts(self, batch):
+        """Return the body of each row of a record batch, None for rows that cannot be written.
+
+        Raises InvalidMessageError for a column that has no text.
+        """
+        cdef ArrowChunks chunks = open_arrow(batch)
+        cdef ArrowArray* array = chunks.next_chunk()
+        cdef Lines lines
+        cdef int64_t i
+        memset(&lines, 0, sizeof(Lines))
+        found = []
+        if array == NULL:               # a stream gives no chunk for no rows
+            return found
+        try:
+            self.make(chunks.schema, array, &lines)
+            for i in range(lines.n):
+                if lines.refused[i]:
+                    found.append(None)
+                elif lines.offsets[i + 1] > lines.offsets[i]:
+                    found.append(
+                        (<const char*>lines.text.p)[lines.offsets[i]:lines.offsets[i + 1]])
+                else:
+                    found.append(b"")
+            return found
+        finally:
+            lines_free(&lines)
+
+
+cdef int _mark(
+    LineStyle* style, str separator, str joint, str escape, str quote, str line_separator,
+) except -1:
+    """Set the characters of delimited text by the rules of InLong's Sort.
+
+    Text is masked by the escape character in front of what has a meaning, or else by quote characters around
+    it.  A reader that splits lines undoes an escaped line separator in delimited text; in key-value text it
+    does not, so there such a character cannot travel.
+    """
+    cdef int between = _code(separator), at = _code(joint), line = _code(line_separator), c
+    style.separator = between
+    style.joint = at
+    style.marks.escape = _code(escape)
+    style.marks.quote = _code(quote)
+    special = {between, style.marks.escape, style.marks.quote, line}
+    if style.form == LINE_KV:
+        special.add(at)
+    special.discard(-1)
+    for c in special:
+        style.marks.special[c] = True
+        style.marks.refused[c] = style.marks.escape < 0 and (style.marks.quote < 0 or c == style.marks.quote)
+        if c in _PLAIN:
+            style.marks.any_plain = True
+    if line >= 0 and style.form == LINE_KV:
+        style.marks.refused[line] = True
+    return 0

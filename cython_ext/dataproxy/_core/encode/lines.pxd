@@ -1,0 +1,38 @@
+"""Rows of a batch as messages: JSON objects, delimited text, key-value text."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.encode.nodes cimport NodeTree
+from dataproxy._core.encode.texts cimport Marks
+from dataproxy._core.encode.values cimport ValueStyle
+
+
+cdef enum LineForm:
+    LINE_JSON = 0
+    LINE_CSV = 1
+    LINE_KV = 2
+
+
+ctypedef struct LineStyle:
+    int form                # LineForm
+    ValueStyle values
+    Marks marks
+    uint8_t separator       # between values, or between entries
+    uint8_t joint           # between key and value
+    Slice null_text
+
+
+ctypedef struct Lines:      # one text for each row, all in one buffer
+    Buf text
+    int64_t* offsets        # n + 1 of them
+    uint8_t* refused        # 1: the row has a character that cannot travel; its text is empty
+    int64_t n
+    int64_t n_refused
+
+
+cdef int lines_make(
+    Lines* lines, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t n,
+) noexcept nogil
+cdef void lines_free(Lines* lines) noexcept nogil

@@ -1,0 +1,123 @@
+"""Rows of a batch as messages, written one after the other into one buffer."""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_slice, buf_put_u8
+from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
+from dataproxy._core.encode.nodes cimport Node, NodeTree, node_is_null
+from dataproxy._core.encode.texts cimport escape_from
+from dataproxy._core.encode.values cimport is_wordy, put_json, put_plain
+
+
+cdef int _json_row(
+    Buf* out, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t i,
+) noexcept nogil:
+    cdef const Node* node
+    cdef bint more = False
+    cdef int k, failed = buf_put_u8(out, 123)
+    i += tree.root.offset
+    for k in range(n_columns):
+        node = &tree.root.children[columns[k]]
+        if style.values.leave_nulls_out and node_is_null(node, i):
+            continue
+        if more:
+            failed |= buf_put_u8(out, 44)
+        more = True
+        failed |= buf_put_slice(out, node.label)
+        failed |= put_json(out, node, i, &style.values)
+    failed |= buf_put_u8(out, 125)
+    return ST_NO_MEMORY if failed else ST_OK
+
+
+cdef int _masked(Buf* out, const Node* node, const LineStyle* style, int64_t i) noexcept nogil:
+    """Append a value of delimited text; ST_OK, ST_INVALID or ST_NO_MEMORY."""
+    cdef size_t start = out.n
+    cdef int status
+    if node_is_null(node, i):
+        return buf_put_slice(out, style.null_text)
+    status = put_plain(out, node, i, &style.values)
+    if status == ST_OK and (style.marks.any_plain or is_wordy(node)):
+        status = escape_from(out, start, &style.marks)
+    return status
+
+
+cdef int _csv_row(
+    Buf* out, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t i,
+) noexcept nogil:
+    cdef int k, status
+    i += tree.root.offset
+    for k in range(n_columns):
+        if k and buf_put_u8(out, style.separator) != ST_OK:
+            return ST_NO_MEMORY
+        status = _masked(out, &tree.root.children[columns[k]], style, i)
+        if status != ST_OK:
+            return status
+    return ST_OK
+
+
+cdef int _kv_row(
+    Buf* out, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t i,
+) noexcept nogil:
+    cdef const Node* node
+    cdef bint more = False
+    cdef int k, status, failed = 0
+    i += tree.root.offset
+    for k in range(n_columns):
+        node = &tree.root.children[columns[k]]
+        if style.values.leave_nulls_out and node_is_null(node, i):
+            continue
+        if more:
+            failed |= buf_put_u8(out, style.separator)
+        more = True
+        failed |= buf_put(out, node.name.p, node.name.n)
+        failed |= buf_put_u8(out, style.joint)
+        status = _masked(out, node, style, i)
+        if status != ST_OK or failed:
+            return status if status != ST_OK else ST_NO_MEMORY
+    return ST_OK
+
+
+cdef int lines_make(
+    Lines* lines, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t n,
+) noexcept nogil:
+    """Encode rows 0 to n from the columns in the order given; `lines_free` is owed in every case.
+
+    ST_OK or ST_NO_MEMORY; rows that cannot be written are marked as refused.
+    """
+    cdef int status
+    cdef int64_t i
+    cdef size_t start
+    memset(lines, 0, sizeof(Lines))
+    buf_init(&lines.text)
+    lines.n = n
+    lines.offsets = <int64_t*>malloc((<size_t>n + 1) * sizeof(int64_t))
+    lines.refused = <uint8_t*>calloc(<size_t>n + 1, 1)
+    if lines.offsets == NULL or lines.refused == NULL:
+        return ST_NO_MEMORY
+    for i in range(n):
+        start = lines.text.n
+        lines.offsets[i] = <int64_t>start
+        if style.form == LINE_JSON:
+            status = _json_row(&lines.text, tree, columns, n_columns, style, i)
+        elif style.form == LINE_CSV:
+            status = _csv_row(&lines.text, tree, columns, n_columns, style, i)
+        else:
+            status = _kv_row(&lines.text, tree, columns, n_columns, style, i)
+        if status == ST_INVALID:
+            lines.text.n = start
+            lines.refused[i] = 1
+            lines.n_refused += 1
+        elif status != ST_OK:
+            return status
+    lines.offsets[n] = <int64_t>lines.text.n
+    return ST_OK
+
+
+cdef void lines_free(Lines* lines) noexcept nogil:
+    """Release the texts."""
+    free(lines.offsets)
+    free(lines.refused)
+    buf_free(&lines.text)
+    memset(lines, 0, sizeof(Lines))

@@ -1,0 +1,233 @@
+"""Reading an Arrow schema and array into nodes, once for each batch."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset, strchr, strcmp, strncmp
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put_u8
+from dataproxy._core.base.slice cimport slice_of, slice_text
+from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
+from dataproxy._core.encode.texts cimport put_json_text
+from dataproxy._core.encode.times cimport Zone
+from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
+
+
+cdef int _simple_kind(char letter) noexcept nogil:
+    """Return the kind of a format of one letter, -1 for others."""
+    if letter == b"n":
+        return NODE_NULL
+    if letter == b"b":
+        return NODE_BOOL
+    if letter == b"c":
+        return NODE_INT8
+    if letter == b"s":
+        return NODE_INT16
+    if letter == b"i":
+        return NODE_INT32
+    if letter == b"l":
+        return NODE_INT64
+    if letter == b"f":
+        return NODE_FLOAT
+    if letter == b"g":
+        return NODE_DOUBLE
+    if letter == b"u":
+        return NODE_TEXT32
+    if letter == b"U":
+        return NODE_TEXT64
+    if letter == b"z":
+        return NODE_BYTES32
+    if letter == b"Z":
+        return NODE_BYTES64
+    return -1
+
+
+cdef int _decimal(Node* node, const char* form) noexcept nogil:
+    """Read ``d:precision,scale`` or ``d:precision,scale,128``."""
+    cdef const char* comma = strchr(form, 44)
+    cdef int sign = 1, scale = 0
+    if comma == NULL:
+        return ST_INVALID
+    comma += 1
+    if comma[0] == 45:
+        sign = -1
+        comma += 1
+    while 48 <= comma[0] <= 57:
+        scale = scale * 10 + comma[0] - 48
+        comma += 1
+    if comma[0] != 0 and strcmp(comma, b",128") != 0:
+        return ST_INVALID
+    node.kind = NODE_DECIMAL
+    node.scale = sign * scale
+    return ST_OK
+
+
+cdef int _unit(Node* node, char letter, int64_t finest) noexcept nogil:
+    """Set how a value in a unit becomes one of ``finest`` units a second."""
+    cdef int64_t units = 1
+    if letter == b"m":
+        units = 1000
+    elif letter == b"u":
+        units = 1000000
+    elif letter == b"n":
+        units = 1000000000
+    elif letter != b"s":
+        return ST_INVALID
+    node.multiplier = finest // units if units <= finest else 1
+    node.divisor = 1 if units <= finest else units // finest
+    return ST_OK
+
+
+cdef int _temporal(
+    Node* node, const char* form, const Zone* zones, const char* const* zone_names, int n_zones,
+) noexcept nogil:
+    """Read ``tdD``, ``ttu`` or ``tsu:zone``."""
+    cdef int i
+    if strcmp(form, b"tdD") == 0:
+        node.kind = NODE_DATE
+        return ST_OK
+    if form[1] == b"t" and form[2] != 0 and form[3] == 0:
+        node.kind = NODE_TIME
+        return _unit(node, form[2], 1000000000)
+    if form[1] != b"s" or form[2] == 0 or form[3] != b":":
+        return ST_INVALID
+    node.kind = NODE_TIMESTAMP
+    if form[4] != 0:
+        for i in range(n_zones):
+            if strcmp(zone_names[i], form + 4) == 0:
+                node.zone = &zones[i]
+        if node.zone == NULL:
+            return ST_INVALID
+    return _unit(node, form[2], 1000000)
+
+
+cdef int _read_format(
+    Node* node, const char* form, const Zone* zones, const char* const* zone_names, int n_zones,
+) noexcept nogil:
+    """Set the kind of a node; ST_INVALID for a type that has no text."""
+    if form[0] != 0 and form[1] == 0:
+        node.kind = _simple_kind(form[0])
+        return ST_OK if node.kind >= 0 else ST_INVALID
+    if strncmp(form, b"d:", 2) == 0:
+        return _decimal(node, form)
+    if form[0] == b"t":
+        return _temporal(node, form, zones, zone_names, n_zones)
+    if strcmp(form, b"+l") == 0:
+        node.kind = NODE_LIST32
+    elif strcmp(form, b"+L") == 0:
+        node.kind = NODE_LIST64
+    elif strcmp(form, b"+m") == 0:
+        node.kind = NODE_MAP
+    elif strcmp(form, b"+s") == 0:
+        node.kind = NODE_STRUCT
+    else:
+        return ST_INVALID
+    return ST_OK
+
+
+cdef void _bind(Node* node, const ArrowArray* array) noexcept nogil:
+    """Point a node at its buffers."""
+    cdef const void* second
+    node.offset = array.offset
+    if node.kind == NODE_NULL or array.n_buffers == 0:
+        return
+    if array.null_count != 0:
+        node.validity = <const uint8_t*>array.buffers[0]
+    if array.n_buffers < 2:
+        return
+    second = array.buffers[1]
+    node.values = <const uint8_t*>second
+    node.offsets32 = <const int32_t*>second
+    node.offsets64 = <const int64_t*>second
+    if array.n_buffers > 2:
+        node.data = <const uint8_t*>array.buffers[2]
+
+
+cdef int _label(Node* node, Buf* labels) noexcept nogil:
+    node.label_at = labels.n
+    if put_json_text(labels, node.name.p, node.name.n) != ST_OK or buf_put_u8(labels, 58) != ST_OK:
+        return ST_NO_MEMORY
+    node.label.n = labels.n - node.label_at
+    return ST_OK
+
+
+cdef int _open(
+    Node* node, ArrowSchema* schema, ArrowArray* array, const Zone* zones, const char* const* zone_names,
+    int n_zones, Buf* labels, int depth, ArrowSchema** culprit,
+) noexcept nogil:
+    cdef int status = ST_INVALID
+    cdef int64_t i
+    culprit[0] = schema
+    if depth < NODE_DEPTH and schema.dictionary == NULL:
+        status = _read_format(node, schema.format, zones, zone_names, n_zones)
+    if status != ST_OK:
+        return status
+    node.name = slice_text(schema.name) if schema.name != NULL else slice_of(NULL, 0)
+    status = _label(node, labels)
+    _bind(node, array)
+    if status != ST_OK or schema.n_children == 0:
+        return status
+    node.children = <Node*>calloc(<size_t>schema.n_children, sizeof(Node))
+    if node.children == NULL:
+        return ST_NO_MEMORY
+    node.n_children = schema.n_children
+    for i in range(schema.n_children):
+        status = _open(
+            &node.children[i], schema.children[i], array.children[i], zones, zone_names, n_zones, labels, depth + 1,
+            culprit)
+        if status != ST_OK:
+            return status
+    return ST_OK
+
+
+cdef void _place_labels(Node* node, const uint8_t* base) noexcept nogil:
+    cdef int64_t i
+    node.label.p = base + node.label_at
+    for i in range(node.n_children):
+        _place_labels(&node.children[i], base)
+
+
+cdef int tree_open(
+    NodeTree* tree, ArrowSchema* schema, ArrowArray* array, const int* columns, int n_columns, const Zone* zones,
+    const char* const* zone_names, int n_zones, ArrowSchema** culprit,
+) noexcept nogil:
+    """Read some columns of a struct array, whose memory the tree borrows; the others are left out.
+
+    ST_INVALID with ``culprit`` set for a type that has no text or a zone that is not among ``zone_names``, and
+    ST_NO_MEMORY; `tree_close` is owed in every case.
+    """
+    cdef int status = ST_OK, k, at
+    memset(tree, 0, sizeof(NodeTree))
+    buf_init(&tree.labels)
+    culprit[0] = schema
+    if strcmp(schema.format, b"+s") != 0:
+        return ST_INVALID
+    tree.root.kind = NODE_STRUCT
+    tree.root.offset = array.offset
+    tree.root.children = <Node*>calloc(<size_t>schema.n_children + 1, sizeof(Node))
+    if tree.root.children == NULL:
+        return ST_NO_MEMORY
+    tree.root.n_children = schema.n_children
+    for k in range(n_columns):
+        at = columns[k]
+        if tree.root.children[at].label.n == 0:         # else it is there twice
+            status = _open(
+                &tree.root.children[at], schema.children[at], array.children[at], zones, zone_names, n_zones,
+                &tree.labels, 1, culprit)
+        if status != ST_OK:
+            return status
+    _place_labels(&tree.root, tree.labels.p)
+    return ST_OK
+
+
+cdef void _close(Node* node) noexcept nogil:
+    cdef int64_t i
+    for i in range(node.n_children):
+        _close(&node.children[i])
+    free(node.children)
+
+
+cdef void tree_close(NodeTree* tree) noexcept nogil:
+    """Release the tree."""
+    _close(&tree.root)
+    memset(&tree.root, 0, sizeof(Node))
+    buf_free(&tree.labels)

@@ -1,0 +1,25 @@
+"""Dates and times as text."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from dataproxy._core.base.buf cimport Buf
+
+
+cdef enum TimeStyle:
+    TIME_ISO = 0            # 2013-01-01T05:00:00.000-05:00, as Spark's to_json writes it
+    TIME_ISO_MICROS = 1     # 2013-01-01T05:00:00.000000-05:00
+    TIME_SQL = 2            # 2013-01-01 05:00:00
+    TIME_SQL_MICROS = 3     # 2013-01-01 05:00:00.000000
+    TIME_MILLIS = 4         # milliseconds since 1970 in UTC
+
+
+ctypedef struct Zone:       # borrowed; offsets[i] seconds are added from starts[i] on
+    const int64_t* starts   # in UTC seconds, rising; the first one is the beginning of time
+    const int32_t* offsets
+    int64_t n
+    int64_t period_from     # from here on the last 400 years of the table repeat
+
+
+cdef int put_date(Buf* out, int64_t days) noexcept nogil
+cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) noexcept nogil
+cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil

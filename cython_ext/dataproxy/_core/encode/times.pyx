@@ -1,0 +1,157 @@
+"""Dates and times of the proleptic Gregorian calendar as text, time zones by tables of their changes."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from dataproxy._core.base.buf cimport Buf, buf_reserve
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.encode.numbers cimport pair_of, put_integer
+
+cdef int64_t DAY = 86400
+cdef int64_t MICRO = 1000000
+cdef int64_t ERA_DAYS = 146097              # 400 years, after which the calendar repeats
+cdef int64_t EPOCH_SHIFT = 719468           # days from 0000-03-01 to 1970-01-01
+cdef int LONGEST = 48                       # bytes of a timestamp's text
+
+
+cdef inline int64_t _floor(int64_t a, int64_t b) noexcept nogil:
+    cdef int64_t q = a // b
+    return q - 1 if a % b < 0 else q
+
+
+cdef inline uint8_t* _two(uint8_t* p, int64_t v) noexcept nogil:
+    memcpy(p, pair_of(<uint64_t>v), 2)
+    return p + 2
+
+
+cdef uint8_t* _fraction(uint8_t* p, int64_t v, int digits) noexcept nogil:
+    """Write ``v`` with leading zeros."""
+    cdef int i
+    for i in range(digits - 1, -1, -1):
+        p[i] = <uint8_t>(48 + v % 10)
+        v //= 10
+    return p + digits
+
+
+cdef uint8_t* _year(uint8_t* p, int64_t year) noexcept nogil:
+    """Write a year with four digits at least; signed below zero and above 9999."""
+    cdef int digits = 4
+    cdef int64_t bound = 10000
+    if 0 <= year <= 9999:
+        return _two(_two(p, year // 100), year % 100)
+    p[0] = 45 if year < 0 else 43
+    year = -year if year < 0 else year
+    while year >= bound:
+        digits += 1
+        bound *= 10
+    return _fraction(p + 1, year, digits)
+
+
+cdef uint8_t* _date(uint8_t* p, int64_t days) noexcept nogil:
+    """Write the day that is ``days`` after 1970-01-01."""
+    cdef int64_t z = days + EPOCH_SHIFT
+    cdef int64_t era = _floor(z, ERA_DAYS)
+    cdef int64_t day = z - era * ERA_DAYS                                       # of the era
+    cdef int64_t year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    cdef int64_t month
+    day -= 365 * year + year // 4 - year // 100                                 # of a year that begins in March
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    month = month + 3 if month < 10 else month - 9
+    p = _year(p, year + era * 400 + (1 if month <= 2 else 0))
+    p[0] = 45
+    p = _two(p + 1, month)
+    p[0] = 45
+    return _two(p + 1, day + 1)
+
+
+cdef uint8_t* _clock(uint8_t* p, int64_t second) noexcept nogil:
+    p = _two(p, second // 3600)
+    p[0] = 58
+    p = _two(p + 1, second // 60 % 60)
+    p[0] = 58
+    return _two(p + 1, second % 60)
+
+
+cdef int32_t _offset(const Zone* zone, int64_t second) noexcept nogil:
+    """Return what is added to UTC at ``second``."""
+    cdef int64_t low = 0, high = zone.n, middle
+    if zone.n == 1:
+        return zone.offsets[0]
+    if second >= zone.period_from:
+        second -= (1 + (second - zone.period_from) // (ERA_DAYS * DAY)) * ERA_DAYS * DAY
+    while high - low > 1:
+        middle = (low + high) // 2
+        if zone.starts[middle] <= second:
+            low = middle
+        else:
+            high = middle
+    return zone.offsets[low]
+
+
+cdef uint8_t* _put_offset(uint8_t* p, int32_t offset) noexcept nogil:
+    if offset == 0:
+        p[0] = 90
+        return p + 1
+    p[0] = 45 if offset < 0 else 43
+    if offset < 0:
+        offset = -offset
+    p = _two(p + 1, offset // 3600)
+    p[0] = 58
+    p = _two(p + 1, offset // 60 % 60)
+    if offset % 60:
+        p[0] = 58
+        p = _two(p + 1, offset % 60)
+    return p
+
+
+cdef int put_date(Buf* out, int64_t days) noexcept nogil:
+    """Append a date as YYYY-MM-DD; ST_OK or ST_NO_MEMORY."""
+    if buf_reserve(out, <size_t>LONGEST) != ST_OK:
+        return ST_NO_MEMORY
+    out.n = <size_t>(_date(out.p + out.n, days) - out.p)
+    return ST_OK
+
+
+cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) noexcept nogil:
+    """Append a point in time; without a zone it is a local time and no offset is written.  ST_OK or ST_NO_MEMORY."""
+    cdef int64_t second = _floor(micros, MICRO), fraction, days
+    cdef int32_t offset = 0
+    cdef uint8_t* p
+    if style == TIME_MILLIS:
+        return put_integer(out, _floor(micros, 1000))
+    if buf_reserve(out, <size_t>LONGEST) != ST_OK:
+        return ST_NO_MEMORY
+    fraction = micros - second * MICRO
+    if zone != NULL:
+        offset = _offset(zone, second)
+        second += offset
+    days = _floor(second, DAY)
+    p = _date(out.p + out.n, days)
+    p[0] = 84 if style <= TIME_ISO_MICROS else 32
+    p = _clock(p + 1, second - days * DAY)
+    if style != TIME_SQL:
+        p[0] = 46
+        p = _fraction(p + 1, fraction // 1000, 3) if style == TIME_ISO else _fraction(p + 1, fraction, 6)
+    if zone != NULL and style <= TIME_ISO_MICROS:
+        p = _put_offset(p, offset)
+    out.n = <size_t>(p - out.p)
+    return ST_OK
+
+
+cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil:
+    """Append a time of day with as much of a fraction as it has; ST_OK or ST_NO_MEMORY."""
+    cdef int64_t second = nanos // 1000000000, fraction = nanos % 1000000000
+    cdef int digits = 9
+    cdef uint8_t* p
+    if buf_reserve(out, <size_t>LONGEST) != ST_OK:
+        return ST_NO_MEMORY
+    p = _clock(out.p + out.n, second)
+    if fraction:
+        while fraction % 10 == 0:
+            fraction //= 10
+            digits -= 1
+        p[0] = 46
+        p = _fraction(p + 1, fraction, digits)
+    out.n = <size_t>(p - out.p)
+    return ST_OK

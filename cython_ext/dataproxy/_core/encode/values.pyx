@@ -1,0 +1,210 @@
+"""One value as plain text (for delimited formats) or as JSON; values inside of others are always JSON."""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_slice, buf_put_u8
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.encode.floats cimport put_double, put_float
+from dataproxy._core.encode.nodes cimport (
+    NODE_BOOL, NODE_BYTES32, NODE_BYTES64, NODE_DATE, NODE_DECIMAL, NODE_DOUBLE, NODE_FLOAT, NODE_INT8, NODE_INT16,
+    NODE_INT32, NODE_INT64, NODE_LIST32, NODE_LIST64, NODE_MAP, NODE_STRUCT, NODE_TEXT32, NODE_TEXT64, NODE_TIME,
+    NODE_TIMESTAMP, Node, node_is_null,
+)
+from dataproxy._core.encode.numbers cimport put_integer, put_scaled
+from dataproxy._core.encode.texts cimport put_base64, put_json_text
+from dataproxy._core.encode.times cimport TIME_MILLIS, put_date, put_time_of_day, put_timestamp
+
+
+cdef bint is_wordy(const Node* node) noexcept nogil:
+    """Tell whether the plain text of a node's values can hold any character."""
+    return NODE_TEXT32 <= node.kind <= NODE_BYTES64 or node.kind >= NODE_LIST32
+
+
+cdef inline void _bytes_of(const Node* node, int64_t at, const uint8_t** p, size_t* n) noexcept nogil:
+    cdef int64_t start
+    if node.kind == NODE_TEXT32 or node.kind == NODE_BYTES32:
+        start = node.offsets32[at]
+        n[0] = <size_t>(node.offsets32[at + 1] - start)
+    else:
+        start = node.offsets64[at]
+        n[0] = <size_t>(node.offsets64[at + 1] - start)
+    p[0] = node.data + start
+
+
+cdef inline int64_t _integer(const Node* node, int64_t at) noexcept nogil:
+    if node.kind == NODE_INT64:
+        return (<const int64_t*>node.values)[at]
+    if node.kind == NODE_INT32:
+        return (<const int32_t*>node.values)[at]
+    if node.kind == NODE_INT16:
+        return (<const int16_t*>node.values)[at]
+    return (<const int8_t*>node.values)[at]
+
+
+cdef inline int64_t _in_unit(const Node* node, int64_t v) noexcept nogil:
+    if node.divisor == 1:
+        return v * node.multiplier
+    return v // node.divisor - (1 if v % node.divisor < 0 else 0)
+
+
+cdef int _put_decimal(Buf* out, const Node* node, int64_t at) noexcept nogil:
+    cdef uint64_t halves[2]
+    memcpy(halves, node.values + at * 16, 16)
+    return put_scaled(out, halves[1], halves[0], node.scale)
+
+
+cdef int _put_time(Buf* out, const Node* node, int64_t at) noexcept nogil:
+    cdef int64_t v
+    if node.multiplier >= 1000000:          # seconds and milliseconds have 32 bits
+        v = (<const int32_t*>node.values)[at]
+    else:
+        v = (<const int64_t*>node.values)[at]
+    return put_time_of_day(out, _in_unit(node, v))
+
+
+cdef int _put_simple(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
+    """Append what looks the same in JSON but for quotes around it."""
+    cdef int kind = node.kind
+    if NODE_INT8 <= kind <= NODE_INT64:
+        return put_integer(out, _integer(node, at))
+    if kind == NODE_DOUBLE:
+        return put_double(out, (<const double*>node.values)[at])
+    if kind == NODE_FLOAT:
+        return put_float(out, (<const float*>node.values)[at])
+    if kind == NODE_TIMESTAMP:
+        return put_timestamp(out, _in_unit(node, (<const int64_t*>node.values)[at]), node.zone, style.times)
+    if kind == NODE_DATE:
+        return put_date(out, (<const int32_t*>node.values)[at])
+    if kind == NODE_DECIMAL:
+        return _put_decimal(out, node, at)
+    if kind == NODE_BOOL:
+        if (node.values[at >> 3] >> (at & 7)) & 1:
+            return buf_put(out, b"true", 4)
+        return buf_put(out, b"false", 5)
+    return _put_time(out, node, at)
+
+
+cdef bint _is_quoted(const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
+    """Tell whether a simple value is no JSON number or word."""
+    cdef double v
+    if node.kind == NODE_DATE or node.kind == NODE_TIME:
+        return True
+    if node.kind == NODE_TIMESTAMP:
+        return style.times != TIME_MILLIS
+    if node.kind == NODE_DOUBLE or node.kind == NODE_FLOAT:
+        v = (<const double*>node.values)[at] if node.kind == NODE_DOUBLE else (<const float*>node.values)[at]
+        return v - v != 0                       # NaN or infinite
+    return False
+
+
+cdef int put_plain(Buf* out, const Node* node, int64_t i, const ValueStyle* style) noexcept nogil:
+    """Append value ``i``, which is not null, without quotes; binary as base64, containers as JSON.
+
+    ST_OK or ST_NO_MEMORY.
+    """
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    if node.kind == NODE_TEXT32 or node.kind == NODE_TEXT64:
+        _bytes_of(node, node.offset + i, &p, &n)
+        return buf_put(out, p, n)
+    if node.kind == NODE_BYTES32 or node.kind == NODE_BYTES64:
+        _bytes_of(node, node.offset + i, &p, &n)
+        return put_base64(out, p, n)
+    if node.kind >= NODE_LIST32:
+        return put_json(out, node, i, style)
+    return _put_simple(out, node, node.offset + i, style)
+
+
+cdef int _put_list(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
+    cdef int64_t k, start, end
+    cdef int failed = buf_put_u8(out, 91)
+    if node.kind == NODE_LIST32:
+        start, end = node.offsets32[at], node.offsets32[at + 1]
+    else:
+        start, end = node.offsets64[at], node.offsets64[at + 1]
+    for k in range(start, end):
+        if k > start:
+            failed |= buf_put_u8(out, 44)
+        failed |= put_json(out, &node.children[0], k, style)
+    return failed | buf_put_u8(out, 93)
+
+
+cdef int _put_key(Buf* out, const Node* key, int64_t k, const ValueStyle* style) noexcept nogil:
+    """Append a map's key, which is text in JSON whatever its type."""
+    cdef Buf text
+    cdef int failed
+    if key.kind >= NODE_LIST32:                 # JSON inside of a JSON string
+        buf_init(&text)
+        failed = put_json(&text, key, k, style)
+        failed |= put_json_text(out, text.p, text.n)
+        buf_free(&text)
+        return failed
+    if node_is_null(key, k):
+        return buf_put(out, b'"null"', 6)
+    if is_wordy(key):
+        return put_json(out, key, k, style)
+    failed = buf_put_u8(out, 34)
+    failed |= _put_simple(out, key, key.offset + k, style)
+    return failed | buf_put_u8(out, 34)
+
+
+cdef int _put_map(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
+    cdef const Node* entries = &node.children[0]
+    cdef int64_t k, start = node.offsets32[at]
+    cdef int failed = buf_put_u8(out, 123)
+    for k in range(start, node.offsets32[at + 1]):
+        if k > start:
+            failed |= buf_put_u8(out, 44)
+        failed |= _put_key(out, &entries.children[0], entries.offset + k, style)
+        failed |= buf_put_u8(out, 58)
+        failed |= put_json(out, &entries.children[1], entries.offset + k, style)
+    return failed | buf_put_u8(out, 125)
+
+
+cdef int _put_struct(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
+    cdef int64_t k
+    cdef bint more = False
+    cdef int failed = buf_put_u8(out, 123)
+    for k in range(node.n_children):
+        if style.leave_nulls_out and node_is_null(&node.children[k], at):
+            continue
+        if more:
+            failed |= buf_put_u8(out, 44)
+        more = True
+        failed |= buf_put_slice(out, node.children[k].label)
+        failed |= put_json(out, &node.children[k], at, style)
+    return failed | buf_put_u8(out, 125)
+
+
+cdef int put_json(Buf* out, const Node* node, int64_t i, const ValueStyle* style) noexcept nogil:
+    """Append value ``i`` as JSON; ST_OK or ST_NO_MEMORY."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    cdef int64_t at = node.offset + i
+    cdef int failed = 0
+    cdef bint quoted
+    if node_is_null(node, i):
+        return buf_put(out, b"null", 4)
+    if node.kind == NODE_TEXT32 or node.kind == NODE_TEXT64:
+        _bytes_of(node, at, &p, &n)
+        return put_json_text(out, p, n)
+    if node.kind == NODE_LIST32 or node.kind == NODE_LIST64:
+        failed = _put_list(out, node, at, style)
+    elif node.kind == NODE_MAP:
+        failed = _put_map(out, node, at, style)
+    elif node.kind == NODE_STRUCT:
+        failed = _put_struct(out, node, at, style)
+    elif node.kind == NODE_BYTES32 or node.kind == NODE_BYTES64:
+        _bytes_of(node, at, &p, &n)
+        failed |= buf_put_u8(out, 34)
+        failed |= put_base64(out, p, n)
+        failed |= buf_put_u8(out, 34)
+    else:
+        quoted = _is_quoted(node, at, style)
+        if quoted:
+            failed |= buf_put_u8(out, 34)
+        failed |= _put_simple(out, node, at, style)
+        if quoted:
+            failed |= buf_put_u8(out, 34)
+    return ST_NO_MEMORY if failed else ST_OK

@@ -1,0 +1,142 @@
+"""Rows that cannot be sent: left out, counted by reason, and written to files where a path is given."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy._core.client.bodies import BodyEncoder
+from dataproxy.errors import ConfigError
+from dataproxy.logs import logger
+from dataproxy.spark.zones import zone_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+__all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy"]
+
+FAIL: Final = "fail"
+SKIP: Final = "skip"
+_log = logger("spark.badrecords")
+
+
+def read_policy(text: str) -> str:
+    """Return ``fail``, ``skip``, or a path (absolute) or URI.  Raises ConfigError."""
+    if text.lower() in (FAIL, SKIP):
+        return text.lower()
+    if not text or ("/" not in text and "\\" not in text):
+        raise ConfigError(
+            f"option badRecords={text!r} is neither fail nor skip nor a path",
+            hint='give a folder with a slash in it, such as "./bad" or "s3://bucket/bad"',
+        )
+    where = text if "://" in text else str(Path(text.removeprefix("file:")).absolute())
+    _open_folder(where)
+    return where
+
+
+def _open_folder(where: str) -> tuple[Any, str]:
+    """Return the file system of a path or URI, and the path in it.  Raises ConfigError."""
+    from pyarrow import ArrowException, fs
+
+    try:
+        if "://" not in where:
+            return fs.LocalFileSystem(), where
+        system, path = fs.FileSystem.from_uri(where)
+    except (ArrowException, OSError, ValueError) as error:
+        raise ConfigError(
+            f"option badRecords={where!r} cannot be used: {error}", hint="use a path, or a URI that pyarrow.fs knows"
+        ) from None
+    return system, path
+
+
+def _names_of(run: str) -> str:
+    return f"bad-{run}-"
+
+
+class BadRecords:
+    """Take the rows of one task that cannot be sent; its file appears, whole, when the task closes it.
+
+    ``where`` is a policy of `read_policy` other than ``fail``.  Thread rule: the worker's one task thread.
+    """
+
+    def __init__(self, where: str, *, run: str, partition: int, attempt: int) -> None:
+        self.where = where
+        self.reasons: Counter[str] = Counter()
+        self._facts = {"run": run, "partition": partition, "attempt": attempt}
+        self._name = f"{_names_of(run)}{partition:05d}-{attempt}.jsonl"
+        self._file: Any = None
+        self._system: Any = None
+        self._folder = ""
+        self._encoder: BodyEncoder | None = None
+
+    @property
+    def count(self) -> int:
+        """Return how many rows were taken."""
+        return self.reasons.total()
+
+    def add(self, batch: pa.RecordBatch, first_row: int, refused: Sequence[tuple[int, str, str]]) -> None:
+        """Take rows of a batch: (row, code, reason).  Raises OSError when the file cannot be written."""
+        self.reasons.update(code for _, code, _ in refused)
+        if self.where == SKIP or not refused:
+            return
+        if self._file is None:
+            self._open(batch.num_columns)
+        assert self._encoder is not None  # made with the file
+        import pyarrow as pa
+
+        rows = batch.take(pa.array([row for row, _, _ in refused], pa.int64()))
+        for (row, code, reason), columns in zip(refused, self._encoder.texts(rows), strict=True):
+            text = reason.replace(f" (item {row})", "").replace(f" of row {row}", "")
+            facts = {**self._facts, "row": first_row + row, "code": code, "reason": text}
+            head = json.dumps(facts, ensure_ascii=False)[:-1].encode("utf-8", "replace")
+            self._file.write(head + b', "columns": ' + (columns or b"{}") + b"}\n")
+
+    def close(self) -> str:
+        """Make the file appear; return its path, empty when no row was taken or none is kept."""
+        if self._file is None:
+            return ""
+        self._file.close()
+        self._file = None
+        path = f"{self._folder}/{self._name}"
+        self._system.move(f"{self._folder}/.{self._name}", path)
+        return path
+
+    def abandon(self) -> None:
+        """Remove what was written so far; the attempt failed."""
+        if self._file is None:
+            return
+        try:
+            self._file.close()
+            self._system.delete_file(f"{self._folder}/.{self._name}")
+        except OSError as error:
+            _log.warning("a file of bad records was left behind: %s", error)
+        self._file = None
+
+    def _open(self, n_columns: int) -> None:
+        self._system, self._folder = _open_folder(self.where)
+        self._system.create_dir(self._folder, recursive=True)
+        self._file = self._system.open_output_stream(f"{self._folder}/.{self._name}")
+        self._encoder = BodyEncoder(
+            "json", range(n_columns), zone_table=zone_table, times="iso_micros", leave_nulls_out=False
+        )
+
+
+def keep_committed(where: str, run: str, files: Iterable[str]) -> None:
+    """Remove the files of a run's other attempts, as far as the driver's machine sees them; others stay, logged."""
+    if where in (FAIL, SKIP):
+        return
+    from pyarrow import ArrowException, fs
+
+    kept = set(files)
+    try:
+        system, folder = _open_folder(where)
+        for entry in system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+            ours = entry.base_name.removeprefix(".").startswith(_names_of(run))
+            if ours and entry.path not in kept:
+                system.delete_file(entry.path)
+    except (ArrowException, ConfigError, OSError) as error:
+        _log.warning("files of attempts that were not committed may be left in %r: %s", where, error)
