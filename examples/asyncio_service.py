@@ -46,7 +46,7 @@ async def client(port: int, name: int) -> int:
 
 async def run(target: str) -> bool:
     """Start the service, let the clients talk to it, and end both."""
-    async with dataproxy.AsyncProducer(target, group_id="service", linger="1ms") as producer:
+    async with dataproxy.AsyncProducer(target, group_id="service") as producer:
         service = await asyncio.start_server(lambda *streams: serve(producer, *streams), "127.0.0.1", 0)
         port = service.sockets[0].getsockname()[1]
         good = sum(await asyncio.gather(*(client(port, name) for name in range(CLIENTS))))

@@ -18,6 +18,7 @@ cdef class Bell:                # the loop's thread, unless said otherwise
     cdef unsigned long drained_by       # ident of the thread that wakes tasks now: the loop runs there; 0: none
     cdef int64_t users          # producers that keep it open; GIL
     cdef dict waits             # key of a LoopWait -> list of Waiters, or a function
+    cdef dict hasty             # CoreHandle -> [(key, list of Waiters)] to be sealed when the loop has turned
     cdef Verdict* newest        # the pack that somebody waited for last; borrowed from a LoopWait in waits
     cdef list newest_waiters
     cdef LoopWait* taken           # rang, not looked at yet

@@ -6,6 +6,7 @@ scheduled per message.
 
 import asyncio
 import contextvars
+from functools import partial
 
 cimport cython
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -13,7 +14,8 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.client.books cimport books_await_mark, books_await_room, books_await_verdict
+from dataproxy._core.client.batcher cimport batcher_seal_of
+from dataproxy._core.client.books cimport books_await_mark, books_await_room, books_await_verdict, books_mark
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.loopqueue cimport (
@@ -79,6 +81,7 @@ cdef class Bell:
         self.done = loop.create_future()
         self.done.set_result(None)
         self.waits = {}
+        self.hasty = {}
         self.generation = this_generation
         self.queue = loopqueue_new()
         if self.queue == NULL:
@@ -164,9 +167,33 @@ cdef class Bell:
                 return None
             found = []
             self.waits[<size_t>v] = found
+            hasty = self.hasty.get(core)
+            if hasty is None:
+                self.hasty[core] = hasty = []
+                self.loop.call_soon(self.hasten, core)
+            (<list>hasty).append((<size_t>v, found))
         self.newest = v
         self.newest_waiters = <list>found
         return <list>found
+
+    def hasten(self, CoreHandle core):
+        """Send the packs that tasks wait for: the loop has turned, so they have the messages of all its tasks.
+
+        If there are packs on their way they wait for the results of those, and get more messages meanwhile.
+        """
+        if self.closed or self.inherited():
+            return
+        if not self.call_on_settled(core, books_mark(&core.engine.books), partial(self.seal_awaited, core)):
+            self.seal_awaited(core)
+
+    def seal_awaited(self, CoreHandle core):
+        """Seal what ``hasten`` is about."""
+        cdef Verdict* v
+        for key, waiters in self.hasty.pop(core, ()):
+            if self.waits.get(key) is waiters:      # so its result was not looked at, and the verdict is still there
+                v = <Verdict*><size_t>key
+                with nogil:
+                    batcher_seal_of(&core.engine.batcher, v)
 
     def call_on_room(self, CoreHandle core, int64_t seen, function):
         """Call ``function()`` once when bytes of the buffer came back; False if some did since ``seen``."""
