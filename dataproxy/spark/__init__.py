@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, PySparkException
 
+from dataproxy.spark.frames import to_messages, with_json_value
 from dataproxy.spark.interfaces import HAS_DATA_SOURCES
 from dataproxy.spark.progress import WriteProgress
 from dataproxy.spark.reports import JobReport, PartitionReport
@@ -31,6 +32,8 @@ __all__ = [
     "WriteProgress",
     "check",
     "register",
+    "to_messages",
+    "with_json_value",
     "writer",
 ]
 

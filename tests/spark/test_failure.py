@@ -1,5 +1,6 @@
 """Failing tasks, cancelled jobs, proxies that never answer."""
 
+import json
 import socket
 import sys
 import time
@@ -49,6 +50,18 @@ def test_a_task_that_runs_again_sends_its_rows_again(spark, sink):
     assert len(ids) == 1000
     assert set(ids.values()) == {2}
     assert '"resent_partitions": 2' in sink.report_file.read_text()
+
+
+def test_bad_records_of_attempts_that_were_not_committed_are_removed(spark, sink, tmp_path):
+    spark.dataSource.register(FailingSource)
+    df = spark.range(0, 100, 1, 2).selectExpr("cast(if(id % 2 = 0, null, id) as string) as value")
+    options = {**sink.options, "badRecords": str(tmp_path / "bad")}
+    df.write.format("dataproxy_failing").mode("append").options(**options).save()
+    files = sorted((tmp_path / "bad").iterdir())
+    report = json.loads(sink.report_file.read_text())
+    assert sorted(map(str, files)) == sorted(report["bad_files"])
+    assert [path.name.rpartition("-")[2] for path in files] == ["1.jsonl", "1.jsonl"]
+    assert report["refused"] == sum(len(path.read_text().splitlines()) for path in files) == 50
 
 
 def test_a_failing_source_loses_nothing(spark, sink):

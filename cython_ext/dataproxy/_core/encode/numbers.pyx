@@ -86,7 +86,7 @@ cdef int put_integer(Buf* out, int64_t v) noexcept nogil:
 
 cdef int _put_plain(Buf* out, const uint8_t* digits, int n, int scale) noexcept nogil:
     """Append digits with ``scale`` of them behind the point; room was made."""
-    cdef int _i, whole = n - scale
+    cdef int whole = n - scale
     cdef int failed = 0
     if scale == 0:
         return buf_put(out, digits, <size_t>n)
@@ -96,8 +96,9 @@ cdef int _put_plain(Buf* out, const uint8_t* digits, int n, int scale) noexcept 
         failed |= buf_put(out, digits + whole, <size_t>scale)
         return failed
     failed |= buf_put(out, b"0.", 2)
-    for _i in range(-whole):
+    while whole < 0:
         failed |= buf_put_u8(out, 48)
+        whole += 1
     return failed | buf_put(out, digits, <size_t>n)
 
 
