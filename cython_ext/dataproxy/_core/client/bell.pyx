@@ -147,6 +147,7 @@ cdef class Bell:
         self.newest = NULL
         self.newest_waiters = None
         self.waits = {}
+        self.hasty = {}
         if _bells.get(<size_t><void*>self.loop) is self:
             del _bells[<size_t><void*>self.loop]
 
