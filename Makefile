@@ -25,7 +25,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
-        planted test-matrix \
+        planted test-matrix test-spark test-spark-matrix spark-chaos bench-spark \
         test-interop test-wheel coverage fuzz bench bench-quick instructions annotate docs lock clean distclean
 
 help: ## show this list
@@ -65,6 +65,18 @@ test-crashpoints: build ## KILLS (1000) times kill -9 of the durable hub at ever
 
 test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpark
 	@tools/matrix.sh
+
+test-spark: build ## the Spark tests: batch, streams, restarts, kills, executors as processes, Spark Connect
+	@$(PY) -m pytest -q tests/unit/spark tests/spark
+
+test-spark-matrix: setup ## the Spark tests on PySpark 4.0, 4.1, 4.2, 4.3, and foreachPartition on 3.5
+	@PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh spark
+
+spark-chaos: build ## KILLS (100) of tasks, Python workers and executors under batch and streaming writes
+	@$(PY) -m tests.lab.spark_chaos --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),100) --seed $(or $(SEED),1)
+
+bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the fixed costs of tasks and micro-batches
+	@$(PY) -m benchmarks.spark
 
 test-interop: build ## against InLong's released Java classes (needs Maven, fetches jars once)
 	@tools/interop.sh

@@ -1,6 +1,7 @@
 """Spark jobs that run in a process of their own, since they need a JVM or an environment of their own."""
 
 import sys
+from pathlib import Path
 
 
 def session(master, **settings):
@@ -39,5 +40,56 @@ def discovery(folder):
     spark.stop()
 
 
+def connect(target, folder):
+    """Use a Spark Connect server and its client, as a notebook would."""
+    from pyspark.sql import SparkSession
+
+    from dataproxy import spark as sink
+    from pyspark_dataproxy import DefaultSource
+
+    class NotebookSource(DefaultSource):  # has no module to be imported from
+        @classmethod
+        def name(cls):
+            return "from_a_notebook"
+
+    spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    df = spark.range(0, 100, 1, 2).selectExpr("cast(id as string) as value")
+    options = {"target": target, "groupId": "connect"}
+
+    def write(name, stream):
+        df.write.format(name).mode("append").options(**options, streamId=stream).save()
+
+    write("dataproxy", "found")
+    print("counters:", sink.register(spark))
+    write("dataproxy", "registered")
+    spark.dataSource.register(NotebookSource)
+    write("from_a_notebook", "notebook")
+    df.createOrReplaceTempView("source")
+    listed = ", ".join(f"{name} '{value}'" for name, value in {**options, "streamId": "sql"}.items())
+    spark.sql(f"create temporary view sink (value string) using dataproxy options ({listed})")
+    spark.sql("insert into sink select * from source")
+    df.foreachPartition(sink.writer(df, **options, streamId="foreach"))
+    Path(folder, "lines").mkdir()
+    Path(folder, "lines", "1.txt").write_text("".join(f"{number}\n" for number in range(100)))
+    stream = spark.readStream.text(str(Path(folder, "lines")))
+    sink.check(stream, **options, streamId="stream")
+
+    def each(batch, number):
+        batch.write.format("dataproxy").mode("append").options(**options, streamId="each").save()
+
+    for name, begun in {
+        "stream": stream.writeStream.format("dataproxy").options(**options, streamId="stream"),
+        "each": stream.writeStream.foreachBatch(each),
+    }.items():
+        query = begun.option("checkpointLocation", str(Path(folder, name))).trigger(availableNow=True).start()
+        query.awaitTermination(120)
+    try:
+        sink.WriteProgress(spark, file=sys.stderr)
+        df.write.format("dataproxy").mode("append").options(**options, lingr="1s").save()
+    except Exception as error:
+        print(f"refused: {error}")
+    spark.stop()
+
+
 if __name__ == "__main__":
-    {"cluster": cluster, "discovery": discovery}[sys.argv[1]](*sys.argv[2:])
+    {"cluster": cluster, "connect": connect, "discovery": discovery}[sys.argv[1]](*sys.argv[2:])

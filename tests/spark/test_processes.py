@@ -11,6 +11,7 @@ import pyspark
 
 import pyspark_dataproxy
 
+CONNECT = ("found", "registered", "notebook", "sql", "foreach", "stream", "each")
 JOBS = Path(__file__).with_name("jobs.py")
 BYSTANDER = """
 from pathlib import Path
@@ -65,6 +66,14 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
     for stream in (0, 1):
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))
+
+
+def test_spark_connect(hub, worker_environment, tmp_path):
+    printed = run(tmp_path, worker_environment, "connect", hub.target, str(tmp_path))
+    found = {name: sorted(int(record.body) for record in hub.records("connect", name)) for name in CONNECT}
+    assert found == dict.fromkeys(CONNECT, list(range(100)))
+    assert "counters: None" in printed
+    assert "'linger'" in printed
 
 
 def test_a_broken_core_leaves_other_formats_alone(worker_environment, tmp_path):

@@ -1,0 +1,120 @@
+"""One batch job, or one streaming query, under a killer; then the laws."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.lab.spark_chaos.laws import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from dataproxy.hub import Hub
+    from tests.lab.spark_chaos.killer import Killer
+
+__all__ = ["Round", "batch_round", "stream_round"]
+
+GROUP = "chaos"
+PARTITIONS = 6
+ROWS = 2_000  # of one partition
+FILES = 4
+LINES = 3_000
+_ATTEMPTS = 60  # of a job or query as a whole
+_SECONDS = 240
+
+
+@dataclass
+class Round:
+    """What one round saw."""
+
+    name: str
+    rows: int = 0
+    surplus: int = 0
+    failures: int = 0  # jobs and queries that ended with an error, which were begun again
+    violations: list[str] = field(default_factory=list)
+
+
+def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Hand on batches in small pieces with pauses, so that there is a middle to be killed in."""
+    import time
+
+    for batch in batches:
+        for start in range(0, batch.num_rows, 100):
+            yield batch.slice(start, 100)
+            time.sleep(0.01)
+
+
+def batch_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folder: Path, *, filtered: bool) -> Round:
+    """Write a DataFrame until the job succeeds; a job that failed has told so, and is begun again elsewhere."""
+    result = Round(name, rows=PARTITIONS * ROWS)
+    df = spark.range(0, result.rows, 1, PARTITIONS).selectExpr("concat('row-', id) as value")
+    slow = df.mapInArrow(slowly, "value string")
+    source = {f"row-{number}".encode() for number in range(result.rows)}
+    for attempt in range(_ATTEMPTS):
+        stream, report = f"{name}-{attempt}", folder / f"{name}-{attempt}.json"
+        options = {"target": hub.target, "groupId": GROUP, "streamId": stream, "reportFile": str(report)}
+        try:
+            with killer:
+                slow.write.format("dataproxy").mode("append").options(**options).save()
+        except Exception as error:
+            result.failures += 1
+            result.violations += [f"{name}: {word}" for word in _untrue(error)]
+            continue
+        books = json.loads(report.read_text())
+        if not books["rows"] == books["acked"] == result.rows:
+            result.violations.append(f"{name}: the job ended well with the books {books!r}")
+        result.surplus, found = judge(hub.records(GROUP, stream), source, filtered=filtered)
+        result.violations += [f"{name}: {text}" for text in found]
+        return result
+    result.violations.append(f"{name}: no job of {_ATTEMPTS} ended well")
+    return result
+
+
+def stream_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folder: Path, *, filtered: bool) -> Round:
+    """Run a query over files until all is written, from its checkpoint whenever it ended with an error."""
+    result = Round(name, rows=FILES * LINES)
+    lines = folder / f"{name}-lines"
+    lines.mkdir()
+    for number in range(FILES):
+        text = "".join(f"row-{row}\n" for row in range(number * LINES, (number + 1) * LINES))
+        (lines / f"{number}.txt").write_text(text)
+    source = {f"row-{number}".encode() for number in range(result.rows)}
+    read = spark.readStream.option("maxFilesPerTrigger", 1).text(str(lines)).mapInArrow(slowly, "value string")
+    options = {
+        "target": hub.target,
+        "groupId": GROUP,
+        "streamId": name,
+        "checkpointLocation": str(folder / f"{name}-checkpoint"),
+    }
+    for _ in range(_ATTEMPTS):
+        if _run_query(read, options, killer):
+            result.surplus, found = judge(hub.records(GROUP, name), source, filtered=filtered)
+            result.violations += [f"{name}: {text}" for text in found]
+            return result
+        result.failures += 1
+    result.violations.append(f"{name}: no query of {_ATTEMPTS} ended well")
+    return result
+
+
+def _run_query(read: Any, options: dict[str, str], killer: Killer) -> bool:
+    """Run the query over what is there; tell whether it ended well."""
+    with killer:
+        query = read.writeStream.format("dataproxy").options(**options).trigger(availableNow=True).start()
+        try:
+            return bool(query.awaitTermination(_SECONDS))
+        except Exception:  # the query's error, whatever it was; the laws judge what it left
+            return False
+        finally:
+            query.stop()
+
+
+def _untrue(error: Exception) -> list[str]:
+    """Return what is wrong with the way a job failed: kills may end it, mistakes of ours may not."""
+    text = str(error)
+    return [f"failed with {word}" for word in ("do not balance", "LocalProtocolError") if word in text]

@@ -1,0 +1,152 @@
+"""Streams and jobs that die at every stage: behind the hub's filter the set of rows is the source's."""
+
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark import TaskContext, cloudpickle
+from pyspark.errors import StreamingQueryException
+
+from dataproxy.hub import Hub
+from dataproxy.spark.stream import DataProxyStreamWriter, plan_stream_writer
+from pyspark_dataproxy import DefaultSource
+
+ROWS = 600
+ATTEMPTS = 3  # of a task in the session of these tests
+STAGES = ["planned", "mid-write", "written", "committing", "committed"]
+
+
+@pytest.fixture(autouse=True)
+def by_value():
+    """Send what this module defines to workers whole, since they cannot import it."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def die(folder, stage, last=True):
+    """End this process without notice if the folder says that this stage's time has come; at last, once."""
+    wanted = Path(folder, stage)
+    if wanted.exists():
+        if last:
+            wanted.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingWriter(DataProxyStreamWriter):
+    def __init__(self, plan, folder):
+        super().__init__(plan)
+        self.folder = folder
+
+    def write(self, iterator):
+        last = TaskContext.get().attemptNumber() == ATTEMPTS - 1
+
+        def half(batches):
+            for number, batch in enumerate(batches):
+                if number == 5:
+                    die(self.folder, "mid-write", last)
+                yield batch
+
+        report = super().write(half(iterator))
+        die(self.folder, "written", last)
+        return report
+
+    def commit(self, messages, batchId):
+        die(self.folder, "committing")
+        super().commit(messages, batchId)
+        die(self.folder, "committed")
+
+
+class DyingSource(DefaultSource):
+    @classmethod
+    def name(cls):
+        return "dataproxy_dying"
+
+    def streamWriter(self, schema, overwrite):
+        folder = self.options.pop("folder")
+        die(folder, "planned")
+        return DyingWriter(plan_stream_writer(self.options, schema, overwrite)._plan, folder)
+
+
+@pytest.fixture
+def small_batches(spark):
+    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(key, "50")
+    yield
+    spark.conf.unset(key)
+
+
+@pytest.fixture(scope="module")
+def filtering():
+    """Return a hub that stores a message once."""
+    with Hub(dedupe="ids") as running:
+        yield running
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_micro_batch_goes_on_after_its_processes_died_at_every_stage(spark, filtering, stream, tmp_path):
+    spark.dataSource.register(DyingSource)
+    lines, flags, report = tmp_path / "lines", tmp_path / "flags", tmp_path / "report"
+    lines.mkdir()
+    flags.mkdir()
+    read = spark.readStream.option("maxFilesPerTrigger", 1).text(str(lines))
+    options = {"target": filtering.target, "groupId": "g", "streamId": stream, "reportFile": str(report)}
+    options |= {"folder": str(flags), "checkpointLocation": str(tmp_path / "checkpoint")}
+
+    def run():
+        query = read.writeStream.format("dataproxy_dying").options(**options).trigger(availableNow=True).start()
+        query.awaitTermination(250)
+
+    (lines / "0.txt").write_text("".join(f"row-{row}\n" for row in range(ROWS)))
+    for stage in STAGES:
+        (flags / stage).touch()
+        with pytest.raises(StreamingQueryException):
+            run()
+        assert not (flags / stage).exists()
+    (lines / "1.txt").write_text("last")
+    run()
+    wanted = [f"row-{row}".encode() for row in range(ROWS)] + [b"last"]
+    assert Counter(record.body for record in filtering.records("g", stream)) == dict.fromkeys(wanted, 1)
+    reports = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [found["job"].rpartition(".")[2] for found in reports] == ["0", "0", "1"]
+    assert filtering.stats()["duplicates"] >= 3 * ROWS
+
+
+def reversed_later(batches):
+    """Hand on the rows of a partition, after the first attempt in the opposite order; the first attempt fails."""
+    first = TaskContext.get().attemptNumber() == 0
+    rows = [batch.slice(row, 1) for batch in batches for row in range(batch.num_rows)]
+    yield from rows if first else reversed(rows)
+    if first:
+        raise RuntimeError("lost on purpose")
+
+
+@pytest.mark.parametrize("own_ids", [False, True])
+def test_a_shuffle_without_a_sort_may_double_a_row_and_never_loses_one(spark, filtering, stream, own_ids):
+    rows = spark.range(0, 200, 1, 2).repartition(3, "id").selectExpr(
+        "cast(id as string) as value", "concat('id-', id) as msg_id"
+    )  # fmt: skip
+    df = rows.mapInArrow(reversed_later, rows.schema)
+    options = {"target": filtering.target, "groupId": "g", "streamId": stream}
+    (df if own_ids else df.drop("msg_id")).write.format("dataproxy").mode("append").options(**options).save()
+    found = Counter(record.body for record in filtering.records("g", stream))
+    assert set(found) == {str(number).encode() for number in range(200)}
+    assert set(found.values()) == {1} if own_ids else set(found.values()) <= {1, 2}
+
+
+def test_python_workers_that_are_killed_cost_an_attempt(spark, filtering, stream):
+    def killed_once(batches):
+        for batch in batches:
+            yield batch
+            if TaskContext.get().attemptNumber() == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    df = spark.range(0, 1000, 1, 2).selectExpr("cast(id as string) as value").mapInArrow(killed_once, "value string")
+    options = {"target": filtering.target, "groupId": "g", "streamId": stream}
+    df.write.format("dataproxy").mode("append").options(**options).save()
+    found = Counter(record.body for record in filtering.records("g", stream))
+    assert found == {str(number).encode(): 1 for number in range(1000)}
