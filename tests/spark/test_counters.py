@@ -1,10 +1,9 @@
-"""What the driver learns of a write: report, latencies, counters; SQL, and rows without Arrow."""
+"""What the driver learns of a write: report, latencies, counters; SQL."""
 
 import pytest
 from pyspark.errors import AnalysisException
 
-from dataproxy.errors import ConfigError
-from dataproxy.spark import register, writer
+from dataproxy.spark import register
 
 
 def texts(spark, count, partitions=2):
@@ -43,16 +42,3 @@ def test_a_view_without_columns_and_a_read_have_a_clear_error(spark, sink):
         spark.sql("create temporary view no_columns using dataproxy")
     with pytest.raises(AnalysisException, match="can be written, not read"):
         spark.read.format("dataproxy").schema("value string").load().collect()
-
-
-def test_partitions_may_be_written_row_by_row(spark, sink):
-    df = texts(spark, 1000).selectExpr(
-        "value", "map('k', value) as attrs", "timestamp '2013-01-01 05:00:00' as dt"
-    )  # fmt: skip
-    write = writer(df, **{**sink.options, "connectCheck": True})
-    df.foreachPartition(write)
-    assert len(set(sink.bodies())) == 1000
-    assert {record.dt_ms for record in sink.records()} == {1357016400000}
-    assert (write.report().acked, write.report().partitions) == (1000, 2)
-    with pytest.raises(ConfigError, match="lingr"):
-        writer(df, **sink.options, lingr="1s")

@@ -71,7 +71,7 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
 def test_spark_connect(hub, worker_environment, tmp_path):
     printed = run(tmp_path, worker_environment, "connect", hub.target, str(tmp_path))
     found = {name: sorted(int(record.body) for record in hub.records("connect", name)) for name in CONNECT}
-    assert found == dict.fromkeys(CONNECT, list(range(100)))
+    assert found == {name: list(range(100)) for name in CONNECT}
     assert "counters: None" in printed
     assert "'linger'" in printed
 
