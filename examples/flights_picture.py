@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -33,6 +33,7 @@ class Recorder:
 
     def __init__(self, hub: Hub, progress: Callable[[int], object]) -> None:
         self.samples: list[Sample] = []
+        self.marks: list[tuple[float, str]] = []
         self._hub = hub
         self._progress = progress
         self._stop = threading.Event()
@@ -48,6 +49,16 @@ class Recorder:
         self._stop.set()
         self._thread.join()
         self._take(time.monotonic())
+
+    def mark(self, text: str) -> None:
+        """Remember a moment of the block."""
+        self.marks.append((time.monotonic() - self._started, text))
+
+    def marks_after(self, samples: list[Sample]) -> list[tuple[float, str]]:
+        """Return the marks on the time scale of samples that `active` has cut out of this recorder's."""
+        last = next(sample for sample in self.samples if sample.rows == samples[-1].rows)
+        zero = last.seconds - samples[-1].seconds
+        return [(seconds - zero, text) for seconds, text in self.marks]
 
     def _run(self) -> None:
         while not self._stop.wait(INTERVAL if self.samples else 0):
@@ -79,8 +90,8 @@ def rates(samples: list[Sample]) -> tuple[list[float], list[float]]:
     return times, values
 
 
-def draw(samples: list[Sample], path: Path, *, title: str) -> None:
-    """Save a picture of rows per second, rows in all, and in-flight bytes."""
+def draw(samples: list[Sample], path: Path, *, title: str, marks: Iterable[tuple[float, str]] = ()) -> None:
+    """Save a picture of rows per second, rows in all, and in-flight bytes; a mark is a line with a word."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -105,6 +116,12 @@ def draw(samples: list[Sample], path: Path, *, title: str) -> None:
     total.yaxis.set_major_formatter(thousands)
     upper.set_title(title)
     upper.grid(alpha=0.3)
+    for moment, text in marks:
+        for axes in (upper, lower):
+            axes.axvline(moment, color="#8a2be2", linestyle=":")
+        upper.annotate(
+            text, (moment, 0.97), xycoords=("data", "axes fraction"), color="#8a2be2", rotation=90, va="top", ha="right"
+        )
 
     lower.fill_between(
         moments, [sample.in_flight / MIB for sample in samples], color="#5a8f4e", alpha=0.35, linewidth=0

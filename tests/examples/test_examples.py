@@ -94,3 +94,6 @@ def test_flights_demo(tmp_path):
     assert "the books balance yes" in words
     assert (tmp_path / "out" / "flights.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "out" / "report.json").read_text())["acked"] == 5000
+    assert "rows stored 5,000 missing 0 changed 0 stored twice 0" in words
+    assert (tmp_path / "out" / "flights-stream.png").read_bytes().startswith(b"\x89PNG")
+    assert len((tmp_path / "out" / "stream.jsonl").read_text().splitlines()) >= 12
