@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from dataproxy._core.client.handle import CoreHandle
@@ -18,8 +18,8 @@ _LOG: Final = logger("callback")
 _REPEAT_SECONDS: Final = 10.0
 _AT_ONCE: Final = 100  # callbacks that run on an event loop before it may do something else
 
-#: Callbacks, each with its argument.
-Calls = Sequence[tuple[Callable[[Any], object], Any]]
+#: Callbacks, each with the arguments of its calls.
+Calls = Sequence[tuple[Callable[[Any], object], Sequence[Any]]]
 
 
 def check_place(place: Any) -> None:
@@ -38,6 +38,22 @@ def check_place(place: Any) -> None:
             code="BAD_CALLBACK_TARGET",
             hint="give the running one: asyncio.get_running_loop()",
         )
+
+
+def _parts(calls: Calls) -> Iterator[Calls]:
+    """Divide calls, in their order, so that no part has more than ``_AT_ONCE`` of them."""
+    part: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
+    room = _AT_ONCE
+    for function, arguments in calls:
+        for at in range(0, len(arguments), _AT_ONCE):
+            some = arguments[at : at + _AT_ONCE]
+            if len(some) > room:
+                yield part
+                part, room = [], _AT_ONCE
+            part.append((function, some))
+            room -= len(some)
+    if part:
+        yield part
 
 
 class CallbackPlace:
@@ -62,30 +78,32 @@ class CallbackPlace:
         if self._hop is None:
             self._make(calls)
             return
-        for at in range(0, len(calls), _AT_ONCE):
-            part = calls[at : at + _AT_ONCE]
+        for part in _parts(calls):
             try:
                 self._hop(self._make, part)
             except RuntimeError as error:  # the loop was closed, or the executor shut down
-                self.errors += len(part)
-                self._write("%d callbacks could not be made: %s", len(part), error, key=(0, RuntimeError))
+                count = sum(len(arguments) for _, arguments in part)
+                self.errors += count
+                self._write("%d callbacks could not be made: %s", count, error, key=(0, RuntimeError))
 
     def _make(self, calls: Calls) -> None:
         ident = threading.get_ident()
         inner = ident in self._callers
         self._callers.add(ident)
         try:
-            for at, (function, argument) in enumerate(calls):
-                try:
-                    function(argument)
-                except (KeyboardInterrupt, SystemExit):
-                    if self._loop is None:
+            for at, (function, arguments) in enumerate(calls):
+                left = iter(arguments)
+                for argument in left:
+                    try:
+                        function(argument)
+                    except (KeyboardInterrupt, SystemExit):
+                        if self._loop is None:
+                            self.failed(function)
+                            continue
+                        self._loop.call_soon(self._make, [(function, list(left)), *calls[at + 1 :]])
+                        raise
+                    except BaseException:  # noqa: BLE001 - the application's own code; its error is its own
                         self.failed(function)
-                        continue
-                    self._loop.call_soon(self._make, calls[at + 1 :])
-                    raise
-                except BaseException:  # noqa: BLE001 - the application's own code; its error is its own
-                    self.failed(function)
         finally:
             if not inner:
                 self._callers.discard(ident)

@@ -6,14 +6,15 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dataproxy._core.client.dispatch import next_batch
 from dataproxy._core.client.handle import CoreHandle
+from dataproxy._core.client.receipts import results
 from dataproxy.client.callbacks import CallbackPlace
 from dataproxy.logs import logger
-from dataproxy.outcomes import DeliveryResult, Facts, Watch, delivery_result
+from dataproxy.outcomes import DeliveryResult, Facts, Watch
 
 __all__ = ["Dispatcher", "EventLog"]
 
@@ -33,7 +34,7 @@ _EVENTS: dict[int, tuple[logging.Logger, int, str]] = {
 }
 _WITH_DETAIL = {2, 3, 6, 7, 8}
 _REPEAT_SECONDS = 10.0
-_AT_ONCE = 1000  # results that are made before they are handed on
+_AT_ONCE = 256  # results that are made before they are handed on: too few to call up the garbage collector
 
 
 class EventLog:
@@ -78,7 +79,8 @@ class Dispatcher:
         self._on_delivery = on_delivery
         self._place = place
         self._events = EventLog()
-        self._calls: list[tuple[Callable[[Any], object], Any]] = []
+        self._calls: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
+        self._waiting = 0  # arguments in it
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
@@ -99,19 +101,19 @@ class Dispatcher:
             self._hand_over()
 
     def _run(self, watch: Watch, facts: Facts) -> None:
-        calls = self._calls
         if watch.delivery is not None:
-            calls.append((watch.function, watch.delivery))
-        else:
-            for number in range(watch.messages):
-                calls.append((watch.function, delivery_result(watch, number, facts)))
-                if len(calls) >= _AT_ONCE:
-                    self._hand_over()
-                    calls = self._calls
-        if len(calls) >= _AT_ONCE:
+            self._add(watch.function, [watch.delivery])
+            return
+        for number in range(0, watch.messages, _AT_ONCE):
+            self._add(watch.function, results(watch, facts, number, min(watch.messages - number, _AT_ONCE)))
+
+    def _add(self, function: Callable[[Any], object], arguments: list[Any]) -> None:
+        self._calls.append((function, arguments))
+        self._waiting += len(arguments)
+        if self._waiting >= _AT_ONCE:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        calls, self._calls = self._calls, []
+        calls, self._calls, self._waiting = self._calls, [], 0
         if calls:
             self._place.run(calls)

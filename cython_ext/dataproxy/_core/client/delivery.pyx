@@ -1,12 +1,8 @@
 """Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
 
 cimport cython
-from cpython.object cimport PyTypeObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_u8
 from dataproxy._core.base.forks cimport this_generation
@@ -17,14 +13,14 @@ from dataproxy._core.client.batcher cimport batcher_seal_of
 from dataproxy._core.client.books cimport books_wait_verdict
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle, check_own, microseconds
+from dataproxy._core.client.receipts cimport facts_once, receipt
 from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.watching cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.pytype cimport ascii_of, new_instance, new_text
 
 from dataproxy.errors import DeliveryPending
-from dataproxy.outcomes import BatchDelivered, Delivered, Failure, delivery_error, message_id
+from dataproxy.outcomes import BatchDelivered, Failure, delivery_error, message_id
 
 __all__ = ["BatchDelivery", "Delivery"]
 
@@ -62,46 +58,7 @@ cdef object outcome_of(tuple facts, uint32_t index, object own_id):
     """Return the Delivered, or raise the DeliveryError, of a message in a pack with these facts.  Locality: GIL."""
     if facts[0] != OUT_DELIVERED:
         raise delivery_error(facts, index, own_id)
-    return _delivered(facts, index, own_id)
-
-
-cdef inline void _set(object out, Py_ssize_t i, object value):
-    Py_INCREF(value)            # a tuple takes the reference over
-    PyTuple_SET_ITEM(out, i, value)
-
-
-cdef str _made_id(str pack_id, uint32_t index):
-    """Return what ``outcomes.message_id`` does.  Locality: GIL."""
-    cdef Py_ssize_t n = 0
-    cdef Py_ssize_t digits = 1
-    cdef uint32_t rest = index
-    cdef const char* start = PyUnicode_AsUTF8AndSize(pack_id, &n)
-    cdef str out
-    cdef uint8_t* text
-    while rest >= 10:
-        rest //= 10
-        digits += 1
-    out = new_text(n + 1 + digits, 127)
-    text = ascii_of(out)
-    memcpy(text, start, <size_t>n)
-    text[n] = 46                # '.'
-    while digits > 0:
-        text[n + digits] = <uint8_t>(48 + index % 10)
-        index //= 10
-        digits -= 1
-    return out
-
-
-cdef object _delivered(tuple facts, uint32_t index, object own_id):
-    """Return a Delivered as ``outcomes.delivered`` does, in a tenth of the time.  Locality: GIL."""
-    cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
-    _set(out, 0, facts[5])
-    _set(out, 1, facts[3])
-    _set(out, 2, facts[6])
-    _set(out, 3, facts[7])
-    _set(out, 4, index)
-    _set(out, 5, own_id if own_id is not None else _made_id(<str>facts[8], index))
-    return out
+    return receipt(facts, index, own_id)
 
 
 cdef object _waiters = None
@@ -189,11 +146,14 @@ cdef class Delivery:
         still on its way).  In a forked child ForkedError.  Ctrl-C interrupts the wait.  Any thread.
         """
         check_own(self, self.generation)
-        if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
+        if timeout is not None:
+            _deadline(self.core, timeout)       # what is no wait is refused, also where none is needed
+        if not atomic_load(&self.verdict.done) and not _wait(
+                self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s",
                 hint="it is still on its way: ask again, or raise the timeout")
-        return outcome_of(verdict_facts(self.verdict), self.index, self.own_id)
+        return outcome_of(facts_once(self.core, self.verdict), self.index, self.own_id)
 
     def exception(self, timeout=None):
         """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""

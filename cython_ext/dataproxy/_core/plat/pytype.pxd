@@ -12,8 +12,10 @@ ctypedef int (*SendSlot)(PyObject* self, PyObject* value, PyObject** result)
 
 cdef extern from "Python.h":
     object new_instance "PyType_GenericAlloc"(PyTypeObject* kind, Py_ssize_t items)
-    str new_text "PyUnicode_New"(Py_ssize_t n, Py_UCS4 widest)
-    unsigned char* ascii_of "PyUnicode_1BYTE_DATA"(str text)
+    void untrack "PyObject_GC_UnTrack"(object thing)            # the collector never looks at it again
+    object new_ascii "PyUnicode_New"(Py_ssize_t size, Py_UCS4 largest)      # text to be filled, not shared yet
+    void* ascii_bytes "PyUnicode_DATA"(object text)
+    bint is_ascii "PyUnicode_IS_COMPACT_ASCII"(object text)
 
 
 cdef extern from *:

@@ -1,0 +1,91 @@
+"""Results as Python values, made without a call of a Python class: many are made at once.
+
+What is made here equals what ``dataproxy.outcomes`` makes; that module alone knows errors.
+"""
+
+cimport cython
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcmp, memcpy
+
+from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict
+from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.plat.pytype cimport ascii_bytes, is_ascii, new_ascii, new_instance, untrack
+
+from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, message_id
+
+__all__ = ["results"]
+
+
+cdef tuple facts_once(CoreHandle core, Verdict* v):
+    """Return the facts of a settled pack; those of the last pack asked for are kept.  Locality: GIL."""
+    if core.told is None or memcmp(core.told_id, v.id, sizeof(v.id)) != 0:
+        core.told = verdict_facts(v)
+        memcpy(core.told_id, v.id, sizeof(v.id))
+    return core.told
+
+
+cdef object _name(object pack_id, uint32_t position):
+    """Return ``outcomes.message_id``'s text.  Locality: GIL."""
+    cdef uint8_t digits[10]
+    cdef int n = 10
+    cdef uint32_t rest = position
+    cdef Py_ssize_t size
+    cdef object out
+    cdef uint8_t* to
+    if not is_ascii(pack_id):
+        return message_id(pack_id, position)
+    while True:
+        n -= 1
+        digits[n] = 48 + rest % 10
+        rest //= 10
+        if rest == 0:
+            break
+    size = len(<str>pack_id)
+    out = new_ascii(size + 1 + 10 - n, 127)
+    to = <uint8_t*>ascii_bytes(out)
+    memcpy(to, ascii_bytes(pack_id), size)
+    to[size] = 46
+    memcpy(to + size + 1, digits + n, 10 - n)
+    return out
+
+
+cdef inline void _put(object out, Py_ssize_t at, object value) noexcept:
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(out, at, value)
+
+
+cdef object receipt(tuple facts, uint32_t position, object own_id):
+    """Return the Delivered of a message of a delivered pack.  Locality: GIL."""
+    cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
+    _put(out, 0, facts[5])
+    _put(out, 1, facts[3])
+    _put(out, 2, facts[6])
+    _put(out, 3, facts[7])
+    _put(out, 4, position)
+    _put(out, 5, own_id if own_id is not None else _name(facts[8], position))
+    untrack(out)        # it holds text and numbers alone
+    return out
+
+
+@cython.boundscheck(False)
+def results(watch, tuple facts, uint32_t first, uint32_t count):
+    """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread."""
+    cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, out
+    cdef uint32_t offset = watch.first, i
+    cdef list made = []
+    for i in range(first, first + count):
+        if facts[0] != OUT_DELIVERED:
+            made.append(delivery_result(watch, i, facts))
+            continue
+        out = new_instance(<PyTypeObject*>DeliveryResult, 4)
+        _put(out, 0, group)
+        _put(out, 1, stream)
+        _put(out, 2, receipt(facts, offset + i, None if own_ids is None else own_ids[i]))
+        _put(out, 3, None)
+        untrack(out)
+        made.append(out)
+    return made
