@@ -143,6 +143,20 @@ cdef class BodyEncoder:
             raise MemoryError(f"no memory for the bodies of {array.length} rows")
         return 0
 
+    def measure(self, batch):
+        """Encode a record batch for nobody; return the bytes of its bodies.  For benchmarks."""
+        cdef ArrowChunks chunks = open_arrow(batch)
+        cdef ArrowArray* array = chunks.next_chunk()
+        cdef Lines lines
+        memset(&lines, 0, sizeof(Lines))
+        if array == NULL:
+            return 0
+        try:
+            self.make(chunks.schema, array, &lines)
+            return lines.text.n
+        finally:
+            lines_free(&lines)
+
     def texts(self, batch):
         """Return the body of each row of a record batch, None for rows that cannot be written.
 
