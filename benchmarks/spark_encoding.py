@@ -1,8 +1,8 @@
 """What whole rows cost in Spark: bodies made natively from Arrow columns, beside ``to_json`` and one column.
 
 ``python -m benchmarks.spark_encoding [--rounds 5] [--rows 1000000]`` writes ten mixed columns to the C sink, all ways
-in turns in one session, and prints the medians: rows a second, and rows for a CPU second of the job's processes (driver,
-JVM, Python workers; not the sink).  ``--encoder`` measures the encoders alone, in one thread without Spark.
+in turns in one session, and prints the medians: rows a second, and rows for a CPU second of the job's processes
+(driver, JVM, Python workers; not the sink).  ``--encoder`` measures the encoders alone, in one thread without Spark.
 """
 
 import argparse
