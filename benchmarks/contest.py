@@ -36,13 +36,15 @@ RUN_LIMIT_SECONDS = 300
 TEXT_BODIES = BUILT / "bodies-1024.txt"
 TEXT_COUNT = 2000
 HUB = (sys.executable, "-m", "benchmarks.servers.hub")
+FULL = ("--set", f"max_store_bytes={128 << 20}")  # soon full: the oldest entries make room for the newest
 SERVERS = {
     "sink": (str(BUILT / "sink"),),
     "sink, acks 20 ms late": (str(BUILT / "sink"), "--delay-ms", "20"),
     "verifying sink": (str(BUILT / "sink"), "--verify"),
     "mock cluster": (sys.executable, "-m", "benchmarks.servers.kafka_mock"),
-    "hub in memory": (*HUB, "--set", "compress_entries=false"),
-    "hub in memory, compressing": HUB,
+    "hub in memory": (*HUB, *FULL, "--set", "compress_entries=false"),
+    "hub in memory, compressing": (*HUB, *FULL),
+    "hub in memory, filling": (*HUB, "--set", "compress_entries=false"),
     "hub durable": (*HUB, "--store", "{folder}", "--set", "compress_entries=false"),
     "hub durable, compressing": (*HUB, "--store", "{folder}"),
 }

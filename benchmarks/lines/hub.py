@@ -55,6 +55,7 @@ HUBS = (
     *(into("sink", label) for label in SHAPES),
     *(into("hub in memory", label, marks=MEMORY_GOALS[label]) for label in SHAPES),
     into("hub in memory, compressing", LARGE, every=3),
+    into("hub in memory, filling", LARGE, every=3),
     into("hub durable", LARGE, DISK, HALF),
     into("hub durable", PACKED, every=3),
     into("hub durable", MIDDLE, DISK, HALF, every=2),

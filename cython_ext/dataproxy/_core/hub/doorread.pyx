@@ -6,7 +6,7 @@ from libc.stdlib cimport malloc
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.hub.doorstate cimport close_session, count_code, end_session, mark_dirty, park_session
-from dataproxy._core.hub.entries cimport entry_footprint, entry_new
+from dataproxy._core.hub.entries cimport Middle, entry_footprint, entry_new
 from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.entryids cimport ids_read
 from dataproxy._core.hub.faults cimport DO_REPLY, POINT_BYTES, FaultWhat
@@ -214,6 +214,9 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const Faul
     """
     cdef Entry parts
     cdef Entry* entry
+    cdef Middle middle
+    middle.bytes = r.body
+    middle.at = r.body_at
     parts.next = NULL
     parts.origin = <void*>d
     parts.session = s.id
@@ -233,7 +236,7 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const Faul
     if d.id_reader.key != NULL and ids_read(&d.id_reader, &parts) != ST_OK:
         end_session(d, s, CLOSE_MEMORY)
         return
-    entry = entry_new(&parts, session_source(s), d.profile.node_ip)
+    entry = entry_new(&parts, session_source(s), d.profile.node_ip, &middle, d.shared.committer.ops.room)
     if entry == NULL:
         end_session(d, s, CLOSE_MEMORY)
         return

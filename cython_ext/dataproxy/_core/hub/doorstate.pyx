@@ -37,6 +37,7 @@ cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
     buf_init(&d.request.entry)
     buf_init(&d.request.scratch)
     ids_init(&d.id_reader, shared.wire, shared.window_key)
+    d.profile.borrow_body = d.id_reader.key == NULL     # ids are read from the whole entry
     recvbuf_init(&d.spare, 0)
     if poller_open(&d.poller) != ST_OK or wakeup_open(&d.wakeup) != ST_OK:
         return ST_SYSTEM

@@ -1,7 +1,8 @@
 """Making and releasing entries.
 
 The caller fills an ``Entry`` on its stack with borrowed slices (group, stream, InLongMsg in ``value``,
-reply) and gets one heap block back that owns copies of them, with the queue header in front of the value.
+reply) and gets a heap block back that owns copies of them, with the queue header in front of the value.  For a store
+that keeps values as they are, the value has a block of its own, which that store takes.
 """
 
 from libc.stdint cimport uint8_t
@@ -13,8 +14,8 @@ from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.header cimport QueueHeader, header_size, header_write
 
 
-cdef Entry* entry_new(const Entry* parts, Slice source, Slice node) noexcept nogil:
-    """Return a copy of ``parts`` in one block, or NULL.
+cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle* middle, size_t room) noexcept nogil:
+    """Return a copy of ``parts`` in one block, or two, or NULL.
 
     Locality: any thread.
     Locks: none.
@@ -22,7 +23,9 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node) noexcept nog
     cdef QueueHeader header
     cdef Entry* entry
     cdef uint8_t* at
-    cdef size_t head
+    cdef uint8_t* value
+    cdef void* block = NULL
+    cdef size_t head, size
     header.receive_ms = parts.receive_ms
     header.data_time_ms = parts.data_time_ms
     header.records = parts.records
@@ -30,31 +33,51 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node) noexcept nog
     header.source = source
     header.node = node
     head = header_size(&header)
-    entry = <Entry*>malloc(sizeof(Entry) + parts.ids.n + head + parts.value.n + parts.group.n + parts.stream.n
+    size = head + parts.value.n + middle.bytes.n
+    entry = <Entry*>malloc(sizeof(Entry) + parts.ids.n + (size if room == 0 else 0) + parts.group.n + parts.stream.n
                            + parts.reply.n)
     if entry == NULL:
         return NULL
+    if room:
+        block = malloc(room + size)
+        if block == NULL:
+            free(entry)
+            return NULL
     entry[0] = parts[0]
     entry.next = NULL
     entry.fault = NULL
+    entry.block = block
     entry.offset = 0
     entry.duplicates = 0
     entry.status = 0
     at = _copy(<uint8_t*>entry + sizeof(Entry), &entry.ids)    # first, for their alignment
-    header_write(&header, at)
-    if parts.value.n:
-        memcpy(at + head, parts.value.p, parts.value.n)
-    entry.value = slice_of(at, head + parts.value.n)
-    at += entry.value.n
+    value = <uint8_t*>block + room if room else at
+    header_write(&header, value)
+    _join(value + head, parts.value, middle)
+    entry.value = slice_of(value, size)
+    if room == 0:
+        at += size
     at = _copy(at, &entry.group)
     at = _copy(at, &entry.stream)
     _copy(at, &entry.reply)
     return entry
 
 
+cdef void _join(uint8_t* to, Slice value, const Middle* middle) noexcept nogil:
+    """Write a value with its middle.  Locality: any thread.  Locks: none."""
+    cdef size_t first = middle.at if middle.bytes.n else value.n
+    if value.n == 0:
+        return
+    memcpy(to, value.p, first)
+    if middle.bytes.n:
+        memcpy(to + first, middle.bytes.p, middle.bytes.n)
+        memcpy(to + first + middle.bytes.n, value.p + first, value.n - first)
+
+
 cdef void entry_free(Entry* entry) noexcept nogil:
     """Release one entry.  Locality: owner.  Locks: none."""
     free(entry.fault)
+    free(entry.block)
     free(entry)
 
 

@@ -1,5 +1,6 @@
 """One accepted request on its way from a door to the store and back."""
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.slice cimport Slice
@@ -18,7 +19,7 @@ ctypedef struct EntryId:    # identity of one message, or of several that share 
     uint32_t messages       # that it stands for
 
 
-ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to
+ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to (see `block`)
     Entry* next
     # Origin: the server loop that gets the entry back, and the session to answer there.
     void* origin
@@ -31,6 +32,7 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     int64_t data_time_ms
     int64_t receive_ms
     Slice value             # bytes to store: queue header (hub/header) + InLongMsg; entry_new writes the header
+    void* block             # NULL, or a malloc block: the room that the store wants, then `value`; it may take it
     FaultWhat* fault        # what goes wrong with the reply, NULL: nothing; owned
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
     Slice ids               # EntryIds, when the store keeps a de-duplication window; else empty
@@ -47,6 +49,7 @@ ctypedef struct StoreOps:   # a store as the committer sees it; called by one th
     void (*append)(void* store, Entry* chain) noexcept nogil
     # Drop what is past the retention limits.  Returns the number of entries dropped.
     int64_t (*retain)(void* store, int64_t now_ms) noexcept nogil
+    size_t room             # bytes in front of a value that let the store keep it without a copy; 0: it copies
 
 
 # Takes ownership back; called on the committing thread.  chain NULL: there is room again after ST_FULL.

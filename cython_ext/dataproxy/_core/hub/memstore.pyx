@@ -41,6 +41,7 @@ cdef enum MemStep:
 cdef StoreOps _ops
 _ops.append = _append
 _ops.retain = _retain
+_ops.room = sizeof(MemEntry)
 
 
 cdef const StoreOps* memstore_ops() noexcept nogil:
@@ -74,7 +75,7 @@ cdef void memstore_free(MemStore* store) noexcept nogil:
 
 
 cdef void _append(void* self, Entry* chain) noexcept nogil:
-    """Append a chain in steps; copies are made before the mutex is taken.
+    """Append a chain in steps; what has to be copied is copied before the mutex is taken.
 
     Locality: appending thread.
     Locks: takes mutex.
@@ -111,7 +112,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
 
 
 cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
-    """Return a copy of an entry's value; NULL with the entry's status set when it cannot be kept.
+    """Return an entry's value, its block if it has one, else a copy; NULL with its status set when it cannot be kept.
 
     Locality: appending thread.
     Locks: none.
@@ -134,15 +135,20 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
         entry.status = ST_DISK_FULL
         relaxed_add(&store.failures, 1)
         return NULL
-    copy = <MemEntry*>malloc(sizeof(MemEntry) + rest.value.n)
-    if copy == NULL:
-        relaxed_add(&store.failures, 1)
-        return NULL
+    if entry.block != NULL and rest.value.p == entry.value.p:
+        copy = <MemEntry*>entry.block
+        entry.block = NULL
+        entry.value.p = NULL        # the store's from here on
+    else:
+        copy = <MemEntry*>malloc(sizeof(MemEntry) + rest.value.n)
+        if copy == NULL:
+            relaxed_add(&store.failures, 1)
+            return NULL
+        memcpy(<uint8_t*>copy + sizeof(MemEntry), rest.value.p, rest.value.n)
     copy.next = NULL
     copy.receive_ms = entry.receive_ms
     copy.records = rest.records
     copy.size = rest.value.n
-    memcpy(<uint8_t*>copy + sizeof(MemEntry), rest.value.p, rest.value.n)
     return copy
 
 

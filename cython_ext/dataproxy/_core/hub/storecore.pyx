@@ -251,7 +251,7 @@ cdef class StoreCore(StoreView):
             raise ClosedError("the store belongs to a running server", hint="send through the server")
         chain = feed_chain(entries, partition, records, data_time_ms,
                            int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode(),
-                           self.window_key())
+                           self.window_key(), self._committer.ops.room)
         with self._gate:
             through = self._in_loop
             if not through:

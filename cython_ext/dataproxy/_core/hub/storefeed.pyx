@@ -5,7 +5,7 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_OK, status_name
 from dataproxy._core.hub.committer cimport Committer, committer_submit
-from dataproxy._core.hub.entries cimport entry_free, entry_free_chain, entry_new
+from dataproxy._core.hub.entries cimport Middle, entry_free, entry_free_chain, entry_new
 from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.entryids cimport IdReader, ids_free, ids_init, ids_read
 from dataproxy._core.plat.thread cimport (
@@ -32,10 +32,10 @@ ctypedef struct Waiter:
 
 
 cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int records, long long data_time_ms,
-                       long long receive_ms, bytes source, const HashKey* window_key) except NULL:
+                       long long receive_ms, bytes source, const HashKey* window_key, size_t room) except NULL:
     """Return a chain of entries made from (group, stream, InLongMsg bytes[, records]) tuples.
 
-    ``window_key`` NULL: their ids are not read.
+    ``window_key`` NULL: their ids are not read; ``room`` is what the store wants in front of a value.
     Locality: GIL.
     Locks: none.
     """
@@ -47,7 +47,9 @@ cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int reco
     cdef bytes stream_raw
     cdef bytes value_raw
     cdef IdReader reader
+    cdef Middle nothing
     cdef int status = ST_OK
+    memset(&nothing, 0, sizeof(nothing))
     memset(&parts, 0, sizeof(parts))
     ids_init(&reader, inlong_ops(), window_key)
     parts.partition = partition
@@ -65,7 +67,8 @@ cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int reco
             status = ids_read(&reader, &parts)
         entry = NULL
         if status == ST_OK:
-            entry = entry_new(&parts, slice_of(<const char*>source, <size_t>len(source)), slice_of(NULL, 0))
+            entry = entry_new(&parts, slice_of(<const char*>source, <size_t>len(source)), slice_of(NULL, 0),
+                              &nothing, room)
         if entry == NULL:
             ids_free(&reader)
             entry_free_chain(head)

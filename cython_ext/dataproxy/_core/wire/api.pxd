@@ -67,7 +67,9 @@ ctypedef struct Request:    # what a server does with one frame; Bufs are reused
     bint order              # syncSend=true
     Slice partition_key
     Buf reply               # the answer to send (after the commit for REQ_STORE)
-    Buf entry               # InLongMsg container to store
+    Buf entry               # InLongMsg container to store, without `body`
+    Slice body              # part of the container, borrowed from the frame, that belongs into `entry` at `body_at`
+    size_t body_at
     Buf scratch             # the wire's own working memory
 
 
@@ -82,6 +84,7 @@ ctypedef struct NumberedNames:  # what a server's mapping says of numeric ids; t
 ctypedef struct ServerProfile:  # settings of the server role; constant while the server runs
     bint compat             # copy the reference server's quirks (else: strict)
     bint compress_entries   # msg-compressed
+    bint borrow_body        # a body that is stored as it came need not be copied to `entry`: see Request.body
     int service_code        # 0, or the code that every data request gets (1 not ready, 2 stopped)
     int load                # answer to heartbeats, -1 unknown
     Slice node_ip           # dpIp=

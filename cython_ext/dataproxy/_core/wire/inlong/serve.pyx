@@ -74,6 +74,8 @@ cdef void _reset(Request* out) noexcept nogil:
     out.partition_key = slice_of(NULL, 0)
     out.reply.n = 0
     out.entry.n = 0
+    out.body = slice_of(NULL, 0)
+    out.body_at = 0
     out.scratch.n = 0
 
 

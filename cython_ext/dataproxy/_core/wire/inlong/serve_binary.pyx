@@ -203,8 +203,9 @@ cdef int _store(Exchange* x) noexcept nogil:
     # Container version 4: the frame itself between two magics, its attributes completed, its body packed.
     cdef Buf* out = &x.out.entry
     cdef bint packs = x.profile.compress_entries and not x.p[BIN_TYPE] & TYPE_FLAGS
+    cdef bint borrows = x.profile.borrow_body and not packs
     cdef size_t attr_n = x.prefix_n + x.text.n
-    cdef size_t body_room = pack_bound(x.body.n) if packs else x.body.n
+    cdef size_t body_room = pack_bound(x.body.n) if packs else (0 if borrows else x.body.n)
     cdef size_t body_n = x.body.n
     cdef uint8_t* frame
     cdef uint8_t* at
@@ -219,6 +220,9 @@ cdef int _store(Exchange* x) noexcept nogil:
             return ST_NO_MEMORY
         body_n = out.n - 2 - BIN_BODY
         frame[BIN_TYPE] |= TYPE_SNAPPY
+    elif borrows:
+        x.out.body = x.body
+        x.out.body_at = out.n
     else:
         memcpy(frame + BIN_BODY, x.body.p, body_n)
     if x.translated:
@@ -228,7 +232,7 @@ cdef int _store(Exchange* x) noexcept nogil:
         store_be16(frame + BIN_COUNT, 1)
     store_be32(frame + BIN_BODY_LEN, <uint32_t>body_n)
     store_be32(frame, <uint32_t>(BIN_FIXED + body_n + attr_n - LENGTH_SIZE))
-    at = frame + BIN_BODY + body_n
+    at = frame + BIN_BODY + (0 if borrows else body_n)
     store_be16(at, <uint16_t>attr_n)
     memcpy(at + 2, x.prefix + 1, x.prefix_n)
     memcpy(at + 2 + x.prefix_n, x.text.p, x.text.n)
