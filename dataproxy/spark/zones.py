@@ -25,11 +25,11 @@ def find_zone(name: str) -> tzinfo:
     Raises ConfigError.
     """
     fixed = _FIXED.fullmatch(name)
-    if fixed:
-        sign, hours, minutes, seconds = fixed.groups()
-        offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0), seconds=int(seconds or 0))
-        return timezone(-offset if sign == "-" else offset)
     try:
+        if fixed:
+            sign, hours, minutes, seconds = fixed.groups()
+            offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0), seconds=int(seconds or 0))
+            return timezone(-offset if sign == "-" else offset)
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise ConfigError(

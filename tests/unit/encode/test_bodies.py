@@ -191,6 +191,7 @@ def test_years_beyond_four_digits_are_signed():
 def test_times_of_day():
     assert one([43200500000, 1], pa.time64("us")) == [b"12:00:00.5", b"00:00:00.000001"]
     assert one([43200], pa.time32("s")) == [b"12:00:00"]
+    assert one([43200001], pa.time32("ms"), "json") == [b'{"a":"12:00:00.001"}']
 
 
 def test_a_line_separator_is_escaped_or_refused():

@@ -16,6 +16,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.spark.bodytypes import check_body_type
 from dataproxy.spark.columns import ABSENT, plan_columns
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW_FORMAT, read_body_options
+from dataproxy.spark.zones import zone_table
 
 TEXT = StringType()
 
@@ -81,6 +82,21 @@ def test_columns_can_be_named():
     found = plan(columns, format="csv", bodyColumns="B,dt,stream_id")
     assert found.body == (3, 1, 2)
     assert (found.dt, found.stream_id) == (ABSENT, 2)  # the type of dt is no data time
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("UTC", 0), ("Z", 0), ("+02:00", 7200), ("-0530", -19800), ("UTC+1", 3600), ("GMT-08:30:15", -30615)],
+)
+def test_time_zones_without_rules(name, seconds):
+    starts, offsets, _ = zone_table(name)
+    assert (len(starts), int.from_bytes(offsets, "little", signed=True)) == (8, seconds)
+
+
+@pytest.mark.parametrize("name", ["+99:00", "Nowhere/Land", "../etc/passwd", "UTC+"])
+def test_unknown_time_zones_are_refused(name):
+    with pytest.raises(ConfigError, match="time zone"):
+        zone_table(name)
 
 
 def test_a_raw_body_has_no_encoder():

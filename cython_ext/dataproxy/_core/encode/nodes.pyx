@@ -150,6 +150,15 @@ cdef int _label(Node* node, Buf* labels) noexcept nogil:
     return ST_OK
 
 
+cdef bint _has_parts(const Node* node, const ArrowSchema* schema) noexcept nogil:
+    """Tell whether a container has the children that its format calls for."""
+    if node.kind == NODE_LIST32 or node.kind == NODE_LIST64:
+        return schema.n_children == 1
+    if node.kind == NODE_MAP:
+        return schema.n_children == 1 and schema.children[0].n_children == 2
+    return True
+
+
 cdef int _open(
     Node* node, ArrowSchema* schema, ArrowArray* array, const Zone* zones, const char* const* zone_names,
     int n_zones, Buf* labels, int depth, ArrowSchema** culprit,
@@ -161,6 +170,8 @@ cdef int _open(
         status = _read_format(node, schema.format, zones, zone_names, n_zones)
     if status != ST_OK:
         return status
+    if not _has_parts(node, schema):
+        return ST_INVALID
     node.name = slice_text(schema.name) if schema.name != NULL else slice_of(NULL, 0)
     status = _label(node, labels)
     _bind(node, array)

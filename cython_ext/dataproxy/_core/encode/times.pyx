@@ -141,9 +141,12 @@ cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) no
 
 cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil:
     """Append a time of day with as much of a fraction as it has; ST_OK or ST_NO_MEMORY."""
-    cdef int64_t second = nanos // 1000000000, fraction = nanos % 1000000000
+    cdef int64_t second, fraction
     cdef int digits = 9
     cdef uint8_t* p
+    nanos -= _floor(nanos, DAY * 1000000000) * DAY * 1000000000
+    second = nanos // 1000000000
+    fraction = nanos % 1000000000
     if buf_reserve(out, <size_t>LONGEST) != ST_OK:
         return ST_NO_MEMORY
     p = _clock(out.p + out.n, second)
