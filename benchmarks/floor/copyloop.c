@@ -1,7 +1,8 @@
 /* Floor of one call: append a body behind its length prefix to a recycled buffer under a pthread mutex.
  *
- *   copyloop [--seconds 1] [--body 100] [--pack 262144]
+ *   copyloop [--seconds 1] [--body 100] [--pack 262144] [--packs 1]
  *
+ * With more than one pack each message goes to one of them at random, in an order that repeats after 200,000.
  * Prints one JSON object; `ns_per_call` is the CPU time of lock, copy and unlock.
  */
 #include "frame.h"
@@ -32,25 +33,36 @@ __attribute__((noinline)) static void append(struct pack *pack, const uint8_t *b
 
 int main(int argc, char **argv)
 {
-    struct pack pack = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    enum { ORDER = 200000 };
     struct section section;
     size_t body = (size_t)number(argc, argv, "--body", 100);
-    size_t bodies = 10000;
+    size_t bodies = 10000, room = (size_t)number(argc, argv, "--pack", 262144);
+    size_t packs = (size_t)number(argc, argv, "--packs", 1);
     uint8_t *text = must_alloc(bodies * body);
+    uint32_t *order = must_alloc(ORDER * sizeof *order), chance = 1;
+    struct pack *pack = must_alloc(packs * sizeof *pack);
     uint64_t calls = 0;
-    pack.room = (size_t)number(argc, argv, "--pack", 262144);
-    pack.bytes = must_alloc(pack.room);
-    if (body + 4 > pack.room)
-        die("a body of %zu bytes does not fit a pack of %zu", body, pack.room);
+    if (body + 4 > room)
+        die("a body of %zu bytes does not fit a pack of %zu", body, room);
+    for (size_t i = 0; i < packs; i++) {
+        pthread_mutex_init(&pack[i].lock, NULL);
+        pack[i].room = room;
+        pack[i].bytes = must_alloc(room);
+        memset(pack[i].bytes, 1, room);
+    }
+    for (size_t i = 0; i < ORDER; i++) {
+        chance = chance * 1664525u + 1013904223u;
+        order[i] = (uint32_t)(((uint64_t)chance * packs) >> 32);
+    }
     fill_bodies(text, bodies * body, NULL);
-    for (size_t i = 0; i < bodies; i++)
-        append(&pack, text + i * body, body);
+    for (size_t i = 0; i < ORDER; i++)
+        append(&pack[order[i]], text + i % bodies * body, body);
     section_begin(&section);
     double until = section.began + number(argc, argv, "--seconds", 1);
     while (now_seconds() < until) {
-        for (size_t i = 0; i < bodies; i++)
-            append(&pack, text + i * body, body);
-        calls += bodies;
+        for (size_t i = 0; i < ORDER; i++)
+            append(&pack[order[i]], text + i % bodies * body, body);
+        calls += ORDER;
     }
     double busy = cpu_seconds(&section);
     section_print(&section, calls, calls * body);

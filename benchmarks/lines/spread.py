@@ -1,6 +1,7 @@
 """Many streams, many connections: what a record costs when the work is spread over them."""
 
 from benchmarks.contest import Contestant
+from benchmarks.floors import BUILT
 from benchmarks.lines.describe import PORT, PRODUCER, at_most, module, ours
 
 __all__ = ["CONNECTIONS", "CONNECTION_COUNTS", "STREAMS", "STREAM_COUNTS", "connections_name", "streams_name"]
@@ -52,5 +53,16 @@ def of_connections(count: int) -> Contestant:
     )
 
 
-STREAMS = tuple(of_streams(mode, count) for mode, counts in STREAM_COUNTS.items() for count in counts)
+FLOORS = tuple(
+    Contestant(
+        f"C: append to {packs:,} pack{'s' if packs > 1 else ''} at random",
+        "streams",
+        "floor",
+        (str(BUILT / "copyloop"), "--pack", "16384", "--packs", str(packs), "--seconds", "{seconds}"),
+        metric="ns_per_call",
+        every=4,
+    )
+    for packs in (1, 10_000)
+)
+STREAMS = FLOORS + tuple(of_streams(mode, count) for mode, counts in STREAM_COUNTS.items() for count in counts)
 CONNECTIONS = tuple(of_connections(count) for count in CONNECTION_COUNTS)
