@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def target_or_hub(target: str | None) -> Iterator[str]:
-    """Yield `target`; without one, the target of an embedded hub in memory, and its counts at the end."""
+def target_or_hub(target: str | None, **options: str) -> Iterator[str]:
+    """Yield `target`; without one, that of an embedded hub with these options, whose counts are shown at the end."""
     if target is not None:
         yield target
         return
     from dataproxy.hub import Hub
 
-    with Hub() as hub:
+    with Hub(**options) as hub:
         yield hub.target
         for (group, stream), count in sorted(hub.counts().items()):
             sys.stderr.write(f"hub has {count.records:,} records of {group}/{stream} in {count.entries:,} requests\n")

@@ -44,7 +44,8 @@ for spark in ${SPARKS:-$(cat requirements/spark.matrix)}; do
     tests=tests/spark
     only=()
     case $spark in
-        3.*) tests=tests/spark/test_foreach.py ;;
+        3.*) # its accumulator server leaves a socket to the garbage collector
+            tests=tests/spark/test_foreach.py only=(-W ignore::pytest.PytestUnraisableExceptionWarning) ;;
         4.[012].*) only=(-k "not connect") ;; # older Connect clients want older protobuf packages
     esac
     (PYTHON=$oldest VENV=$venv SPARK=$spark tools/setup.sh && "$venv/bin/python" tools/build.py &&

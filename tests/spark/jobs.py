@@ -28,6 +28,33 @@ def cluster(target, report):
     spark.stop()
 
 
+def speculation(master, target, report):
+    """Write where the first attempt of partition 0 stays behind after its rows are out, until its copy has won."""
+    settings = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.25",
+    }
+    settings |= {"spark.speculation.multiplier": "1.1", "spark.speculation.efficiency.enabled": "false"}
+    spark = session(master, **settings, **{"spark.executor.memory": "512m", "spark.executor.cores": "1"})
+
+    def staying_behind(batches):
+        import time
+
+        from pyspark import TaskContext
+
+        yield from batches
+        context = TaskContext.get()
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            time.sleep(120)  # Spark ends this attempt when the copy on the other host is done
+
+    rows = spark.range(0, 16_000, 1, 4).selectExpr("lpad(id, 200, '0') as value")  # more than pipes and buffers hold
+    df = rows.mapInArrow(staying_behind, "value string")
+    options = {"target": target, "groupId": "speculation", "streamId": "s", "reportFile": report}
+    df.write.format("dataproxy").mode("append").options(**options).save()
+    spark.stop()
+
+
 def discovery(folder):
     """Look for formats where the package's core cannot be imported."""
     spark = session("local[1]")
@@ -91,5 +118,7 @@ def connect(target, folder):
     spark.stop()
 
 
+JOBS = {"cluster": cluster, "connect": connect, "discovery": discovery, "speculation": speculation}
+
 if __name__ == "__main__":
-    {"cluster": cluster, "connect": connect, "discovery": discovery}[sys.argv[1]](*sys.argv[2:])
+    JOBS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,210 @@
+"""The Spark sink beside an Arrow writer that only counts, and what tasks, micro-batches and streams cost.
+
+``python -m benchmarks.spark [--rounds 5] [--rows 2000000] [--only NAME]`` prints one line for each comparison and
+writes the samples to ``benchmarks/results/spark.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from benchmarks import machine
+from benchmarks.clients.spark_job import session, tree_cpu_seconds
+from benchmarks.clients.spark_job import strings as text_rows
+from benchmarks.floors import ROOT
+
+__all__ = ["main"]
+
+RESULT = ROOT / "benchmarks" / "results" / "spark.json"
+HUB_MEMORY = "512MiB"
+MILLION = 1_000_000
+SMALL_TASKS = 64
+MICRO_BATCH = 1_000
+MICRO_BATCHES = 25
+STREAMS = 10_000
+WARM_UP = 5  # micro-batches
+
+Job = Callable[[], None]
+
+
+@contextmanager
+def hub_process() -> Iterator[str]:
+    """Start a hub in memory in a process of its own; give its target."""
+    words = [sys.executable, "-m", "benchmarks.servers.hub", "--set", f"max_store_bytes={HUB_MEMORY}"]
+    with Popen(words, stdout=PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            yield f"tcp://127.0.0.1:{json.loads(process.stdout.readline())['port']}"
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+def sink(df: DataFrame, target: str, **options: object) -> Job:
+    """Return a job that writes with the sink."""
+    given = {"target": target, "groupId": "bench", **options}
+    if "stream_id" not in df.columns:
+        given["streamId"] = "s"
+    return lambda: df.write.format("dataproxy").mode("append").options(**given).save()
+
+
+def counting(df: DataFrame) -> Job:
+    """Return a job that hands the same rows to a writer which only counts them."""
+    return lambda: df.write.format("bench_counting").mode("append").save()
+
+
+def noop(df: DataFrame) -> Job:
+    """Return a job that makes the rows and drops them inside the JVM."""
+    return lambda: df.write.format("noop").mode("append").save()
+
+
+def ten_columns(spark: SparkSession, count: int) -> DataFrame:
+    """Return rows of ten mixed columns."""
+    number = f.col("id")
+    return spark.range(0, count, 1, 4).select(
+        number.alias("user_id"),
+        number.cast("int").alias("n"),
+        (number * 0.25).alias("score"),
+        (number % 2 == 0).alias("active"),
+        f.timestamp_seconds(f.lit(1_700_000_000) + number % 86_400).alias("seen"),
+        f.date_add(f.lit("2024-01-01").cast("date"), (number % 365).cast("int")).alias("day"),
+        (number % 100_000).cast("decimal(18,2)").alias("amount"),
+        f.concat(f.lit("name-"), number).alias("name"),
+        f.concat(f.lit("city-"), number % 100).alias("city"),
+        f.lit("a constant of some length").alias("note"),
+    )
+
+
+def alternate(jobs: dict[str, Job], rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Run the jobs in turn, one round uncounted, the order turned round each time; give (seconds, CPU seconds)."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
+    for number in range(-1, rounds):
+        for name in list(jobs) if number % 2 else list(jobs)[::-1]:
+            cpu, began = tree_cpu_seconds(os.getpid()), time.perf_counter()
+            jobs[name]()
+            seconds, cpu = time.perf_counter() - began, tree_cpu_seconds(os.getpid()) - cpu
+            if number >= 0:
+                found[name].append((seconds, cpu))
+    return found
+
+
+def ratio(found: dict[str, list[tuple[float, float]]], over: str, under: str, field: int) -> float:
+    """Return the median over the rounds of one job's seconds (0) or CPU seconds (1) through another's."""
+    pairs = zip(found[over], found[under], strict=True)
+    return statistics.median(a[field] / max(b[field], 1e-9) for a, b in pairs)
+
+
+def rates(spark: SparkSession, target: str, rounds: int, count: int) -> dict[str, Any]:
+    """Compare rates: the sink's share of the counting writer's, for one column of 100 bytes and for ten columns."""
+    text, wide = text_rows(spark, count), ten_columns(spark, count // 4)
+    as_json = wide.select(f.to_json(f.struct(*wide.columns)).alias("value"))
+    jobs = {
+        "100 bytes, counting": counting(text),
+        "100 bytes, sink": sink(text, target),
+        "ten columns, counting": counting(wide),
+        "ten columns, sink, csv": sink(wide, target, format="csv"),
+        "ten columns, sink, json": sink(wide, target, format="json"),
+        "ten columns, to_json and sink": sink(as_json, target),
+    }
+    found = alternate(jobs, rounds)
+    summary = {
+        "100 bytes: sink / counting, rate": ratio(found, "100 bytes, counting", "100 bytes, sink", 0),
+        "100 bytes: sink / counting, rows per CPU second": ratio(found, "100 bytes, counting", "100 bytes, sink", 1),
+    }
+    for name in ("csv", "json"):
+        ours = f"ten columns, sink, {name}"
+        summary[f"ten columns as {name}: sink / counting, rate"] = ratio(found, "ten columns, counting", ours, 0)
+        summary[f"ten columns as {name}: rows per CPU second, sink / to_json and sink"] = ratio(
+            found, "ten columns, to_json and sink", ours, 1
+        )
+    return {"samples": found, "summary": summary}
+
+
+def small_tasks(spark: SparkSession, target: str, rounds: int, _count: int) -> dict[str, Any]:
+    """Measure what a task of ten rows costs more than into noop."""
+    df = spark.range(0, 10 * SMALL_TASKS, 1, SMALL_TASKS).select(f.col("id").cast("string").alias("value"))
+    found = alternate({"noop": noop(df), "sink": sink(df, target)}, rounds)
+    more = statistics.median(a[0] - b[0] for a, b in zip(found["sink"], found["noop"], strict=True))
+    return {"samples": found, "summary": {"ms more for each of 64 tasks (two at a time)": more * 1e3 / SMALL_TASKS}}
+
+
+def micro_batches(spark: SparkSession, target: str, _rounds: int, _count: int) -> dict[str, Any]:
+    """Measure what a micro-batch of 1,000 rows costs more than into noop."""
+
+    def run(name: str, **options: object) -> list[float]:
+        source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", MICRO_BATCH)
+        df = source.option("numPartitions", 2).load().select(f.col("value").cast("string").alias("value"))
+        with tempfile.TemporaryDirectory() as checkpoint:
+            query = df.writeStream.format(name).options(**options).option("checkpointLocation", checkpoint).start()
+            try:
+                while len(query.recentProgress) < MICRO_BATCHES + WARM_UP:
+                    if query.exception() is not None:
+                        raise RuntimeError(f"the query into {name} failed: {query.exception()}")
+                    time.sleep(0.05)
+                progress = query.recentProgress[WARM_UP:]
+            finally:
+                query.stop()
+        return [float(one["durationMs"]["triggerExecution"]) for one in progress]
+
+    found: dict[str, list[float]] = {"noop": [], "sink": []}
+    for _ in range(2):
+        found["noop"] += run("noop")
+        found["sink"] += run("dataproxy", target=target, groupId="bench", streamId="micro")
+    more = statistics.median(found["sink"]) - statistics.median(found["noop"])
+    return {"samples": found, "summary": {"ms more for a micro-batch of 1,000 rows": more}}
+
+
+def many_streams(spark: SparkSession, target: str, rounds: int, count: int) -> dict[str, Any]:
+    """Compare a job with 10,000 streams, mixed row by row, with the same rows in one stream."""
+    text = text_rows(spark, count // 2)
+    many = text.withColumn("stream_id", f.concat(f.lit("s"), f.xxhash64("value") % STREAMS))
+    one = text.withColumn("stream_id", f.when(f.xxhash64("value") == 0, f.lit("t")).otherwise(f.lit("s")))
+    found = alternate({"one": sink(one, target), "many": sink(many, target)}, rounds)
+    return {"samples": found, "summary": {"10,000 streams / one, seconds": ratio(found, "many", "one", 0)}}
+
+
+PARTS = {"rates": rates, "tasks": small_tasks, "micro-batches": micro_batches, "streams": many_streams}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the parts and print their summaries."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=2 * MILLION)
+    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    asked = parser.parse_args(argv)
+    spark = session()
+    book: dict[str, Any] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rounds": asked.rounds,
+        "rows": asked.rows,
+        "machine": machine.describe(),
+    }
+    with hub_process() as target:
+        for name in asked.only or PARTS:
+            book[name] = PARTS[name](spark, target, asked.rounds, asked.rows)
+            for what, figure in book[name]["summary"].items():
+                print(f"{what}: {figure:.3f}", flush=True)
+    spark.stop()
+    asked.out.write_text(json.dumps(book, indent=1) + "\n")
+    print(f"samples: {asked.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Backfill: a year of readings, ten million rows unless told otherwise, with progress on the terminal.
+
+python examples/spark_backfill.py [--rows 10000000] [--target tcp://host:46801]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from local_hub import target_or_hub
+from spark_local import local_session
+
+import dataproxy.spark
+
+ROWS, PER_TASK, DEVICES = 10_000_000, 250_000, 500
+YEAR = 365 * 86_400
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the readings day by day of their own time, and print the books."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--target")
+    chosen = parser.parse_args(arguments)
+    spark = local_session("backfill")
+    counters = dataproxy.spark.register(spark)
+    # Tasks of seconds: small enough to repeat, large enough not to count.  Each covers a span of the year.
+    readings = spark.range(0, chosen.rows, 1, max(2, chosen.rows // PER_TASK)).selectExpr(
+        f"concat_ws(',', id % {DEVICES}, id, round(20 + 5 * sin(id), 2)) as value",
+        f"1704067200000 + cast(id * {YEAR}D / {chosen.rows} as bigint) * 1000 as dt",
+        "concat('reading-', id) as msg_id",  # known again when the backfill is repeated after a failure
+    )
+    with tempfile.TemporaryDirectory() as name, target_or_hub(chosen.target, max_store_bytes="2GiB") as target:
+        report = Path(name, "report.json")
+        options = {"target": target, "groupId": "plant", "streamId": "readings", "reportFile": str(report)}
+        began = time.monotonic()
+        with dataproxy.spark.WriteProgress(spark, counters):  # a line on the terminal, nothing elsewhere
+            readings.write.format("dataproxy").mode("append").options(**options, packSeconds="3600").save()
+        seconds = time.monotonic() - began
+        books = json.loads(report.read_text())
+        print(f"{books['rows']:,} rows = {books['acked']:,} acknowledged + {books['skipped']:,} skipped")
+        print(f"{books['partitions']} tasks, {seconds:.1f} s, {books['rows'] / seconds:,.0f} rows/s")
+    spark.stop()
+    return 0 if books["acked"] == chosen.rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""The examples that need Spark, in the session of these tests and in a small size."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def run(spark, monkeypatch, capsys):
+    """Return a function that runs an example and returns what it printed, stdout and stderr."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(SparkSession, "stop", lambda session: None)
+
+    def call(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        assert importlib.import_module(name).main() == 0
+        printed = capsys.readouterr()
+        return printed.out, printed.err
+
+    return call
+
+
+def test_files_to_hub(run):
+    out, err = run("spark_files_to_hub")
+    assert "10,000 rows = 10,000 acknowledged + 0 skipped" in out
+    assert len(re.findall(r"hub has 3,33[34] records of sales/orders_", err)) == 3
+
+
+def test_stream_with_a_restart(run):
+    out, err = run("spark_stream_restart")
+    acked, batches = re.search(r"([\d,]+) rows acknowledged in (\d+) micro-batches", out).groups()
+    stored = int(re.search(r"hub has ([\d,]+) records of clock/ticks", err)[1].replace(",", ""))
+    assert int(batches) >= 6
+    assert stored % 500 == 0
+    assert stored <= int(acked.replace(",", "")) + 500
+
+
+def test_event_time(run):
+    out, err = run("spark_event_time")
+    assert "40 windows written" in out
+    assert len(re.findall(r"hub has 10 records of counts/page-", err)) == 4
+
+
+def test_backfill(run):
+    out, err = run("spark_backfill", "--rows", "20000")
+    assert "20,000 rows = 20,000 acknowledged + 0 skipped" in out
+    assert "hub has 20,000 records of plant/readings" in err
+
+
+def test_query_metrics(run):
+    out, _ = run("spark_query_metrics")
+    assert float(re.search(r"^sink_rows_acknowledged_total ([\d.]+)$", out, re.MULTILINE)[1]) >= 300
+    assert "sink_ack_latency_p99_seconds" in out
