@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @contextmanager
-def target_or_hub(target: str | None, **options: str) -> Iterator[str]:
+def target_or_hub(target: str | None, **options: Any) -> Iterator[str]:
     """Yield `target`; without one, that of an embedded hub with these options, whose counts are shown at the end."""
     if target is not None:
         yield target

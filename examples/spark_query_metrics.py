@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BATCHES, PATIENCE = 3, 120.0
 
 
-class SinkMetrics(StreamingQueryListener):
+class SinkMetrics(StreamingQueryListener):  # type: ignore[misc]  # mypy does not follow pyspark
     """Turn the progress of queries, and the lines of a report file, into metrics.
 
     Spark lets no Python sink add to ``StreamingQueryProgress``; what the sink counted is in its report file.
