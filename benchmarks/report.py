@@ -137,7 +137,7 @@ def row(contestant: Contestant, points: Points) -> str:
         f"{own.median / divisor:.{decimals}f} {unit}",
         f"{own.low / divisor:.{decimals}f}..{own.high / divisor:.{decimals}f}",
         shares(contestant, points),
-        f"{figures['cpu_per_million']:.3f}",
+        "" if contestant.scenario == "import" else f"{figures['cpu_per_million']:.3f}",
         f"{figures['server_cpu_per_million']:.3f}" if "server_cpu_per_million" in figures else "",
         f"{rss:.0f}" if rss else "",
         "; ".join(mark.text for mark in contestant.marks),
@@ -201,7 +201,8 @@ def goals(points: Points) -> Iterator[str]:
         count += len(verdicts)
         cells = (
             contestant.name,
-            f"{figure(contestant.metric, figures[contestant.metric])}, {figures['cpu_per_million']:.3f} CPU-s/M",
+            figure(contestant.metric, figures[contestant.metric])
+            + ("" if contestant.scenario == "import" else f", {figures['cpu_per_million']:.3f} CPU-s/M"),
             floor,
             shares(contestant, points),
             "; ".join(f"{mark.text}: {held(mark, figures)}" for mark in contestant.marks),
