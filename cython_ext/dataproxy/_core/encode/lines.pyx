@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_slice, buf_put_u8
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.nodes cimport Node, NodeTree, node_is_null
-from dataproxy._core.encode.texts cimport escape_from
+from dataproxy._core.encode.texts cimport add, add_u8, escape_from
 from dataproxy._core.encode.values cimport is_wordy, put_json, put_plain
 
 
@@ -15,19 +15,17 @@ cdef int _json_row(
     Buf* out, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t i,
 ) noexcept nogil:
     cdef const Node* node
-    cdef bint more = False
-    cdef int k, failed = buf_put_u8(out, 123)
+    cdef size_t first = 1
+    cdef int k, failed = add_u8(out, 123)
     i += tree.root.offset
     for k in range(n_columns):
         node = &tree.root.children[columns[k]]
         if style.values.leave_nulls_out and node_is_null(node, i):
             continue
-        if more:
-            failed |= buf_put_u8(out, 44)
-        more = True
-        failed |= buf_put_slice(out, node.label)
+        failed |= add(out, node.label.p + first, node.label.n - first)
+        first = 0
         failed |= put_json(out, node, i, &style.values)
-    failed |= buf_put_u8(out, 125)
+    failed |= add_u8(out, 125)
     return ST_NO_MEMORY if failed else ST_OK
 
 
@@ -36,7 +34,7 @@ cdef int _masked(Buf* out, const Node* node, const LineStyle* style, int64_t i) 
     cdef size_t start = out.n
     cdef int status
     if node_is_null(node, i):
-        return buf_put_slice(out, style.null_text)
+        return add(out, style.null_text.p, style.null_text.n)
     status = put_plain(out, node, i, &style.values)
     if status == ST_OK and (style.marks.any_plain or is_wordy(node)):
         status = escape_from(out, start, &style.marks)
@@ -49,7 +47,7 @@ cdef int _csv_row(
     cdef int k, status
     i += tree.root.offset
     for k in range(n_columns):
-        if k and buf_put_u8(out, style.separator) != ST_OK:
+        if k and add_u8(out, style.separator) != ST_OK:
             return ST_NO_MEMORY
         status = _masked(out, &tree.root.children[columns[k]], style, i)
         if status != ST_OK:
@@ -69,10 +67,10 @@ cdef int _kv_row(
         if style.values.leave_nulls_out and node_is_null(node, i):
             continue
         if more:
-            failed |= buf_put_u8(out, style.separator)
+            failed |= add_u8(out, style.separator)
         more = True
-        failed |= buf_put(out, node.name.p, node.name.n)
-        failed |= buf_put_u8(out, style.joint)
+        failed |= add(out, node.name.p, node.name.n)
+        failed |= add_u8(out, style.joint)
         status = _masked(out, node, style, i)
         if status != ST_OK or failed:
             return status if status != ST_OK else ST_NO_MEMORY

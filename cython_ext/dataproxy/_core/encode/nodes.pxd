@@ -42,7 +42,7 @@ ctypedef struct Node:
     int64_t divisor
     const Zone* zone        # of a timestamp; NULL: local time
     Slice name              # borrowed from the schema
-    Slice label             # the name as JSON with a colon behind, in the tree's `labels`
+    Slice label             # `,"name":` in the tree's `labels`; the comma is left out in front of a first field
     size_t label_at
     int64_t n_children
     Node* children

@@ -144,7 +144,9 @@ cdef void _bind(Node* node, const ArrowArray* array) noexcept nogil:
 
 cdef int _label(Node* node, Buf* labels) noexcept nogil:
     node.label_at = labels.n
-    if put_json_text(labels, node.name.p, node.name.n) != ST_OK or buf_put_u8(labels, 58) != ST_OK:
+    if buf_put_u8(labels, 44) != ST_OK or put_json_text(labels, node.name.p, node.name.n) != ST_OK:
+        return ST_NO_MEMORY
+    if buf_put_u8(labels, 58) != ST_OK:
         return ST_NO_MEMORY
     node.label.n = labels.n - node.label_at
     return ST_OK

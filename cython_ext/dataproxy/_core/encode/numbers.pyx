@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf, buf_put, buf_put_u8, buf_reserve
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.encode.texts cimport add
 from dataproxy._core.plat.wide cimport divide
 
 cdef uint64_t CHUNK = 10 ** 18      # the largest power of ten whose digits are done in one go
@@ -81,7 +82,7 @@ cdef int put_integer(Buf* out, int64_t v) noexcept nogil:
     if v < 0:
         p -= 1
         p[0] = 45
-    return buf_put(out, p, <size_t>(raw + 24 - p))
+    return add(out, p, <size_t>(raw + 24 - p))
 
 
 cdef int _put_plain(Buf* out, const uint8_t* digits, int n, int scale) noexcept nogil:

@@ -2,7 +2,10 @@
 
 from libc.stdint cimport uint8_t
 
-from dataproxy._core.base.buf cimport Buf
+from libc.string cimport memcpy
+
+from dataproxy._core.base.buf cimport Buf, buf_reserve
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
 ctypedef struct Marks:          # the characters that mean something in delimited text
@@ -11,6 +14,26 @@ ctypedef struct Marks:          # the characters that mean something in delimite
     bint any_plain              # numbers, dates or names of values can hold a special one
     int escape                  # -1: none
     int quote
+
+
+# As `buf_put` and `buf_put_u8`, but compiled into the loops that call them for every value.
+cdef inline int add(Buf* out, const void* p, size_t n) noexcept nogil:
+    """Append ``n`` bytes; ST_OK or ST_NO_MEMORY."""
+    if n > out.cap - out.n and buf_reserve(out, n) != ST_OK:
+        return ST_NO_MEMORY
+    if n:
+        memcpy(out.p + out.n, p, n)
+    out.n += n
+    return ST_OK
+
+
+cdef inline int add_u8(Buf* out, uint8_t v) noexcept nogil:
+    """Append one byte; ST_OK or ST_NO_MEMORY."""
+    if out.n == out.cap and buf_reserve(out, 1) != ST_OK:
+        return ST_NO_MEMORY
+    out.p[out.n] = v
+    out.n += 1
+    return ST_OK
 
 
 cdef int put_json_text(Buf* out, const uint8_t* p, size_t n) noexcept nogil

@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_slice, buf_put_u8
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.floats cimport put_double, put_float
 from dataproxy._core.encode.nodes cimport (
@@ -12,7 +12,7 @@ from dataproxy._core.encode.nodes cimport (
     NODE_TIMESTAMP, Node, node_is_null,
 )
 from dataproxy._core.encode.numbers cimport put_integer, put_scaled
-from dataproxy._core.encode.texts cimport put_base64, put_json_text
+from dataproxy._core.encode.texts cimport add, add_u8, put_base64, put_json_text
 from dataproxy._core.encode.times cimport TIME_MILLIS, put_date, put_time_of_day, put_timestamp
 
 
@@ -80,8 +80,8 @@ cdef int _put_simple(Buf* out, const Node* node, int64_t at, const ValueStyle* s
         return _put_decimal(out, node, at)
     if kind == NODE_BOOL:
         if (node.values[at >> 3] >> (at & 7)) & 1:
-            return buf_put(out, b"true", 4)
-        return buf_put(out, b"false", 5)
+            return add(out, b"true", 4)
+        return add(out, b"false", 5)
     return _put_time(out, node, at)
 
 
@@ -107,7 +107,7 @@ cdef int put_plain(Buf* out, const Node* node, int64_t i, const ValueStyle* styl
     cdef size_t n = 0
     if node.kind == NODE_TEXT32 or node.kind == NODE_TEXT64:
         _bytes_of(node, node.offset + i, &p, &n)
-        return buf_put(out, p, n)
+        return add(out, p, n)
     if node.kind == NODE_BYTES32 or node.kind == NODE_BYTES64:
         _bytes_of(node, node.offset + i, &p, &n)
         return put_base64(out, p, n)
@@ -118,16 +118,16 @@ cdef int put_plain(Buf* out, const Node* node, int64_t i, const ValueStyle* styl
 
 cdef int _put_list(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
     cdef int64_t k, start, end
-    cdef int failed = buf_put_u8(out, 91)
+    cdef int failed = add_u8(out, 91)
     if node.kind == NODE_LIST32:
         start, end = node.offsets32[at], node.offsets32[at + 1]
     else:
         start, end = node.offsets64[at], node.offsets64[at + 1]
     for k in range(start, end):
         if k > start:
-            failed |= buf_put_u8(out, 44)
+            failed |= add_u8(out, 44)
         failed |= put_json(out, &node.children[0], k, style)
-    return failed | buf_put_u8(out, 93)
+    return failed | add_u8(out, 93)
 
 
 cdef int _put_key(Buf* out, const Node* key, int64_t k, const ValueStyle* style) noexcept nogil:
@@ -141,40 +141,38 @@ cdef int _put_key(Buf* out, const Node* key, int64_t k, const ValueStyle* style)
         buf_free(&text)
         return failed
     if node_is_null(key, k):
-        return buf_put(out, b'"null"', 6)
+        return add(out, b'"null"', 6)
     if is_wordy(key):
         return put_json(out, key, k, style)
-    failed = buf_put_u8(out, 34)
+    failed = add_u8(out, 34)
     failed |= _put_simple(out, key, key.offset + k, style)
-    return failed | buf_put_u8(out, 34)
+    return failed | add_u8(out, 34)
 
 
 cdef int _put_map(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
     cdef const Node* entries = &node.children[0]
     cdef int64_t k, start = node.offsets32[at]
-    cdef int failed = buf_put_u8(out, 123)
+    cdef int failed = add_u8(out, 123)
     for k in range(start, node.offsets32[at + 1]):
         if k > start:
-            failed |= buf_put_u8(out, 44)
+            failed |= add_u8(out, 44)
         failed |= _put_key(out, &entries.children[0], entries.offset + k, style)
-        failed |= buf_put_u8(out, 58)
+        failed |= add_u8(out, 58)
         failed |= put_json(out, &entries.children[1], entries.offset + k, style)
-    return failed | buf_put_u8(out, 125)
+    return failed | add_u8(out, 125)
 
 
 cdef int _put_struct(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
     cdef int64_t k
-    cdef bint more = False
-    cdef int failed = buf_put_u8(out, 123)
+    cdef size_t first = 1
+    cdef int failed = add_u8(out, 123)
     for k in range(node.n_children):
         if style.leave_nulls_out and node_is_null(&node.children[k], at):
             continue
-        if more:
-            failed |= buf_put_u8(out, 44)
-        more = True
-        failed |= buf_put_slice(out, node.children[k].label)
+        failed |= add(out, node.children[k].label.p + first, node.children[k].label.n - first)
+        first = 0
         failed |= put_json(out, &node.children[k], at, style)
-    return failed | buf_put_u8(out, 125)
+    return failed | add_u8(out, 125)
 
 
 cdef int put_json(Buf* out, const Node* node, int64_t i, const ValueStyle* style) noexcept nogil:
@@ -185,7 +183,7 @@ cdef int put_json(Buf* out, const Node* node, int64_t i, const ValueStyle* style
     cdef int failed = 0
     cdef bint quoted
     if node_is_null(node, i):
-        return buf_put(out, b"null", 4)
+        return add(out, b"null", 4)
     if node.kind == NODE_TEXT32 or node.kind == NODE_TEXT64:
         _bytes_of(node, at, &p, &n)
         return put_json_text(out, p, n)
@@ -197,14 +195,14 @@ cdef int put_json(Buf* out, const Node* node, int64_t i, const ValueStyle* style
         failed = _put_struct(out, node, at, style)
     elif node.kind == NODE_BYTES32 or node.kind == NODE_BYTES64:
         _bytes_of(node, at, &p, &n)
-        failed |= buf_put_u8(out, 34)
+        failed |= add_u8(out, 34)
         failed |= put_base64(out, p, n)
-        failed |= buf_put_u8(out, 34)
+        failed |= add_u8(out, 34)
     else:
         quoted = _is_quoted(node, at, style)
         if quoted:
-            failed |= buf_put_u8(out, 34)
+            failed |= add_u8(out, 34)
         failed |= _put_simple(out, node, at, style)
         if quoted:
-            failed |= buf_put_u8(out, 34)
+            failed |= add_u8(out, 34)
     return ST_NO_MEMORY if failed else ST_OK
