@@ -25,8 +25,8 @@ class ArrowRows:
     def _clear(self) -> None:
         self._bodies: list[bytes] = []
         self._index: list[int] = []
-        # One item for each run of records with the same attributes, and the run of each record.
-        self._runs: list[int] = []
+        # One item for each run of records with the same attributes, and where each run ends.
+        self._ends: list[int] = []
         self._attrs: list[list[tuple[str, str]]] = []
         self._by_run: dict[str, list[Any]] = {
             name: [] for name in ("group_id", "stream_id", "dt", "topic", "partition", "offset", "receive_ms", "source")
@@ -37,15 +37,13 @@ class ArrowRows:
 
     def add(self, entry: StoredEntry) -> None:
         """Add the records of an entry.  Raises StoreError when it is damaged."""
-        last: dict[str, str] | None = None
-        found = entry.records()
-        for body, attrs in found:
-            if attrs is not last:
-                last = attrs
-                self._add_run(entry, attrs)
-            self._bodies.append(body)
-            self._runs.append(len(self._attrs) - 1)
-        self._index += range(len(found))
+        count = 0
+        for attrs, bodies in entry.runs():
+            self._add_run(entry, attrs)
+            self._bodies += bodies
+            self._ends.append(len(self._bodies))
+            count += len(bodies)
+        self._index += range(count)
 
     def _add_run(self, entry: StoredEntry, attrs: dict[str, str]) -> None:
         self._attrs.append(list(attrs.items()))
@@ -67,9 +65,11 @@ class ArrowRows:
 
     def _batch(self) -> pa.RecordBatch:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         text, long, small = pa.string(), pa.int64(), pa.int32()
-        runs = pa.array(self._runs, small)
+        numbers = pa.array(range(len(self._ends)), small)
+        runs = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(pa.array(self._ends, small), numbers))
 
         def of_run(name: str, kind: pa.DataType) -> pa.Array:
             return pa.array(self._by_run[name], kind).take(runs)

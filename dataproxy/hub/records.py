@@ -180,11 +180,21 @@ class StoredEntry(NamedTuple):
         try:
             return message.records(self.value)
         except RemoteProtocolError as error:
-            raise StoreError(
-                f"entry {self.offset} of log ({self.topic!r}, {self.partition}) cannot be decoded: {error.message}",
-                hint=f"read on with start={self.offset + 1}",
-                details={"topic": self.topic, "partition": self.partition, "offset": self.offset},
-            ) from error
+            raise self._damaged(error) from error
+
+    def runs(self) -> list[tuple[dict[str, str], list[bytes]]]:
+        """Return (attributes, bodies) of records in a row that share them.  Raises StoreError for a damaged entry."""
+        try:
+            return message.runs(self.value)
+        except RemoteProtocolError as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: RemoteProtocolError) -> StoreError:
+        return StoreError(
+            f"entry {self.offset} of log ({self.topic!r}, {self.partition}) cannot be decoded: {error.message}",
+            hint=f"read on with start={self.offset + 1}",
+            details={"topic": self.topic, "partition": self.partition, "offset": self.offset},
+        )
 
 
 def time_of(attrs: dict[str, str], otherwise: int) -> int:

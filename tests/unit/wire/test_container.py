@@ -29,6 +29,18 @@ def bin4(*args, **kwargs):
     return b"\x0f\x04" + binary_frame(*args, **kwargs) + b"\x0f\x04"
 
 
+def unrolled(runs):
+    return [(body, attrs) for attrs, bodies in runs for body in bodies]
+
+
+def test_runs_keep_the_order_of_records():
+    pairs = [(b"a", b"k=0"), (b"c", b"k=1"), (b"d", b"k=1"), (b"e", b"k=0"), (b"f", b"k=2")]
+    data = bin4(join_pairs(pairs), IDS, ext=5)
+    runs = message.runs(data)
+    assert unrolled(runs) == message.records(data)
+    assert [bodies for _, bodies in runs if bodies[0] in (b"c", b"f")] == [[b"c", b"d"], [b"f"]]
+
+
 @pytest.mark.parametrize("vector", named("inlongmsg"))
 def test_golden_containers(vector):
     data = bytes.fromhex(vector["hex"])
@@ -41,6 +53,7 @@ def test_golden_containers(vector):
     assert groups == vector["groups"]
     flat = [(bytes.fromhex(r), g["attrs"]) for g in groups for r in g["records"]]
     assert message.records(data) == flat == containers.decode(data)
+    assert unrolled(message.runs(data)) == flat
 
 
 @pytest.mark.parametrize("vector", named("inlongmsg_invalid"))
@@ -203,6 +216,7 @@ def test_every_truncation_and_every_changed_byte_is_judged_like_the_oracle(vecto
                 message.records(changed)
             continue
         assert message.records(changed) == expected
+        assert unrolled(message.runs(changed)) == expected
 
 
 @pytest.mark.parametrize(

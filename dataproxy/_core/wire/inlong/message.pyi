@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Group", "Message", "decode", "encode", "records"]
+__all__ = ["Group", "Message", "decode", "encode", "records", "runs"]
 
 class Group(NamedTuple):
     attrs: dict[str, str]
@@ -16,6 +16,7 @@ class Message(NamedTuple):
 
 def decode(data: bytes, *, limit: int = ...) -> Message: ...
 def records(data: bytes, *, limit: int = ...) -> list[tuple[bytes, dict[str, str]]]: ...
+def runs(data: bytes, *, limit: int = ...) -> list[tuple[dict[str, str], list[bytes]]]: ...
 def encode(
     version: int,
     groups: Iterable[tuple[Mapping[str, str] | str, Sequence[bytes | tuple[bytes, Mapping[str, str] | str]]]],

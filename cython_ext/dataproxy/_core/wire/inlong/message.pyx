@@ -30,7 +30,7 @@ from dataproxy._core.wire.inlong.container_encode cimport (
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room
 
 
-__all__ = ["Group", "Message", "decode", "encode", "records"]
+__all__ = ["Group", "Message", "decode", "encode", "records", "runs"]
 
 Group = namedtuple("Group", ["attrs", "records"])
 Group.__doc__ = "Records (bytes) that have the same attributes (a dictionary of texts)."
@@ -101,15 +101,23 @@ cdef dict _common(const Container* c):
     return out
 
 
-cdef list _read(bytes data, size_t limit, Container* c, bint flat):
-    # flat: (body, attrs) for each record; else (attrs, [body, ...]) in order of first appearance.
+cdef enum Form:
+    AS_RECORDS = 1          # (body, attrs) for each record
+    AS_GROUPS = 2           # (attrs, [body, ...]) in order of first appearance
+    AS_RUNS = 3             # (attrs, [body, ...]) for records in a row that share attributes
+
+
+cdef list _read(bytes data, size_t limit, Container* c, Form form):
     cdef Buf scratch
     cdef Slice body
     cdef Slice own
     cdef list out = []
     cdef list bodies
+    cdef list run = None
     cdef dict common
     cdef dict known
+    cdef object last = None
+    cdef bint flat = form == AS_RECORDS
     buf_init(&scratch)
     try:
         _check(container_open(c, <const unsigned char*><const char*>data, <size_t>len(data), limit, &scratch), c)
@@ -125,6 +133,13 @@ cdef list _read(bytes data, size_t limit, Container* c, bint flat):
                 if flat:
                     bodies = out
                     out.append((body.p[:body.n], attrs))
+                elif form == AS_RUNS:
+                    if attrs is not last:
+                        run = []
+                        last = attrs
+                        out.append((attrs, run))
+                    run.append(body.p[:body.n])
+                    bodies = run if own.p == NULL else None
                 else:
                     bodies = _group_of(out, attrs, known, own.p == NULL)
                     bodies.append(body.p[:body.n])
@@ -165,7 +180,7 @@ def decode(bytes data, *, size_t limit=MAX_UNPACKED):
     container of version 0 to 4, or a damaged one.
     """
     cdef Container c
-    cdef list groups = _read(data, limit, &c, False)
+    cdef list groups = _read(data, limit, &c, AS_GROUPS)
     return Message(c.version, c.create_ms, c.count, bool(c.packed), groups)
 
 
@@ -175,7 +190,16 @@ def records(bytes data, *, size_t limit=MAX_UNPACKED):
     Records with equal attributes share one dictionary.  Raises RemoteProtocolError as decode does.
     """
     cdef Container c
-    return _read(data, limit, &c, True)
+    return _read(data, limit, &c, AS_RECORDS)
+
+
+def runs(bytes data, *, size_t limit=MAX_UNPACKED):
+    """Return the records of a container as a list of (attributes, [body, ...]), in their order; any thread.
+
+    Records in a row with the same attributes share an item.  Raises RemoteProtocolError as decode does.
+    """
+    cdef Container c
+    return _read(data, limit, &c, AS_RUNS)
 
 
 cdef bytes _attr_text(attrs):
