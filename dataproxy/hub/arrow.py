@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.hub.records import StoredEntry, time_of
@@ -16,6 +18,17 @@ __all__ = ["ArrowRows"]
 _OF_ENTRY: Final = ("topic", "partition", "offset", "receive_ms", "source")
 
 
+@cache
+def _numbers(size: int) -> bytes:
+    return array("i", range(size)).tobytes()
+
+
+def _first_numbers(count: int) -> bytes:
+    """Return 0 up to ``count`` - 1 as int32, the way Arrow keeps them."""
+    size = 1 << max(count - 1, 1023).bit_length()
+    return _numbers(size)[: 4 * count]
+
+
 class ArrowRows:
     """Collect the records of entries until ``take`` turns them into record batches."""
 
@@ -24,7 +37,7 @@ class ArrowRows:
 
     def _clear(self) -> None:
         self._bodies: list[bytes] = []
-        self._index: list[int] = []
+        self._index: list[bytes] = []
         # One item for each run of records with the same attributes, and where each run ends.
         self._ends: list[int] = []
         self._attrs: list[list[tuple[str, str]]] = []
@@ -43,7 +56,7 @@ class ArrowRows:
             self._bodies += bodies
             self._ends.append(len(self._bodies))
             count += len(bodies)
-        self._index += range(count)
+        self._index.append(_first_numbers(count))
 
     def _add_run(self, entry: StoredEntry, attrs: dict[str, str]) -> None:
         self._attrs.append(list(attrs.items()))
@@ -84,7 +97,7 @@ class ArrowRows:
                 "topic": of_run("topic", text),
                 "partition": of_run("partition", small),
                 "offset": of_run("offset", long),
-                "index": pa.array(self._index, small),
+                "index": pa.Array.from_buffers(small, len(self), [None, pa.py_buffer(b"".join(self._index))]),
                 "receive_ms": of_run("receive_ms", long),
                 "source": of_run("source", text),
             }
