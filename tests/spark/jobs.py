@@ -17,7 +17,7 @@ def session(master, **settings):
 
 
 def cluster(target, report):
-    """Write 20,000 rows from executors that are processes of their own, the first time without one of them."""
+    """Write 20,000 rows from executors that are processes of their own, and again while one of them is lost."""
     from dataproxy.spark import register
 
     spark = session("local-cluster[1,2,1024]", **{"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"})
@@ -25,18 +25,32 @@ def cluster(target, report):
     df = spark.range(0, 20_000, 1, 4).selectExpr("cast(id as string) as value", "concat('c', id % 2) as stream_id")
     options = {"target": target, "groupId": "cluster", "reportFile": report}
     df.write.format("dataproxy").mode("append").options(**options).save()
+
+    def executor_killed_once(batches):
+        import os
+        import signal
+        import time
+
+        from pyspark import TaskContext
+
+        yield from batches
+        context = TaskContext.get()
+        if context.attemptNumber() == context.partitionId() == 0:
+            daemon = Path("/proc", str(os.getppid()), "stat").read_text()  # the executor is the daemon's parent
+            os.kill(int(daemon.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+            time.sleep(60)  # whoever reads this worker's rows is gone
+
+    lost = df.drop("stream_id").mapInArrow(executor_killed_once, "value string")
+    lost.write.format("dataproxy").mode("append").options(**options, streamId="lost").save()
     spark.stop()
 
 
 def speculation(master, target, report):
     """Write where the first attempt of partition 0 stays behind after its rows are out, until its copy has won."""
-    settings = {
-        "spark.speculation": "true",
-        "spark.speculation.interval": "100ms",
-        "spark.speculation.quantile": "0.25",
-    }
-    settings |= {"spark.speculation.multiplier": "1.1", "spark.speculation.efficiency.enabled": "false"}
-    spark = session(master, **settings, **{"spark.executor.memory": "512m", "spark.executor.cores": "1"})
+    speculative = {"interval": "100ms", "quantile": "0.25", "multiplier": "1.1", "efficiency.enabled": "false"}
+    settings = {f"spark.speculation.{name}": value for name, value in speculative.items()}
+    settings |= {"spark.speculation": "true", "spark.executor.memory": "512m", "spark.executor.cores": "1"}
+    spark = session(master, **settings, **{"spark.sql.execution.arrow.maxRecordsPerBatch": "100"})
 
     def staying_behind(batches):
         import time
@@ -46,7 +60,7 @@ def speculation(master, target, report):
         yield from batches
         context = TaskContext.get()
         if context.partitionId() == 0 and context.attemptNumber() == 0:
-            time.sleep(120)  # Spark ends this attempt when the copy on the other host is done
+            time.sleep(100)  # Spark ends this attempt when the copy on the other host is done
 
     rows = spark.range(0, 16_000, 1, 4).selectExpr("lpad(id, 200, '0') as value")  # more than pipes and buffers hold
     df = rows.mapInArrow(staying_behind, "value string")

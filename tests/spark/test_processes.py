@@ -66,6 +66,8 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
     for stream in (0, 1):
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))
+    assert {int(record.body) for record in hub.records("cluster", "lost")} == set(range(20_000))
+    assert books["resent_partitions"] >= 1
 
 
 def test_spark_connect(hub, worker_environment, tmp_path):
