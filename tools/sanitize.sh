@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=$1; shift
-venv=$PWD/${VENV:-.venv} cc=${CC:-gcc}
+venv=$PWD/${VENV:-.venv} cc=${CC:-gcc} cc=${cc#ccache }
 tree=$("$venv/bin/python" tools/build.py "$profile")
 cd "$tree"
 reports=$tree/build/reports
