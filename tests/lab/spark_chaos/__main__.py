@@ -19,6 +19,7 @@ from tests.lab.spark_chaos.sessions import borrowed_home, start
 
 __all__ = ["main"]
 
+_PER_ROUND = 6
 _IN_CLUSTER = 5  # one kill in so many happens to a local cluster, whose executors die too
 
 
@@ -32,7 +33,9 @@ def campaign(master: str, kills: int, dice: random.Random, folder: Path) -> tupl
         while done.total() < kills:
             number = len(rounds)
             kind, filtered = (batch_round, stream_round)[number % 2], number // 2 % 2 == 0
-            killer = Killer(spark.sparkContext, dice, limit=kills - done.total(), with_executors=cluster)
+            killer = Killer(
+                spark.sparkContext, dice, limit=min(_PER_ROUND, kills - done.total()), with_executors=cluster
+            )
             name = f"{'cluster' if cluster else 'local'}-{number}"
             result = kind(spark, filtering if filtered else plain, killer, name, folder, filtered=filtered)
             rounds.append(result)
