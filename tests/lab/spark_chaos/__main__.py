@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from dataproxy.hub import Hub
+from dataproxy.spark import register
 from tests.lab.counters import keep
 from tests.lab.spark_chaos.killer import Killer
 from tests.lab.spark_chaos.rounds import Round, batch_round, stream_round
@@ -26,6 +27,7 @@ _IN_CLUSTER = 5  # one kill in so many happens to a local cluster, whose executo
 def campaign(master: str, kills: int, dice: random.Random, folder: Path) -> tuple[Counter[str], list[Round]]:
     """Run rounds, batch and streaming in turn, with the hub's filter on and off, until there were enough kills."""
     spark = start(master)
+    register(spark)  # Spark looks for formats once; a kill in that moment would hide this one for ever
     done: Counter[str] = Counter()
     rounds: list[Round] = []
     cluster = "cluster" in master
