@@ -177,13 +177,17 @@ def test_a_callback_that_stands_still_keeps_ids_but_no_bodies(compression):
             server.target, group_id="g", on_delivery=slow, compression=compression, buffer_bytes="2MiB"
         )  # fmt: skip
         before = resident()
-        for i in range(6000):
-            p.send_nowait("s", body, message_id=f"id-{i}")
-        p.flush()
-        assert resident() - before < 30e6
-        go.set()
-        p.close()
+        try:
+            for i in range(6000):
+                p.send_nowait("s", body, message_id=f"id-{i}")
+            p.flush()
+            grown = resident() - before
+        finally:
+            go.set()
+            p.close()
     assert told == [f"id-{i}" for i in range(6000)]
+    if not os.environ.get("DATAPROXY_SANITIZER"):  # it keeps what was freed for a while
+        assert grown < 30e6
 
 
 def resident() -> int:
