@@ -44,9 +44,13 @@ for spark in ${SPARKS:-$(cat requirements/spark.matrix)}; do
     tests=tests/spark
     only=()
     case $spark in
-        3.*) # its accumulator server leaves a socket to the garbage collector
-            tests=tests/spark/test_foreach.py only=(-W ignore::pytest.PytestUnraisableExceptionWarning) ;;
-        4.[012].*) only=(-k "not connect") ;; # older Connect clients want older protobuf packages
+        3.*) tests=tests/spark/test_foreach.py ;;
+        4.0.*) # no Arrow writer for streams, and a format that was found cannot be registered once more
+            only=(-k "not connect and not every_stage and not with_a_restart and not test_counters and not test_block") ;;
+        4.[12].*) only=(-k "not connect") ;; # older Connect clients want older protobuf packages
+    esac
+    case $spark in # their accumulator servers leave a socket to the garbage collector
+        3.*|4.0.*) only+=(-W ignore::pytest.PytestUnraisableExceptionWarning) ;;
     esac
     (PYTHON=$oldest VENV=$venv SPARK=$spark tools/setup.sh && "$venv/bin/python" tools/build.py &&
         "$venv/bin/python" -m pytest -q "${only[@]}" "$tests") >"$log" 2>&1 </dev/null
