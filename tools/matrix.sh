@@ -50,7 +50,7 @@ for spark in ${SPARKS:-$(cat requirements/spark.matrix)}; do
         4.[12].*) only=(-k "not connect") ;; # older Connect clients want older protobuf packages
     esac
     case $spark in # their accumulator servers leave a socket to the garbage collector
-        3.*|4.0.*) only+=(-W ignore::pytest.PytestUnraisableExceptionWarning) ;;
+        3.*|4.[01].*) only+=(-W ignore::pytest.PytestUnraisableExceptionWarning) ;;
     esac
     (PYTHON=$oldest VENV=$venv SPARK=$spark tools/setup.sh && "$venv/bin/python" tools/build.py &&
         "$venv/bin/python" -m pytest -q "${only[@]}" "$tests") >"$log" 2>&1 </dev/null
