@@ -97,8 +97,8 @@ def throughput(points: Points) -> Figure | None:
     axes.grid(visible=False, axis="x")
     axes.tick_params(length=0)
     axes.set_title("Throughput by body size: client on one core, no compression")
-    axes.legend(loc="upper left")
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
+    axes.legend(loc="upper center", ncols=3, fontsize=9, columnspacing=1.2, handlelength=1.4)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.2)
     caption(figure, "medians; whiskers are the range of the rounds")
     return figure
 
