@@ -1,7 +1,7 @@
 """The Spark sink beside an Arrow writer that only counts, and what tasks, micro-batches and streams cost.
 
 ``python -m benchmarks.spark [--rounds 5] [--rows 2000000] [--only NAME]`` prints one line for each comparison and
-writes the samples to ``benchmarks/results/spark.json``.
+writes the samples to ``benchmarks/results/spark/newest.json``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.floors import ROOT
 
 __all__ = ["main"]
 
-RESULT = ROOT / "benchmarks" / "results" / "spark.json"
+RESULT = ROOT / "benchmarks" / "results" / "spark" / "newest.json"
 HUB_MEMORY = "512MiB"
 MILLION = 1_000_000
 SMALL_TASKS = 64
@@ -202,6 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for what, figure in book[name]["summary"].items():
                 print(f"{what}: {figure:.3f}", flush=True)
     spark.stop()
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(json.dumps(book, indent=1) + "\n")
     print(f"samples: {asked.out}")
 
