@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -222,7 +223,9 @@ def test_hub_killed_in_the_middle(tmp_path):
     first = start_hub(store, 0)
     address = json.loads(first.stdout.readline())
     port = int(address["target"].rpartition(":")[2])
-    # A bounded queue of small packs: at the kill most lines are still to be sent.
+    # A bounded queue of small packs, and a hub that stands still at the 300th: most lines are still to be sent then.
+    request = Request(f"{address['manager_url']}/hub/faults", data=b'{"kind": "freeze", "nth": 300}', method="POST")
+    assert urlopen(request, timeout=WAIT_S).status == 201
     sizes = ("--option", "batch_bytes=4KiB", "--option", "buffer_bytes=1MiB")
     sender = start("send", "-t", address["target"], "-g", "g", "-s", "s", "-f", str(lines), "--json", *sizes)
     with open_store(store) as reader:
