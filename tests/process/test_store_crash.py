@@ -231,3 +231,43 @@ def test_a_killed_reader_keeps_nothing_back(tmp_path):
     assert store.retain_for_test(0) == 0
     assert str(reader.pid) not in start(listing, str(tmp_path)).communicate(timeout=100)[0]
     store.close()
+
+
+def transaction_number(path: Path, store: StoreCore) -> tuple[int, int]:
+    """Append an entry and return where in the library's lock file its transaction number is, and the number."""
+    before = path.read_bytes()[:256]
+    assert store.append_for_test([("g", "s", b"second")]) == [(1, "ok")]
+    after = path.read_bytes()[:256]
+    [place] = [i for i in range(0, 256, 8) if before[i : i + 8] != after[i : i + 8]]
+    return place, int.from_bytes(after[place : place + 8], sys.byteorder)
+
+
+def test_a_commit_that_its_writer_did_not_live_to_announce_is_there_for_the_next_writer(tmp_path):
+    """The library writes a commit to the file, then its number to the lock file: a kill may come between."""
+    first = StoreCore(str(tmp_path))
+    assert first.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
+    lock = tmp_path / "lock.mdb"
+    place, number = transaction_number(lock, first)
+    first.close()  # its environment stays open with the object, and with it the lock file
+    code = f"""
+import lmdb, signal, sys
+writing = lmdb.open(sys.argv[1], max_dbs=8).begin(write=True)
+with open(sys.argv[1] + "/lock.mdb", "r+b") as lock:
+    lock.seek({place})
+    lock.write(({number} - 1).to_bytes(8, sys.byteorder))
+print("holding", flush=True)
+signal.pause()
+"""
+    writer = start(code, str(tmp_path))
+    assert writer.stdout.readline() == "holding\n"
+    writer.kill()
+    writer.stdout.close()
+    writer.wait()
+    second = StoreCore(str(tmp_path))
+    assert second.append_for_test([("g", "s", b"third")]) == [(2, "ok")]
+    assert [(offset, value) for offset, _, value in second.read("g", 0, 0)] == [
+        (0, b"first"),
+        (1, b"second"),
+        (2, b"third"),
+    ]
+    second.close()

@@ -49,6 +49,7 @@ cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, si
                   int* error) noexcept nogil
 cdef void env_close(StoreEnv* e) noexcept nogil
 cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil
+cdef int env_take_over(StoreEnv* e) noexcept nogil
 cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil
 cdef int read_begin(StoreEnv* e, MDB_txn** txn) noexcept nogil
 cdef void read_end(StoreEnv* e, MDB_txn* txn) noexcept nogil

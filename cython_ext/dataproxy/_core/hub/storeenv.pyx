@@ -99,6 +99,29 @@ cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil:
     return rc
 
 
+cdef int env_take_over(StoreEnv* e) noexcept nogil:
+    """Settle what a killed writer left: its last commit may be in the file and not be announced to readers.
+
+    The library settles it when the writer lock changes hands, not when a reader begins.
+    Returns 0 or the library's error.
+    Locality: any thread without a transaction of its own.
+    Locks: takes mutex and the library's writer lock, one after the other.
+    """
+    cdef MDB_txn* txn = NULL
+    cdef int rc = MDB_PANIC
+    pthread_mutex_lock(&e.mutex)
+    while e.exclusive:
+        pthread_cond_wait(&e.cond, &e.mutex)
+    e.readers += 1
+    pthread_mutex_unlock(&e.mutex)
+    if e.env != NULL:
+        rc = mdb_txn_begin(e.env, NULL, 0, &txn)
+    if rc == MDB_SUCCESS:
+        mdb_txn_abort(txn)
+    _leave_read(e)
+    return rc
+
+
 cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil:
     """Open the environment afresh after the library declared it unusable.
 

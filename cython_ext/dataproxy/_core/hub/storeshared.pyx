@@ -21,6 +21,7 @@ from dataproxy._core.hub.storeenv cimport (
     env_error,
     env_open,
     env_resize,
+    env_take_over,
 )
 from dataproxy._core.plat.lmdb cimport MDB_CORRUPTED, MDB_INVALID, MDB_MAP_FULL, MDB_VERSION_MISMATCH
 
@@ -64,6 +65,10 @@ cdef SharedEnv shared_env(str path, bint create, size_t map_bytes):
                     error = env_resize(&shared.env, map_bytes)
                 if error:
                     raise store_fault(error, path, "resize the store")
+                with nogil:
+                    error = env_take_over(&shared.env)
+                if error:
+                    raise store_fault(error, path, "open the store")
             return shared
         if not create:
             read_only = not (os.access(path, os.W_OK) and os.access(os.path.join(path, "data.mdb"), os.W_OK))
