@@ -30,3 +30,10 @@ def read_behind(size_t size):
 def shift(int distance):
     """Return 1 shifted by ``distance``, which is undefined from 32 on."""
     return 1 << distance
+
+
+def forget(size_t size):
+    """Allocate a block of ``size`` bytes and lose its address."""
+    cdef volatile char* block = <volatile char*>calloc(size, 1)
+    block[0] = 1
+    block = NULL

@@ -20,8 +20,13 @@ for thread in threads: thread.join()
 """
 OVERFLOW = "from tests.sanitizer.planted import read_behind; read_behind(64)"
 SHIFT = "from tests.sanitizer.planted import shift; shift(40)"
+LEAK = "from tests.sanitizer.planted import forget; forget(64)"
 PLANTED = {
-    "asan": [("ASAN_OPTIONS", OVERFLOW, "heap-buffer-overflow"), ("UBSAN_OPTIONS", SHIFT, "shift exponent 40")],
+    "asan": [
+        ("ASAN_OPTIONS", OVERFLOW, "heap-buffer-overflow"),
+        ("ASAN_OPTIONS", LEAK, "Direct leak of 64 byte(s)"),
+        ("UBSAN_OPTIONS", SHIFT, "shift exponent 40"),
+    ],
     "tsan": [("TSAN_OPTIONS", RACE, "data race")],
 }
 

@@ -10,6 +10,7 @@ cdef class ProducerCore(CoreHandle):
     cdef readonly SendPolicy policy
     cdef dict own_streams       # stream id -> Stream of the producer's group; GIL
     cdef int64_t opened_us
+    cdef bint made              # the engine is more than a blank; GIL
     cdef bint finished          # no executor runs any more; GIL
     cdef dict options           # settled; what an engine is made of
 

@@ -71,7 +71,7 @@ cdef class ProducerCore(CoreHandle):
         self.open_engine()
 
     cdef int open_engine(self) except -1:
-        """Fill the blank engine; after an error it stays unused.  Locality: GIL.  Locks: none."""
+        """Fill the blank engine; after an error it is a blank again.  Locality: GIL.  Locks: none."""
         cdef LinkConfig links
         cdef FrameRules rules
         cdef int status
@@ -102,6 +102,10 @@ cdef class ProducerCore(CoreHandle):
         self.raises = g.batcher.on_full == OF_RAISE
         self.opened_us = now_us()
         status = engine_open(g, options["executors"], &links, &rules, options["nagle"])
+        self.made = status == ST_OK
+        if not self.made:
+            engine_free(g)
+            memset(g, 0, sizeof(Engine))
         if status == ST_NO_MEMORY:
             raise MemoryError("no memory for a producer")
         if status != ST_OK:
@@ -111,8 +115,10 @@ cdef class ProducerCore(CoreHandle):
     def __dealloc__(self):
         if self.engine != NULL:
             # Inherited through fork, or never stopped: the threads may still use it.  Leaked on purpose.
-            if self.finished and self.generation == this_generation:
+            if self.made and self.finished and self.generation == this_generation:
                 engine_free(self.engine)
+                self.made = False
+            if not self.made:
                 free(self.engine)
             self.engine = NULL
 
@@ -152,7 +158,7 @@ cdef class ProducerCore(CoreHandle):
         if self.engine == NULL:
             self.engine = inherited
             raise MemoryError("no memory for a producer")
-        self.finished = False
+        self.made = self.finished = False
         self.dispatched = False
         self.watchers = {}
         self.late = []
