@@ -39,6 +39,32 @@ def test_batches_cut_elsewhere_give_the_same_ids():
     assert whole == ids({"value": rows[:3]}) + ids({"value": rows[3:]}, first_row=3)
 
 
+def test_each_byte_and_the_length_of_a_body_count():
+    bodies = [b"\0" * size for size in range(1, 70)]
+    bodies += [
+        bytes(at) + b"\1" + bytes(size - at - 1) for size in (1, 3, 7, 8, 9, 16, 17, 33, 69) for at in range(size)
+    ]
+    hashes = [number[-11:] for _, number in ids({"value": bodies})]
+    assert len(set(hashes)) == len(bodies)
+
+
+def test_numbers_count_up_wherever_a_batch_begins():
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for first in (0, 1, 62, 63, 64, 4095, 2**36 - 300):
+        found = [number[6:12] for _, number in ids({"value": [b"x"] * 200}, first_row=first)]
+        expected = [
+            "".join(digits[row >> shift & 63] for shift in range(30, -1, -6)) for row in range(first, first + 200)
+        ]
+        assert found == expected
+
+
+def test_rows_that_are_left_out_take_their_number_with_them():
+    rows = [b"a", None, b"b", b"", b"c", b"d"]
+    kept = dict(ids({"value": rows}, null_value="skip", empty_value="skip"))
+    whole = dict(ids({"value": [row or b"-" for row in rows]}))
+    assert kept == {row: whole[row] for row in (b"a", b"b", b"c", b"d")}
+
+
 def test_another_order_gives_other_ids():
     one, other = dict(ids({"value": [b"a", b"b"]})), dict(ids({"value": [b"b", b"a"]}))
     assert not set(one.values()) & set(other.values())

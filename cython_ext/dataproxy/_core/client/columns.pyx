@@ -12,9 +12,9 @@ from dataproxy._core.base.buf cimport Buf, buf_free, buf_put, buf_put_decimal, b
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport NO_TIME, Batcher
-from dataproxy._core.client.ids cimport item_text_size, own_id_valid
+from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size, own_id_valid
 from dataproxy._core.client.rows cimport (
-    ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, Rows, rows_get,
+    ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, ROWS_STRIDED, Rows, body_limit, rows_get,
 )
 from dataproxy._core.client.streams cimport Stream, streams_find
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -128,7 +128,8 @@ cdef Stream* _stream_of(Batcher* b, const Columns* c, int64_t i, Stream* last, i
     if c.has_stream and not _name(&c.stream, i, &stream) and stream.n == 0:
         problem[0] = RUN_NULL_NAME
         return NULL
-    if last != NULL and slice_equals(last.stream, stream) and slice_equals(last.group, group):
+    if last != NULL and (not c.has_group and not c.has_stream
+                         or slice_equals(last.stream, stream) and slice_equals(last.group, group)):
         return last
     pthread_mutex_lock(&b.lock)
     found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))
@@ -216,6 +217,35 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     return RUN_DONE
 
 
+cdef bint _alike(const Columns* c, bint lines) noexcept nogil:
+    """Tell whether nothing but the body and an id of fixed width can differ from row to row."""
+    if lines or c.marked != NULL or c.has_group or c.has_stream or c.exact_time:
+        return False
+    return not (c.time.present or c.attrs.present) and (
+        c.value.ids == NULL or c.ids_made and c.value.ids.kind == ROWS_STRIDED)
+
+
+cdef void _go_on(const Columns* c, RunTable* t) noexcept nogil:
+    """Put rows that are alike into the newest run, up to one that has to be looked at."""
+    cdef Run* run = &t.runs[t.n - 1]
+    cdef const uint8_t* p = NULL
+    cdef size_t size = 0, text_n = 0, limit
+    cdef int64_t i = t.next_row, count, bytes = 0
+    if c.value.ids != NULL:
+        text_n = OWN_ID_KEY + <size_t>c.value.ids.width
+    limit = body_limit(run.stream.max_body, text_n)
+    while i < c.value.n and rows_get(&c.value, i, &p, &size) and 0 < size <= limit:
+        bytes += <int64_t>size
+        i += 1
+    count = i - t.next_row
+    t.next_row = i
+    t.messages += count
+    t.body_bytes += bytes
+    t.bytes += bytes + count * <int64_t>(text_n + 8 if text_n else 4)
+    if count:
+        run.end = i
+
+
 cdef void build_runs(
     Batcher* b, const Columns* columns, RunTable* table, bint skip_null, bint skip_empty, bint lines,
 ) noexcept nogil:
@@ -224,12 +254,15 @@ cdef void build_runs(
     Locality: any thread.  Locks: takes batcher.lock for each change of stream.
     """
     cdef int skips = (1 if skip_null else 0) | (2 if skip_empty else 0)
+    cdef bint alike = _alike(columns, lines)
     table.problem = RUN_DONE
     while table.next_row < columns.value.n:
         table.problem = _row(b, columns, table, table.next_row, lines, skips)
         if table.problem != RUN_DONE:
             return
         table.next_row += 1
+        if alike:
+            _go_on(columns, table)
 
 
 cdef void runs_free(RunTable* table) noexcept nogil:

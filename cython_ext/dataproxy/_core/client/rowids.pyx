@@ -1,4 +1,4 @@
-"""Row ids are made for a whole batch at once, about a nanosecond for each eight bytes of a row.
+"""Row ids are made for a whole batch at once; sixteen bytes of a row are hashed by one multiplication.
 
 The hash makes a row that stands at another number after a replay in another order a new message: such a
 replay may double a row, it never loses one.  It is no defence against made-up collisions.
@@ -10,8 +10,10 @@ from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.columns cimport Columns
+from dataproxy._core.client.ids cimport OWN_ID_MAX
 from dataproxy._core.client.rows cimport ROWS_STRIDED, Rows, rows_get
-from dataproxy._core.plat.endian cimport load_be64
+from dataproxy._core.plat.endian cimport load_be32, load_be64
+from dataproxy._core.plat.wide cimport multiply
 
 # Odd 64-bit constants: the fractional parts of the golden ratio, of the square root of 2, and of that of 3.
 cdef uint64_t GOLDEN = 0x9E3779B97F4A7C15
@@ -20,26 +22,37 @@ cdef uint64_t ROOT_3 = 0xBB67AE8584CAA73B
 cdef const char* DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
+cdef inline uint64_t _fold(uint64_t a, uint64_t b) noexcept nogil:
+    """Return both halves of a * b in one word, in which each bit of either side has a part."""
+    cdef uint64_t low = 0
+    cdef uint64_t high = multiply(a, b, &low)
+    return high ^ low
+
+
 cdef inline uint64_t _stir(uint64_t h, uint64_t word) noexcept nogil:
-    h ^= word * GOLDEN
-    return ((h << 29) | (h >> 35)) * ROOT_2
+    return _fold(word ^ GOLDEN, h ^ ROOT_2)
 
 
-cdef uint64_t _bytes(uint64_t h, const uint8_t* p, size_t n) noexcept nogil:
-    cdef uint64_t word = 0
-    h = _stir(h, n)
-    while n >= 8:
-        h = _stir(h, load_be64(p))
-        p += 8
-        n -= 8
-    while n > 0:
-        word = word << 8 | p[0]
-        p += 1
-        n -= 1
-    return _stir(h, word)
+cdef inline uint64_t _bytes(uint64_t h, const uint8_t* p, size_t n) noexcept nogil:
+    """Stir in bytes and their number; the last word reaches back into the one before where there is one."""
+    cdef uint64_t first = 0, last = 0
+    h += n * GOLDEN
+    while n > 16:
+        h = _fold(load_be64(p) ^ ROOT_2, load_be64(p + 8) ^ h)
+        p += 16
+        n -= 16
+    if n >= 8:
+        first = load_be64(p)
+        last = load_be64(p + n - 8)
+    elif n >= 4:
+        first = load_be32(p)
+        last = load_be32(p + n - 4)
+    elif n > 0:
+        first = <uint64_t>p[0] << 16 | <uint64_t>p[n >> 1] << 8 | p[n - 1]
+    return _fold(first ^ ROOT_3, last ^ h)
 
 
-cdef uint64_t _value(uint64_t h, const Rows* rows, int64_t i) noexcept nogil:
+cdef inline uint64_t _value(uint64_t h, const Rows* rows, int64_t i) noexcept nogil:
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     if not rows_get(rows, i, &p, &n):
@@ -71,11 +84,29 @@ cdef uint64_t _row(const Columns* c, int64_t i) noexcept nogil:
     return h ^ (h >> 29)
 
 
-cdef inline void _digits(uint8_t* to, uint64_t value, int n) noexcept nogil:
-    while n > 0:
-        n -= 1
-        to[n] = <uint8_t>DIGITS[value & 63]
-        value >>= 6
+cdef inline void _four(uint8_t* to, uint64_t value) noexcept nogil:
+    """Write the four lowest digits."""
+    to[0] = <uint8_t>DIGITS[value >> 18 & 63]
+    to[1] = <uint8_t>DIGITS[value >> 12 & 63]
+    to[2] = <uint8_t>DIGITS[value >> 6 & 63]
+    to[3] = <uint8_t>DIGITS[value & 63]
+
+
+cdef inline void _write(
+    uint8_t* to, const uint8_t* before, size_t prefix_n, uint64_t number, uint64_t hash,
+) noexcept nogil:
+    """Write an id; ``before`` holds the prefix, and also the number of the row before unless its end begins anew."""
+    cdef size_t at = prefix_n + ROW_NUMBER_TEXT
+    if number & 63:
+        memcpy(to, before, at)
+        to[at - 1] = <uint8_t>DIGITS[number & 63]
+    else:
+        memcpy(to, before, prefix_n)
+        _four(to + prefix_n, number >> 12)
+        _four(to + prefix_n + 2, number)
+    _four(to + at, hash >> 42)
+    _four(to + at + 4, hash >> 18)
+    _four(to + at + 7, hash)
 
 
 cdef int row_ids_make(
@@ -89,15 +120,19 @@ cdef int row_ids_make(
     cdef size_t width = prefix_n + ROW_NUMBER_TEXT + ROW_HASH_TEXT
     cdef int64_t i
     cdef uint8_t* to
+    cdef uint8_t begun[OWN_ID_MAX + ROW_NUMBER_TEXT]            # the prefix, and the number in front of the first
+    cdef const uint8_t* before = begun
     memset(ids, 0, sizeof(RowIds))
     ids.text = <uint8_t*>malloc(width * <size_t>columns.value.n + 1)
     if ids.text == NULL:
         return ST_NO_MEMORY
     to = ids.text
+    memcpy(begun, prefix, prefix_n)
+    _four(begun + prefix_n, <uint64_t>first_row >> 12)
+    _four(begun + prefix_n + 2, <uint64_t>first_row)
     for i in range(columns.value.n):
-        memcpy(to, prefix, prefix_n)
-        _digits(to + prefix_n, <uint64_t>(first_row + i), ROW_NUMBER_TEXT)
-        _digits(to + prefix_n + ROW_NUMBER_TEXT, _row(columns, i), ROW_HASH_TEXT)
+        _write(to, before, prefix_n, <uint64_t>(first_row + i), _row(columns, i))
+        before = to
         to += width
     ids.rows.kind = ROWS_STRIDED
     ids.rows.base = ids.text
