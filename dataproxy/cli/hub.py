@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["run_hub"]
 
 _PORTS: Final = {"port": 46801, "manager_port": 8083}
+_LOOK_S: Final = 0.5  # a signal that comes just before a wait begins does not end it
 
 
 def run_hub(
@@ -88,4 +89,5 @@ def _serve(running: Hub, *, print_urls: bool) -> None:
             urls = {"target": running.target, "manager_url": running.manager_url, "store": running.store_path}
             typer.echo(json.dumps(urls))
             sys.stdout.flush()
-        ended.wait()
+        while not ended.wait(_LOOK_S):
+            pass

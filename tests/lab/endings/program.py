@@ -67,7 +67,8 @@ elif ending == "sigterm":
     signal.signal(signal.SIGTERM, leave)
     work()
     print("ready", flush=True)
-    time.sleep(600)
+    while True:  # a signal that comes just before the system call does not end that sleep
+        time.sleep(0.05)
 else:
     work()
 end()
