@@ -5,11 +5,12 @@ import random
 
 import pytest
 
-from tests.fuzz import container, engine, faults, options, reply, request, snappy
+from tests.fuzz import container, engine, faults, items, options, reply, request, snappy
 
 TARGETS = {
     "container": container,
     "faults": faults,
+    "items": items,
     "options": options,
     "reply": reply,
     "request": request,

@@ -1,6 +1,9 @@
 """Snappy blocks in plain Python: an unpacker for every element form, a packer that writes literals only."""
 
-__all__ = ["SnappyError", "pack_literals", "unpack"]
+import random
+from collections.abc import Iterator
+
+__all__ = ["SnappyError", "lines", "pack_literals", "size_prefix", "tags", "unpack"]
 
 
 class SnappyError(ValueError):
@@ -9,12 +12,7 @@ class SnappyError(ValueError):
 
 def pack_literals(raw: bytes) -> bytes:
     """Return a valid block that holds ``raw`` as literals."""
-    out = bytearray()
-    n = len(raw)
-    while n >= 0x80:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
+    out = bytearray(size_prefix(len(raw)))
     for at in range(0, len(raw), 65536):
         piece = raw[at : at + 65536]
         size = len(piece) - 1
@@ -83,3 +81,47 @@ def unpack(block: bytes, limit: int = 1 << 26) -> bytes:
     if len(out) != size:
         raise SnappyError("shorter than said")
     return bytes(out)
+
+
+def size_prefix(size: int) -> bytes:
+    """Return the head of a block with so many bytes of content."""
+    out = bytearray()
+    while size >= 0x80:
+        out.append(size & 0x7F | 0x80)
+        size >>= 7
+    out.append(size)
+    return bytes(out)
+
+
+def tags(block: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield (place in the block, place in the content, tag) of each element of a block that is whole."""
+    size, at = _varint(block)
+    content = 0
+    while at < len(block):
+        tag = block[at]
+        yield at, content, tag
+        kind = tag & 3
+        n = (tag >> 2) + 1
+        if kind == 0:
+            extra = max(n - 60, 0)
+            if extra:
+                n = int.from_bytes(block[at + 1 : at + 1 + extra], "little") + 1
+            at += 1 + extra + n
+        else:
+            n = (tag >> 2 & 7) + 4 if kind == 1 else n
+            at += (0, 2, 3, 5)[kind]
+        content += n
+    assert content == size
+
+
+def lines(kind: str, size: int, seed: int) -> bytes:
+    """Return bytes that compress like log lines, like letters of a small alphabet, not at all, or to long copies."""
+    rng = random.Random(seed)
+    if kind == "random":
+        return rng.randbytes(size)
+    if kind == "letters":
+        return bytes(rng.choices(b"abcde", k=size))
+    if kind == "runs":
+        return (b"".join(rng.randbytes(1) * rng.randrange(1, 400) for _ in range(size // 100 + 1)) * 2)[:size]
+    words = [rng.randbytes(3).hex().encode() for _ in range(400)]
+    return b"|".join(rng.choices(words, k=size // 7 + 1))[:size]
