@@ -1,4 +1,4 @@
-"""The walk over snappy blocks: it says yes to whole blocks alone, its marks are tags, and words are what unpacking gives."""
+"""The walk over snappy blocks: it passes whole blocks alone, its marks are tags, and words are what unpacking gives."""
 
 import random
 
