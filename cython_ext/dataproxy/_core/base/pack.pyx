@@ -1,12 +1,13 @@
 """Packs, lists of packs, and the pool that recycles their buffers."""
 
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_replace, atomic_store
+from dataproxy._core.plat.bits cimport line_alloc
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -120,7 +121,7 @@ cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
         buf = p.buf
         have = p.cap
     else:
-        p = <Pack*>malloc(sizeof(Pack))
+        p = <Pack*>line_alloc(sizeof(Pack))
         if p == NULL:
             return NULL
     memset(p, 0, sizeof(Pack))

@@ -9,8 +9,6 @@ from dataproxy._core.client.books cimport Books
 from dataproxy._core.client.completions cimport Completions
 from dataproxy._core.client.ids cimport PackIds
 from dataproxy._core.client.leftovers cimport Leftovers
-from dataproxy._core.client.rows cimport Rows
-from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.streams cimport Stream, StreamTable
 from dataproxy._core.io.executor cimport Executor
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -79,8 +77,9 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil
-cdef int batcher_append_rows(
-    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil
+cdef Pack* batcher_pack_for(
+    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
 ) noexcept nogil
 cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil

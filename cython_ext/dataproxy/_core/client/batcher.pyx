@@ -13,23 +13,18 @@ from dataproxy._core.base.pack cimport (
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST
 from dataproxy._core.client.books cimport books_mark, books_sealed
-from dataproxy._core.client.ids cimport ids_next, item_text_size, item_text_write
+from dataproxy._core.client.ids cimport ids_next, item_text_size
+from dataproxy._core.client.item cimport item_count, item_size, item_write
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
-from dataproxy._core.client.rows cimport Rows, rows_get
-from dataproxy._core.client.segments cimport Segments, segments_add
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_lane
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
     FIRST_CAP = 2048        # of a stream's first pack; later ones start at the size of the last
-    ROWS_A_LOCK = 4096      # rows dropped before other senders get their turn
-    ROWS_A_LOOK = 64        # rows dropped before it is looked again for packs to give up
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
 
 
@@ -137,7 +132,7 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
 
     A lane has one open pack: a message that may not join it comes after it.
     """
-    cdef int i = s.n_others - 1
+    cdef int i
     cdef Pack* p
     if lane != NULL:
         p = lane.open
@@ -147,6 +142,7 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
         return p
     if items != ITEM_ATTRS and bucket == NO_TIME:
         return s.plain
+    i = s.n_others - 1
     while i >= 0:
         if s.others[i].items == items and s.others[i].bucket == bucket:
             return s.others[i]
@@ -154,10 +150,13 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
     return NULL
 
 
-cdef Pack* _pack_for(
+cdef Pack* batcher_pack_for(
     Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
 ) noexcept nogil:
-    """Return an open pack with room for ``need`` more bytes; NULL without memory.  Locks: lock is held."""
+    """Return an open pack with room for ``need`` more bytes; NULL without memory.
+
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.
+    """
     cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
     cdef int64_t when_ms = extras.when_ms
     cdef int64_t bucket = when_ms // b.span_ms if when_ms != NO_TIME else NO_TIME
@@ -180,41 +179,11 @@ cdef Pack* _pack_for(
     return p
 
 
-cdef inline size_t _item_size(const Batcher* b, size_t n, size_t text_n) noexcept nogil:
-    if text_n:
-        return 8 + n + text_n
-    return n + 1 if b.lines else n + 4
+cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
+    """Give the caller a reference to the pack's verdict; ST_OK or ST_NO_MEMORY.
 
-
-cdef inline void _write_item(
-    Pack* p, const uint8_t* body, size_t n, size_t text_n, Slice own_id, Slice attrs,
-) noexcept nogil:
-    cdef uint8_t* to = p.buf + p.head + p.body_n
-    if p.items == ITEM_LINES:
-        memcpy(to, body, n)
-        to[n] = 10
-        return
-    store_be32(to, <uint32_t>n)
-    memcpy(to + 4, body, n)
-    if text_n:
-        store_be32(to + 4 + n, <uint32_t>text_n)
-        item_text_write(to + 8 + n, own_id, attrs)
-        if own_id.n:
-            p.own_ids = True
-
-
-cdef inline void _count(Batcher* b, Pack* p, size_t n, size_t need) noexcept nogil:
-    p.body_n += need
-    p.charge += need
-    p.count += 1
-    b.charged += <int64_t>need
-    b.accepted += 1
-    b.accepted_bytes += <int64_t>n
-    b.open_messages += 1
-
-
-cdef int _claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
-    """Give the caller a reference to the pack's verdict.  Locks: the batcher's is held."""
+    Locality: any thread.  Locks: lock is held.
+    """
     if p.verdict == NULL:
         p.verdict = verdict_new()
         if p.verdict == NULL:
@@ -239,7 +208,7 @@ cdef int batcher_append(
     """
     cdef Pack* p = NULL
     cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
-    cdef size_t need = _item_size(b, n, text_n)
+    cdef size_t need = item_size(b, n, text_n)
     cdef int status = ST_OK
     pthread_mutex_lock(&b.lock)
     if b.closed:
@@ -247,128 +216,17 @@ cdef int batcher_append(
     elif not has_room(b, need) and not make_room(b, need):
         status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
     else:
-        p = _pack_for(b, s, extras, need, text_n != 0)
+        p = batcher_pack_for(b, s, extras, need, text_n != 0)
         if p == NULL:
             status = ST_NO_MEMORY
         elif verdict != NULL:
-            status = _claim(p, verdict, index)
+            status = batcher_claim(p, verdict, index)
     if status == ST_OK and p != NULL:
-        _write_item(p, body, n, text_n, extras.own_id, extras.attrs)
-        _count(b, p, n, need)
+        item_write(p, body, n, text_n, extras.own_id, extras.attrs)
+        item_count(b, p, n, need)
         if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
             batcher_seal(b, p)
     pthread_mutex_unlock(&b.lock)
-    return status
-
-
-cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept nogil:
-    """Remember that ``count`` messages from ``first`` on lie in ``p``.  Locks: the batcher's is held."""
-    cdef Verdict* v = NULL
-    cdef uint32_t index = 0
-    if _claim(p, &v, &index) != ST_OK:
-        return ST_NO_MEMORY
-    return segments_add(g, v, first, count)
-
-
-cdef int _fill(
-    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs,
-) noexcept nogil:
-    """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held."""
-    cdef const uint8_t* body = NULL
-    cdef size_t n = 0, need, text_n = attrs.n
-    cdef int64_t i = at[0]
-    cdef int status = ST_OK
-    cdef Slice own_id = slice_of(NULL, 0)
-    while i < end:
-        if not rows_get(rows, i, &body, &n) or n == 0:
-            i += 1                          # skipped by policy: the rows were checked before
-            continue
-        if rows.ids != NULL:
-            rows_get(rows.ids, i, &own_id.p, &own_id.n)
-            text_n = item_text_size(own_id, attrs)
-        need = _item_size(b, n, text_n)
-        if p.body_n + need > b.batch_bytes and p.count > 0 or p.count >= b.batch_messages:
-            break
-        if not has_room(b, need):
-            status = ST_FULL
-            break
-        if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
-            status = ST_NO_MEMORY
-            break
-        _write_item(p, body, n, text_n, own_id, attrs)
-        _count(b, p, n, need)
-        i += 1
-    at[0] = i
-    return status
-
-
-cdef int _overflow(
-    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, Slice attrs, Segments* segments,
-) noexcept nogil:
-    """Make room for the row at ``at``, or drop it and those behind it that do not fit either.  Locks: lock is held.
-
-    ST_OK, or ST_NO_MEMORY with ``at`` exact.
-    """
-    cdef const uint8_t* body = NULL
-    cdef size_t n = 0, need, text_n = attrs.n
-    cdef int64_t i = at[0], bytes = 0, most = i + (ROWS_A_LOOK if b.on_full == OF_DROP_OLDEST else ROWS_A_LOCK)
-    cdef uint32_t count = 0, first = 0
-    cdef Slice own_id = slice_of(NULL, 0)
-    cdef Verdict* v = NULL
-    cdef int status
-    while i < end and i < most:
-        if rows_get(rows, i, &body, &n) and n:
-            if rows.ids != NULL:
-                if count > 0 and b.report_all:
-                    break                   # each is told of with its own id
-                rows_get(rows.ids, i, &own_id.p, &own_id.n)
-                text_n = item_text_size(own_id, attrs)
-            need = _item_size(b, n, text_n)
-            if has_room(b, need) or count == 0 and make_room(b, need):
-                break
-            bytes += <int64_t>n
-            count += 1
-        i += 1
-    if count > 0:
-        status = refuse(b, s, count, bytes, own_id, &v if segments != NULL else NULL, &first)
-        if status != ST_OK:
-            return status
-    at[0] = i
-    return segments_add(segments, v, first, count) if v != NULL else ST_OK
-
-
-cdef int batcher_append_rows(
-    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
-) noexcept nogil:
-    """Accept checked rows from ``at`` on; ``at`` moves past what was accepted or skipped.
-
-    Locality: any thread.  Locks: takes lock, anew for each pack.  ST_OK when all are in, else ST_FULL,
-    ST_CLOSED or ST_NO_MEMORY with ``at`` exact.  Rows that are dropped for want of room are accepted.
-    """
-    cdef int status = ST_OK
-    cdef Pack* p
-    cdef uint32_t before
-    cdef bint full
-    while at[0] < end and status == ST_OK:
-        pthread_mutex_lock(&b.lock)
-        if b.closed:
-            status = ST_CLOSED
-        else:
-            p = _pack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
-            if p == NULL:
-                status = ST_NO_MEMORY
-            else:
-                before = p.count
-                status = _fill(b, p, rows, at, end, extras.attrs)
-                if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
-                    status = ST_NO_MEMORY
-                full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
-                if p.count > 0 and (
-                        at[0] < end and not full or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
-                    batcher_seal(b, p)
-                if full:
-                    status = _overflow(b, s, rows, at, end, extras.attrs, segments)
-        pthread_mutex_unlock(&b.lock)
     return status
 
 

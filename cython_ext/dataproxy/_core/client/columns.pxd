@@ -76,6 +76,9 @@ ctypedef struct RunTable:
     int64_t bytes           # charge of all messages
     int64_t body_bytes
     bint apart              # the row before was left out: the next one begins a run
+    Stream* ahead[64]       # of the next rows, NULL where it is not known yet or a name is null
+    int64_t ahead_from      # first of these rows
+    int64_t ahead_to
 
 
 cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil

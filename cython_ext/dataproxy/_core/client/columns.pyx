@@ -1,10 +1,11 @@
 """Record batches as runs: neighbouring rows with the same stream, span of time and attributes share one.
 
 All rows are looked at before the first is accepted.  Comparing names with the row before makes the
-common case, long runs of one stream, cost a few nanoseconds a row.
+common case, long runs of one stream, cost a few nanoseconds a row.  The streams of other rows are looked for in
+groups: where there are many, none of them is in a cache.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memchr, memset
 
@@ -16,8 +17,17 @@ from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size, own_id_valid
 from dataproxy._core.client.rows cimport (
     ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, ROWS_STRIDED, Rows, body_limit, rows_get,
 )
-from dataproxy._core.client.streams cimport Stream, streams_find
+from dataproxy._core.client.streams cimport Stream, streams_fetch, streams_find_hashed, streams_hash
+from dataproxy._core.plat.bits cimport prefetch
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+cdef enum:
+    AHEAD = 64              # rows whose streams are looked for together; the size of RunTable.ahead
+
+cdef enum:                  # what is known of a row's names
+    NAMES_NEW = 0
+    NAMES_AS_BEFORE = 1     # those of the row before, nulls left aside
+    NAMES_NULL = 2
 
 cdef int64_t TIME_LIMIT_MS = <int64_t>4294967296 * 1000     # type 7 counts seconds in 32 bits
 
@@ -118,24 +128,67 @@ cdef Run* _add_run(RunTable* t) noexcept nogil:
     return &t.runs[t.n - 1]
 
 
-cdef Stream* _stream_of(Batcher* b, const Columns* c, int64_t i, Stream* last, int* problem) noexcept nogil:
-    """Return row ``i``'s stream; NULL with a problem when its names are null or not known yet."""
-    cdef Slice group = c.default_group, stream = c.default_stream
-    cdef Stream* found
-    if c.has_group and not _name(&c.group, i, &group) and group.n == 0:
-        problem[0] = RUN_NULL_NAME
-        return NULL
-    if c.has_stream and not _name(&c.stream, i, &stream) and stream.n == 0:
-        problem[0] = RUN_NULL_NAME
-        return NULL
-    if last != NULL and (not c.has_group and not c.has_stream
-                         or slice_equals(last.stream, stream) and slice_equals(last.group, group)):
-        return last
+cdef bint _names(const Columns* c, int64_t i, Slice* group, Slice* stream) noexcept nogil:
+    """Give row ``i``'s names; False when one is null and there is no other for it."""
+    group[0] = c.default_group
+    stream[0] = c.default_stream
+    if c.has_group and not _name(&c.group, i, group) and group.n == 0:
+        return False
+    return not c.has_stream or _name(&c.stream, i, stream) or stream.n != 0
+
+
+cdef void _look_ahead(Batcher* b, const Columns* c, RunTable* t, int64_t from_row) noexcept nogil:
+    """Find the streams of the next rows: first all slots, then all streams, so that memory is waited for once.
+
+    Locks: takes the batcher's.
+    """
+    cdef uint64_t hashes[AHEAD]
+    cdef Slice groups[AHEAD]
+    cdef Slice streams[AHEAD]
+    cdef uint8_t kind[AHEAD]
+    cdef Slice none = slice_of(NULL, 0)
+    cdef Stream* s
+    cdef int64_t k, last = -1, n = min(c.value.n - from_row, <int64_t>AHEAD)
+    t.ahead_from = from_row
+    t.ahead_to = from_row + n
     pthread_mutex_lock(&b.lock)
-    found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))
+    for k in range(n):
+        kind[k] = NAMES_NEW
+        if not _names(c, from_row + k, &groups[k], &streams[k]):
+            kind[k] = NAMES_NULL
+        elif last >= 0 and slice_equals(streams[last], streams[k]) and slice_equals(groups[last], groups[k]):
+            kind[k] = NAMES_AS_BEFORE
+        else:
+            hashes[k] = streams_hash(groups[k], streams[k], none)
+            prefetch(&b.streams.slots[hashes[k] & b.streams.mask])
+            last = k
+    for k in range(n):
+        if kind[k] == NAMES_NEW:
+            streams_fetch(b.streams.slots[hashes[k] & b.streams.mask])
+    s = NULL
+    for k in range(n):
+        if kind[k] == NAMES_NEW:
+            s = streams_find_hashed(&b.streams, hashes[k], groups[k], streams[k], none)
+        t.ahead[k] = NULL if kind[k] == NAMES_NULL else s
     pthread_mutex_unlock(&b.lock)
+
+
+cdef Stream* _stream_of(
+    Batcher* b, const Columns* c, RunTable* t, int64_t i, Stream* last, int* problem,
+) noexcept nogil:
+    """Return row ``i``'s stream; NULL with a problem when its names are null or not known yet."""
+    cdef Slice group, stream
+    cdef Stream* found = NULL
+    if last != NULL and not c.has_group and not c.has_stream:
+        return last
+    if t.ahead_from <= i < t.ahead_to:
+        found = t.ahead[i - t.ahead_from]
+    if found != NULL:
+        return found
+    _look_ahead(b, c, t, i)
+    found = t.ahead[0]
     if found == NULL:
-        problem[0] = RUN_NEW_STREAM
+        problem[0] = RUN_NEW_STREAM if _names(c, i, &group, &stream) else RUN_NULL_NAME
     return found
 
 
@@ -172,7 +225,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     cdef Stream* stream = NULL
     if c.marked != NULL and c.marked[i]:
         return RUN_MARKED
-    stream = _stream_of(b, c, i, run.stream if run != NULL else NULL, &problem)
+    stream = _stream_of(b, c, t, i, run.stream if run != NULL else NULL, &problem)
     if stream == NULL:
         return problem
     kind = _body(&c.value, i, stream.max_body, lines, &size)
@@ -251,7 +304,7 @@ cdef void build_runs(
 ) noexcept nogil:
     """Go on building runs from ``table.next_row``; stops there with ``table.problem`` set.
 
-    Locality: any thread.  Locks: takes batcher.lock for each change of stream.
+    Locality: any thread.  Locks: takes batcher.lock, anew for every so many rows.
     """
     cdef int skips = (1 if skip_null else 0) | (2 if skip_empty else 0)
     cdef bint alike = _alike(columns, lines)

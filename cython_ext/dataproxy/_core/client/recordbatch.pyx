@@ -8,16 +8,17 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.client.batcher cimport NO_KEY, Batcher, Extras, batcher_append_rows, batcher_fits
+from dataproxy._core.client.batcher cimport batcher_fits
 from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
-    AttrColumn, Columns, Run, RunTable, TimeColumn, build_runs, runs_free,
+    AttrColumn, Columns, RunTable, TimeColumn, build_runs, runs_free,
 )
 from dataproxy._core.client.ids cimport own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rowids cimport RowIds, row_ids_free, row_ids_make
+from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport raise_full
 from dataproxy._core.encode.lines cimport Lines, lines_free
@@ -291,29 +292,6 @@ cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str strea
             t.apart = True
 
 
-cdef int _append_runs(
-    Batcher* b, const Columns* c, const RunTable* t, int64_t* run, int64_t* row,
-) noexcept nogil:
-    """Accept rows from ``row`` of run number ``run`` on.  Locality: any thread.  Locks: takes batcher.lock."""
-    cdef const Run* r
-    cdef Extras x
-    cdef int status = ST_OK
-    x.own_id = slice_of(NULL, 0)
-    x.key_bucket = NO_KEY
-    while run[0] < t.n:
-        r = &t.runs[run[0]]
-        if row[0] < r.start:
-            row[0] = r.start
-        x.when_ms = r.when
-        x.attrs = slice_of(t.text.p + r.text_at, r.text_n)
-        status = batcher_append_rows(
-            b, r.stream, &c.value, row, r.end, &x, NULL)
-        if status != ST_OK:
-            break
-        run[0] += 1
-    return status
-
-
 cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
     """Return how many of the first rows were messages: the others were skipped."""
     cdef const uint8_t* p = NULL
@@ -334,7 +312,7 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
     while True:
         seen = atomic_load(&g.books.released)
         with nogil:
-            status = _append_runs(&g.batcher, c, t, &run, &row)
+            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row)
         if status == ST_OK:
             return 0
         if status != ST_FULL:

@@ -12,13 +12,14 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport (
-    NO_KEY, NO_TIME, Extras, batcher_append, batcher_append_rows, batcher_fits, batcher_stream,
+    NO_KEY, NO_TIME, Extras, batcher_append, batcher_fits, batcher_stream,
 )
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size
 from dataproxy._core.client.idsource cimport bad_id, id_rows, own_id_of
 from dataproxy._core.client.order cimport key_bucket
+from dataproxy._core.client.rowpacks cimport rowpacks_append
 from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check
 from dataproxy._core.client.sources cimport BodyList, body_rows
 from dataproxy._core.client.streams cimport Stream as CStream
@@ -83,7 +84,7 @@ cdef int append_blocking(
     while True:
         seen = atomic_load(&core.engine.books.released)
         with nogil:
-            status = batcher_append_rows(&core.engine.batcher, stream, rows, at, end, x, &out.segments)
+            status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, x, &out.segments)
         if status == ST_OK:
             return 0
         if status != ST_FULL:

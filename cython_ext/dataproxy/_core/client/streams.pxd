@@ -7,17 +7,19 @@ from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice
 
 
-ctypedef struct Stream:         # lives as long as its producer
+ctypedef struct Stream:         # lives as long as its producer; its text follows it in memory
+    # What an append or a look at the table reads comes first, in one cache line: with many streams every line counts.
+    Pack* plain                 # open pack of messages without own time or attributes; guarded by the batcher's lock
+    size_t max_body             # largest body that fits a frame with this text
     Stream* next                # in its hash slot; guarded by the batcher's lock
     uint64_t hash
-    uint8_t* text               # groupId=G&streamId=S[&attributes]; constant
-    size_t text_n
     Slice group                 # inside text
     Slice stream
-    Slice attrs
-    size_t max_body             # largest body that fits a frame with this text
+    # The rest is for opening and sealing.
+    Slice attrs                 # inside text, empty: none
+    uint8_t* text               # groupId=G&streamId=S[&attributes]; constant
+    size_t text_n
     # Guarded by the batcher's lock.
-    Pack* plain                 # open pack of messages without own time or attributes
     Pack** others               # open packs of one span of time or with item attributes
     int n_others
     size_t size_hint            # bytes of the last sealed pack
@@ -33,9 +35,13 @@ ctypedef struct StreamTable:    # guarded by the batcher's lock
     size_t n
 
 
+cdef void streams_fetch(const Stream* s) noexcept nogil
 cdef int streams_open(StreamTable* t) noexcept nogil
 cdef void streams_close(StreamTable* t) noexcept nogil
 cdef Lane* streams_lane(Stream* s, int bucket, int buckets, int executors) noexcept nogil
 cdef void streams_forget(Stream* s, Pack* p) noexcept nogil
+cdef uint64_t streams_hash(Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef Stream* streams_find_hashed(
+    const StreamTable* t, uint64_t h, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil

@@ -1,6 +1,15 @@
-"""Bit operations that the compiler has as one instruction."""
+"""Bit operations and cache hints that the compiler has as one instruction."""
+
+cdef enum:
+    LINE = 64               # bytes of a cache line
 
 
 cdef extern from * nogil:
     int leading_zeros "__builtin_clzll"(unsigned long long v) noexcept      # v must not be 0
     bint unlikely(bint condition) noexcept                                  # the same condition, seldom true
+
+
+cdef extern from "dp_plat.h" nogil:
+    void* line_alloc "dp_line_alloc"(size_t n) noexcept                     # begins with a line; free() takes it
+    void prefetch "dp_prefetch"(const void* p) noexcept                     # a hint: any address is harmless
+    void prefetch_write "dp_prefetch_write"(const void* p) noexcept

@@ -1,7 +1,8 @@
-/* Inline access to what Cython cannot spell: atomics, byte order, branch hints. */
+/* Inline access to what Cython cannot spell: atomics, byte order, cache lines. */
 #ifndef DP_PLAT_H
 #define DP_PLAT_H
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 static inline uint16_t dp_load_be16(const void *p) { uint16_t v; memcpy(&v, p, 2); return __builtin_bswap16(v); }
@@ -21,4 +22,9 @@ static inline int64_t dp_atomic_replace(int64_t *p, int64_t was, int64_t v)
 static inline void dp_relaxed_add(int64_t *p, int64_t v) { __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 static inline int64_t dp_relaxed_load(const int64_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 static inline void dp_relaxed_store(int64_t *p, int64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+/* Memory that begins with a cache line; free() takes it. */
+static inline void *dp_line_alloc(size_t n) { return aligned_alloc(64, (n + 63) & ~(size_t)63); }
+/* Hints. To the compiler a function of nothing else has no effect, and its calls go: hence the empty asm. */
+static inline void dp_prefetch(const void *p) { __builtin_prefetch(p, 0); __asm__ volatile(""); }
+static inline void dp_prefetch_write(const void *p) { __builtin_prefetch(p, 1); __asm__ volatile(""); }
 #endif

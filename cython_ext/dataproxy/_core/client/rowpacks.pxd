@@ -1,0 +1,17 @@
+"""Rows in foreign memory -> open packs."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from dataproxy._core.client.batcher cimport Batcher, Extras
+from dataproxy._core.client.columns cimport Run
+from dataproxy._core.client.rows cimport Rows
+from dataproxy._core.client.segments cimport Segments
+from dataproxy._core.client.streams cimport Stream
+
+
+cdef int rowpacks_append(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+) noexcept nogil
+cdef int rowpacks_append_runs(
+    Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
+) noexcept nogil

@@ -1,0 +1,202 @@
+"""Many rows of foreign memory into open packs.
+
+Rows of many streams in turn touch memory that no cache holds: the stream, its open pack, and the end of the pack's
+bytes, each known when the one before has come.  A window of runs asks for all of one kind before it needs the first.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from dataproxy._core.base.pack cimport Pack, Verdict, pack_room
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport (
+    NO_KEY, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_claim, batcher_pack_for, batcher_seal,
+)
+from dataproxy._core.client.ids cimport item_text_size
+from dataproxy._core.client.item cimport item_count, item_size, item_write
+from dataproxy._core.client.overflow cimport has_room, make_room, refuse
+from dataproxy._core.client.rows cimport rows_get
+from dataproxy._core.client.segments cimport segments_add
+from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+cdef enum:
+    ROWS_A_LOCK = 4096      # rows dropped before other senders get their turn
+    ROWS_A_LOOK = 64        # rows dropped before it is looked again for packs to give up
+    WINDOW = 64             # runs whose memory is asked for ahead, under one hold of the lock
+    WINDOW_ROWS = 256       # of them in sum
+    TAIL_LINES = 3          # asked for at the end of a pack's bytes
+
+
+cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept nogil:
+    """Remember that ``count`` messages from ``first`` on lie in ``p``.  Locks: the batcher's is held."""
+    cdef Verdict* v = NULL
+    cdef uint32_t index = 0
+    if batcher_claim(p, &v, &index) != ST_OK:
+        return ST_NO_MEMORY
+    return segments_add(g, v, first, count)
+
+
+cdef int _fill(
+    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs,
+) noexcept nogil:
+    """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held."""
+    cdef const uint8_t* body = NULL
+    cdef size_t n = 0, need, text_n = attrs.n
+    cdef int64_t i = at[0]
+    cdef int status = ST_OK
+    cdef Slice own_id = slice_of(NULL, 0)
+    while i < end:
+        if not rows_get(rows, i, &body, &n) or n == 0:
+            i += 1                          # skipped by policy: the rows were checked before
+            continue
+        if rows.ids != NULL:
+            rows_get(rows.ids, i, &own_id.p, &own_id.n)
+            text_n = item_text_size(own_id, attrs)
+        need = item_size(b, n, text_n)
+        if p.body_n + need > b.batch_bytes and p.count > 0 or p.count >= b.batch_messages:
+            break
+        if not has_room(b, need):
+            status = ST_FULL
+            break
+        if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
+            status = ST_NO_MEMORY
+            break
+        item_write(p, body, n, text_n, own_id, attrs)
+        item_count(b, p, n, need)
+        i += 1
+    at[0] = i
+    return status
+
+
+cdef int _overflow(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, Slice attrs, Segments* segments,
+) noexcept nogil:
+    """Make room for the row at ``at``, or drop it and those behind it that do not fit either.  Locks: lock is held.
+
+    ST_OK, or ST_NO_MEMORY with ``at`` exact.
+    """
+    cdef const uint8_t* body = NULL
+    cdef size_t n = 0, need, text_n = attrs.n
+    cdef int64_t i = at[0], bytes = 0, most = i + (ROWS_A_LOOK if b.on_full == OF_DROP_OLDEST else ROWS_A_LOCK)
+    cdef uint32_t count = 0, first = 0
+    cdef Slice own_id = slice_of(NULL, 0)
+    cdef Verdict* v = NULL
+    cdef int status
+    while i < end and i < most:
+        if rows_get(rows, i, &body, &n) and n:
+            if rows.ids != NULL:
+                if count > 0 and b.report_all:
+                    break                   # each is told of with its own id
+                rows_get(rows.ids, i, &own_id.p, &own_id.n)
+                text_n = item_text_size(own_id, attrs)
+            need = item_size(b, n, text_n)
+            if has_room(b, need) or count == 0 and make_room(b, need):
+                break
+            bytes += <int64_t>n
+            count += 1
+        i += 1
+    if count > 0:
+        status = refuse(b, s, count, bytes, own_id, &v if segments != NULL else NULL, &first)
+        if status != ST_OK:
+            return status
+    at[0] = i
+    return segments_add(segments, v, first, count) if v != NULL else ST_OK
+
+
+cdef int _one_pack(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+) noexcept nogil:
+    """Accept rows as far as one pack takes them.  Locks: the batcher's is held."""
+    cdef int status
+    cdef uint32_t before
+    cdef bint full
+    cdef Pack* p
+    if b.closed:
+        return ST_CLOSED
+    p = batcher_pack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
+    if p == NULL:
+        return ST_NO_MEMORY
+    before = p.count
+    status = _fill(b, p, rows, at, end, extras.attrs)
+    if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
+        status = ST_NO_MEMORY
+    full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
+    if p.count > 0 and (at[0] < end and not full or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
+        batcher_seal(b, p)
+    return _overflow(b, s, rows, at, end, extras.attrs, segments) if full else status
+
+
+cdef int rowpacks_append(
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+) noexcept nogil:
+    """Accept checked rows of one stream from ``at`` on; ``at`` moves past what was accepted or skipped.
+
+    Locality: any thread.  Locks: takes the batcher's, anew for each pack.  ST_OK when all are in, else ST_FULL,
+    ST_CLOSED or ST_NO_MEMORY with ``at`` exact.  Rows that are dropped for want of room are accepted.
+    """
+    cdef int status = ST_OK
+    while at[0] < end and status == ST_OK:
+        pthread_mutex_lock(&b.lock)
+        status = _one_pack(b, s, rows, at, end, extras, segments)
+        pthread_mutex_unlock(&b.lock)
+    return status
+
+
+cdef int64_t _window(const Run* runs, int64_t n) noexcept nogil:
+    """Return how many of the first runs are short enough to share one hold of the lock, one at least."""
+    cdef int64_t i = 0, rows = 0
+    while i < n and i < WINDOW and rows < WINDOW_ROWS:
+        rows += runs[i].end - runs[i].start
+        i += 1
+    return i
+
+
+cdef void _fetch(const Run* runs, int64_t n) noexcept nogil:
+    """Ask for what appending these runs reads and writes, one kind after the other.  Locks: the batcher's is held."""
+    cdef int64_t i
+    cdef size_t k
+    cdef Pack* p
+    for i in range(n):
+        prefetch(runs[i].stream)
+    for i in range(n):
+        p = runs[i].stream.plain
+        if p != NULL:
+            prefetch_write(p)
+    for i in range(n):
+        p = runs[i].stream.plain
+        if p != NULL:
+            for k in range(TAIL_LINES):
+                prefetch_write(p.buf + p.head + p.body_n + k * LINE)
+
+
+cdef int rowpacks_append_runs(
+    Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
+) noexcept nogil:
+    """Accept checked rows from ``at`` of run number ``run`` on; both move past what was accepted or skipped.
+
+    Locality: any thread.  Locks: takes the batcher's, anew for each window.  Results as of ``rowpacks_append``.
+    """
+    cdef const Run* r
+    cdef Extras x
+    cdef int status = ST_OK
+    cdef int64_t last
+    x.own_id = slice_of(NULL, 0)
+    x.key_bucket = NO_KEY
+    while run[0] < n and status == ST_OK:
+        last = run[0] + _window(&runs[run[0]], n - run[0])
+        pthread_mutex_lock(&b.lock)
+        if last - run[0] > 1:
+            _fetch(&runs[run[0]], last - run[0])
+        while run[0] < last and status == ST_OK:
+            r = &runs[run[0]]
+            if at[0] < r.start:
+                at[0] = r.start
+            x.when_ms = r.when
+            x.attrs = slice_of(text + r.text_at, r.text_n)
+            while at[0] < r.end and status == ST_OK:
+                status = _one_pack(b, r.stream, rows, at, r.end, &x, NULL)
+            if status == ST_OK:
+                run[0] += 1
+        pthread_mutex_unlock(&b.lock)
+    return status
