@@ -9,6 +9,7 @@ from dataproxy._core.client.books cimport Books
 from dataproxy._core.client.completions cimport Completions
 from dataproxy._core.client.ids cimport PackIds
 from dataproxy._core.client.leftovers cimport Leftovers
+from dataproxy._core.client.staging cimport Staging
 from dataproxy._core.client.streams cimport Stream, StreamTable
 from dataproxy._core.io.executor cimport Executor
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -71,12 +72,14 @@ ctypedef struct Batcher:
     int next_executor
     bint tick_armed
     bint closed
+    Staging staged          # accepted and counted as open, in no pack yet
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil
+cdef int batcher_unstage(Batcher* b) noexcept nogil
 cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil
 cdef Pack* batcher_pack_for(
     Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,

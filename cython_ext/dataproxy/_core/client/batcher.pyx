@@ -12,19 +12,24 @@ from dataproxy._core.base.pack cimport (
     PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_room, pool_give, pool_take, verdict_new,
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.books cimport books_mark, books_sealed
+from dataproxy._core.base.status cimport ST_CLOSED, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.books cimport books_mark, books_refuse, books_sealed
 from dataproxy._core.client.ids cimport ids_next, item_text_size
-from dataproxy._core.client.item cimport item_count, item_size, item_write
+from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
+from dataproxy._core.client.leftovers cimport leftovers_missed
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
+from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_lane
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
+from dataproxy._core.io.link cimport LC_CLOSED
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
     FIRST_CAP = 2048        # of a stream's first pack; later ones start at the size of the last
+    RETRY_US = 1000
+    MANY_OPEN = 128         # packs; with more of them messages are staged
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
 
 
@@ -197,6 +202,58 @@ cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nog
     return ST_OK
 
 
+cdef inline void _place(
+    Batcher* b, Pack* p, const uint8_t* body, size_t n, size_t text_n, const Extras* extras, size_t need,
+) noexcept nogil:
+    """Write a message into its pack, and seal that when another one like it would not fit.  Locks: lock is held."""
+    item_write(p, body, n, text_n, extras.own_id, extras.attrs)
+    item_placed(p, need)
+    if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
+        batcher_seal(b, p)
+
+
+cdef int batcher_unstage(Batcher* b) noexcept nogil:
+    """Put staged messages into their packs; ST_OK, or ST_NO_MEMORY and the rest stays staged.
+
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.
+    """
+    cdef Staging* t = &b.staged
+    cdef Extras x
+    cdef Pack* p
+    cdef uint32_t i, at = 0
+    cdef size_t n, need
+    x.when_ms = NO_TIME
+    x.attrs = slice_of(NULL, 0)
+    x.own_id = x.attrs
+    x.key_bucket = NO_KEY
+    staging_fetch(t)
+    for i in range(t.n):
+        n = t.ends[i] - at
+        need = item_size(b, n, 0)
+        p = batcher_pack_for(b, t.streams[i], &x, need, False)
+        if p == NULL:
+            staging_keep(t, i)
+            return ST_NO_MEMORY
+        if p.count == 0:
+            p.opened_us = t.since_us
+        _place(b, p, t.bytes + at, n, 0, &x, need)
+        at = t.ends[i]
+    t.n = 0
+    return ST_OK
+
+
+cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
+    """Accept a message without touching its pack; False when it has to go there itself.  Locks: lock is held."""
+    if b.closed or not has_room(b, need) or not staging_put(&b.staged, s, body, n):
+        return False
+    item_accepted(b, n, need)
+    if b.staged.n == 1:
+        b.staged.since_us = b.clock.now_us()
+    elif b.staged.n == STAGED:
+        batcher_unstage(b)                  # without memory it stays, and the next message is not accepted
+    return True
+
+
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil:
@@ -211,8 +268,14 @@ cdef int batcher_append(
     cdef size_t need = item_size(b, n, text_n)
     cdef int status = ST_OK
     pthread_mutex_lock(&b.lock)
+    if b.open.n >= MANY_OPEN and verdict == NULL and text_n == 0 and extras.when_ms == NO_TIME and (
+            extras.key_bucket == NO_KEY and _stage(b, s, body, n, need)):
+        pthread_mutex_unlock(&b.lock)
+        return ST_OK
     if b.closed:
         status = ST_CLOSED
+    elif b.staged.n and batcher_unstage(b) != ST_OK:
+        status = ST_NO_MEMORY
     elif not has_room(b, need) and not make_room(b, need):
         status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
     else:
@@ -222,10 +285,8 @@ cdef int batcher_append(
         elif verdict != NULL:
             status = batcher_claim(p, verdict, index)
     if status == ST_OK and p != NULL:
-        item_write(p, body, n, text_n, extras.own_id, extras.attrs)
-        item_count(b, p, n, need)
-        if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
-            batcher_seal(b, p)
+        item_accepted(b, n, need)
+        _place(b, p, body, n, text_n, extras, need)
     pthread_mutex_unlock(&b.lock)
     return status
 
@@ -247,6 +308,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     """
     cdef int64_t mark
     pthread_mutex_lock(&b.lock)
+    batcher_unstage(b)
     while b.open.head != NULL:
         _seal_or_drop(b, b.open.head)
     mark = books_mark(b.books)
@@ -286,6 +348,7 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     cdef Pack* p
     cdef Pack* following
     pthread_mutex_lock(&b.lock)
+    batcher_unstage(b)
     p = b.open.head
     while p != NULL and p.opened_us + b.linger_us <= now_us:
         following = p.next
@@ -293,17 +356,38 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
         p = following
     if p != NULL:
         due = p.opened_us + b.linger_us
+    elif b.staged.n:
+        due = now_us + RETRY_US             # there was no memory for a pack
     else:
         b.tick_armed = False
     pthread_mutex_unlock(&b.lock)
     return due
 
 
+cdef void _give_up_staged(Batcher* b) noexcept nogil:
+    """Count staged messages as dropped: they can be in no pack any more.  Locks: lock is held; takes books.lock."""
+    cdef uint32_t i, at = 0
+    cdef int64_t charge = 0
+    for i in range(b.staged.n):
+        charge += <int64_t>item_size(b, b.staged.ends[i] - at, 0)
+        at = b.staged.ends[i]
+    b.open_messages -= b.staged.n
+    leftovers_missed(b.leftovers, b.staged.n)
+    books_refuse(b.books, b.staged.n, LC_CLOSED)
+    atomic_add(&b.books.released, charge)
+    b.staged.n = 0
+
+
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
-    """Close the batcher; open packs go to ``out`` as sealed.  Locality: any thread.  Locks: takes lock."""
+    """Close the batcher; open packs go to ``out`` as sealed.  Locality: any thread.  Locks: takes lock, then books.lock.
+
+    Messages that are staged for want of memory are counted as dropped.
+    """
     cdef Pack* p
     pthread_mutex_lock(&b.lock)
     b.closed = True
+    if batcher_unstage(b) != ST_OK:
+        _give_up_staged(b)
     while b.open.head != NULL:
         p = b.open.head
         streams_forget(<Stream*>p.stream, p)

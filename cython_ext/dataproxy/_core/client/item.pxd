@@ -36,12 +36,16 @@ cdef inline void item_write(
             p.own_ids = True
 
 
-cdef inline void item_count(Batcher* b, Pack* p, size_t n, size_t need) noexcept nogil:
-    """Count an item that was written.  Locality: any thread.  Locks: the batcher's is held."""
-    p.body_n += need
-    p.charge += need
-    p.count += 1
+cdef inline void item_accepted(Batcher* b, size_t n, size_t need) noexcept nogil:
+    """Count a message that is in, and charge its item.  Locality: any thread.  Locks: the batcher's is held."""
     b.charged += <int64_t>need
     b.accepted += 1
     b.accepted_bytes += <int64_t>n
     b.open_messages += 1
+
+
+cdef inline void item_placed(Pack* p, size_t need) noexcept nogil:
+    """Count an item that was written to its pack.  Locality: any thread.  Locks: the batcher's is held."""
+    p.body_n += need
+    p.charge += need
+    p.count += 1

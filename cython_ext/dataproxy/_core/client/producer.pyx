@@ -135,6 +135,7 @@ cdef class ProducerCore(CoreHandle):
         if out.stream == NULL:
             raise MemoryError("no memory for a stream")
         out.core = self
+        out.max_body = out.stream.max_body
         out.generation = self.generation
         out.policy = self.policy
         out.frame_keys = frame_keys

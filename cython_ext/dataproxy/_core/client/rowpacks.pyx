@@ -10,10 +10,10 @@ from dataproxy._core.base.pack cimport Pack, Verdict, pack_room
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport (
-    NO_KEY, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_claim, batcher_pack_for, batcher_seal,
+    NO_KEY, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_claim, batcher_pack_for, batcher_seal, batcher_unstage,
 )
 from dataproxy._core.client.ids cimport item_text_size
-from dataproxy._core.client.item cimport item_count, item_size, item_write
+from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rows cimport rows_get
 from dataproxy._core.client.segments cimport segments_add
@@ -63,7 +63,8 @@ cdef int _fill(
             status = ST_NO_MEMORY
             break
         item_write(p, body, n, text_n, own_id, attrs)
-        item_count(b, p, n, need)
+        item_placed(p, need)
+        item_accepted(b, n, need)
         i += 1
     at[0] = i
     return status
@@ -114,6 +115,8 @@ cdef int _one_pack(
     cdef Pack* p
     if b.closed:
         return ST_CLOSED
+    if b.staged.n and batcher_unstage(b) != ST_OK:
+        return ST_NO_MEMORY
     p = batcher_pack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
     if p == NULL:
         return ST_NO_MEMORY

@@ -21,10 +21,13 @@ cdef class SendPolicy:              # constant settings of the sending calls
 
 
 cdef class Stream:
+    # What a call reads comes first, in one cache line.
     cdef CoreHandle core
     cdef CStream* stream
-    cdef uint32_t generation    # of the process that `stream` belongs to; GIL
+    cdef size_t max_body        # that of `stream`
     cdef SendPolicy policy
+    cdef uint32_t generation    # of the process that `stream` belongs to; GIL
+    # The rest is for other calls.
     cdef object frame_keys          # names of the attributes on its frames
     cdef readonly str group_id
     cdef readonly str stream_id

@@ -119,6 +119,7 @@ cdef class Stream:
             slice_of(<const char*>self.attrs, len(self.attrs)))
         if self.stream == NULL:
             raise MemoryError("no memory for a stream")
+        self.max_body = self.stream.max_body
         self.generation = core.generation
         return 0
 
@@ -135,7 +136,7 @@ cdef class Stream:
         cdef size_t limit
         if self.generation != this_generation:
             self.bind()
-        limit = body_limit(self.stream.max_body, item_text_size(x.own_id, x.attrs))
+        limit = body_limit(self.max_body, item_text_size(x.own_id, x.attrs))
         if n == 0 or n > limit:
             raise size_problem(n, limit)
         if self.policy.lines and memchr(p, 10, n) != NULL:
@@ -240,13 +241,13 @@ cdef class Stream:
             self.bind()
         with nogil:
             rows_check(
-                rows, self.stream.max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)
+                rows, self.max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)
         if check.problem == ROW_BAD_ID:
             raise bad_id(rows.ids, check.first_bad, before + check.first_bad, out.segments.messages)
         if check.first_bad >= 0:
             raise row_problem(
                 before + check.first_bad, ("", "null", "empty", "large", "line")[check.problem], check.bad_size,
-                body_limit(self.stream.max_body, x.attrs.n), out.segments.messages)
+                body_limit(self.max_body, x.attrs.n), out.segments.messages)
         if policy.lines:
             overhead = 1
         elif rows.ids != NULL:

@@ -98,8 +98,8 @@ cdef Stream* streams_find_hashed(
     """
     cdef Stream* s = t.slots[h & t.mask]
     while s != NULL:
-        if (s.hash == h and slice_equals(s.stream, stream) and slice_equals(s.group, group)
-                and slice_equals(s.attrs, attrs)):
+        if s.hash == h and slice_equals(s.stream, stream) and slice_equals(s.group, group) and (
+                slice_equals(s.attrs, attrs)):
             return s
         s = s.next
     return NULL
