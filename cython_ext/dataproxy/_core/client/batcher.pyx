@@ -230,7 +230,9 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
     for i in range(t.n):
         n = t.ends[i] - at
         need = item_size(b, n, 0)
-        p = batcher_pack_for(b, t.streams[i], &x, need, False)
+        p = t.streams[i].plain
+        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > b.batch_bytes:
+            p = batcher_pack_for(b, t.streams[i], &x, need, False)
         if p == NULL:
             staging_keep(t, i)
             return ST_NO_MEMORY
@@ -267,9 +269,10 @@ cdef int batcher_append(
     cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
     cdef size_t need = item_size(b, n, text_n)
     cdef int status = ST_OK
+    cdef bint plain = (
+        text_n == 0 and verdict == NULL and extras.when_ms == NO_TIME and extras.key_bucket == NO_KEY and not b.lines)
     pthread_mutex_lock(&b.lock)
-    if b.open.n >= MANY_OPEN and verdict == NULL and text_n == 0 and extras.when_ms == NO_TIME and (
-            extras.key_bucket == NO_KEY and _stage(b, s, body, n, need)):
+    if plain and b.open.n >= MANY_OPEN and _stage(b, s, body, n, need):
         pthread_mutex_unlock(&b.lock)
         return ST_OK
     if b.closed:
@@ -279,7 +282,9 @@ cdef int batcher_append(
     elif not has_room(b, need) and not make_room(b, need):
         status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
     else:
-        p = batcher_pack_for(b, s, extras, need, text_n != 0)
+        p = s.plain if plain else NULL
+        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > b.batch_bytes:
+            p = batcher_pack_for(b, s, extras, need, text_n != 0)
         if p == NULL:
             status = ST_NO_MEMORY
         elif verdict != NULL:
@@ -379,9 +384,10 @@ cdef void _give_up_staged(Batcher* b) noexcept nogil:
 
 
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
-    """Close the batcher; open packs go to ``out`` as sealed.  Locality: any thread.  Locks: takes lock, then books.lock.
+    """Close the batcher; open packs go to ``out`` as sealed.
 
-    Messages that are staged for want of memory are counted as dropped.
+    Locality: any thread.  Locks: takes lock, then books.lock.  Messages that are staged for want of memory are counted
+    as dropped.
     """
     cdef Pack* p
     pthread_mutex_lock(&b.lock)

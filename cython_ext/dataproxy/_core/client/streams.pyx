@@ -91,7 +91,8 @@ cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice
 
 
 cdef Stream* streams_find_hashed(
-    const StreamTable* t, uint64_t h, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    const StreamTable* t, uint64_t h, Slice group, Slice stream, Slice attrs,
+) noexcept nogil:
     """Return the stream of these names, whose hash is ``h``, or NULL.
 
     Locality: any thread.  Locks: the batcher's is held.
