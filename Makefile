@@ -25,7 +25,8 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
-        planted test-matrix test-spark test-spark-matrix spark-chaos bench-spark \
+        planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill \
+        bench-spark \
         test-interop test-wheel coverage fuzz bench bench-quick instructions annotate docs lock clean distclean
 
 help: ## show this list
@@ -74,6 +75,9 @@ test-spark-matrix: setup ## the Spark tests on PySpark 4.0, 4.1, 4.2, 4.3, and f
 
 spark-chaos: build ## KILLS (100) of tasks, Python workers and executors under batch and streaming writes
 	@$(PY) -m tests.lab.spark_chaos --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),100) --seed $(or $(SEED),1)
+
+spark-backfill: build ## ROWS (10000000) through a local cluster into a durable hub: nothing missing, workers <= 400 MB
+	@$(PY) -m tests.lab.spark_backfill $(if $(ROWS),--rows $(ROWS))
 
 bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the fixed costs of tasks and micro-batches
 	@$(PY) -m benchmarks.spark

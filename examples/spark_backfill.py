@@ -11,14 +11,30 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from local_hub import target_or_hub
 from spark_local import local_session
 
 import dataproxy.spark
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 ROWS, PER_TASK, DEVICES = 10_000_000, 250_000, 500
 YEAR = 365 * 86_400
+
+
+def readings(spark: SparkSession, rows: int) -> DataFrame:
+    """Return so many readings as messages, in tasks of seconds that cover a span of the year each.
+
+    Such tasks are small enough to repeat, and large enough not to count.
+    """
+    return spark.range(0, rows, 1, max(2, rows // PER_TASK)).selectExpr(
+        f"concat_ws(',', id % {DEVICES}, id, round(20 + 5 * sin(id), 2)) as value",
+        f"1704067200000 + cast(id * {YEAR}D / {rows} as bigint) * 1000 as dt",
+        "concat('reading-', id) as msg_id",  # known again when the backfill is repeated after a failure
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,18 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     spark = local_session("backfill")
     counters = dataproxy.spark.register(spark)
-    # Tasks of seconds: small enough to repeat, large enough not to count.  Each covers a span of the year.
-    readings = spark.range(0, chosen.rows, 1, max(2, chosen.rows // PER_TASK)).selectExpr(
-        f"concat_ws(',', id % {DEVICES}, id, round(20 + 5 * sin(id), 2)) as value",
-        f"1704067200000 + cast(id * {YEAR}D / {chosen.rows} as bigint) * 1000 as dt",
-        "concat('reading-', id) as msg_id",  # known again when the backfill is repeated after a failure
-    )
     with tempfile.TemporaryDirectory() as name, target_or_hub(chosen.target, max_store_bytes="2GiB") as target:
         report = Path(name, "report.json")
         options = {"target": target, "groupId": "plant", "streamId": "readings", "reportFile": str(report)}
         began = time.monotonic()
         with dataproxy.spark.WriteProgress(spark, counters):  # a line on the terminal, nothing elsewhere
-            readings.write.format("dataproxy").mode("append").options(**options, packSeconds="3600").save()
+            rows = readings(spark, chosen.rows)
+            rows.write.format("dataproxy").mode("append").options(**options, packSeconds="3600").save()
         seconds = time.monotonic() - began
         books = json.loads(report.read_text())
         print(f"{books['rows']:,} rows = {books['acked']:,} acknowledged + {books['skipped']:,} skipped")

@@ -31,6 +31,12 @@ def build_info() -> dict[str, str]:
 def explain_missing(name: str) -> str:
     """Return what is wrong and which command repairs it, for the missing compiled module ``name``."""
     home = Path(__file__).parent
+    archive = getattr(__spec__.loader, "archive", None) if __spec__ else None
+    if archive:
+        return (
+            f"compiled module {name} cannot be imported from a zip, and {archive} is one; install the wheel where it "
+            "runs, or ship it unpacked (with Spark: --archives in place of --py-files)"
+        )
     wanted = EXTENSION_SUFFIXES[0]
     stem = name.removeprefix(__name__ + ".").replace(".", "/")
     others = sorted(path.name for path in home.glob(f"{stem}.*.so"))

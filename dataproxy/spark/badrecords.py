@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy.errors import ConfigError
@@ -21,11 +23,20 @@ __all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy"]
 
 FAIL: Final = "fail"
 SKIP: Final = "skip"
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # one letter alone is a folder or a drive
+_S3: Final = "write s3://; keys and region come from the environment of driver and executors, not from fs.s3a options"
+_HINTS: Final = {
+    "s3a": _S3,
+    "s3n": _S3,
+    "hdfs": "pyarrow needs libjvm and libhdfs on driver and executors (JAVA_HOME, HADOOP_HOME, CLASSPATH)",
+    "wasb": "write abfs://",
+    "wasbs": "write abfss://",
+}
 _log = logger("spark.badrecords")
 
 
 def read_policy(text: str) -> str:
-    """Return ``fail``, ``skip``, or a path (absolute) or URI.  Raises ConfigError."""
+    """Return ``fail``, ``skip``, or a path (absolute) or URI; a ``file:`` URI becomes a path.  Raises ConfigError."""
     if text.lower() in (FAIL, SKIP):
         return text.lower()
     if not text or ("/" not in text and "\\" not in text):
@@ -33,9 +44,30 @@ def read_policy(text: str) -> str:
             f"option badRecords={text!r} is neither fail nor skip nor a path",
             hint='give a folder with a slash in it, such as "./bad" or "s3://bucket/bad"',
         )
-    where = text if "://" in text else str(Path(text.removeprefix("file:")).absolute())
-    _open_folder(where)
-    return where
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return str(Path(text).absolute())
+    if scheme[1].lower() == "file":
+        return _local_path(text, text[scheme.end() :])
+    if not text.startswith("//", scheme.end()):
+        raise ConfigError(
+            f"option badRecords={text!r} is no URI", hint=f"write {scheme[0]}//..., or ./{text} for a path"
+        )
+    _open_folder(text)
+    return text
+
+
+def _local_path(text: str, rest: str) -> str:
+    """Return the path of a ``file:`` URI, whose ``rest`` follows the colon."""
+    if rest.startswith("//"):
+        host, slash, rest = rest[2:].partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise ConfigError(
+                f"option badRecords={text!r} names the machine {host!r}",
+                hint="write file:///path, seen by all executors",
+            )
+        rest = f"/{rest}"
+    return str(Path(unquote(rest)).absolute())
 
 
 def _open_folder(where: str) -> tuple[Any, str]:
@@ -47,8 +79,10 @@ def _open_folder(where: str) -> tuple[Any, str]:
             return fs.LocalFileSystem(), where
         system, path = fs.FileSystem.from_uri(where)
     except (ArrowException, OSError, ValueError) as error:
+        lines = str(error).splitlines() or [type(error).__name__]  # libhdfs is looked for in a hundred places
         raise ConfigError(
-            f"option badRecords={where!r} cannot be used: {error}", hint="use a path, or a URI that pyarrow.fs knows"
+            f"option badRecords={where!r} cannot be used: {lines[0]}",
+            hint=_HINTS.get(where.partition(":")[0].lower(), "use a path, or a URI that pyarrow.fs knows"),
         ) from None
     return system, path
 

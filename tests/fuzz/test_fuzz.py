@@ -5,9 +5,10 @@ import random
 
 import pytest
 
-from tests.fuzz import container, engine, faults, items, options, reply, request, snappy
+from tests.fuzz import arrow, container, engine, faults, items, options, reply, request, snappy
 
 TARGETS = {
+    "arrow": arrow,
     "container": container,
     "faults": faults,
     "items": items,

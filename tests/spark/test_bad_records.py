@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark import TaskContext
+from pyspark.errors import AnalysisException
 
 NAMES = "case id % 10 when 0 then null when 1 then 'a&b' else concat('{}-', id % 3) end as stream_id"
 BODIES = "case when id % 10 = 2 then repeat('x', 1000000) when id % 10 = 3 then null else cast(id as string) end"
@@ -43,6 +44,14 @@ def test_bad_rows_are_written_with_their_reasons(spark, sink, df, tmp_path):
     assert {row.partition * 50 + row.row for row in rows} == set(range(100)) - set(GOOD)
     assert {len(row.value) for row in rows if row.code == "BODY_TOO_LARGE"} == {1000000}
     assert {row.stream_id for row in rows if row.reason == "the stream_id is null"} == {None}
+
+
+def test_a_uri_is_a_path_or_is_refused_before_a_task_runs(sink, df, tmp_path):
+    report = sink.write(df, without=("streamId",), badRecords=f"file://{tmp_path}/bad%20rows")
+    assert sorted(report["bad_files"]) == sorted(map(str, (tmp_path / "bad rows").iterdir()))
+    for text, what in {"s3a://bucket/bad": "write s3://", "dbfs:/bad": "write dbfs://"}.items():
+        with pytest.raises(AnalysisException, match=what):
+            sink.write(df, without=("streamId",), badRecords=text)
 
 
 def test_lost_attempts_leave_no_files(spark, sink, tmp_path):

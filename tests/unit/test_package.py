@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,15 @@ def test_modules_are_reached_through_the_package():
     program = "import dataproxy; dataproxy.errors.ConfigError; dataproxy.config.PRODUCER; dataproxy.Producer"
     assert in_new_process(program) == (0, "", "")
     assert in_new_process("from dataproxy import *; Producer; ConfigError") == (0, "", "")
+
+
+def test_a_zip_is_named_as_the_reason(tmp_path):
+    archive = tmp_path / "modules.zip"
+    home = Path(dataproxy.__file__).parent
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in home.rglob("*.py"):
+            file.write(path, path.relative_to(home.parent))
+    program = f"import sys; sys.path.insert(0, {str(archive)!r}); from dataproxy import Producer"
+    code, _, said = in_new_process(program)
+    assert code == 1
+    assert f"cannot be imported from a zip, and {archive} is one" in said

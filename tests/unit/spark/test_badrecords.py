@@ -1,6 +1,7 @@
 """Files of rows that could not be sent."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,7 +85,23 @@ def test_paths_become_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert read_policy("./bad") == str(tmp_path / "bad")
     assert read_policy(f"file:{tmp_path}/bad") == f"{tmp_path}/bad"
-    assert read_policy(f"file://{tmp_path}/bad") == f"file://{tmp_path}/bad"
+    for text in (f"file:{tmp_path}/a b", f"file://{tmp_path}/a%20b", f"FILE://localhost{tmp_path}/a b"):
+        assert read_policy(text) == f"{tmp_path}/a b"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("s3a://bucket/bad", "write s3://"),
+        ("hdfs2://host/bad", "a URI that pyarrow.fs knows"),
+        ("file://elsewhere/bad", "names the machine 'elsewhere'"),
+        ("dbfs:/bad", "write dbfs://..., or ./dbfs:/bad for a path"),
+    ],
+)
+def test_uris_that_cannot_be_used_are_refused_with_a_way_out(text, what):
+    with pytest.raises(ConfigError, match=re.escape(what)) as caught:
+        read_policy(text)
+    assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("text", ["", "ignore", "nonsense://x/y"])

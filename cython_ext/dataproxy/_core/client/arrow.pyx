@@ -8,6 +8,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from dataproxy._core.client.arrowshape cimport check_part, check_schema, field_name
 from dataproxy._core.client.rows cimport ROWS_FIXED, ROWS_OFFSETS32, ROWS_OFFSETS64, ROWS_VIEWS, Rows
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
@@ -16,6 +17,7 @@ from dataproxy.errors import InvalidMessageError
 __all__ = ["ArrowChunks"]
 
 _TAKEN = "binary, string, their large and view forms, and fixed-size binary"
+_WIDTH_DIGITS = 9       # a body is much smaller than a gigabyte
 _BODY_COLUMNS = ("value", "body")
 
 
@@ -85,6 +87,8 @@ cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=No
     chunks.keep = (owner, capsules)
     chunks.schema = <ArrowSchema*>PyCapsule_GetPointer(capsules[0], "arrow_schema")
     chunks.single = <ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array")
+    if chunks.schema.release == NULL or chunks.single.release == NULL:
+        raise InvalidMessageError("the Arrow data was already consumed", hint="pass it afresh", code="BAD_COLUMN")
     return chunks
 
 
@@ -96,6 +100,7 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
     """
     cdef int64_t i
     names = []
+    check_schema(schema)
     if schema.format != b"+s":
         if column is not None:
             raise InvalidMessageError(
@@ -103,7 +108,7 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
                 code="BAD_COLUMN")
         return -1
     for i in range(schema.n_children):
-        names.append(schema.children[i].name.decode("utf-8", "replace"))
+        names.append(field_name(schema.children[i]))
     if column is not None:
         if column not in names:
             raise InvalidMessageError(
@@ -126,6 +131,7 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
     cdef ArrowArray* values = array
     cdef bytes form
     memset(rows, 0, sizeof(Rows))
+    check_part(schema, array, column)
     rows.n = array.length
     if column >= 0:
         if array.null_count != 0 and array.n_buffers > 0 and array.buffers[0] != NULL:
@@ -136,7 +142,7 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
         rows.offset = array.offset
     rows.offset += values.offset
     form = field.format
-    name = field.name.decode("utf-8", "replace") if field.name != NULL else ""
+    name = field_name(field)
     if field.dictionary != NULL:
         raise InvalidMessageError(
             f"column {name!r} is dictionary-encoded", hint="cast it to binary or string", code="BAD_COLUMN")
@@ -152,14 +158,14 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
         rows.kind = ROWS_VIEWS
         rows.views = <const uint8_t*>values.buffers[1]
         rows.buffers = <const uint8_t**>&values.buffers[2]
-    elif form.startswith(b"w:"):
+    elif form.startswith(b"w:") and form[2:].isdigit() and len(form) <= _WIDTH_DIGITS + 2:
         rows.kind = ROWS_FIXED
         rows.width = int(form[2:])
         rows.stride = rows.width
         rows.base = <const uint8_t*>values.buffers[1]
     else:
         raise InvalidMessageError(
-            f"column {name!r} has the Arrow type {form.decode()!r}, which holds no bodies",
+            f"column {name!r} has the Arrow type {form.decode('utf-8', 'replace')!r}, which holds no bodies",
             hint=f"cast it to one of: {_TAKEN}", code="BAD_COLUMN")
     if values.null_count != 0:
         rows.validity = <const uint8_t*>values.buffers[0]

@@ -18,4 +18,5 @@ cdef class BodyEncoder:
 
     cdef int make(self, ArrowSchema* schema, ArrowArray* array, Lines* lines) except -1
     cdef int _open(self, NodeTree* tree, ArrowSchema* schema, ArrowArray* array) except -1
+    cdef bint _knows(self, bytes name)
     cdef int _learn_zone(self, bytes name) except -1

@@ -8,6 +8,7 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, open_arrow
+from dataproxy._core.client.arrowshape cimport check_part, check_struct, field_name
 from dataproxy._core.encode.lines cimport LINE_CSV, LINE_JSON, LINE_KV, Lines, LineStyle, lines_free, lines_make
 from dataproxy._core.encode.nodes cimport NodeTree, tree_close, tree_open
 from dataproxy._core.encode.times cimport (
@@ -24,6 +25,7 @@ _TIMES = {
     "iso": TIME_ISO, "iso_micros": TIME_ISO_MICROS, "sql": TIME_SQL, "sql_micros": TIME_SQL_MICROS,
     "millis": TIME_MILLIS,
 }
+_ZONED = (b"tss:", b"tsm:", b"tsu:", b"tsn:")
 _PLAIN = frozenset(b"0123456789+-.:TZEabcdefghijklmnopqrstuvwxyzNI ")     # of values that are no text
 
 
@@ -73,13 +75,21 @@ cdef class BodyEncoder:
         free(self.zones)
         free(self.zone_names)
 
+    cdef bint _knows(self, bytes name):
+        """Tell whether a time zone is among those that are known.  Locality: GIL."""
+        cdef int i
+        for i in range(self.n_zones):
+            if self.zone_names[i] == name:
+                return True
+        return False
+
     cdef int _learn_zone(self, bytes name) except -1:
         """Add a time zone to those that are known.  Locality: GIL."""
         cdef bytes starts, offsets
         cdef Zone* zones
         cdef const char** names
         cdef Zone* zone
-        starts, offsets, period_from = self.zone_table(name.decode())
+        starts, offsets, period_from = self.zone_table(name.decode("utf-8", "replace"))
         zones = <Zone*>realloc(self.zones, (self.n_zones + 1) * sizeof(Zone))
         if zones == NULL:
             raise MemoryError("no memory for a time zone")
@@ -103,10 +113,12 @@ cdef class BodyEncoder:
         cdef ArrowSchema* culprit = NULL
         cdef int status, known
         cdef bytes form
+        check_struct(schema, array)
         for known in range(self.n_columns):
-            if not 0 <= self.columns[known] < schema.n_children:
+            if self.columns[known] < 0:
                 raise InvalidMessageError(
                     f"there is no column {self.columns[known]} among {schema.n_children}", code="BAD_COLUMN")
+            check_part(schema, array, self.columns[known])
         while True:
             with nogil:
                 status = tree_open(
@@ -119,12 +131,12 @@ cdef class BodyEncoder:
                 raise MemoryError("no memory for the columns of a record batch")
             form = culprit.format
             known = self.n_zones
-            if form.startswith(b"ts") and culprit.dictionary == NULL and b":" in form:
-                self._learn_zone(form.partition(b":")[2])
+            if form[:4] in _ZONED and form[4:] and culprit.dictionary == NULL and not self._knows(form[4:]):
+                self._learn_zone(form[4:])
             if known == self.n_zones:
-                name = (<bytes>culprit.name).decode("utf-8", "replace") if culprit.name != NULL else ""
                 raise InvalidMessageError(
-                    f"column {name!r} has the Arrow type {form.decode()!r}, which has no text",
+                    f"column {field_name(culprit)!r} has the Arrow type {form.decode('utf-8', 'replace')!r}, "
+                    "which has no text",
                     hint="cast it to string", code="BAD_COLUMN")
 
     cdef int make(self, ArrowSchema* schema, ArrowArray* array, Lines* lines) except -1:

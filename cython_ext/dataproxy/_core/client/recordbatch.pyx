@@ -8,6 +8,7 @@ from libc.string cimport memset
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
+from dataproxy._core.client.arrowshape cimport check_part
 from dataproxy._core.client.batcher cimport batcher_fits
 from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
@@ -33,14 +34,17 @@ __all__ = ["send_record_batch"]
 
 
 cdef int _time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn* out) except -1:
-    cdef ArrowArray* values = array.children[at]
-    cdef bytes form = schema.children[at].format
+    cdef ArrowArray* values
+    cdef bytes form
+    check_part(schema, array, at)
+    values = array.children[at]
+    form = schema.children[at].format
     scales = {b"l": (1, 1), b"tsm": (1, 1), b"tsu": (1000, 1), b"tsn": (1000000, 1), b"tss": (1, 1000)}
     scale = scales.get(form.partition(b":")[0])
     if scale is None:
         raise InvalidMessageError(
-            f"the data time column has the Arrow type {form.decode()!r}", hint="cast it to timestamp or bigint (ms)",
-            code="BAD_COLUMN")
+            f"the data time column has the Arrow type {form.decode('utf-8', 'replace')!r}",
+            hint="cast it to timestamp or bigint (ms)", code="BAD_COLUMN")
     out.divisor, out.multiplier = scale
     out.values = <const int64_t*>values.buffers[1]
     out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
@@ -50,12 +54,15 @@ cdef int _time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn
 
 
 cdef int _attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn* out) except -1:
-    cdef ArrowSchema* form = schema.children[at]
-    cdef ArrowArray* values = array.children[at]
+    cdef ArrowSchema* form
+    cdef ArrowArray* values
+    check_part(schema, array, at)
+    form = schema.children[at]
+    values = array.children[at]
     if form.format != b"+m" or form.n_children != 1 or form.children[0].n_children != 2:
         raise InvalidMessageError(
-            f"the attribute column has the Arrow type {form.format.decode()!r}", hint="cast it to map<string,string>",
-            code="BAD_COLUMN")
+            f"the attribute column has the Arrow type {form.format.decode('utf-8', 'replace')!r}",
+            hint="cast it to map<string,string>", code="BAD_COLUMN")
     out.offsets = <const int32_t*>values.buffers[1]
     out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
     out.offset = values.offset + array.offset

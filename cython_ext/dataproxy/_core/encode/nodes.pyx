@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset, strchr, strcmp, strncmp
+from libc.string cimport memset, strcmp, strncmp
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put_u8
 from dataproxy._core.base.slice cimport slice_of, slice_text
@@ -10,6 +10,9 @@ from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.texts cimport put_json_text
 from dataproxy._core.encode.times cimport Zone
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
+
+cdef enum:
+    SCALE_DIGITS = 6
 
 
 cdef int _simple_kind(char letter) noexcept nogil:
@@ -43,18 +46,21 @@ cdef int _simple_kind(char letter) noexcept nogil:
 
 cdef int _decimal(Node* node, const char* form) noexcept nogil:
     """Read ``d:precision,scale`` or ``d:precision,scale,128``."""
-    cdef const char* comma = strchr(form, 44)
-    cdef int sign = 1, scale = 0
-    if comma == NULL:
+    cdef const char* p = form + 2
+    cdef int sign = 1, scale = 0, digits = 0
+    while 48 <= p[0] <= 57:
+        p += 1
+    if p == form + 2 or p[0] != 44:
         return ST_INVALID
-    comma += 1
-    if comma[0] == 45:
+    p += 1
+    if p[0] == 45:
         sign = -1
-        comma += 1
-    while 48 <= comma[0] <= 57:
-        scale = scale * 10 + comma[0] - 48
-        comma += 1
-    if comma[0] != 0 and strcmp(comma, b",128") != 0:
+        p += 1
+    while 48 <= p[0] <= 57 and digits <= SCALE_DIGITS:
+        scale = scale * 10 + p[0] - 48
+        p += 1
+        digits += 1
+    if not 0 < digits <= SCALE_DIGITS or (p[0] != 0 and strcmp(p, b",128") != 0):
         return ST_INVALID
     node.kind = NODE_DECIMAL
     node.scale = sign * scale
@@ -157,7 +163,9 @@ cdef bint _has_parts(const Node* node, const ArrowSchema* schema) noexcept nogil
     if node.kind == NODE_LIST32 or node.kind == NODE_LIST64:
         return schema.n_children == 1
     if node.kind == NODE_MAP:
-        return schema.n_children == 1 and schema.children[0].n_children == 2
+        return (
+            schema.n_children == 1 and strcmp(schema.children[0].format, b"+s") == 0
+            and schema.children[0].n_children == 2)
     return True
 
 

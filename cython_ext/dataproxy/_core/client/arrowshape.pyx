@@ -1,0 +1,181 @@
+"""What Arrow's C data interface promises about a column's structs, looked at before they are read.
+
+Checked are the counts, the pointers, the lengths of children, and the offsets of text and lists.  The interface does
+not say how large a buffer is, so that a length or a last offset beyond its buffer cannot be noticed.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.string cimport strcmp
+
+from dataproxy._core.encode.nodes cimport NODE_DEPTH
+from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
+
+from dataproxy.errors import InvalidMessageError
+
+cdef enum:
+    NO_OFFSETS = 0
+    OFFSETS32 = 32
+    OFFSETS64 = 64
+    INLINE = 12         # bytes of a value that a view holds itself
+
+
+cdef str field_name(const ArrowSchema* schema):
+    """Return a field's name, empty for none.  Locality: GIL."""
+    return schema.name.decode("utf-8", "replace") if schema.name != NULL else ""
+
+
+cdef object _broken(const ArrowSchema* schema, str why):
+    """Return the error for a column whose structs contradict each other."""
+    form = schema.format.decode("utf-8", "replace") if schema.format != NULL else ""
+    return InvalidMessageError(
+        f"column {field_name(schema)!r} of the Arrow type {form!r} is damaged: {why}",
+        hint="what made it breaks the rules of Arrow's C data interface", code="BAD_COLUMN")
+
+
+cdef int check_schema(const ArrowSchema* schema) except -1:
+    """Check a type, without a look at its children's own.  Locality: GIL.  Raises InvalidMessageError."""
+    cdef int64_t i
+    if schema.format == NULL:
+        raise _broken(schema, "it has no type")
+    if schema.n_children < 0 or (schema.n_children > 0 and schema.children == NULL):
+        raise _broken(schema, f"{schema.n_children} children, and no list of them")
+    for i in range(schema.n_children):
+        if schema.children[i] == NULL:
+            raise _broken(schema, f"child {i} is not there")
+    return 0
+
+
+cdef int check_struct(const ArrowSchema* schema, const ArrowArray* array) except -1:
+    """Check one pair of structs, without a look at the children's own.  Locality: GIL.
+
+    Raises InvalidMessageError.
+    """
+    cdef int64_t i
+    check_schema(schema)
+    if array.length < 0 or array.offset < 0 or array.length >= INT64_MAX - array.offset:
+        raise _broken(schema, f"length {array.length}, offset {array.offset}")
+    if array.n_buffers < 0 or (array.n_buffers > 0 and array.buffers == NULL):
+        raise _broken(schema, f"{array.n_buffers} buffers, and no list of them")
+    if array.null_count > 0 and (array.n_buffers == 0 or array.buffers[0] == NULL) and strcmp(schema.format, b"n") != 0:
+        raise _broken(schema, f"{array.null_count} nulls, and nothing that says which")
+    if schema.n_children != array.n_children or (schema.n_children > 0 and array.children == NULL):
+        raise _broken(schema, f"{schema.n_children} children in the schema, {array.n_children} in the data")
+    for i in range(schema.n_children):
+        if array.children[i] == NULL:
+            raise _broken(schema, f"the data of child {i} is not there")
+    return 0
+
+
+cdef int _offsets_of(const char* form) noexcept nogil:
+    """Return how wide the offsets of a type are, NO_OFFSETS for one without."""
+    if strcmp(form, b"u") == 0 or strcmp(form, b"z") == 0 or strcmp(form, b"+l") == 0 or strcmp(form, b"+m") == 0:
+        return OFFSETS32
+    if strcmp(form, b"U") == 0 or strcmp(form, b"Z") == 0 or strcmp(form, b"+L") == 0:
+        return OFFSETS64
+    return NO_OFFSETS
+
+
+cdef int _n_buffers(const char* form) noexcept nogil:
+    """Return how many buffers a type has at least: 0 for types that are not read."""
+    if strcmp(form, b"+s") == 0:
+        return 1
+    if strcmp(form, b"vz") == 0 or strcmp(form, b"vu") == 0:
+        return 3
+    if _offsets_of(form) != NO_OFFSETS:
+        return 2 if form[0] == b"+" else 3
+    return 0 if form[0] == 0 or form[0] == b"n" or form[0] == b"+" or form[0] == b"v" else 2
+
+
+cdef int64_t _last_offset(const ArrowArray* array, int width) noexcept nogil:
+    """Return the last offset, -1 when offsets are negative or go down."""
+    cdef const int32_t* narrow = <const int32_t*>array.buffers[1] + array.offset
+    cdef const int64_t* wide = <const int64_t*>array.buffers[1] + array.offset
+    cdef int64_t i
+    cdef bint down = False
+    if width == OFFSETS32:
+        for i in range(array.length):
+            down |= narrow[i + 1] < narrow[i]
+        return -1 if down or narrow[0] < 0 else narrow[array.length]
+    for i in range(array.length):
+        down |= wide[i + 1] < wide[i]
+    return -1 if down or wide[0] < 0 else wide[array.length]
+
+
+cdef int64_t _bad_view(const ArrowArray* array) noexcept nogil:
+    """Return the first value that lies outside of the buffers of a view type, -1 for none."""
+    cdef const uint8_t* validity = <const uint8_t*>array.buffers[0] if array.null_count != 0 else NULL
+    cdef const int32_t* view
+    cdef const int64_t* sizes = <const int64_t*>array.buffers[array.n_buffers - 1]
+    cdef int64_t i
+    for i in range(array.offset, array.offset + array.length):
+        view = <const int32_t*>array.buffers[1] + 4 * i         # length, prefix, buffer, offset
+        if (validity != NULL and not (validity[i >> 3] >> (i & 7)) & 1) or 0 <= view[0] <= INLINE:
+            continue
+        if view[0] < 0 or not 0 <= view[2] < array.n_buffers - 3 or view[3] < 0 or sizes == NULL:
+            return i - array.offset
+        if sizes[view[2]] - view[3] < view[0] or array.buffers[2 + view[2]] == NULL:
+            return i - array.offset
+    return -1
+
+
+cdef int _check_values(const ArrowSchema* schema, const ArrowArray* array) except -1:
+    """Check the buffers of a type that has some, and the children's lengths."""
+    cdef int needed = _n_buffers(schema.format), width = _offsets_of(schema.format)
+    cdef int64_t last = 0, i
+    if array.n_buffers < needed:
+        raise _broken(schema, f"{array.n_buffers} buffers instead of {needed}")
+    if array.length == 0:
+        return 0
+    if needed > 1 and array.buffers[1] == NULL:
+        raise _broken(schema, "its values are not there")
+    if width != NO_OFFSETS:
+        with nogil:
+            last = _last_offset(array, width)
+        if last < 0:
+            raise _broken(schema, "its offsets go down")
+        if needed == 3 and last > 0 and array.buffers[2] == NULL:
+            raise _broken(schema, "its text is not there")
+    elif strcmp(schema.format, b"+s") == 0:
+        last = array.offset + array.length
+    elif schema.format[0] == b"v" and needed == 3:
+        with nogil:
+            i = _bad_view(array)
+        if i >= 0:
+            raise _broken(schema, f"value {i} lies outside of its buffers")
+    for i in range(schema.n_children):
+        if array.children[i].length < last:
+            raise _broken(schema, f"child {i} has {array.children[i].length} values where {last} are needed")
+    return 0
+
+
+cdef int _check_tree(const ArrowSchema* schema, const ArrowArray* array, int depth) except -1:
+    cdef int64_t i
+    if depth > NODE_DEPTH:
+        raise InvalidMessageError(
+            f"types inside of types, {NODE_DEPTH} deep", hint="cast the column to string", code="BAD_COLUMN")
+    check_struct(schema, array)
+    _check_values(schema, array)
+    for i in range(schema.n_children):
+        _check_tree(schema.children[i], array.children[i], depth + 1)
+    return 0
+
+
+cdef int check_column(const ArrowSchema* schema, const ArrowArray* array) except -1:
+    """Check a column with all that is inside of it.  Locality: GIL.  Raises InvalidMessageError."""
+    return _check_tree(schema, array, 1)
+
+
+cdef int check_part(const ArrowSchema* schema, const ArrowArray* array, int at) except -1:
+    """Check one column of a record batch, which is the array itself when ``at`` is -1.  Locality: GIL.
+
+    Raises InvalidMessageError.
+    """
+    if at < 0:
+        return check_column(schema, array)
+    check_struct(schema, array)
+    if at >= schema.n_children:
+        raise InvalidMessageError(f"there is no column {at} among {schema.n_children}", code="BAD_COLUMN")
+    check_column(schema.children[at], array.children[at])
+    if array.children[at].length < array.offset + array.length:
+        raise _broken(schema.children[at], f"{array.children[at].length} values of {array.offset + array.length}")
+    return 0
