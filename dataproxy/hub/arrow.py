@@ -1,12 +1,11 @@
-"""Arrow record batches of stored entries, built column by column without an object for each record."""
+"""Arrow record batches of stored entries: columns in Arrow's memory, without an object for each record."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from dataproxy._core.base.column import Bytes, Numbers
 from dataproxy.hub.records import StoredEntry, time_of
 
 if TYPE_CHECKING:
@@ -14,91 +13,100 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowRows"]
 
-#: Columns that every record of an entry shares, by their field in StoredEntry.
-_OF_ENTRY: Final = ("topic", "partition", "offset", "receive_ms", "source")
-
-
-@cache
-def _numbers(size: int) -> bytes:
-    return array("i", range(size)).tobytes()
-
-
-def _first_numbers(count: int) -> bytes:
-    """Return 0 up to ``count`` - 1 as int32, the way Arrow keeps them."""
-    size = 1 << max(count - 1, 1023).bit_length()
-    return _numbers(size)[: 4 * count]
+_TEXTS: Final = ("group_id", "stream_id", "topic", "source")
+#: Columns of integers, with their width in bytes.
+_NUMBERS: Final = {"dt": 8, "partition": 4, "offset": 8, "index": 4, "receive_ms": 8}
+_ORDER: Final = (
+    "group_id",
+    "stream_id",
+    "body",
+    "attrs",
+    "dt",
+    "topic",
+    "partition",
+    "offset",
+    "index",
+    "receive_ms",
+    "source",
+)
+#: Bytes of a batch that is given even when it has fewer rows.
+_MUCH: Final = 256 << 20
 
 
 class ArrowRows:
     """Collect the records of entries until ``take`` turns them into record batches."""
 
     def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self._bodies: list[bytes] = []
-        self._index: list[bytes] = []
-        # One item for each run of records with the same attributes, and where each run ends.
-        self._ends: list[int] = []
-        self._attrs: list[list[tuple[str, str]]] = []
-        self._by_run: dict[str, list[Any]] = {
-            name: [] for name in ("group_id", "stream_id", "dt", "topic", "partition", "offset", "receive_ms", "source")
-        }
+        self._bodies = Bytes()
+        self._keys = Bytes()
+        self._values = Bytes()
+        self._pairs = Numbers(4)  # where the attributes of each record end
+        self._pairs.add(0)
+        self._texts = {name: Bytes() for name in _TEXTS}
+        self._numbers = {name: Numbers(width) for name, width in _NUMBERS.items()}
 
     def __len__(self) -> int:
         return len(self._bodies)
 
-    def add(self, entry: StoredEntry) -> None:
-        """Add the records of an entry.  Raises StoreError when it is damaged."""
-        count = 0
-        for attrs, bodies in entry.runs():
-            self._add_run(entry, attrs)
-            self._bodies += bodies
-            self._ends.append(len(self._bodies))
-            count += len(bodies)
-        self._index.append(_first_numbers(count))
+    def is_full(self, max_rows: int) -> bool:
+        """Tell whether it is time for ``take``: enough rows, or enough bytes for Arrow's offsets of 32 bits."""
+        size = self._bodies.nbytes + self._keys.nbytes + self._values.nbytes
+        return len(self) >= max_rows or size >= _MUCH
 
-    def _add_run(self, entry: StoredEntry, attrs: dict[str, str]) -> None:
-        self._attrs.append(list(attrs.items()))
-        run = self._by_run
-        run["group_id"].append(attrs.get("groupId", entry.topic))
-        run["stream_id"].append(attrs.get("streamId", entry.stream_id))
-        run["dt"].append(time_of(attrs, entry.data_time_ms))
-        for name in _OF_ENTRY:
-            run[name].append(getattr(entry, name))
+    def add(self, entry: StoredEntry) -> None:
+        """Add the records of an entry.  Raises StoreError when it is damaged; use the object no more then."""
+        before = len(self._bodies)
+        for attrs, count in entry.runs(self._bodies):
+            self._add_run(entry, attrs, count)
+        self._numbers["index"].count(0, len(self._bodies) - before)
+
+    def _add_run(self, entry: StoredEntry, attrs: dict[str, str], count: int) -> None:
+        self._pairs.count(len(self._keys) + len(attrs), count, len(attrs))
+        self._keys.add(list(attrs), count)
+        self._values.add(list(attrs.values()), count)
+        texts, numbers = self._texts, self._numbers
+        texts["group_id"].add([attrs.get("groupId", entry.topic)], count)
+        texts["stream_id"].add([attrs.get("streamId", entry.stream_id)], count)
+        texts["topic"].add([entry.topic], count)
+        texts["source"].add([entry.source], count)
+        numbers["dt"].add(time_of(attrs, entry.data_time_ms), count)
+        numbers["partition"].add(entry.partition, count)
+        numbers["offset"].add(entry.offset, count)
+        numbers["receive_ms"].add(entry.receive_ms, count)
 
     def take(self, max_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield what was collected in batches of up to ``max_rows`` rows and start anew."""
-        if not self._bodies:
+        if not len(self):
             return
         batch = self._batch()
-        self._clear()
         for start in range(0, batch.num_rows, max_rows):
             yield batch.slice(start, max_rows)
 
     def _batch(self) -> pa.RecordBatch:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        text, long, small = pa.string(), pa.int64(), pa.int32()
-        numbers = pa.array(range(len(self._ends)), small)
-        runs = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(pa.array(self._ends, small), numbers))
+        count = len(self)
+        types = {4: pa.int32(), 8: pa.int64()}
 
-        def of_run(name: str, kind: pa.DataType) -> pa.Array:
-            return pa.array(self._by_run[name], kind).take(runs)
+        def texts(column: Bytes, kind: pa.DataType) -> pa.Array:
+            size = len(column)
+            return pa.Array.from_buffers(kind, size, [None, *map(pa.py_buffer, column.take())])
 
-        return pa.RecordBatch.from_pydict(
-            {
-                "group_id": of_run("group_id", text),
-                "stream_id": of_run("stream_id", text),
-                "body": pa.array(self._bodies, pa.binary()),
-                "attrs": pa.array(self._attrs, pa.map_(text, text)).take(runs),
-                "dt": of_run("dt", long),
-                "topic": of_run("topic", text),
-                "partition": of_run("partition", small),
-                "offset": of_run("offset", long),
-                "index": pa.Array.from_buffers(small, len(self), [None, pa.py_buffer(b"".join(self._index))]),
-                "receive_ms": of_run("receive_ms", long),
-                "source": of_run("source", text),
-            }
+        def numbers(column: Numbers, kind: pa.DataType) -> pa.Array:
+            return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(column.take())])
+
+        keys, values = texts(self._keys, pa.string()), texts(self._values, pa.string())
+        pairs = pa.StructArray.from_arrays(
+            [keys, values], fields=[pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())]
         )
+        attrs = pa.Array.from_buffers(
+            pa.map_(pa.string(), pa.string()), count, [None, pa.py_buffer(self._pairs.take())], children=[pairs]
+        )
+        self._pairs.add(0)
+        columns = {
+            "body": texts(self._bodies, pa.binary()),
+            "attrs": attrs,
+            **{name: texts(column, pa.string()) for name, column in self._texts.items()},
+            **{name: numbers(column, types[_NUMBERS[name]]) for name, column in self._numbers.items()},
+        }
+        return pa.RecordBatch.from_pydict({name: columns[name] for name in _ORDER})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from dataproxy._core.base.column import Bytes
 from dataproxy._core.hub.storeview import StoreView
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ClosedError, ConfigError, RemoteProtocolError, StoreError
@@ -182,10 +183,13 @@ class StoredEntry(NamedTuple):
         except RemoteProtocolError as error:
             raise self._damaged(error) from error
 
-    def runs(self) -> list[tuple[dict[str, str], list[bytes]]]:
-        """Return (attributes, bodies) of records in a row that share them.  Raises StoreError for a damaged entry."""
+    def runs(self, bodies: Bytes) -> list[tuple[dict[str, str], int]]:
+        """Append the bodies to a column; return (attributes, number) of records in a row that share them.
+
+        Raises StoreError for a damaged entry.
+        """
         try:
-            return message.runs(self.value)
+            return message.runs(self.value, bodies)
         except RemoteProtocolError as error:
             raise self._damaged(error) from error
 

@@ -73,7 +73,7 @@ class StoreReader:
             rows = ArrowRows()
             for entry in read_entries(self._view, group, stream_id, start=start):
                 rows.add(entry)
-                if len(rows) >= max_rows:
+                if rows.is_full(max_rows):
                     yield from rows.take(max_rows)
             yield from rows.take(max_rows)
 

@@ -2,6 +2,7 @@
 
 import threading
 
+import pyarrow as pa
 import pytest
 
 from dataproxy._core.hub.storecore import StoreCore
@@ -119,6 +120,22 @@ def test_arrow_rows_equal_records(store, reader):
     ]
     assert [{**row, "attrs": dict(row["attrs"])} for row in rows] == found
     assert len(found) == 18
+
+
+def test_arrow_columns_are_whole_and_of_the_promised_types(store, reader):
+    text = pa.string()
+    for count in (1, 5, 300):
+        store.append_for_test([("g", "s", container("s", [b"x" * n for n in range(count)], n=str(count)))])
+    for batch in reader.record_batches("g", max_rows=100):
+        batch.validate(full=True)
+        assert dict(zip(batch.schema.names, batch.schema.types, strict=True)) == {
+            **dict.fromkeys(("group_id", "stream_id", "topic", "source"), text),
+            **dict.fromkeys(("dt", "offset", "receive_ms"), pa.int64()),
+            **dict.fromkeys(("partition", "index"), pa.int32()),
+            "body": pa.binary(),
+            "attrs": pa.map_(text, text),
+        }
+        assert all(column.null_count == 0 for column in batch.columns)
 
 
 def test_an_entry_that_is_no_container(store, reader):

@@ -1,6 +1,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dataproxy._core.base.column import Bytes
+
 __all__ = ["Group", "Message", "decode", "encode", "records", "runs"]
 
 class Group(NamedTuple):
@@ -16,7 +18,7 @@ class Message(NamedTuple):
 
 def decode(data: bytes, *, limit: int = ...) -> Message: ...
 def records(data: bytes, *, limit: int = ...) -> list[tuple[bytes, dict[str, str]]]: ...
-def runs(data: bytes, *, limit: int = ...) -> list[tuple[dict[str, str], list[bytes]]]: ...
+def runs(data: bytes, bodies: Bytes, *, limit: int = ...) -> list[tuple[dict[str, str], int]]: ...
 def encode(
     version: int,
     groups: Iterable[tuple[Mapping[str, str] | str, Sequence[bytes | tuple[bytes, Mapping[str, str] | str]]]],

@@ -5,6 +5,7 @@ from collections import namedtuple
 from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_be32, buf_reserve
+from dataproxy._core.base.column cimport Bytes
 from dataproxy._core.base.compress cimport pack_block
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK
@@ -104,7 +105,6 @@ cdef dict _common(const Container* c):
 cdef enum Form:
     AS_RECORDS = 1          # (body, attrs) for each record
     AS_GROUPS = 2           # (attrs, [body, ...]) in order of first appearance
-    AS_RUNS = 3             # (attrs, [body, ...]) for records in a row that share attributes
 
 
 cdef list _read(bytes data, size_t limit, Container* c, Form form):
@@ -113,10 +113,8 @@ cdef list _read(bytes data, size_t limit, Container* c, Form form):
     cdef Slice own
     cdef list out = []
     cdef list bodies
-    cdef list run = None
     cdef dict common
     cdef dict known
-    cdef object last = None
     cdef bint flat = form == AS_RECORDS
     buf_init(&scratch)
     try:
@@ -133,19 +131,64 @@ cdef list _read(bytes data, size_t limit, Container* c, Form form):
                 if flat:
                     bodies = out
                     out.append((body.p[:body.n], attrs))
-                elif form == AS_RUNS:
-                    if attrs is not last:
-                        run = []
-                        last = attrs
-                        out.append((attrs, run))
-                    run.append(body.p[:body.n])
-                    bodies = run if own.p == NULL else None
                 else:
                     bodies = _group_of(out, attrs, known, own.p == NULL)
                     bodies.append(body.p[:body.n])
     finally:
         buf_free(&scratch)
     return out
+
+
+cdef int _take_plain(Container* c, Bytes bodies, Slice* own) noexcept nogil:
+    # All records up to one with attributes of its own, whose body is taken, too.
+    cdef Slice body
+    cdef int status = container_record(c, &body, own)
+    while status == ST_OK:
+        status = bodies.put(body.p, body.n)
+        if status != ST_OK or own.p != NULL:
+            break
+        status = container_record(c, &body, own)
+    return status
+
+
+cdef list _read_runs(bytes data, size_t limit, Container* c, Bytes bodies):
+    cdef Buf scratch
+    cdef Slice own
+    cdef list out = []
+    cdef dict common
+    cdef dict known
+    cdef size_t before
+    cdef int status
+    buf_init(&scratch)
+    try:
+        _check(container_open(c, <const unsigned char*><const char*>data, <size_t>len(data), limit, &scratch), c)
+        while True:
+            with nogil:
+                status = container_group(c)
+            if _check(status, c) == ST_EOF:
+                return out
+            common = _common(c)
+            known = {}
+            while status != ST_EOF:
+                before = bodies.count()
+                with nogil:
+                    status = _take_plain(c, bodies, &own)
+                if status == ST_LIMIT:
+                    raise OverflowError("bodies of more than 2 GiB in one column")
+                _check(status, c)
+                _add_run(out, common, bodies.count() - before - (status == ST_OK))
+                if status == ST_OK:
+                    _add_run(out, _own_attrs(own, common, known), 1)
+    finally:
+        buf_free(&scratch)
+
+
+cdef int _add_run(list out, dict attrs, size_t records) except -1:
+    if records and out and (<tuple>out[len(out) - 1])[0] is attrs:
+        records += (<tuple>out.pop())[1]
+    if records:
+        out.append((attrs, records))
+    return 0
 
 
 cdef list _group_of(list out, dict attrs, dict known, bint plain):
@@ -193,13 +236,14 @@ def records(bytes data, *, size_t limit=MAX_UNPACKED):
     return _read(data, limit, &c, AS_RECORDS)
 
 
-def runs(bytes data, *, size_t limit=MAX_UNPACKED):
-    """Return the records of a container as a list of (attributes, [body, ...]), in their order; any thread.
+def runs(bytes data, Bytes bodies not None, *, size_t limit=MAX_UNPACKED):
+    """Append the bodies of a container to a column; return [(attributes, records)] in their order.
 
-    Records in a row with the same attributes share an item.  Raises RemoteProtocolError as decode does.
+    Records in a row with the same attributes share an item.  One thread a column.  Raises RemoteProtocolError as
+    decode does, and OverflowError for a column of more than 2 GiB; some of the bodies are in the column then.
     """
     cdef Container c
-    return _read(data, limit, &c, AS_RUNS)
+    return _read_runs(data, limit, &c, bodies)
 
 
 cdef bytes _attr_text(attrs):
