@@ -17,7 +17,9 @@ from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size, own_id_valid
 from dataproxy._core.client.rows cimport (
     ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, ROWS_STRIDED, Rows, body_limit, rows_get,
 )
-from dataproxy._core.client.streams cimport Stream, streams_fetch, streams_find_hashed, streams_hash
+from dataproxy._core.client.streams cimport (
+    Stream, streams_fetch, streams_find, streams_find_hashed, streams_hash,
+)
 from dataproxy._core.plat.bits cimport prefetch
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
@@ -181,14 +183,19 @@ cdef Stream* _stream_of(
     cdef Stream* found = NULL
     if last != NULL and not c.has_group and not c.has_stream:
         return last
-    if t.ahead_from <= i < t.ahead_to:
-        found = t.ahead[i - t.ahead_from]
+    if not t.ahead_from <= i < t.ahead_to:
+        _look_ahead(b, c, t, i)
+    found = t.ahead[i - t.ahead_from]
     if found != NULL:
         return found
-    _look_ahead(b, c, t, i)
-    found = t.ahead[0]
+    if not _names(c, i, &group, &stream):
+        problem[0] = RUN_NULL_NAME
+        return NULL
+    pthread_mutex_lock(&b.lock)
+    found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))     # it may have been made since
+    pthread_mutex_unlock(&b.lock)
     if found == NULL:
-        problem[0] = RUN_NEW_STREAM if _names(c, i, &group, &stream) else RUN_NULL_NAME
+        problem[0] = RUN_NEW_STREAM
     return found
 
 
