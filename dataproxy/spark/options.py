@@ -65,6 +65,7 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
 ITEM_ATTRIBUTES: Final = 7
 """The message type whose messages can have attributes, and so ids, of their own."""
 # What Spark itself adds to a streaming write.
+_LINGER: Final = 1.0  # seconds that a pack may stay open; less where deliveries have little time
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
 _NO_PATH = (
     "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'; in SQL "
@@ -153,11 +154,14 @@ def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
     """Return the options with the sink's own defaults.
 
     One connection for each worker process, since there are many; a full buffer is waited for as long as
-    deliveries are.
+    deliveries are; a pack may stay open for a second, since a task ends with a flush and nothing is seen as written
+    before that: rows of many streams fill their frames.
     """
     changes: dict[str, Any] = {}
     if config.origin("connections").startswith("default"):
         changes["connections"] = max(1, config.executors)
     if config.origin("max_block").startswith("default"):
         changes["max_block"] = config.delivery_timeout
+    if config.origin("linger").startswith("default"):
+        changes["linger"] = max(config.linger, min(_LINGER, config.delivery_timeout / 4))
     return config.replace(**changes) if changes else config

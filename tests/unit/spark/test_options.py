@@ -92,9 +92,19 @@ def test_tasks_get_the_found_proxies_and_no_secret():
 def test_the_executors_environment_plays_no_part(monkeypatch):
     tasks = read().for_tasks("tcp://10.0.0.1:46801")
     monkeypatch.setenv("DATAPROXY_TARGET", "tcp://elsewhere:1")
-    monkeypatch.setenv("DATAPROXY_LINGER", "1s")
+    monkeypatch.setenv("DATAPROXY_LINGER", "3s")
     assert tasks.config().target == "tcp://10.0.0.1:46801"
-    assert tasks.config().linger == 0.005
+    assert tasks.config().linger == 1.0
+
+
+def test_linger_leaves_time_for_the_delivery():
+    assert read(deliveryTimeout="500ms").for_tasks("tcp://h:1").config().linger == 0.125
+
+
+def test_a_linger_of_the_users_own_holds(monkeypatch):
+    assert read(linger="5ms").for_tasks("tcp://h:1").config().linger == 0.005
+    monkeypatch.setenv("DATAPROXY_LINGER", "3s")
+    assert read().for_tasks("tcp://h:1").config().linger == 3.0
 
 
 def test_equal_options_share_a_producer():
