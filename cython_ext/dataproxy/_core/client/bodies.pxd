@@ -13,6 +13,7 @@ cdef class BodyEncoder:
     cdef Zone* zones
     cdef const char** zone_names
     cdef int n_zones
+    cdef size_t usual           # bytes of the last batch's bodies
     cdef list keep              # what the pointers above lead to
     cdef object zone_table
 

@@ -149,10 +149,11 @@ cdef class BodyEncoder:
         memset(lines, 0, sizeof(Lines))
         self._open(&tree, schema, array)
         with nogil:
-            status = lines_make(lines, &tree, self.columns, self.n_columns, &self.style, array.length)
+            status = lines_make(lines, &tree, self.columns, self.n_columns, &self.style, array.length, self.usual)
             tree_close(&tree)
         if status != ST_OK:
             raise MemoryError(f"no memory for the bodies of {array.length} rows")
+        self.usual = lines.text.n
         return 0
 
     def measure(self, batch):

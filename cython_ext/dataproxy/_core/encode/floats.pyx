@@ -8,9 +8,10 @@ integers.  Rounding to odd keeps the comparisons right although the power is not
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.buf cimport Buf, buf_put, buf_reserve
+from dataproxy._core.base.buf cimport Buf, buf_put
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.numbers cimport WIDE_DIGITS, digits_of, put_integer
+from dataproxy._core.encode.texts cimport room
 from dataproxy._core.plat.wide cimport multiply
 
 cdef enum:
@@ -123,7 +124,7 @@ cdef int _put(Buf* out, bint negative, Decimal d) noexcept nogil:
     cdef uint8_t digits[WIDE_DIGITS]
     cdef uint8_t* p
     cdef int n, exponent, i
-    if buf_reserve(out, 40) != ST_OK:
+    if room(out, 64) != ST_OK:
         return ST_NO_MEMORY
     n = digits_of(0, d.digits, digits)
     exponent = d.exponent + n - 1
@@ -134,17 +135,17 @@ cdef int _put(Buf* out, bint negative, Decimal d) noexcept nogil:
         p[0] = 45
         p += 1
     if LEAST_PLAIN <= exponent < 0:
-        memcpy(p, b"0.00", <size_t>(1 - exponent))
-        memcpy(p + 1 - exponent, digits, <size_t>n)
+        memcpy(p, b"0.00", 4)
+        memcpy(p + 1 - exponent, digits, 24)
         p += n + 1 - exponent
     else:
         i = exponent + 1 if 0 <= exponent <= GREATEST_PLAIN else 1      # digits before the point
         while n < i + 1:
             digits[n] = 48
             n += 1
-        memcpy(p, digits, <size_t>i)
+        memcpy(p, digits, 8)
         p[i] = 46
-        memcpy(p + i + 1, digits + i, <size_t>(n - i))
+        memcpy(p + i + 1, digits + i, 24)
         p += n + 1
         if i != exponent + 1:
             p[0] = 69

@@ -34,5 +34,6 @@ ctypedef struct Lines:      # one text for each row, all in one buffer
 
 cdef int lines_make(
     Lines* lines, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t n,
+    size_t usual,
 ) noexcept nogil
 cdef void lines_free(Lines* lines) noexcept nogil

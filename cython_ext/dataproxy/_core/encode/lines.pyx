@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.nodes cimport Node, NodeTree, node_is_null
-from dataproxy._core.encode.texts cimport add, add_u8, escape_from
+from dataproxy._core.encode.texts cimport SPARE, add, add_u8, copy_short, escape_from, room
 from dataproxy._core.encode.values cimport is_wordy, put_json, put_plain
 
 
@@ -22,7 +22,10 @@ cdef int _json_row(
         node = &tree.root.children[columns[k]]
         if style.values.leave_nulls_out and node_is_null(node, i):
             continue
-        failed |= add(out, node.label.p + first, node.label.n - first)
+        if room(out, node.label.n + SPARE) != ST_OK:
+            return ST_NO_MEMORY
+        copy_short(out.p + out.n, node.label.p + first, node.label.n - first)
+        out.n += node.label.n - first
         first = 0
         failed |= put_json(out, node, i, &style.values)
     failed |= add_u8(out, 125)
@@ -79,9 +82,11 @@ cdef int _kv_row(
 
 cdef int lines_make(
     Lines* lines, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t n,
+    size_t usual,
 ) noexcept nogil:
     """Encode rows 0 to n from the columns in the order given; `lines_free` is owed in every case.
 
+    ``usual`` is how many bytes they may come to, as a hint.
     ST_OK or ST_NO_MEMORY; rows that cannot be written are marked as refused.
     """
     cdef int status
@@ -92,7 +97,7 @@ cdef int lines_make(
     lines.n = n
     lines.offsets = <int64_t*>malloc((<size_t>n + 1) * sizeof(int64_t))
     lines.refused = <uint8_t*>calloc(<size_t>n + 1, 1)
-    if lines.offsets == NULL or lines.refused == NULL:
+    if lines.offsets == NULL or lines.refused == NULL or buf_reserve(&lines.text, usual) != ST_OK:
         return ST_NO_MEMORY
     for i in range(n):
         start = lines.text.n

@@ -4,10 +4,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp, strncmp
 
-from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put_u8
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put_u8, buf_reserve
 from dataproxy._core.base.slice cimport slice_of, slice_text
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.texts cimport put_json_text
+from dataproxy._core.encode.texts cimport SPARE, put_json_text
 from dataproxy._core.encode.times cimport Zone
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 
@@ -155,7 +155,7 @@ cdef int _label(Node* node, Buf* labels) noexcept nogil:
     if buf_put_u8(labels, 58) != ST_OK:
         return ST_NO_MEMORY
     node.label.n = labels.n - node.label_at
-    return ST_OK
+    return buf_reserve(labels, SPARE)           # `copy_short` may look beyond the last one
 
 
 cdef bint _has_parts(const Node* node, const ArrowSchema* schema) noexcept nogil:

@@ -7,9 +7,9 @@ a millionth, with an exponent below.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.buf cimport Buf, buf_put, buf_put_u8, buf_reserve
+from dataproxy._core.base.buf cimport Buf, buf_put, buf_put_u8
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.texts cimport add
+from dataproxy._core.encode.texts cimport SPARE, copy_short, room
 from dataproxy._core.plat.wide cimport divide
 
 cdef uint64_t CHUNK = 10 ** 18      # the largest power of ten whose digits are done in one go
@@ -27,11 +27,6 @@ cdef void _fill_pairs() noexcept:
 
 
 _fill_pairs()
-
-
-cdef uint8_t* pair_of(uint64_t two) noexcept nogil:
-    """Return the two digits of a number below 100."""
-    return PAIRS + 2 * two
 
 
 cdef inline int _digits(uint64_t v, uint8_t* end) noexcept nogil:
@@ -54,11 +49,15 @@ cdef inline int _digits(uint64_t v, uint8_t* end) noexcept nogil:
 
 cdef int digits_of(uint64_t high, uint64_t low, uint8_t* to) noexcept nogil:
     """Write the digits of a number below 2**127 to ``to``, which has WIDE_DIGITS bytes; return how many."""
-    cdef uint8_t raw[WIDE_DIGITS + 18]
+    cdef uint8_t raw[WIDE_DIGITS + 42]
     cdef uint8_t* end = raw + WIDE_DIGITS + 18
     cdef uint8_t* p = end
     cdef uint64_t rest
     cdef int n
+    if high == 0 and low < CHUNK:
+        n = _digits(low, end)
+        memcpy(to, end - n, 24)             # more than there are: of one length, so that no call is made
+        return n
     while high != 0 or low >= CHUNK:
         rest = divide(&high, &low, CHUNK)
         n = _digits(rest, p)
@@ -75,48 +74,58 @@ cdef int digits_of(uint64_t high, uint64_t low, uint8_t* to) noexcept nogil:
 
 cdef int put_integer(Buf* out, int64_t v) noexcept nogil:
     """Append an integer; ST_OK or ST_NO_MEMORY."""
-    cdef uint8_t raw[24]
-    cdef uint8_t* p = raw + 24
+    cdef uint8_t raw[48]
+    cdef uint8_t* end = raw + 24
+    cdef uint8_t* p = end
     cdef uint64_t size = <uint64_t>0 - <uint64_t>v if v < 0 else <uint64_t>v
+    if room(out, 24) != ST_OK:
+        return ST_NO_MEMORY
     p -= _digits(size, p)
     if v < 0:
         p -= 1
         p[0] = 45
-    return add(out, p, <size_t>(raw + 24 - p))
+    memcpy(out.p + out.n, p, 24)
+    out.n += <size_t>(end - p)
+    return ST_OK
 
 
-cdef int _put_plain(Buf* out, const uint8_t* digits, int n, int scale) noexcept nogil:
-    """Append digits with ``scale`` of them behind the point; room was made."""
+cdef uint8_t* _plain(uint8_t* to, const uint8_t* digits, int n, int scale) noexcept nogil:
+    """Write digits with ``scale`` of them behind the point; return where they end."""
     cdef int whole = n - scale
-    cdef int failed = 0
     if scale == 0:
-        return buf_put(out, digits, <size_t>n)
+        copy_short(to, digits, <size_t>n)
+        return to + n
     if whole > 0:
-        failed |= buf_put(out, digits, <size_t>whole)
-        failed |= buf_put_u8(out, 46)
-        failed |= buf_put(out, digits + whole, <size_t>scale)
-        return failed
-    failed |= buf_put(out, b"0.", 2)
+        copy_short(to, digits, <size_t>whole)
+        to[whole] = 46
+        copy_short(to + whole + 1, digits + whole, <size_t>scale)
+        return to + n + 1
+    to[0] = 48
+    to[1] = 46
+    to += 2
     while whole < 0:
-        failed |= buf_put_u8(out, 48)
+        to[0] = 48
+        to += 1
         whole += 1
-    return failed | buf_put(out, digits, <size_t>n)
+    copy_short(to, digits, <size_t>n)
+    return to + n
 
 
 cdef int put_scaled(Buf* out, uint64_t high, uint64_t low, int scale) noexcept nogil:
     """Append the decimal high:low (two's complement) divided by 10**scale; ST_OK or ST_NO_MEMORY."""
-    cdef uint8_t digits[WIDE_DIGITS]
+    cdef uint8_t digits[WIDE_DIGITS + SPARE]
     cdef int n, exponent, failed = 0
+    if room(out, WIDE_DIGITS + 16 + SPARE) != ST_OK:
+        return ST_NO_MEMORY
     if high >> 63:
         low = ~low + 1
         high = ~high + (1 if low == 0 else 0)
-        failed |= buf_put_u8(out, 45)
-    if buf_reserve(out, WIDE_DIGITS + 16) != ST_OK:
-        return ST_NO_MEMORY
+        out.p[out.n] = 45
+        out.n += 1
     n = digits_of(high, low, digits)
     exponent = n - 1 - scale
     if scale >= 0 and exponent >= LEAST_PLAIN:
-        failed |= _put_plain(out, digits, n, scale)
+        out.n = <size_t>(_plain(out.p + out.n, digits, n, scale) - out.p)
     else:
         failed |= buf_put_u8(out, digits[0])
         if n > 1:

@@ -27,6 +27,27 @@ cdef inline int add(Buf* out, const void* p, size_t n) noexcept nogil:
     return ST_OK
 
 
+cdef enum:
+    SPARE = 16              # bytes that `copy_short` may touch beyond what it copies
+
+
+cdef inline int room(Buf* out, size_t n) noexcept nogil:
+    """Make room for ``n`` bytes; ST_OK or ST_NO_MEMORY."""
+    if n > out.cap - out.n:
+        return buf_reserve(out, n)
+    return ST_OK
+
+
+cdef inline void copy_short(uint8_t* to, const uint8_t* p, size_t n) noexcept nogil:
+    """Copy sixteen bytes at a time; up to SPARE bytes more are read and written."""
+    memcpy(to, p, SPARE)
+    while n > SPARE:
+        to += SPARE
+        p += SPARE
+        n -= SPARE
+        memcpy(to, p, SPARE)
+
+
 cdef inline int add_u8(Buf* out, uint8_t v) noexcept nogil:
     """Append one byte; ST_OK or ST_NO_MEMORY."""
     if out.n == out.cap and buf_reserve(out, 1) != ST_OK:

@@ -1,11 +1,10 @@
 """Dates and times of the proleptic Gregorian calendar as text, time zones by tables of their changes."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.buf cimport Buf, buf_reserve
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.numbers cimport pair_of, put_integer
+from dataproxy._core.encode.numbers cimport put_integer, put_pair
 
 cdef int64_t DAY = 86400
 cdef int64_t MICRO = 1000000
@@ -19,8 +18,8 @@ cdef inline int64_t _floor(int64_t a, int64_t b) noexcept nogil:
     return q - 1 if a % b < 0 else q
 
 
-cdef inline uint8_t* _two(uint8_t* p, int64_t v) noexcept nogil:
-    memcpy(p, pair_of(<uint64_t>v), 2)
+cdef inline uint8_t* _two(uint8_t* p, uint32_t v) noexcept nogil:
+    put_pair(p, v)
     return p + 2
 
 
@@ -38,7 +37,7 @@ cdef uint8_t* _year(uint8_t* p, int64_t year) noexcept nogil:
     cdef int digits = 4
     cdef int64_t bound = 10000
     if 0 <= year <= 9999:
-        return _two(_two(p, year // 100), year % 100)
+        return _two(_two(p, <uint32_t>year // 100), <uint32_t>year % 100)
     p[0] = 45 if year < 0 else 43
     year = -year if year < 0 else year
     while year >= bound:
@@ -51,9 +50,9 @@ cdef uint8_t* _date(uint8_t* p, int64_t days) noexcept nogil:
     """Write the day that is ``days`` after 1970-01-01."""
     cdef int64_t z = days + EPOCH_SHIFT
     cdef int64_t era = _floor(z, ERA_DAYS)
-    cdef int64_t day = z - era * ERA_DAYS                                       # of the era
-    cdef int64_t year = (day - day // 1460 + day // 36524 - day // 146096) // 365
-    cdef int64_t month
+    cdef uint32_t day = <uint32_t>(z - era * ERA_DAYS)                          # of the era
+    cdef uint32_t year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    cdef uint32_t month
     day -= 365 * year + year // 4 - year // 100                                 # of a year that begins in March
     month = (5 * day + 2) // 153
     day -= (153 * month + 2) // 5
@@ -65,7 +64,8 @@ cdef uint8_t* _date(uint8_t* p, int64_t days) noexcept nogil:
     return _two(p + 1, day + 1)
 
 
-cdef uint8_t* _clock(uint8_t* p, int64_t second) noexcept nogil:
+cdef uint8_t* _clock(uint8_t* p, uint32_t second) noexcept nogil:
+    """Write a second of a day."""
     p = _two(p, second // 3600)
     p[0] = 58
     p = _two(p + 1, second // 60 % 60)
@@ -96,12 +96,12 @@ cdef uint8_t* _put_offset(uint8_t* p, int32_t offset) noexcept nogil:
     p[0] = 45 if offset < 0 else 43
     if offset < 0:
         offset = -offset
-    p = _two(p + 1, offset // 3600)
+    p = _two(p + 1, <uint32_t>offset // 3600)
     p[0] = 58
-    p = _two(p + 1, offset // 60 % 60)
+    p = _two(p + 1, <uint32_t>offset // 60 % 60)
     if offset % 60:
         p[0] = 58
-        p = _two(p + 1, offset % 60)
+        p = _two(p + 1, <uint32_t>offset % 60)
     return p
 
 
@@ -129,10 +129,13 @@ cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) no
     days = _floor(second, DAY)
     p = _date(out.p + out.n, days)
     p[0] = 84 if style <= TIME_ISO_MICROS else 32
-    p = _clock(p + 1, second - days * DAY)
+    p = _clock(p + 1, <uint32_t>(second - days * DAY))
     if style != TIME_SQL:
         p[0] = 46
-        p = _fraction(p + 1, fraction // 1000, 3) if style == TIME_ISO else _fraction(p + 1, fraction, 6)
+        p[1] = <uint8_t>(48 + <uint32_t>fraction // 100000)
+        p = _two(p + 2, <uint32_t>fraction // 1000 % 100)
+        if style != TIME_ISO:
+            p = _fraction(p, fraction % 1000, 3)
     if zone != NULL and style <= TIME_ISO_MICROS:
         p = _put_offset(p, offset)
     out.n = <size_t>(p - out.p)
@@ -149,7 +152,7 @@ cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil:
     fraction = nanos % 1000000000
     if buf_reserve(out, <size_t>LONGEST) != ST_OK:
         return ST_NO_MEMORY
-    p = _clock(out.p + out.n, second)
+    p = _clock(out.p + out.n, <uint32_t>second)
     if fraction:
         while fraction % 10 == 0:
             fraction //= 10

@@ -12,7 +12,7 @@ from dataproxy._core.encode.nodes cimport (
     NODE_TIMESTAMP, Node, node_is_null,
 )
 from dataproxy._core.encode.numbers cimport put_integer, put_scaled
-from dataproxy._core.encode.texts cimport add, add_u8, put_base64, put_json_text
+from dataproxy._core.encode.texts cimport add, add_u8, put_base64, put_json_text, room
 from dataproxy._core.encode.times cimport TIME_MILLIS, put_date, put_time_of_day, put_timestamp
 
 
@@ -66,34 +66,43 @@ cdef int _put_time(Buf* out, const Node* node, int64_t at) noexcept nogil:
 cdef int _put_simple(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
     """Append what looks the same in JSON but for quotes around it."""
     cdef int kind = node.kind
-    if NODE_INT8 <= kind <= NODE_INT64:
+    if kind == NODE_INT64:
+        return put_integer(out, (<const int64_t*>node.values)[at])
+    elif kind == NODE_INT32 or kind == NODE_INT16 or kind == NODE_INT8:
         return put_integer(out, _integer(node, at))
-    if kind == NODE_DOUBLE:
+    elif kind == NODE_DOUBLE:
         return put_double(out, (<const double*>node.values)[at])
-    if kind == NODE_FLOAT:
+    elif kind == NODE_FLOAT:
         return put_float(out, (<const float*>node.values)[at])
-    if kind == NODE_TIMESTAMP:
+    elif kind == NODE_TIMESTAMP:
         return put_timestamp(out, _in_unit(node, (<const int64_t*>node.values)[at]), node.zone, style.times)
-    if kind == NODE_DATE:
+    elif kind == NODE_DATE:
         return put_date(out, (<const int32_t*>node.values)[at])
-    if kind == NODE_DECIMAL:
+    elif kind == NODE_DECIMAL:
         return _put_decimal(out, node, at)
-    if kind == NODE_BOOL:
+    elif kind == NODE_BOOL:
+        if room(out, 8) != ST_OK:
+            return ST_NO_MEMORY
         if (node.values[at >> 3] >> (at & 7)) & 1:
-            return add(out, b"true", 4)
-        return add(out, b"false", 5)
+            memcpy(out.p + out.n, b"true", 4)
+            out.n += 4
+        else:
+            memcpy(out.p + out.n, b"false", 5)
+            out.n += 5
+        return ST_OK
     return _put_time(out, node, at)
 
 
 cdef bint _is_quoted(const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
     """Tell whether a simple value is no JSON number or word."""
     cdef double v
-    if node.kind == NODE_DATE or node.kind == NODE_TIME:
+    cdef int kind = node.kind
+    if kind == NODE_DATE or kind == NODE_TIME:
         return True
-    if node.kind == NODE_TIMESTAMP:
+    elif kind == NODE_TIMESTAMP:
         return style.times != TIME_MILLIS
-    if node.kind == NODE_DOUBLE or node.kind == NODE_FLOAT:
-        v = (<const double*>node.values)[at] if node.kind == NODE_DOUBLE else (<const float*>node.values)[at]
+    elif kind == NODE_DOUBLE or kind == NODE_FLOAT:
+        v = (<const double*>node.values)[at] if kind == NODE_DOUBLE else (<const float*>node.values)[at]
         return v - v != 0                       # NaN or infinite
     return False
 
@@ -182,27 +191,28 @@ cdef int put_json(Buf* out, const Node* node, int64_t i, const ValueStyle* style
     cdef int64_t at = node.offset + i
     cdef int failed = 0
     cdef bint quoted
+    cdef int kind = node.kind
     if node_is_null(node, i):
         return add(out, b"null", 4)
-    if node.kind == NODE_TEXT32 or node.kind == NODE_TEXT64:
-        _bytes_of(node, at, &p, &n)
-        return put_json_text(out, p, n)
-    if node.kind == NODE_LIST32 or node.kind == NODE_LIST64:
-        failed = _put_list(out, node, at, style)
-    elif node.kind == NODE_MAP:
-        failed = _put_map(out, node, at, style)
-    elif node.kind == NODE_STRUCT:
-        failed = _put_struct(out, node, at, style)
-    elif node.kind == NODE_BYTES32 or node.kind == NODE_BYTES64:
-        _bytes_of(node, at, &p, &n)
-        failed |= add_u8(out, 34)
-        failed |= put_base64(out, p, n)
-        failed |= add_u8(out, 34)
-    else:
+    if kind < NODE_TEXT32 or NODE_DATE <= kind <= NODE_TIME:
         quoted = _is_quoted(node, at, style)
         if quoted:
             failed |= add_u8(out, 34)
         failed |= _put_simple(out, node, at, style)
         if quoted:
             failed |= add_u8(out, 34)
+    elif kind == NODE_TEXT32 or kind == NODE_TEXT64:
+        _bytes_of(node, at, &p, &n)
+        return put_json_text(out, p, n)
+    elif kind == NODE_LIST32 or kind == NODE_LIST64:
+        failed = _put_list(out, node, at, style)
+    elif kind == NODE_MAP:
+        failed = _put_map(out, node, at, style)
+    elif kind == NODE_STRUCT:
+        failed = _put_struct(out, node, at, style)
+    else:
+        _bytes_of(node, at, &p, &n)
+        failed |= add_u8(out, 34)
+        failed |= put_base64(out, p, n)
+        failed |= add_u8(out, 34)
     return ST_NO_MEMORY if failed else ST_OK
