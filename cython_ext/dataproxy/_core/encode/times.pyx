@@ -2,15 +2,20 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from dataproxy._core.base.buf cimport Buf, buf_reserve
+from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.numbers cimport put_integer, put_pair
+from dataproxy._core.encode.texts cimport room
 
-cdef int64_t DAY = 86400
-cdef int64_t MICRO = 1000000
-cdef int64_t ERA_DAYS = 146097              # 400 years, after which the calendar repeats
-cdef int64_t EPOCH_SHIFT = 719468           # days from 0000-03-01 to 1970-01-01
-cdef int LONGEST = 48                       # bytes of a timestamp's text
+cdef enum:                      # known to the compiler: dividing by them takes a multiplication
+    DAY = 86400
+    MICRO = 1000000
+    ERA_DAYS = 146097           # 400 years, after which the calendar repeats
+    EPOCH_SHIFT = 719468        # days from 0000-03-01 to 1970-01-01
+    LONGEST = 48                # bytes of a timestamp's text
+
+cdef int64_t ERA_SECONDS = 12622780800
+cdef int64_t DAY_NANOS = 86400000000000
 
 
 cdef inline int64_t _floor(int64_t a, int64_t b) noexcept nogil:
@@ -79,7 +84,7 @@ cdef int32_t _offset(const Zone* zone, int64_t second) noexcept nogil:
     if zone.n == 1:
         return zone.offsets[0]
     if second >= zone.period_from:
-        second -= (1 + (second - zone.period_from) // (ERA_DAYS * DAY)) * ERA_DAYS * DAY
+        second -= (1 + (second - zone.period_from) // ERA_SECONDS) * ERA_SECONDS
     while high - low > 1:
         middle = (low + high) // 2
         if zone.starts[middle] <= second:
@@ -107,7 +112,7 @@ cdef uint8_t* _put_offset(uint8_t* p, int32_t offset) noexcept nogil:
 
 cdef int put_date(Buf* out, int64_t days) noexcept nogil:
     """Append a date as YYYY-MM-DD; ST_OK or ST_NO_MEMORY."""
-    if buf_reserve(out, <size_t>LONGEST) != ST_OK:
+    if room(out, LONGEST) != ST_OK:
         return ST_NO_MEMORY
     out.n = <size_t>(_date(out.p + out.n, days) - out.p)
     return ST_OK
@@ -120,7 +125,7 @@ cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) no
     cdef uint8_t* p
     if style == TIME_MILLIS:
         return put_integer(out, _floor(micros, 1000))
-    if buf_reserve(out, <size_t>LONGEST) != ST_OK:
+    if room(out, LONGEST) != ST_OK:
         return ST_NO_MEMORY
     fraction = micros - second * MICRO
     if zone != NULL:
@@ -147,10 +152,10 @@ cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil:
     cdef int64_t second, fraction
     cdef int digits = 9
     cdef uint8_t* p
-    nanos -= _floor(nanos, DAY * 1000000000) * DAY * 1000000000
+    nanos -= _floor(nanos, DAY_NANOS) * DAY_NANOS
     second = nanos // 1000000000
     fraction = nanos % 1000000000
-    if buf_reserve(out, <size_t>LONGEST) != ST_OK:
+    if room(out, LONGEST) != ST_OK:
         return ST_NO_MEMORY
     p = _clock(out.p + out.n, <uint32_t>second)
     if fraction:
