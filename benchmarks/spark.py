@@ -2,6 +2,11 @@
 
 ``python -m benchmarks.spark [--rounds 5] [--rows 2000000] [--only NAME]`` prints one line for each comparison and
 writes the samples to ``benchmarks/results/spark/newest.json``.
+
+What receives is the plain C sink: the counting writer has no receiver at all, and what a server does with the rows
+is no cost of the Spark sink.  It still takes its time from the same cores; its CPU seconds are not counted.  The hub
+in its place is printed beside it.  Ten columns are compared with Spark's default settings, and once more where
+Spark does not measure its Arrow batches after every row (`UNMEASURED`).
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +32,8 @@ from pyspark.sql import functions as f
 from benchmarks import machine
 from benchmarks.clients.spark_job import session, tree_cpu_seconds
 from benchmarks.clients.spark_job import strings as text_rows
-from benchmarks.floors import ROOT
+from benchmarks.contest import Conditions, serve
+from benchmarks.floors import ROOT, build
 
 __all__ = ["main"]
 
@@ -38,6 +45,8 @@ MICRO_BATCH = 1_000
 MICRO_BATCHES = 25
 STREAMS = 10_000
 WARM_UP = 5  # micro-batches
+BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
+UNMEASURED = str(2**31 - 1)  # the value that says: no limit, so that the batch's size is not asked for after each row
 
 Job = Callable[[], None]
 
@@ -66,6 +75,19 @@ def sink(df: DataFrame, target: str, **options: object) -> Job:
 def counting(df: DataFrame) -> Job:
     """Return a job that hands the same rows to a writer which only counts them."""
     return lambda: df.write.format("bench_counting").mode("append").save()
+
+
+def unmeasured(spark: SparkSession, job: Job) -> Job:
+    """Return the job under a session that does not limit the bytes of an Arrow batch."""
+
+    def run() -> None:
+        spark.conf.set(BATCH_LIMIT, UNMEASURED)
+        try:
+            job()
+        finally:
+            spark.conf.unset(BATCH_LIMIT)
+
+    return run
 
 
 def noop(df: DataFrame) -> Job:
@@ -109,33 +131,45 @@ def ratio(found: dict[str, list[tuple[float, float]]], over: str, under: str, fi
     return statistics.median(a[field] / max(b[field], 1e-9) for a, b in pairs)
 
 
-def rates(spark: SparkSession, target: str, rounds: int, count: int) -> dict[str, Any]:
+def rates(spark: SparkSession, target: str, hub: str, rounds: int, count: int) -> dict[str, Any]:
     """Compare rates: the sink's share of the counting writer's, for one column of 100 bytes and for ten columns."""
     text, wide = text_rows(spark, count), ten_columns(spark, count // 4)
     as_json = wide.select(f.to_json(f.struct(*wide.columns)).alias("value"))
+    columns = {
+        "counting": counting(wide),
+        "sink, csv": sink(wide, target, format="csv"),
+        "sink, json": sink(wide, target, format="json"),
+        "to_json and sink": sink(as_json, target),
+    }
     jobs = {
         "100 bytes, counting": counting(text),
         "100 bytes, sink": sink(text, target),
-        "ten columns, counting": counting(wide),
-        "ten columns, sink, csv": sink(wide, target, format="csv"),
-        "ten columns, sink, json": sink(wide, target, format="json"),
-        "ten columns, to_json and sink": sink(as_json, target),
+        "100 bytes, sink into the hub": sink(text, hub),
+        **{f"ten columns, {name}": job for name, job in columns.items()},
+        **{f"ten columns unmeasured, {name}": unmeasured(spark, job) for name, job in columns.items()},
     }
     found = alternate(jobs, rounds)
     summary = {
         "100 bytes: sink / counting, rate": ratio(found, "100 bytes, counting", "100 bytes, sink", 0),
         "100 bytes: sink / counting, rows per CPU second": ratio(found, "100 bytes, counting", "100 bytes, sink", 1),
+        "100 bytes: sink into the hub / counting, rate": ratio(
+            found, "100 bytes, counting", "100 bytes, sink into the hub", 0
+        ),
     }
-    for name in ("csv", "json"):
-        ours = f"ten columns, sink, {name}"
-        summary[f"ten columns as {name}: sink / counting, rate"] = ratio(found, "ten columns, counting", ours, 0)
-        summary[f"ten columns as {name}: rows per CPU second, sink / to_json and sink"] = ratio(
-            found, "ten columns, to_json and sink", ours, 1
-        )
+    for table in ("ten columns", "ten columns unmeasured"):
+        for name in ("csv", "json"):
+            ours = f"{table}, sink, {name}"
+            summary[f"{table} as {name}: sink / counting, rate"] = ratio(found, f"{table}, counting", ours, 0)
+            summary[f"{table} as {name}: sink / counting, rows per CPU second"] = ratio(
+                found, f"{table}, counting", ours, 1
+            )
+            summary[f"{table} as {name}: rows per CPU second, sink / to_json and sink"] = ratio(
+                found, f"{table}, to_json and sink", ours, 1
+            )
     return {"samples": found, "summary": summary}
 
 
-def small_tasks(spark: SparkSession, target: str, rounds: int, _count: int) -> dict[str, Any]:
+def small_tasks(spark: SparkSession, target: str, _hub: str, rounds: int, _count: int) -> dict[str, Any]:
     """Measure what a task of ten rows costs more than into noop."""
     df = spark.range(0, 10 * SMALL_TASKS, 1, SMALL_TASKS).select(f.col("id").cast("string").alias("value"))
     found = alternate({"noop": noop(df), "sink": sink(df, target)}, rounds)
@@ -143,7 +177,7 @@ def small_tasks(spark: SparkSession, target: str, rounds: int, _count: int) -> d
     return {"samples": found, "summary": {"ms more for each of 64 tasks (two at a time)": more * 1e3 / SMALL_TASKS}}
 
 
-def micro_batches(spark: SparkSession, target: str, _rounds: int, _count: int) -> dict[str, Any]:
+def micro_batches(spark: SparkSession, target: str, _hub: str, _rounds: int, _count: int) -> dict[str, Any]:
     """Measure what a micro-batch of 1,000 rows costs more than into noop."""
 
     def run(name: str, **options: object) -> list[float]:
@@ -169,7 +203,7 @@ def micro_batches(spark: SparkSession, target: str, _rounds: int, _count: int) -
     return {"samples": found, "summary": {"ms more for a micro-batch of 1,000 rows": more}}
 
 
-def many_streams(spark: SparkSession, target: str, rounds: int, count: int) -> dict[str, Any]:
+def many_streams(spark: SparkSession, target: str, _hub: str, rounds: int, count: int) -> dict[str, Any]:
     """Compare a job with 10,000 streams, mixed row by row, with the same rows in one stream."""
     text = text_rows(spark, count // 2)
     many = text.withColumn("stream_id", f.concat(f.lit("s"), f.xxhash64("value") % STREAMS))
@@ -181,14 +215,8 @@ def many_streams(spark: SparkSession, target: str, rounds: int, count: int) -> d
 PARTS = {"rates": rates, "tasks": small_tasks, "micro-batches": micro_batches, "streams": many_streams}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the parts and print their summaries."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=2 * MILLION)
-    parser.add_argument("--only", choices=PARTS, action="append")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    asked = parser.parse_args(argv)
+def measure(asked: argparse.Namespace) -> None:
+    """Run the parts against receivers that run, print their summaries and write the samples."""
     spark = session()
     book: dict[str, Any] = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -196,15 +224,38 @@ def main(argv: Sequence[str] | None = None) -> None:
         "rows": asked.rows,
         "machine": machine.describe(),
     }
-    with hub_process() as target:
-        for name in asked.only or PARTS:
-            book[name] = PARTS[name](spark, target, asked.rounds, asked.rows)
-            for what, figure in book[name]["summary"].items():
-                print(f"{what}: {figure:.3f}", flush=True)
+    for name in asked.only or PARTS:
+        book[name] = PARTS[name](spark, *asked.receivers, asked.rounds, asked.rows)
+        for what, figure in book[name]["summary"].items():
+            print(f"{what}: {figure:.3f}", flush=True)
     spark.stop()
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(json.dumps(book, indent=1) + "\n")
     print(f"samples: {asked.out}")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Start the receivers, and the measurement in a process of its own, so that their CPU seconds stay apart."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=2 * MILLION)
+    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--receivers", nargs=2, help=argparse.SUPPRESS)
+    words = list(sys.argv[1:] if argv is None else argv)
+    asked = parser.parse_args(words)
+    if asked.receivers:
+        measure(asked)
+        return
+    build()
+    cores = frozenset(os.sched_getaffinity(0))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serve("sink", Conditions(0, 0, cores, cores, Path(folder))) as (port, _),
+        hub_process() as hub,
+    ):
+        receivers = ("--receivers", f"tcp://127.0.0.1:{port}", hub)
+        subprocess.run((sys.executable, "-m", "benchmarks.spark", *words, *receivers), cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 ``python -m benchmarks.spark_encoding [--rounds 5] [--rows 1000000]`` writes ten mixed columns to the C sink, all ways
 in turns in one session, and prints the medians: rows a second, and rows for a CPU second of the job's processes
-(driver, JVM, Python workers; not the sink).  ``--encoder`` measures the encoders alone, in one thread without Spark.
+(driver, JVM, Python workers; not the sink).  All is done twice: with Spark's default settings, and without a limit of
+bytes for an Arrow batch, which spares Spark the measuring of all columns after every row.  ``--encoder`` measures the
+encoders alone, in one thread without Spark.
 """
 
 import argparse
@@ -12,12 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.contest import Conditions, serve
 from benchmarks.floors import ROOT, build
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["main"]
 
@@ -47,12 +53,23 @@ FORMATS = {"noop": "noop", "columns counted": "bench_counting"}
 """What the others are held against: rows that are only made, and columns that a Python worker only counts."""
 
 
-def measure(port: int, rows: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Run the ways in turns, after one round that does not count; return (rows a second, rows a CPU second)."""
-    from benchmarks.clients.spark_job import session, tree_cpu_seconds
+def measure(port: int, rows: int, rounds: int) -> Iterator[tuple[str, dict[str, list[tuple[float, float]]]]]:
+    """Run the ways with each of the settings; give the settings' titles and (rows a second, rows a CPU second)."""
+    from benchmarks.clients.spark_job import session
+    from benchmarks.spark import BATCH_LIMIT, UNMEASURED
 
     spark = session()
     spark.sparkContext.setLogLevel("OFF")
+    yield "default settings", run(spark, port, rows, rounds)
+    spark.conf.set(BATCH_LIMIT, UNMEASURED)
+    yield f"{BATCH_LIMIT}={UNMEASURED}", run(spark, port, rows, rounds)
+    spark.stop()
+
+
+def run(spark: "SparkSession", port: int, rows: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Run the ways in turns, after one round that does not count; return (rows a second, rows a CPU second)."""
+    from benchmarks.clients.spark_job import tree_cpu_seconds
+
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
     target = {"target": f"tcp://127.0.0.1:{port}", "groupId": "b_bench", "streamId": "s_bench", "rowIds": "false"}
     frame = spark.range(0, rows, 1, 4).selectExpr(*MIX)
@@ -67,13 +84,18 @@ def measure(port: int, rows: int, rounds: int) -> dict[str, list[tuple[float, fl
             seconds, cpu = time.perf_counter() - began, tree_cpu_seconds(os.getpid()) - cpu
             if number >= 0:
                 found[name].append((rows / seconds, rows / cpu))
-    spark.stop()
     return found
 
 
 def client(port: int, rows: int, rounds: int) -> None:
     """Measure against a sink that runs, and print."""
-    found = measure(port, rows, rounds)
+    for title, found in measure(port, rows, rounds):
+        print(f"{title}:", flush=True)
+        report(found)
+
+
+def report(found: dict[str, list[tuple[float, float]]]) -> None:
+    """Print the medians of the ways, and what native bodies gain."""
     base = {name: statistics.median(cpu for _, cpu in points) for name, points in found.items()}
     for name, points in found.items():
         cpu = [point[1] for point in points]
