@@ -26,7 +26,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill \
-        bench-spark \
+        spark-packaging bench-spark \
         test-interop test-wheel coverage fuzz bench bench-quick instructions annotate docs lock clean distclean
 
 help: ## show this list
@@ -78,6 +78,9 @@ spark-chaos: build ## KILLS (100) of tasks, Python workers and executors under b
 
 spark-backfill: build ## ROWS (10000000) through a local cluster into a durable hub: nothing missing, workers <= 400 MB
 	@$(PY) -m tests.lab.spark_backfill $(if $(ROWS),--rows $(ROWS))
+
+spark-packaging: build ## wheel, --archives and --py-files, each tried with a local cluster
+	@$(PY) -m tests.lab.spark_packaging
 
 bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the fixed costs of tasks and micro-batches
 	@$(PY) -m benchmarks.spark

@@ -69,6 +69,68 @@ def speculation(master, target, report):
     spark.stop()
 
 
+def numbered(rows):
+    """Return rows of 200 characters: more than pipes and buffers hold, so that some arrive while others are held."""
+    return [f"{row:0200}" for row in range(rows)]
+
+
+def held(flag, first):
+    """Return a function that hands on rows in small pieces, from row ``first`` on only when the flag is gone."""
+
+    def pieces(batches):
+        import time
+
+        for batch in batches:
+            for start in range(0, batch.num_rows, 50):
+                piece = batch.slice(start, 50)
+                while int(piece.column("value")[0].as_py()) >= first and Path(flag).exists():
+                    time.sleep(0.05)
+                yield piece
+
+    return pieces
+
+
+def batch_rows(spark, rows, flag, first):
+    """Return a DataFrame of numbered rows in one partition, with ids, part of which is held while there is a flag."""
+    df = spark.range(0, rows, 1, 1).selectExpr("lpad(id, 200, '0') as value", "concat('id-', id) as msg_id")
+    return df.mapInArrow(held(flag, first), df.schema)
+
+
+def write_batch(df, target, stream):
+    """Write a batch; the stream named ``known`` with the ids of the rows, others without."""
+    options = {"target": target, "groupId": "driver", "streamId": stream}
+    rows = df if stream == "known" else df.drop("msg_id")
+    rows.write.format("dataproxy").mode("append").options(**options).save()
+
+
+def start_query(spark, lines, checkpoint, flag, first, target):
+    """Start a query over files of numbered rows, one file for each micro-batch."""
+    read = spark.readStream.option("maxFilesPerTrigger", 1).text(lines).mapInArrow(held(flag, first), "value string")
+    options = {"target": target, "groupId": "driver", "streamId": "stream", "checkpointLocation": checkpoint}
+    return read.writeStream.format("dataproxy").options(**options).trigger(availableNow=True).start()
+
+
+def driver(target, folder, rows, first):
+    """Begin two batch jobs and a query that none of them ends, for this driver is killed."""
+    import threading
+
+    from dataproxy.spark import register
+
+    spark = session("local[3]", **{"spark.sql.execution.arrow.maxRecordsPerBatch": "100"})
+    register(spark)
+    flag, first = str(Path(folder, "flag")), int(first)
+    df = batch_rows(spark, int(rows), flag, first)
+
+    def begin(stream):
+        spark.createDataFrame([(1,)], "x int")  # gives the thread a session, without which it finds no formats
+        write_batch(df, target, stream)
+
+    for stream in ("known", "plain"):
+        threading.Thread(target=begin, args=(stream,), daemon=True).start()
+    start_query(spark, str(Path(folder, "lines")), str(Path(folder, "checkpoint")), flag, first, target)
+    threading.Event().wait()
+
+
 def discovery(folder):
     """Look for formats where the package's core cannot be imported."""
     spark = session("local[1]")
@@ -132,7 +194,7 @@ def connect(target, folder):
     spark.stop()
 
 
-JOBS = {"cluster": cluster, "connect": connect, "discovery": discovery, "speculation": speculation}
+JOBS = {"cluster": cluster, "connect": connect, "discovery": discovery, "driver": driver, "speculation": speculation}
 
 if __name__ == "__main__":
     JOBS[sys.argv[1]](*sys.argv[2:])

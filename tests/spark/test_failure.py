@@ -1,13 +1,12 @@
-"""Failing tasks, cancelled jobs, proxies that never answer."""
+"""Failing tasks, proxies that never answer."""
 
 import json
 import socket
 import sys
-import time
 from collections import Counter
 
 import pytest
-from pyspark import InheritableThread, TaskContext, cloudpickle
+from pyspark import TaskContext, cloudpickle
 
 from dataproxy.spark.sink import DataProxyWriter, plan_writer
 from pyspark_dataproxy import DefaultSource
@@ -93,32 +92,3 @@ def test_a_row_that_is_too_large_is_named(spark, sink):
     with pytest.raises(Exception, match=r"InvalidMessageError: partition 0 \(attempt 2\), row 3: .*1000000"):
         sink.write(df)
     assert sink.bodies() == []
-
-
-def test_a_cancelled_write_leaves_the_next_one_unharmed(spark, sink, hub):
-    def endless(batches):
-        for batch in batches:
-            while True:
-                yield batch
-                time.sleep(0.001)  # a slow source, so that the test does not fill the memory
-
-    df = spark.range(0, 100, 1, 2).selectExpr("cast(id as string) as value").mapInArrow(endless, "value string")
-    context = spark.sparkContext
-    arrived = []
-
-    def interrupt():
-        arrived.append(next(hub.records("g", sink.stream, follow=True)))
-        context.cancelJobGroup("endless")
-
-    thread = InheritableThread(interrupt, session=spark, daemon=True)
-    thread.start()
-    context.setJobGroup("endless", "a write without end")
-    try:
-        with pytest.raises(Exception, match=r"(?i)cancel"):
-            sink.write(df)
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
-    thread.join()
-    assert len(arrived) == 1
-    assert not sink.report_file.exists()
-    assert sink.write(spark.range(10).selectExpr("cast(id as string) as value"))["acked"] == 10

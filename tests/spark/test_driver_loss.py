@@ -1,0 +1,85 @@
+"""A driver that is killed in the middle of two batch jobs and a stream, and what another driver makes of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+
+from dataproxy.hub import Hub
+from tests.lab.spark_chaos.processes import descendants
+from tests.spark import jobs
+
+ROWS, FIRST = 8000, 6000  # rows of each, and the first that the killed driver never gets through
+ARRIVED = 4100  # of the stream: more than its first micro-batch
+FILES = 2
+
+
+@pytest.fixture(autouse=True)
+def by_value():
+    """Send what is defined beside this module to workers whole, since they cannot import it."""
+    cloudpickle.register_pickle_by_value(jobs)
+    yield
+    cloudpickle.unregister_pickle_by_value(jobs)
+
+
+def alive(pid):
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def kill_driver(process):
+    """Kill the driver and its JVM, and wait until their Python workers have noticed."""
+    family = descendants(process.pid)
+    jvm = next(one for one in family if one.parent == process.pid and "SparkSubmit" in one.command)
+    assert any("pyspark.daemon" in one.command for one in family)
+    for pid in (jvm.pid, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    while any(alive(one.pid) for one in family):
+        time.sleep(0.1)
+
+
+def bodies(hub, stream):
+    return Counter(record.body for record in hub.records("driver", stream))
+
+
+def test_a_killed_driver_loses_no_row(spark, worker_environment, tmp_path):
+    lines, flag = tmp_path / "lines", tmp_path / "flag"
+    lines.mkdir()
+    flag.touch()
+    wanted = jobs.numbered(ROWS)
+    for number in range(FILES):
+        part = wanted[number * ROWS // FILES : (number + 1) * ROWS // FILES]
+        (lines / f"{number}.txt").write_text("\n".join(part) + "\n")
+        os.utime(lines / f"{number}.txt", (number, number))  # the order of the micro-batches
+    environment = {**os.environ, **worker_environment}
+    with Hub(dedupe="ids") as hub:
+        command = [sys.executable, jobs.__file__, "driver", hub.target, str(tmp_path), str(ROWS), str(FIRST)]
+        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
+            for stream in ("known", "plain", "stream"):
+                assert len(list(islice(hub.records("driver", stream, follow=True), ARRIVED))) == ARRIVED
+            kill_driver(process)
+        before = {stream: bodies(hub, stream) for stream in ("known", "plain", "stream")}
+        assert all(ARRIVED <= found.total() <= FIRST for found in before.values())
+
+        flag.unlink()
+        df = jobs.batch_rows(spark, ROWS, str(flag), FIRST)
+        for stream in ("known", "plain"):
+            jobs.write_batch(df, hub.target, stream)
+        query = jobs.start_query(spark, str(lines), str(tmp_path / "checkpoint"), str(flag), FIRST, hub.target)
+        assert query.awaitTermination(250)
+        source = dict.fromkeys((row.encode() for row in wanted), 1)
+        assert bodies(hub, "known") == bodies(hub, "stream") == source
+        # Another job gives other ids: what had arrived is there twice.
+        assert bodies(hub, "plain") == Counter(source) + before["plain"]
+        ids = Counter(record.message_id for record in hub.records("driver", "plain"))
+        assert set(ids.values()) == {1}
