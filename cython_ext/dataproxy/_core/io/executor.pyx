@@ -44,6 +44,7 @@ from dataproxy._core.io.settle cimport settle_dropped, settle_failed
 from dataproxy._core.io.transport cimport transport_init, transport_tcp
 from dataproxy._core.io.wakeup cimport wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add
+from dataproxy._core.plat.sched cimport sched_slice
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -57,6 +58,7 @@ cdef enum:
     WRITES_A_ROUND = 8              # then other links and the inbox get their turn
     READ_CHUNK = 16384
     READS_A_ROUND = 16
+    SLICE_NS = 100000               # shorter than the kernel's own: what was sealed is sent while it is in the cache
 
 
 cdef int executor_open(
@@ -447,6 +449,7 @@ cdef void executor_run(Executor* e) noexcept nogil:
     cdef PollEvent ready[ROUND_EVENTS]
     cdef bint going = True
     cdef int n
+    sched_slice(SLICE_NS)
     while going:
         n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
         going = executor_round(e, ready, n)
