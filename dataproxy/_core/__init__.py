@@ -31,7 +31,7 @@ def build_info() -> dict[str, str]:
 def explain_missing(name: str) -> str:
     """Return what is wrong and which command repairs it, for the missing compiled module ``name``."""
     home = Path(__file__).parent
-    archive = getattr(__loader__, "archive", None)
+    archive = getattr(globals().get("__loader__"), "archive", None)
     if archive:
         return (
             f"compiled module {name} cannot be imported from a zip, and {archive} is one; install the wheel where it "
