@@ -27,7 +27,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill \
         spark-packaging bench-spark \
-        test-interop test-wheel coverage fuzz bench bench-quick instructions annotate docs lock clean distclean
+        test-interop test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
@@ -124,6 +124,9 @@ bench-quick: build ## the important lines of it, within a minute; writes nothing
 
 bench: build ## every line of the table, about 15 minutes; writes benchmarks/RESULTS.md and docs/images
 	@$(PY) -m benchmarks.run
+
+profiles: build ## where the time of lines that miss a goal goes, by perf; writes benchmarks/profiles
+	@PYTHON=$(PY) benchmarks/profiles.sh
 
 instructions: build ## instructions of one send and one ack under callgrind, against the bounds in benchmarks/
 	@tools/instructions.sh

@@ -3,6 +3,8 @@
 #
 #   benchmarks/profile.sh send_nowait [extra arguments of benchmarks.clients.ours]
 #   FREQUENCY=4999 SECONDS_RUN=5 benchmarks/profile.sh send_batch --body 1024
+#   CLIENT=spread benchmarks/profile.sh send_nowait --streams 10000
+#   CLIENT=openloop benchmarks/profile.sh - --load 0.5
 #
 # The C sink runs on the second core. perf.data and the report go to build/bench.
 set -eu
@@ -21,8 +23,11 @@ trap 'kill "$sink" 2>/dev/null || true; rm -f "$fifo"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 read -r line <"$fifo"
 port=$(printf '%s' "$line" | tr -dc 0-9)
+[ "$mode" = - ] || set -- --mode "$mode" "$@"
+client=${CLIENT:-ours}
+[ "$client" = spread ] || set -- "$@" --seconds "${SECONDS_RUN:-3}"
 taskset -c 0 perf record -q -F "${FREQUENCY:-2999}" -g -o "$out/perf.data" -- \
-    "$python" -m benchmarks.clients.ours --mode "$mode" --port "$port" --seconds "${SECONDS_RUN:-3}" "$@"
+    "$python" -m "benchmarks.clients.$client" --port "$port" "$@"
 echo "--- by library"
 perf report -q -i "$out/perf.data" --no-children --sort dso -g none --percent-limit 1 2>/dev/null | cut -c1-100
 echo "--- by symbol"

@@ -16,7 +16,8 @@ def taken() -> Iterator[list[int]]:
     """Take every descriptor that this process may have; the test gives some of them back."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = [os.open(os.devnull, os.O_RDONLY)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 20, hard))
+    held += [os.dup(held[0]) for _ in range(7)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1, hard))
     try:
         while True:
             held.append(os.dup(held[0]))
