@@ -14,7 +14,7 @@ from dataproxy._core.plat.thread cimport (
 
 
 cdef enum:
-    FIRST_CAP = 2048
+    FIRST_CAP = 1024
     LARGE = 65536
     PAGE = 4096
 

@@ -21,13 +21,13 @@ from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
 from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_lane
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
-from dataproxy._core.io.link cimport LC_CLOSED
+from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
-    FIRST_CAP = 2048        # of a stream's first pack; later ones start at the size of the last
+    FIRST_CAP = 512         # of a stream's first pack; later ones start at the size of the last
     RETRY_US = 1000
     MANY_OPEN = 128         # packs; with more of them messages are staged
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
@@ -272,7 +272,7 @@ cdef int batcher_append(
     cdef bint plain = (
         text_n == 0 and verdict == NULL and extras.when_ms == NO_TIME and extras.key_bucket == NO_KEY and not b.lines)
     pthread_mutex_lock(&b.lock)
-    if plain and b.open.n >= MANY_OPEN and _stage(b, s, body, n, need):
+    if plain and b.open.n >= MANY_OPEN and not b.report_all and _stage(b, s, body, n, need):
         pthread_mutex_unlock(&b.lock)
         return ST_OK
     if b.closed:
@@ -347,13 +347,28 @@ cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil:
     pthread_mutex_unlock(&b.lock)
 
 
+cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
+    """Count staged messages as dropped: they can be in no pack any more.  Locks: lock is held; takes books.lock."""
+    cdef uint32_t i, at = 0
+    cdef int64_t charge = 0
+    for i in range(b.staged.n):
+        charge += <int64_t>item_size(b, b.staged.ends[i] - at, 0)
+        at = b.staged.ends[i]
+    b.open_messages -= b.staged.n
+    leftovers_missed(b.leftovers, b.staged.n)
+    books_refuse(b.books, b.staged.n, code)
+    atomic_add(&b.books.released, charge)
+    b.staged.n = 0
+
+
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     """Seal what has lingered; return when to come again, or -1.  Locality: executor 0.  Locks: takes lock."""
     cdef int64_t due = -1
     cdef Pack* p
     cdef Pack* following
     pthread_mutex_lock(&b.lock)
-    batcher_unstage(b)
+    if batcher_unstage(b) != ST_OK and b.staged.since_us + b.delivery_us <= now_us:
+        _give_up_staged(b, LC_TIMEOUT)
     p = b.open.head
     while p != NULL and p.opened_us + b.linger_us <= now_us:
         following = p.next
@@ -369,20 +384,6 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     return due
 
 
-cdef void _give_up_staged(Batcher* b) noexcept nogil:
-    """Count staged messages as dropped: they can be in no pack any more.  Locks: lock is held; takes books.lock."""
-    cdef uint32_t i, at = 0
-    cdef int64_t charge = 0
-    for i in range(b.staged.n):
-        charge += <int64_t>item_size(b, b.staged.ends[i] - at, 0)
-        at = b.staged.ends[i]
-    b.open_messages -= b.staged.n
-    leftovers_missed(b.leftovers, b.staged.n)
-    books_refuse(b.books, b.staged.n, LC_CLOSED)
-    atomic_add(&b.books.released, charge)
-    b.staged.n = 0
-
-
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
     """Close the batcher; open packs go to ``out`` as sealed.
 
@@ -393,7 +394,7 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
     pthread_mutex_lock(&b.lock)
     b.closed = True
     if batcher_unstage(b) != ST_OK:
-        _give_up_staged(b)
+        _give_up_staged(b, LC_CLOSED)
     while b.open.head != NULL:
         p = b.open.head
         streams_forget(<Stream*>p.stream, p)

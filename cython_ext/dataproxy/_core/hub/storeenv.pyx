@@ -109,11 +109,7 @@ cdef int env_take_over(StoreEnv* e) noexcept nogil:
     """
     cdef MDB_txn* txn = NULL
     cdef int rc = MDB_PANIC
-    pthread_mutex_lock(&e.mutex)
-    while e.exclusive:
-        pthread_cond_wait(&e.cond, &e.mutex)
-    e.readers += 1
-    pthread_mutex_unlock(&e.mutex)
+    _enter_read(e)
     if e.env != NULL:
         rc = mdb_txn_begin(e.env, NULL, 0, &txn)
     if rc == MDB_SUCCESS:
@@ -147,11 +143,7 @@ cdef int read_begin(StoreEnv* e, MDB_txn** txn) noexcept nogil:
     cdef int rc
     cdef int tries = 0
     while True:
-        pthread_mutex_lock(&e.mutex)
-        while e.exclusive:
-            pthread_cond_wait(&e.cond, &e.mutex)
-        e.readers += 1
-        pthread_mutex_unlock(&e.mutex)
+        _enter_read(e)
         rc = MDB_PANIC if e.env == NULL else mdb_txn_begin(e.env, NULL, MDB_RDONLY, txn)
         if rc == MDB_SUCCESS:
             return rc
@@ -355,6 +347,15 @@ cdef void _leave_exclusive(StoreEnv* e) noexcept nogil:
     pthread_mutex_lock(&e.mutex)
     e.exclusive = False
     pthread_cond_broadcast(&e.cond)
+    pthread_mutex_unlock(&e.mutex)
+
+
+cdef void _enter_read(StoreEnv* e) noexcept nogil:
+    """Keep the environment as it is until ``_leave_read``.  Locality: any thread.  Locks: takes mutex."""
+    pthread_mutex_lock(&e.mutex)
+    while e.exclusive:
+        pthread_cond_wait(&e.cond, &e.mutex)
+    e.readers += 1
     pthread_mutex_unlock(&e.mutex)
 
 
