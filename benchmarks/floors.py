@@ -1,4 +1,4 @@
-"""Builds the floor programs with gcc into ``build/bench`` and keeps them while their sources do not change."""
+"""Builds the floor programs and modules with gcc into ``build/bench``, anew where their sources changed."""
 
 import importlib.util
 import subprocess
@@ -7,12 +7,13 @@ import sysconfig
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["BUILT", "CFLAGS", "PROGRAMS", "ROOT", "build", "load_calls"]
+__all__ = ["BUILT", "CFLAGS", "MODULES", "PROGRAMS", "ROOT", "build", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "benchmarks" / "floor"
 BUILT = ROOT / "build" / "bench"
 PROGRAMS = ("blast", "sink", "pingpong", "copyloop", "snappyloop")
+MODULES = ("calls", "due")  # in Cython: calls that do next to nothing, and messages that are due at a rate
 CFLAGS = ("-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 
 
@@ -25,30 +26,30 @@ def build() -> None:
         if target.exists() and target.stat().st_mtime > max(header, source.stat().st_mtime):
             continue
         subprocess.run(("gcc", *CFLAGS, "-o", str(target), str(source), "-lsnappy", "-lpthread"), check=True)
-    build_calls()
+    for name in MODULES:
+        build_module(name)
 
 
-def build_calls() -> None:
-    """Compile the Cython floor; raise CalledProcessError with the compiler's words otherwise."""
-    source, target = SOURCES / "calls.pyx", calls_path()
+def build_module(name: str) -> None:
+    """Compile one Cython module; raise CalledProcessError with the compiler's words otherwise."""
+    source, target = SOURCES / f"{name}.pyx", module_path(name)
     if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
         return
-    text = BUILT / "bench_calls.c"
-    subprocess.run(
-        (sys.executable, "-m", "cython", "-3", "--module-name", "bench_calls", str(source), "-o", str(text)), check=True
-    )
+    text = BUILT / f"bench_{name}.c"
+    words = (sys.executable, "-m", "cython", "-3", "--module-name", f"bench_{name}", str(source), "-o", str(text))
+    subprocess.run(words, check=True)
     flags = ("-O2", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}")
     subprocess.run(("gcc", *flags, str(text), "-o", str(target)), check=True)
 
 
-def calls_path() -> Path:
-    """Return where the Cython floor of this interpreter is built."""
-    return BUILT / f"bench_calls{sysconfig.get_config_var('EXT_SUFFIX')}"
+def module_path(name: str) -> Path:
+    """Return where a Cython module of this interpreter is built."""
+    return BUILT / f"bench_{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
-def load_calls() -> ModuleType:
-    """Import the Cython floor; it must have been built."""
-    spec = importlib.util.spec_from_file_location("bench_calls", calls_path())
+def load(name: str) -> ModuleType:
+    """Import one of ``MODULES``; it must have been built."""
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", module_path(name))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import bodies
 from benchmarks.clients.section import Section, report
-from benchmarks.floors import load_calls
+from benchmarks.floors import load
 from dataproxy import Producer
 
 __all__ = ["main"]
@@ -57,7 +57,7 @@ def loops(producer: Producer) -> dict[str, Callable[[Sequence[bytes]], None]]:
 
 def floors() -> dict[str, Callable[[Sequence[bytes]], None]]:
     """Return the loops over the Cython floor, by mode."""
-    calls = load_calls()
+    calls = load("calls")
     nothing_done, copied = calls.empty, calls.copying
 
     def empty(block: Sequence[bytes]) -> None:

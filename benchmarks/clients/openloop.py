@@ -2,25 +2,29 @@
 
 ``python -m benchmarks.clients.openloop --port N --load 0.5``
 
-The ceiling is measured first, in the same process and by the same calls; ``--load`` is a share of it.  Message ``k`` is
-due at ``k / rate`` seconds, and every latency counts from then, so that a sender that falls behind counts as late.
-Of every so many messages one is sent with a Delivery.  Its answer gives the time from the pack's first message to the
-ack as the core parsed it; which message that was, and when it was handed over, is known by its position.
+The ceiling is measured first, in the same process: what a loop of Python's gets.  ``--load`` is a share of it.  The
+calls are made by a loop in C (`benchmarks/floor/due.pyx`), so that the core is not busy with the generator, and the
+collector of cycles is off meanwhile: all it would walk is the list of deliveries kept here.  Message ``k`` is due at
+``k / rate`` seconds, and every latency counts from then, so that a sender that falls behind counts as late.  Of every
+so many messages one is sent with a Delivery.  Its answer gives the time from the pack's first message to the ack as
+the core parsed it; which message that was, and when it was handed over, is known by its position.
 """
 
 import argparse
+import gc
 import time
 from collections.abc import Sequence
 
 from benchmarks import bodies
 from benchmarks.clients.section import Section, repeat, report
+from benchmarks.floors import load
 from dataproxy import Delivery, Producer, Stream
 
 __all__ = ["OpenLoop", "main", "percentiles"]
 
 STREAM = "s_bench"
-PAUSE = 50e-6  # slept while nothing is due
-SAMPLES = 20_000  # a second, at most
+BETWEEN = 50e-6  # seconds between two chunks, about: the generator's pause while nothing is due
+SAMPLES = 10_000  # a second, at most
 LATE = (("50", 0.5), ("99", 0.99), ("999", 0.999))
 
 
@@ -36,38 +40,28 @@ class OpenLoop:
     def __init__(self, stream: Stream, block: Sequence[bytes], rate: float) -> None:
         """Prepare chunks of messages that are sent without a look at the clock."""
         self.rate = rate
-        self.chunk = max(1, min(64, int(rate * PAUSE)))
+        self.chunk = max(1, min(64, int(rate * BETWEEN)))
         self.stride = max(1, int(rate / SAMPLES / self.chunk))
         self._stream = stream
-        self._plain = [block[at : at + self.chunk] for at in range(0, len(block) - self.chunk + 1, self.chunk)]
-        self._handed: list[float] = []
+        self._block = list(block)
+        self._handed: Sequence[float] = ()
         self._watched: list[tuple[int, Delivery]] = []
         self._called: list[tuple[Delivery, float]] = []
         self._began = 0.0
 
     def run(self, seconds: float) -> int:
         """Send for so long; return the number of messages."""
-        clock, sleep, send, watched = time.perf_counter, time.sleep, self._stream.send_nowait, self._stream.send
-        chunk, stride, plain, handed = self.chunk, self.stride, self._plain, self._handed
-        total, per_second = int(seconds * self.rate) // chunk, self.rate / chunk
-        self._began = began = clock()
-        for number in range(total):
-            now = clock()
-            while now - began < number / per_second:
-                sleep(PAUSE)
-                now = clock()
-            handed.append(now)
-            messages = plain[number % len(plain)]
-            if number % stride:
-                for body in messages:
-                    send(body)
-            else:
-                for body in messages[:-1]:
-                    send(body)
-                delivery = watched(messages[-1])
-                delivery.add_done_callback(self._note)
-                self._watched.append(((number + 1) * chunk - 1, delivery))
-        return total * chunk
+        stream, watched, note = self._stream, self._watched, self._note
+
+        def watch(number: int, body: bytes) -> None:
+            delivery = stream.send(body)
+            delivery.add_done_callback(note)
+            watched.append((number, delivery))
+
+        self._began, self._handed = load("due").send_due(
+            stream.send_nowait, watch, self._block, self.rate, self.chunk, self.stride, seconds
+        )
+        return len(self._handed) * self.chunk
 
     def _note(self, delivery: Delivery) -> None:
         self._called.append((delivery, time.perf_counter()))
@@ -120,6 +114,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         OpenLoop(stream, block, rate).run(0.05)
         producer.flush(60)
         loop = OpenLoop(stream, block, rate)
+        gc.collect()
+        gc.disable()
         section = Section()
         sent = loop.run(asked.seconds)
         books = producer.flush(60)
