@@ -15,7 +15,7 @@ from dataproxy._core.client.batcher cimport (
 from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
-from dataproxy._core.client.rows cimport rows_get
+from dataproxy._core.client.rows cimport ROWS_POINTERS, rows_get
 from dataproxy._core.client.segments cimport segments_add
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -26,6 +26,8 @@ cdef enum:
     WINDOW = 64             # runs whose memory is asked for ahead, under one hold of the lock
     WINDOW_ROWS = 256       # of them in sum
     TAIL_LINES = 3          # asked for at the end of a pack's bytes
+    AHEAD = 3               # bodies: each is an object of its own, somewhere
+    BODY_LINES = 16         # asked for of each; of longer ones the processor finds the rest by itself
 
 
 cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept nogil:
@@ -35,6 +37,15 @@ cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept no
     if batcher_claim(p, &v, &index) != ST_OK:
         return ST_NO_MEMORY
     return segments_add(g, v, first, count)
+
+
+cdef inline void _fetch_body(const Rows* rows, int64_t i) noexcept nogil:
+    """Ask for the first lines of one body among objects.  Locality: any thread.  Locks: none."""
+    cdef const uint8_t* p = rows.pointers[i]
+    cdef const uint8_t* end = p + min(rows.lengths[i], BODY_LINES * LINE)
+    while p < end:
+        prefetch(p)
+        p += LINE
 
 
 cdef int _fill(
@@ -47,6 +58,8 @@ cdef int _fill(
     cdef int status = ST_OK
     cdef Slice own_id = slice_of(NULL, 0)
     while i < end:
+        if rows.kind == ROWS_POINTERS and i + AHEAD < end:
+            _fetch_body(rows, i + AHEAD)
         if not rows_get(rows, i, &body, &n) or n == 0:
             i += 1                          # skipped by policy: the rows were checked before
             continue
