@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import dataproxy._core.client.boundsend  # noqa: F401 - the quick way of send_nowait
 from dataproxy._core.client.producer import ProducerCore
 from dataproxy._core.client.sending import SendPolicy, Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages

@@ -131,6 +131,39 @@ def test_results_of_the_parent_are_refused_with_what_to_do() -> None:
         )
 
 
+def test_what_was_bound_before_the_fork_sends_in_the_child() -> None:
+    with Scripted() as server:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    h = p.stream("s")
+    bound, closed = h.send_nowait, p.stream("t").send_nowait
+    bound(b"parent")
+    p.flush(30)
+    child = os.fork()
+    if child == 0:
+        bound(b"child")
+        bound(b"again")
+        h.send_nowait(b"handle")
+        p.send_nowait("s", b"producer")
+        assert p.close().delivered == 4
+        for refused in (bound, closed, h.send_nowait):
+            try:
+                refused(b"late")
+                os._exit(3)
+            except dataproxy.ClosedError:
+                pass
+        os._exit(0)
+    reap(child)
+    bound(b"parent again")
+    assert p.close().delivered == 2
+            """,
+            server.target,
+        )
+        wanted = [b"again", b"child", b"handle", b"parent", b"parent again", b"producer"]
+        assert sorted(server.bodies()) == wanted
+
+
 def test_forks_in_the_middle_of_everything() -> None:
     """Other threads hold locks, allocate, connect and settle while children are made."""
     with Hub() as hub:

@@ -79,6 +79,7 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil
+cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil
 cdef int batcher_unstage(Batcher* b) noexcept nogil
 cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil
 cdef Pack* batcher_pack_for(

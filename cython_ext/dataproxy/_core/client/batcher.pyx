@@ -23,6 +23,7 @@ from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, s
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
@@ -294,6 +295,38 @@ cdef int batcher_append(
         _place(b, p, body, n, text_n, extras, need)
     pthread_mutex_unlock(&b.lock)
     return status
+
+
+cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil:
+    """Accept one checked message that has nothing but its body; what is no line of ``lines``.
+
+    Locality: any thread.  Locks: takes lock.  Results as of ``batcher_append``, which does what is not quick.
+    """
+    cdef Extras x
+    cdef size_t need = n + 4
+    cdef Pack* p
+    pthread_mutex_lock(&b.lock)
+    if b.open.n >= MANY_OPEN:
+        if not b.report_all and _stage(b, s, body, n, need):
+            pthread_mutex_unlock(&b.lock)
+            return ST_OK
+    elif not b.closed and b.staged.n == 0 and has_room(b, need):
+        p = s.plain
+        if p != NULL and p.head + p.body_n + need <= p.cap and p.body_n + need <= b.batch_bytes:
+            item_accepted(b, n, need)
+            store_be32(p.buf + p.head + p.body_n, <uint32_t>n)
+            memcpy(p.buf + p.head + p.body_n + 4, body, n)
+            item_placed(p, need)
+            if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
+                batcher_seal(b, p)
+            pthread_mutex_unlock(&b.lock)
+            return ST_OK
+    pthread_mutex_unlock(&b.lock)
+    x.when_ms = NO_TIME
+    x.attrs = slice_of(NULL, 0)
+    x.own_id = x.attrs
+    x.key_bucket = NO_KEY
+    return batcher_append(b, s, body, n, &x, NULL, NULL)
 
 
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil:

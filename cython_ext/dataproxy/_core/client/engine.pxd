@@ -1,6 +1,6 @@
 """Engine: executors, batcher, books and completions of one producer, tied together."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.pack cimport PackList, PackPool
@@ -22,6 +22,7 @@ ctypedef struct Engine:
     Leftovers leftovers
     Executor** executors
     int n_executors
+    uint32_t generation     # of the process that opened it; constant
 
 
 cdef int engine_open(

@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from dataproxy._core.base.clock cimport system_clock
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport (
     OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close,
     pool_give, pool_open, pool_retire,
@@ -95,6 +96,7 @@ cdef int engine_open(
     cdef int i, status
     cdef int64_t offset
     g.clock = system_clock()
+    g.generation = this_generation
     offset = g.clock.wall_ms() - g.clock.now_us() // 1000
     pthread_mutex_init(&g.batcher.lock, NULL)
     pool_open(&g.spares, <size_t>g.batcher.limit_bytes)

@@ -8,6 +8,7 @@ cdef enum:
     SEND_NEXT = 1               # *result is what the await yields
 
 ctypedef int (*SendSlot)(PyObject* self, PyObject* value, PyObject** result)
+ctypedef PyObject* (*CallSlot)(PyObject* function, PyObject** args, size_t nargsf, PyObject* names)     # PEP 590
 
 
 cdef extern from "Python.h":
@@ -15,7 +16,18 @@ cdef extern from "Python.h":
     void untrack "PyObject_GC_UnTrack"(object thing)            # the collector never looks at it again
     object new_ascii "PyUnicode_New"(Py_ssize_t size, Py_UCS4 largest)      # text to be filled, not shared yet
     void* ascii_bytes "PyUnicode_DATA"(object text)
+    object bind_method "PyMethod_New"(object function, object instance)
     bint is_ascii "PyUnicode_IS_COMPACT_ASCII"(object text)
+    # Looks at borrowed references that cost no count.
+    PyTypeObject* type_of "Py_TYPE"(PyObject* thing)
+    bint is_kind "PyObject_TypeCheck"(PyObject* thing, PyTypeObject* kind)
+    bint is_bytes "PyBytes_CheckExact"(PyObject* thing)
+    const char* bytes_text "PyBytes_AS_STRING"(PyObject* thing)
+    Py_ssize_t bytes_size "PyBytes_GET_SIZE"(PyObject* thing)
+    PyObject* dict_value "PyDict_GetItemWithError"(PyObject* table, PyObject* key)
+    Py_ssize_t count_args "PyVectorcall_NARGS"(size_t nargsf)
+    PyObject* call_again "PyObject_Vectorcall"(
+        PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL
 
 
 cdef extern from *:
@@ -26,9 +38,45 @@ cdef extern from *:
         }
     }
 
+    /* Let objects of a kind be called through a field of theirs; with `method`, what is found in a class by a call
+       of `instance.name(...)` is called with the instance first, and no bound object is made. */
+    static inline void dp_set_call_field(PyTypeObject *kind, Py_ssize_t at, int method) {
+        kind->tp_vectorcall_offset = at;
+        kind->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | (method ? Py_TPFLAGS_METHOD_DESCRIPTOR : 0);
+        PyType_Modified(kind);
+    }
+
+    static inline vectorcallfunc *dp_call_field(PyObject *function) {
+        return (vectorcallfunc *)((char *)function + Py_TYPE(function)->tp_vectorcall_offset);
+    }
+
+    typedef PyObject *(*dp_call_slot)(PyObject *, PyObject **, size_t, PyObject *);
+
+    /* Have a function called through `slot`; gives what it was called through before. */
+    static inline dp_call_slot dp_swap_call(PyObject *function, dp_call_slot slot) {
+        vectorcallfunc *field = dp_call_field(function);
+        dp_call_slot before = (dp_call_slot)(void (*)(void))*field;
+        *field = (vectorcallfunc)(void (*)(void))slot;
+        return before;
+    }
+
+    static inline dp_call_slot dp_call_of(PyObject *function) {
+        return (dp_call_slot)(void (*)(void))*dp_call_field(function);
+    }
+
+    static inline int dp_set_in_class(PyTypeObject *kind, const char *name, PyObject *value) {
+        int status = PyDict_SetItemString(kind->tp_dict, name, value);
+        PyType_Modified(kind);
+        return status;
+    }
+
     static inline int dp_is_builtin(PyObject *object, const char *name) {
         return PyCFunction_CheckExact(object) && strcmp(((PyCFunctionObject *)object)->m_ml->ml_name, name) == 0;
     }
     """
     bint is_builtin "dp_is_builtin"(object function, const char* name)
     void set_send_slot "dp_set_send_slot"(PyTypeObject* kind, SendSlot slot)
+    void set_call_field "dp_set_call_field"(PyTypeObject* kind, Py_ssize_t at, bint method)
+    CallSlot call_of "dp_call_of"(PyObject* function)
+    CallSlot swap_call "dp_swap_call"(PyObject* function, CallSlot slot)
+    int set_in_class "dp_set_in_class"(PyTypeObject* kind, const char* name, object value) except -1
