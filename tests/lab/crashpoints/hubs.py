@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.lab.preload import build_preload
+
 __all__ = ["Nursery", "build_killer"]
 
 ROOT = Path(__file__).parents[3]
@@ -21,15 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 def build_killer(folder: Path) -> Path:
     """Compile the library that ends a process at a system call, unless that was done."""
-    source = Path(__file__).with_name("killer.c")
-    made = folder / "killer.so"
-    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = made.with_suffix(f".{os.getpid()}")
-        command = [os.environ.get("CC", "cc").split()[-1], "-shared", "-fPIC", "-O1", "-o", str(fresh), str(source)]
-        subprocess.run([*command, "-ldl"], check=True)
-        fresh.replace(made)
-    return made
+    return build_preload(Path(__file__).with_name("killer.c"), folder)
 
 
 class Nursery:
