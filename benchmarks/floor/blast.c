@@ -1,15 +1,18 @@
 /* Floor of the sending side: pre-built type-7 frames over one non-blocking loopback socket, pipelined, acks counted.
  *
  *   blast --port N [--seconds 2] [--warmup 0.5] [--body 100] [--frame 262144] [--window 8388608]
- *         [--bodies FILE] [--snappy] [--group b_bench] [--stream s_bench] [--frames N]
+ *         [--bodies FILE] [--snappy] [--group b_bench] [--stream s_bench] [--frames N] [--chunk 262144] [--zerocopy]
  *
  * `--frame` is the wanted size of one frame's body in bytes (one message at least); `--frames` stops after so many
- * frames instead of after `--seconds`. Prints one JSON object.
+ * frames instead of after `--seconds`. `--chunk` are the bytes of frames that are sent in turn: a few stay in the
+ * cache, 64 MiB come from memory, as a producer's do that is ahead of its connection. `--zerocopy` sends with
+ * MSG_ZEROCOPY, to see what that is worth. Prints one JSON object.
  */
 #include "frame.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,10 +20,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CHUNK_BYTES = 256 * 1024, ACK_BUFFER = 64 * 1024 };
+enum { ACK_BUFFER = 64 * 1024 };
 
 struct blast {
     int fd;
+    int send_flags;
     uint8_t *chunk; /* frames one after the other, sent again and again with new correlation ids */
     size_t frame_bytes;
     size_t frames_in_chunk;
@@ -57,7 +61,8 @@ static uint32_t build_frame(uint8_t *frame, const uint8_t *body, size_t body_len
     return (uint32_t)(BENCH_FIXED + body_len + attr_len);
 }
 
-static void prepare(struct blast *b, size_t body, size_t count, const char *bodies, int snappy, const char *attributes)
+static void prepare(struct blast *b, size_t chunk, size_t body, size_t count, const char *bodies, int snappy,
+                    const char *attributes)
 {
     size_t raw_len = count * (body + 4);
     uint8_t *raw = must_alloc(raw_len);
@@ -78,7 +83,7 @@ static void prepare(struct blast *b, size_t body, size_t count, const char *bodi
             die("snappy refused the body");
     }
     b->frame_bytes = build_frame(frame, packed, packed_len, (uint32_t)count, snappy, attributes);
-    b->frames_in_chunk = b->frame_bytes < CHUNK_BYTES ? CHUNK_BYTES / b->frame_bytes : 1;
+    b->frames_in_chunk = b->frame_bytes < chunk ? chunk / b->frame_bytes : 1;
     b->chunk = must_alloc(b->frames_in_chunk * b->frame_bytes);
     for (size_t i = 0; i < b->frames_in_chunk; i++)
         memcpy(b->chunk + i * b->frame_bytes, frame, b->frame_bytes);
@@ -114,15 +119,32 @@ static void send_some(struct blast *b)
         b->chunk_bytes = n * b->frame_bytes;
         b->sent_frames += n;
     }
-    ssize_t n = send(b->fd, b->chunk + b->sent_of_chunk, b->chunk_bytes - b->sent_of_chunk, MSG_NOSIGNAL);
+    ssize_t n = send(b->fd, b->chunk + b->sent_of_chunk, b->chunk_bytes - b->sent_of_chunk, b->send_flags);
     if (n < 0) {
-        if (errno != EAGAIN && errno != EINTR)
+        if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) /* ENOBUFS: too many notes of zero-copy are unread */
             die("send: %s", strerror(errno));
         return;
     }
     b->sent_of_chunk += (size_t)n;
     if (b->sent_of_chunk == b->chunk_bytes)
         b->sent_of_chunk = 0;
+}
+
+/* Take the kernel's notes of what it no longer reads; the frames are never given back, so they say nothing here. */
+static void read_notes(struct blast *b)
+{
+    char room[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
+    struct msghdr note = {.msg_control = room, .msg_controllen = sizeof room};
+    while (recvmsg(b->fd, &note, MSG_ERRQUEUE) >= 0)
+        note.msg_controllen = sizeof room;
+}
+
+static void use_zerocopy(struct blast *b)
+{
+    int one = 1;
+    if (setsockopt(b->fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) != 0)
+        die("SO_ZEROCOPY: %s", strerror(errno));
+    b->send_flags |= MSG_ZEROCOPY;
 }
 
 static void count_ack(struct blast *b, const uint8_t *frame, size_t total)
@@ -173,6 +195,8 @@ static void run(struct blast *b, double seconds, uint64_t frames)
         if (poll(&ready, 1, 10000) == 0)
             die("no progress in 10 s: %llu of %llu frames acknowledged", (unsigned long long)b->acked_frames,
                 (unsigned long long)b->sent_frames);
+        if (ready.revents & POLLERR)
+            read_notes(b);
         if (ready.revents & (POLLIN | POLLERR | POLLHUP))
             read_acks(b);
         if (ready.revents & POLLOUT)
@@ -193,10 +217,14 @@ int main(int argc, char **argv)
     count = count < 1 ? 1 : count > 65535 ? 65535 : count;
     snprintf(attributes, sizeof attributes, "groupId=%s&streamId=%s", option(argc, argv, "--group", "b_bench"),
              option(argc, argv, "--stream", "s_bench"));
-    prepare(b, body, count, option(argc, argv, "--bodies", NULL), flag(argc, argv, "--snappy"), attributes);
+    prepare(b, (size_t)number(argc, argv, "--chunk", 262144), body, count, option(argc, argv, "--bodies", NULL),
+            flag(argc, argv, "--snappy"), attributes);
     b->window_frames = (uint64_t)number(argc, argv, "--window", 8388608) / b->frame_bytes;
     b->window_frames = b->window_frames < 2 ? 2 : b->window_frames;
     b->fd = connect_to((int)number(argc, argv, "--port", 0));
+    b->send_flags = MSG_NOSIGNAL;
+    if (flag(argc, argv, "--zerocopy"))
+        use_zerocopy(b);
     if (warmup > 0)
         run(b, warmup, 0);
     uint64_t before = b->acked_frames;

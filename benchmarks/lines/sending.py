@@ -54,12 +54,22 @@ SIZE_GOALS = {
 SIZE_NAMES = {1024: "1 KB", 10240: "10 KB", 102400: "100 KB"}
 
 
+BESIDE = {"frames from memory": ("--chunk", "67108864"), "zero-copy": ("--zerocopy",)}
+
+
+def beside(name: str, what: str, *words: str) -> Contestant:
+    """Describe the C sender as it is no ceiling: what reading from memory costs, what the kernel's offer saves."""
+    fields: dict[str, object] = {"metric": "body_rate", "floor": f"blast {name}", "every": 3}
+    return blast("sizes", f"blast {name}, {what}", *words, **fields)
+
+
 def of_size(body: int) -> tuple[Contestant, ...]:
     """Describe floor, ours and peer with bodies of one size."""
     name, words = SIZE_NAMES[body], ("--body", str(body))
     few = ("--block", str(max(200, min(10_000, 50_000_000 // body))))
     return (
         blast("sizes", f"blast {name}", *words, metric="body_rate", quick=True),
+        *(beside(name, what, *words, *more) for what, more in BESIDE.items()),
         ours(
             "sizes",
             "send_batch",
