@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rows_to_batches"]
 
-_ROWS: Final = 10_000
+_ROWS: Final = 1_000
 
 
 def rows_to_batches(rows: Iterable[Row], schema: StructType, size: int = _ROWS) -> Iterator[pa.RecordBatch]:

@@ -16,32 +16,60 @@ def session(master, **settings):
     return made
 
 
-def cluster(target, report):
-    """Write 20,000 rows from executors that are processes of their own, and again while one of them is lost."""
-    from dataproxy.spark import register
+def executor_lost():
+    """End the executor that runs this task."""
+    import os
+    import signal
+    import time
 
-    spark = session("local-cluster[1,2,1024]", **{"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"})
-    register(spark)
-    df = spark.range(0, 20_000, 1, 4).selectExpr("cast(id as string) as value", "concat('c', id % 2) as stream_id")
-    options = {"target": target, "groupId": "cluster", "reportFile": report}
-    df.write.format("dataproxy").mode("append").options(**options).save()
+    daemon = Path("/proc", str(os.getppid()), "stat").read_text()  # the executor is the daemon's parent
+    os.kill(int(daemon.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+    time.sleep(60)  # whoever reads this worker's rows is gone
 
-    def executor_killed_once(batches):
-        import os
-        import signal
-        import time
 
+def worker_killed():
+    """End this Python worker."""
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def task_failed():
+    """Fail this task."""
+    raise RuntimeError("lost on purpose")
+
+
+def once(lose):
+    """Return a function that hands on a partition's rows and then, in one attempt of one partition, loses it."""
+
+    def pieces(batches):
         from pyspark import TaskContext
 
         yield from batches
         context = TaskContext.get()
         if context.attemptNumber() == context.partitionId() == 0:
-            daemon = Path("/proc", str(os.getppid()), "stat").read_text()  # the executor is the daemon's parent
-            os.kill(int(daemon.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
-            time.sleep(60)  # whoever reads this worker's rows is gone
+            lose()
 
-    lost = df.drop("stream_id").mapInArrow(executor_killed_once, "value string")
-    lost.write.format("dataproxy").mode("append").options(**options, streamId="lost").save()
+    return pieces
+
+
+def cluster(target, folder):
+    """Write 20,000 rows from executors that are processes of their own, and again while they come to harm."""
+    from dataproxy.spark import register
+
+    small = {"spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"}
+    spark = session("local-cluster[2,1,1024]", **small)
+    register(spark)
+    df = spark.range(0, 20_000, 1, 4).selectExpr("cast(id as string) as value", "concat('c', id % 2) as stream_id")
+
+    def write(rows, report, **options):
+        options |= {"target": target, "groupId": "cluster", "reportFile": str(Path(folder, report))}
+        rows.write.format("dataproxy").mode("append").options(**options).save()
+
+    write(df, "well")
+    for lose in (task_failed, worker_killed, executor_lost):
+        write(df.drop("stream_id").mapInArrow(once(lose), "value string"), lose.__name__, streamId=lose.__name__)
     spark.stop()
 
 
@@ -110,13 +138,14 @@ def start_query(spark, lines, checkpoint, flag, first, target):
     return read.writeStream.format("dataproxy").options(**options).trigger(availableNow=True).start()
 
 
-def driver(target, folder, rows, first):
+def driver(master, target, folder, rows, first):
     """Begin two batch jobs and a query that none of them ends, for this driver is killed."""
     import threading
 
     from dataproxy.spark import register
 
-    spark = session("local[3]", **{"spark.sql.execution.arrow.maxRecordsPerBatch": "100"})
+    small = {"spark.executor.memory": "512m", "spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
+    spark = session(master, **small)
     register(spark)
     flag, first = str(Path(folder, "flag")), int(first)
     df = batch_rows(spark, int(rows), flag, first)
@@ -141,6 +170,38 @@ def discovery(folder):
     except Exception as error:
         print(f"refused: {error}")
     spark.stop()
+
+
+def interrupt(spark, options, begun):
+    """Write without an end in a thread, and interrupt it by its tag once rows are under way."""
+    import threading
+    import time
+
+    def endless(batches):
+        import itertools
+
+        for batch in batches:
+            for number in itertools.count():
+                if number == 10:
+                    begun.touch()
+                yield batch
+                time.sleep(0.01)
+
+    def write():
+        spark.addTag("endless")
+        try:
+            rows = df.mapInArrow(endless, "value string").write.format("dataproxy").mode("append")
+            rows.options(**options, streamId="interrupted").save()
+        except Exception as error:
+            print("interrupted:", "OPERATION_CANCELED" in str(error))
+
+    df = spark.range(0, 100, 1, 1).selectExpr("cast(id as string) as value")
+    thread = threading.Thread(target=write)
+    thread.start()
+    while not begun.exists():
+        time.sleep(0.02)
+    print("operations:", len(spark.interruptTag("endless")))
+    thread.join()
 
 
 def connect(target, folder):
@@ -172,6 +233,7 @@ def connect(target, folder):
     spark.sql(f"create temporary view sink (value string) using dataproxy options ({listed})")
     spark.sql("insert into sink select * from source")
     df.foreachPartition(sink.writer(df, **options, streamId="foreach"))
+    interrupt(spark, options, Path(folder, "begun"))
     Path(folder, "lines").mkdir()
     Path(folder, "lines", "1.txt").write_text("".join(f"{number}\n" for number in range(100)))
     stream = spark.readStream.text(str(Path(folder, "lines")))

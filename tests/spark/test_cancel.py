@@ -37,6 +37,14 @@ def by_group(spark):
     spark.sparkContext.cancelJobGroup("endless")
 
 
+def by_tag(spark):
+    spark.sparkContext.cancelJobsWithTag("endless-tag")
+
+
+def by_session(spark):
+    assert len(spark.interruptAll()) == 1
+
+
 def all_jobs(spark):
     spark.sparkContext.cancelAllJobs()
 
@@ -51,16 +59,18 @@ def cancelled(spark, sink, when, cancel, **options):
     thread = InheritableThread(interrupt, session=spark, daemon=True)
     thread.start()
     spark.sparkContext.setJobGroup("endless", "a write without end")
+    spark.sparkContext.addJobTag("endless-tag")
     try:
         with pytest.raises(Exception, match=r"(?i)cancel") as caught:
             sink.write(spark.range(0, 2, 1, 2).mapInArrow(endless, "value string"), **options)
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.clearJobTags()
     thread.join()
     return str(caught.value)
 
 
-@pytest.mark.parametrize("cancel", [by_group, all_jobs])
+@pytest.mark.parametrize("cancel", [by_group, by_tag, by_session])
 def test_a_cancelled_write_leaves_true_rows_and_no_worker(spark, sink, cancel):
     with Hub() as hub:
         sink.hub = hub
@@ -92,7 +102,7 @@ def test_a_write_that_waits_for_a_silent_proxy_can_be_cancelled(spark, sink):
             accepted.append(silent.accept()[0])
             accepted[0].recv(1)
 
-        text = cancelled(spark, sink, connects, by_group, **options, deliveryTimeout="1h", bufferBytes="1MiB")
+        text = cancelled(spark, sink, connects, all_jobs, **options, deliveryTimeout="1h", bufferBytes="1MiB")
         with accepted[0]:
             while accepted[0].recv(1 << 16):  # until the worker is gone
                 pass

@@ -1,9 +1,11 @@
 """What the driver learns of a write: report, latencies, counters; SQL."""
 
+import io
+
 import pytest
 from pyspark.errors import AnalysisException
 
-from dataproxy.spark import register
+from dataproxy.spark import WriteProgress, register
 
 
 def texts(spark, count, partitions=2):
@@ -27,6 +29,33 @@ def test_counters_of_a_registered_session(spark, sink):
     sink.write(texts(spark, 10, 1))
     assert counters.counts().acked == 1010
     assert "1010" in repr(counters)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_tasks_and_rows_of_a_write(spark, sink):
+    terminal = Terminal()
+    with WriteProgress(spark, register(spark), file=terminal, interval=0.02):
+        sink.write(texts(spark, 1000, 3))
+    lines = terminal.getvalue().split("\r\x1b[K")
+    assert lines[-1].startswith("3 of 3 tasks, 1,000 rows acknowledged, ")
+    assert len(lines) > 3
+
+
+def test_a_callback_gets_the_report(spark, sink, tmp_path):
+    found, source = tmp_path / "found", tmp_path / "sink_callback.py"
+    source.write_text(f"""
+def keep(report):
+    with open({str(found)!r}, "w") as file:
+        file.write(f"{{report.job}} {{report.acked}}")
+    raise RuntimeError("the rows are delivered all the same")
+""")
+    spark.sparkContext.addPyFile(str(source))
+    report = sink.write(texts(spark, 10), reportCallback="sink_callback:keep")
+    assert found.read_text() == f"{report['job']} 10"
 
 
 def test_insert_into_a_temporary_view(spark, sink):

@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 
 from dataproxy.hub import Hub
 from tests.lab.spark_chaos.processes import descendants
+from tests.lab.spark_chaos.sessions import borrowed_home
 from tests.spark import jobs
 
 ROWS, FIRST = 8000, 6000  # rows of each, and the first that the killed driver never gets through
@@ -52,7 +53,8 @@ def bodies(hub, stream):
     return Counter(record.body for record in hub.records("driver", stream))
 
 
-def test_a_killed_driver_loses_no_row(spark, worker_environment, tmp_path):
+@pytest.mark.parametrize("master", ["local[3]", "local-cluster[2,2,1024]"])
+def test_a_killed_driver_loses_no_row(spark, worker_environment, tmp_path, master):
     lines, flag = tmp_path / "lines", tmp_path / "flag"
     lines.mkdir()
     flag.touch()
@@ -61,13 +63,16 @@ def test_a_killed_driver_loses_no_row(spark, worker_environment, tmp_path):
         part = wanted[number * ROWS // FILES : (number + 1) * ROWS // FILES]
         (lines / f"{number}.txt").write_text("\n".join(part) + "\n")
         os.utime(lines / f"{number}.txt", (number, number))  # the order of the micro-batches
-    environment = {**os.environ, **worker_environment}
+    environment = {**os.environ, **worker_environment, "SPARK_HOME": str(borrowed_home(tmp_path))}
     with Hub(dedupe="ids") as hub:
-        command = [sys.executable, jobs.__file__, "driver", hub.target, str(tmp_path), str(ROWS), str(FIRST)]
+        command = [sys.executable, jobs.__file__, "driver", master, hub.target, str(tmp_path), str(ROWS), str(FIRST)]
         with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as process:
-            for stream in ("known", "plain", "stream"):
-                assert len(list(islice(hub.records("driver", stream, follow=True), ARRIVED))) == ARRIVED
-            kill_driver(process)
+            try:
+                for stream in ("known", "plain", "stream"):
+                    assert len(list(islice(hub.records("driver", stream, follow=True), ARRIVED))) == ARRIVED
+                kill_driver(process)
+            finally:
+                process.kill()  # where it is still there; its JVM ends with it
         before = {stream: bodies(hub, stream) for stream in ("known", "plain", "stream")}
         assert all(ARRIVED <= found.total() <= FIRST for found in before.values())
 

@@ -87,7 +87,7 @@ def test_a_path_has_no_meaning(df, sink):
 
 
 class Manager(http.server.BaseHTTPRequestHandler):
-    """Counts the questions and names one proxy."""
+    """Counts the questions and names one proxy, if it knows the group."""
 
     proxy = ""
 
@@ -100,7 +100,10 @@ class Manager(http.server.BaseHTTPRequestHandler):
         host, _, port = self.proxy.partition(":")
         node = {"id": 1, "ip": host, "port": int(port), "protocolType": "TCP", "nodeLoad": 0}
         data = {"clusterId": 1, "isIntranet": 1, "isSwitch": 0, "load": 20, "maxPacketLength": -1, "nodeList": [node]}
-        text = json.dumps({"success": True, "errMsg": None, "data": data}).encode()
+        answer = {"success": True, "errMsg": None, "data": data}
+        if "unknown" in self.path:
+            answer = {"success": False, "errMsg": "who is that", "data": None}
+        text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(text)))
@@ -122,6 +125,41 @@ def manager(hub):
         yield f"http://127.0.0.1:{server.server_address[1]}", server.asked
         server.shutdown()
         thread.join()
+
+
+@pytest.mark.usefixtures("no_tasks")
+def test_a_group_that_the_manager_refuses(df, sink, manager):
+    url, asked = manager
+    with pytest.raises(AnalysisException, match="who is that"):
+        sink.write(df, target=url, groupId="unknown")
+    assert len(asked) == 1
+
+
+@pytest.mark.usefixtures("no_tasks")
+def test_a_manager_that_cannot_be_reached(df, sink):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(AnalysisException, match=url):
+            sink.write(df, target=url)
+
+
+@pytest.mark.usefixtures("no_tasks")
+def test_no_secret_is_shown(spark, df, sink):
+    options = {**sink.options, "managerSecretId": "me", "dataproxy.manager_secret_key": "hush-hush"}
+    listed = ", ".join(f"'{name}' '{value}'" for name, value in options.items())
+    df.createOrReplaceTempView("secret_source")
+    spark.sql(f"create or replace temporary view secret_sink (value string) using dataproxy options ({listed})")
+    texts = [spark.sql("explain extended insert into secret_sink select * from secret_source").first()[0]]
+    for wrong in ({"lingr": "1s"}, {"managerSecretKee": "hush-hush"}, {"linger": "hush"}):
+        with pytest.raises(AnalysisException) as caught:
+            sink.write(df, **{**options, **wrong})
+        texts.append(str(caught.value))
+    ui = spark._jsparkSession.sharedState().statusStore().executionsList()
+    shown = [ui.apply(number) for number in range(ui.size())]
+    texts += [text for one in shown for text in (one.description(), one.details(), one.physicalPlanDescription())]
+    assert "AppendData" in texts[0]
+    assert not [text for text in texts if "hush-hush" in text]
 
 
 def test_the_manager_is_asked_once_however_many_tasks_there_are(spark, sink, manager):

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
-
 import pyspark_dataproxy
+from tests.lab.spark_chaos.laws import judge
+from tests.lab.spark_chaos.sessions import borrowed_home
 
+NUMBERS = {str(number).encode() for number in range(20_000)}
 CONNECT = ("found", "registered", "notebook", "sql", "foreach", "stream", "each")
 JOBS = Path(__file__).with_name("jobs.py")
 BYSTANDER = """
@@ -55,25 +56,25 @@ def run(folder, environment, *arguments):
 
 
 def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_path):
-    home = tmp_path / "spark"  # a local cluster writes into SPARK_HOME/work
-    home.mkdir()
-    for part in Path(pyspark.__file__).parent.iterdir():
-        (home / part.name).symlink_to(part)
-    report = tmp_path / "report.json"
-    run(tmp_path, {**worker_environment, "SPARK_HOME": str(home)}, "cluster", hub.target, str(report))
-    books = json.loads(report.read_text())
-    assert (books["rows"], books["acked"], books["partitions"]) == (20_000, 20_000, 4)
+    home = str(borrowed_home(tmp_path))
+    run(tmp_path, {**worker_environment, "SPARK_HOME": home}, "cluster", hub.target, str(tmp_path))
     for stream in (0, 1):
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))
-    assert {int(record.body) for record in hub.records("cluster", "lost")} == set(range(20_000))
-    assert books["resent_partitions"] >= 1
+    for way in ("well", "task_failed", "worker_killed", "executor_lost"):
+        books = json.loads((tmp_path / way).read_text())
+        assert (books["rows"], books["acked"], books["partitions"]) == (20_000, 20_000, 4)
+        assert (books["resent_partitions"] >= 1) == (way != "well")
+        surplus, violations = judge(hub.records("cluster", way), NUMBERS if way != "well" else set(), filtered=False)
+        assert (violations, surplus <= 5000) == ([], True), way
 
 
 def test_spark_connect(hub, worker_environment, tmp_path):
     printed = run(tmp_path, worker_environment, "connect", hub.target, str(tmp_path))
     found = {name: sorted(int(record.body) for record in hub.records("connect", name)) for name in CONNECT}
     assert found == {name: list(range(100)) for name in CONNECT}
+    assert "operations: 1\n" in printed
+    assert "interrupted: True\n" in printed
     assert "counters: None" in printed
     assert "'linger'" in printed
 

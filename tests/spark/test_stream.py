@@ -80,6 +80,13 @@ def test_complete_mode_is_refused_with_the_reason(feed, sink, tmp_path):
         run(stream.groupBy("value").count().select("value"), sink, tmp_path / "checkpoint", mode="complete")
 
 
+def test_update_mode_is_refused_by_spark(feed, sink, tmp_path):
+    add, stream = feed
+    add("1", ["a"])
+    with pytest.raises(StreamingQueryException, match="does not support Update mode"):
+        run(stream.groupBy("value").count().select("value"), sink, tmp_path / "checkpoint", mode="update")
+
+
 def test_a_bad_option_shows_as_the_query_s_error(feed, sink, tmp_path):
     add, stream = feed
     add("1", ["a"])

@@ -15,7 +15,7 @@ from dataproxy.hub import Hub
 from dataproxy.spark import register
 from tests.lab.counters import keep
 from tests.lab.spark_chaos.killer import Killer
-from tests.lab.spark_chaos.rounds import Round, batch_round, stream_round
+from tests.lab.spark_chaos.rounds import Round, batch_round, idle_round, stream_round
 from tests.lab.spark_chaos.sessions import borrowed_home, start
 
 __all__ = ["main"]
@@ -25,12 +25,16 @@ _IN_CLUSTER = 5  # one kill in so many happens to a local cluster, whose executo
 
 
 def campaign(master: str, kills: int, dice: random.Random, folder: Path) -> tuple[Counter[str], list[Round]]:
-    """Run rounds, batch and streaming in turn, with the hub's filter on and off, until there were enough kills."""
+    """Run rounds, batch and streaming in turn, with the hub's filter on and off, until there were enough kills.
+
+    At last workers that idle must leave the hubs.
+    """
     spark = start(master)
     register(spark)  # Spark looks for formats once; a kill in that moment would hide this one for ever
     done: Counter[str] = Counter()
     rounds: list[Round] = []
     cluster = "cluster" in master
+    prefix = "cluster" if cluster else "local"
     with Hub(dedupe="ids") as filtering, Hub() as plain:
         while done.total() < kills:
             number = len(rounds)
@@ -38,7 +42,7 @@ def campaign(master: str, kills: int, dice: random.Random, folder: Path) -> tupl
             killer = Killer(
                 spark.sparkContext, dice, limit=min(_PER_ROUND, kills - done.total()), with_executors=cluster
             )
-            name = f"{'cluster' if cluster else 'local'}-{number}"
+            name = f"{prefix}-{number}"
             result = kind(spark, filtering if filtered else plain, killer, name, folder, filtered=filtered)
             rounds.append(result)
             done += killer.kills
@@ -50,6 +54,8 @@ def campaign(master: str, kills: int, dice: random.Random, folder: Path) -> tupl
             )
             for text in result.violations:
                 print(f"    {text}", flush=True)
+        rounds.append(idle_round(spark, (filtering, plain), f"{prefix}-idle"))
+        print(f"{rounds[-1].name:12} idle workers, {rounds[-1].violations or 'their connections closed'}", flush=True)
     spark.stop()
     return done, rounds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dataproxy.hub import Hub
     from tests.lab.spark_chaos.killer import Killer
 
-__all__ = ["Round", "batch_round", "stream_round"]
+__all__ = ["Round", "batch_round", "idle_round", "stream_round"]
 
 GROUP = "chaos"
 PARTITIONS = 6
@@ -27,6 +28,7 @@ FILES = 4
 LINES = 3_000
 _ATTEMPTS = 60  # of a job or query as a whole
 _SECONDS = 240
+_IDLE = 180.0  # seconds in which Spark ends its idle Python workers; it lets them wait for one minute
 
 
 @dataclass
@@ -42,8 +44,6 @@ class Round:
 
 def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Hand on batches in small pieces with pauses, so that there is a middle to be killed in."""
-    import time
-
     for batch in batches:
         for start in range(0, batch.num_rows, 100):
             yield batch.slice(start, 100)
@@ -112,6 +112,30 @@ def _run_query(read: Any, options: dict[str, str], killer: Killer) -> bool:
             return False
         finally:
             query.stop()
+
+
+def idle_round(spark: SparkSession, hubs: tuple[Hub, ...], name: str) -> Round:
+    """Write once more in peace, then wait until Spark has ended its idle workers.
+
+    Every connection must end with its worker, while the session lives, and as a connection ends that nobody broke.
+    """
+    result = Round(name, rows=PARTITIONS * len(hubs))
+    df = spark.range(0, PARTITIONS, 1, PARTITIONS).selectExpr("concat('row-', id) as value")
+    before = [hub.stats()["closed"] for hub in hubs]
+    for hub in hubs:
+        options = {"target": hub.target, "groupId": GROUP, "streamId": name}
+        df.write.format("dataproxy").mode("append").options(**options).save()
+    end = time.monotonic() + _IDLE
+    while any(hub.stats()["connections"] for hub in hubs) and time.monotonic() < end:
+        time.sleep(0.5)
+    for hub, closed in zip(hubs, before, strict=True):
+        stats = hub.stats()
+        if stats["connections"]:
+            result.violations.append(f"{name}: {stats['connections']} connections outlived the idle workers")
+        broken = {why: count - closed[why] for why, count in stats["closed"].items() if why != "peer"}
+        if any(broken.values()):
+            result.violations.append(f"{name}: connections of idle workers ended so: {broken!r}")
+    return result
 
 
 def _untrue(error: Exception) -> list[str]:
