@@ -12,7 +12,7 @@ from dataproxy.hub import Hub
 from tests.lab.preload import build_preload
 from tests.process.programs import ROOT
 
-STREAMS = 200  # so many open packs that messages are staged
+STREAMS = 600  # so many open packs that messages are staged
 PROGRAM = """
 import ctypes, json, sys, time
 from dataproxy import Producer

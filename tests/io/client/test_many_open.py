@@ -10,7 +10,7 @@ from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.hub import Hub
 from tests.io.scripted import Scripted
 
-STREAMS = 300  # more than may be open before messages wait aside
+STREAMS = 600  # more than may be open before messages wait aside
 
 
 def names() -> list[str]:

@@ -127,12 +127,12 @@ def test_a_full_buffer_and_a_closed_producer_raise_in_every_way(server) -> None:
 
 def test_many_open_packs_and_small_ones_make_no_difference(server) -> None:
     with dataproxy.Producer(server.target, group_id="g", linger=60, batch_messages=3) as producer:
-        streams = [producer.stream(f"s{number}") for number in range(200)]
+        streams = [producer.stream(f"s{number}") for number in range(600)]
         for number in range(5):
             for stream in streams:
                 stream.send_nowait(b"%d" % number)
-        assert producer.flush(30).delivered == 1000
-    assert sorted(server.bodies()) == sorted(b"%d" % number for number in range(5) for _ in range(200))
+        assert producer.flush(30).delivered == 3000
+    assert sorted(server.bodies()) == sorted(b"%d" % number for number in range(5) for _ in range(600))
 
 
 def test_a_subclass_may_send_otherwise(server) -> None:

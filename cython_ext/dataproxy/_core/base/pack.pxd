@@ -147,6 +147,7 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil
 cdef void pack_strip(Pack* p) noexcept nogil
 cdef bint pack_hold(Pack* p) noexcept nogil
 cdef void pack_let_go(Pack* p) noexcept nogil
+cdef int pack_grow(Pack* p, size_t cap) noexcept nogil
 cdef int pack_room(Pack* p, size_t extra) noexcept nogil
 cdef Verdict* verdict_new() noexcept nogil
 cdef void verdict_release(Verdict* v) noexcept nogil

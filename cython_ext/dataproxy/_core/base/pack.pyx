@@ -130,7 +130,7 @@ cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     p.head = head
     p.link = -1
     timer_init(&p.timer, 1, p)
-    if have < cap and pack_room(p, cap - head) != ST_OK:
+    if have < cap and pack_grow(p, cap) != ST_OK:
         free(p.buf)
         free(p)
         return NULL
@@ -180,7 +180,6 @@ cdef int pack_room(Pack* p, size_t extra) noexcept nogil:
     """Make room for ``extra`` bytes behind the items; ST_OK or ST_NO_MEMORY.  Locality: owner."""
     cdef size_t need = p.head + p.body_n + extra
     cdef size_t cap
-    cdef uint8_t* grown
     if need <= p.cap:
         return ST_OK
     if need > LARGE:
@@ -189,6 +188,12 @@ cdef int pack_room(Pack* p, size_t extra) noexcept nogil:
         cap = p.cap if p.cap >= FIRST_CAP else FIRST_CAP
         while cap < need:
             cap *= 2
+    return pack_grow(p, cap)
+
+
+cdef int pack_grow(Pack* p, size_t cap) noexcept nogil:
+    """Give ``p`` a buffer of ``cap`` bytes, more than it has; ST_OK or ST_NO_MEMORY.  Locality: owner."""
+    cdef uint8_t* grown
     grown = <uint8_t*>realloc(p.buf, cap)
     if grown == NULL:
         return ST_NO_MEMORY

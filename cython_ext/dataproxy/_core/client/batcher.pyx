@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
-    PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_room, pool_give, pool_take, verdict_new,
+    PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_grow, pack_room, pool_give, pool_take, verdict_new,
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_NO_MEMORY, ST_OK
@@ -23,14 +23,16 @@ from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, s
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.bits cimport LINE, prefetch_write
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
     FIRST_CAP = 512         # of a stream's first pack; later ones start at the size of the last
+    SMALL = 16384           # bytes of a pack that grows in large steps
     RETRY_US = 1000
-    MANY_OPEN = 128         # packs; with more of them messages are staged
+    MANY_OPEN = 512         # packs; with more of them messages are staged
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
 
 
@@ -156,6 +158,21 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
     return NULL
 
 
+cdef int batcher_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil:
+    """Make room for ``need`` more bytes in an open pack; ST_OK or ST_NO_MEMORY.
+
+    Locality: any thread.  Locks: lock is held.  A small one grows fourfold, so that little is copied, and never beyond
+    what a full one takes: memory that is touched in part is paid for in whole pages.
+    """
+    cdef size_t full = p.head + b.batch_bytes + (<Stream*>p.stream).text_n + ATTRS_SPARE
+    cdef size_t least = p.head + p.body_n + need
+    if least <= p.cap:
+        return ST_OK
+    if p.cap > SMALL or least > full:
+        return pack_room(p, need)
+    return pack_grow(p, max(least, full if 4 * p.cap > full // 4 * 3 else 4 * p.cap))
+
+
 cdef Pack* batcher_pack_for(
     Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
 ) noexcept nogil:
@@ -180,7 +197,7 @@ cdef Pack* batcher_pack_for(
         p = _open(b, s, lane, items, bucket, when_ms, need)
         if p == NULL:
             return NULL
-    if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
+    if p.head + p.body_n + need > p.cap and batcher_grow(b, p, need) != ST_OK:
         return NULL
     return p
 
@@ -297,6 +314,16 @@ cdef int batcher_append(
     return status
 
 
+cdef inline void _fetch_next(const Pack* p) noexcept nogil:
+    """Ask for where the next message goes: taking a lock waits until all that was written has its memory.
+
+    Some hundred packs have no room in the nearest cache, but the lines that are written next do.  Locks: lock is held.
+    """
+    cdef uint8_t* to = p.buf + p.head + p.body_n
+    prefetch_write(to + LINE)
+    prefetch_write(to + 2 * LINE)
+
+
 cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil:
     """Accept one checked message that has nothing but its body; what is no line of ``lines``.
 
@@ -317,6 +344,7 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
             store_be32(p.buf + p.head + p.body_n, <uint32_t>n)
             memcpy(p.buf + p.head + p.body_n + 4, body, n)
             item_placed(p, need)
+            _fetch_next(p)
             if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
                 batcher_seal(b, p)
             pthread_mutex_unlock(&b.lock)

@@ -6,11 +6,12 @@ bytes, each known when the one before has come.  A window of runs asks for all o
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from dataproxy._core.base.pack cimport Pack, Verdict, pack_room
+from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport (
-    NO_KEY, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_claim, batcher_pack_for, batcher_seal, batcher_unstage,
+    NO_KEY, OF_DROP_NEWEST, OF_DROP_OLDEST,
+    batcher_claim, batcher_grow, batcher_pack_for, batcher_seal, batcher_unstage,
 )
 from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
@@ -72,7 +73,7 @@ cdef int _fill(
         if not has_room(b, need):
             status = ST_FULL
             break
-        if p.head + p.body_n + need > p.cap and pack_room(p, need) != ST_OK:
+        if p.head + p.body_n + need > p.cap and batcher_grow(b, p, need) != ST_OK:
             status = ST_NO_MEMORY
             break
         item_write(p, body, n, text_n, own_id, attrs)
