@@ -19,7 +19,7 @@ from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, 
 from dataproxy._core.client.leftovers cimport leftovers_missed
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
-from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_lane
+from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
@@ -124,8 +124,7 @@ cdef Pack* _open(
     elif items == ITEM_ATTRS or bucket != NO_TIME:
         if s.n_others == b.max_others:
             _seal_or_drop(b, s.others[0])
-        s.others[s.n_others] = p
-        s.n_others += 1
+        streams_keep(s, p)
     else:
         s.plain = p
     list_push(&b.open, p)
@@ -150,7 +149,9 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
         return p
     if items != ITEM_ATTRS and bucket == NO_TIME:
         return s.plain
-    i = s.n_others - 1
+    if s.newest == NULL or s.newest.items == items and s.newest.bucket == bucket:
+        return s.newest                     # mostly, and nothing but its own memory is touched
+    i = s.n_others - 2
     while i >= 0:
         if s.others[i].items == items and s.others[i].bucket == bucket:
             return s.others[i]

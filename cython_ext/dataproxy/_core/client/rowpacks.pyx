@@ -10,7 +10,7 @@ from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport (
-    NO_KEY, OF_DROP_NEWEST, OF_DROP_OLDEST,
+    NO_KEY, NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST,
     batcher_claim, batcher_grow, batcher_pack_for, batcher_seal, batcher_unstage,
 )
 from dataproxy._core.client.ids cimport item_text_size
@@ -169,19 +169,26 @@ cdef int64_t _window(const Run* runs, int64_t n) noexcept nogil:
     return i
 
 
-cdef void _fetch(const Run* runs, int64_t n) noexcept nogil:
+cdef inline Pack* _likely(const Run* r, bint with_ids) noexcept nogil:
+    """Return the open pack that a run's rows will mostly join, or NULL.  Locks: the batcher's is held."""
+    return r.stream.newest if with_ids or r.text_n or r.when != NO_TIME else r.stream.plain
+
+
+cdef void _fetch(const Run* runs, int64_t n, bint with_ids) noexcept nogil:
     """Ask for what appending these runs reads and writes, one kind after the other.  Locks: the batcher's is held."""
     cdef int64_t i
     cdef size_t k
     cdef Pack* p
     for i in range(n):
         prefetch(runs[i].stream)
+        prefetch(<const uint8_t*>runs[i].stream + LINE)
     for i in range(n):
-        p = runs[i].stream.plain
+        p = _likely(&runs[i], with_ids)
         if p != NULL:
             prefetch_write(p)
+            prefetch(<const uint8_t*>p + LINE)
     for i in range(n):
-        p = runs[i].stream.plain
+        p = _likely(&runs[i], with_ids)
         if p != NULL:
             for k in range(TAIL_LINES):
                 prefetch_write(p.buf + p.head + p.body_n + k * LINE)
@@ -204,7 +211,7 @@ cdef int rowpacks_append_runs(
         last = run[0] + _window(&runs[run[0]], n - run[0])
         pthread_mutex_lock(&b.lock)
         if last - run[0] > 1:
-            _fetch(&runs[run[0]], last - run[0])
+            _fetch(&runs[run[0]], last - run[0], rows.ids != NULL)
         while run[0] < last and status == ST_OK:
             r = &runs[run[0]]
             if at[0] < r.start:

@@ -15,6 +15,8 @@ ctypedef struct Stream:         # lives as long as its producer; its text follow
     uint64_t hash
     Slice group                 # inside text
     Slice stream
+    # The second line, for messages with own time or attributes.
+    Pack* newest                # the last of `others`, NULL: none; guarded by the batcher's lock
     # The rest is for opening and sealing.
     Slice attrs                 # inside text, empty: none
     uint8_t* text               # groupId=G&streamId=S[&attributes]; constant
@@ -39,6 +41,7 @@ cdef void streams_fetch(const Stream* s) noexcept nogil
 cdef int streams_open(StreamTable* t) noexcept nogil
 cdef void streams_close(StreamTable* t) noexcept nogil
 cdef Lane* streams_lane(Stream* s, int bucket, int buckets, int executors) noexcept nogil
+cdef void streams_keep(Stream* s, Pack* p) noexcept nogil
 cdef void streams_forget(Stream* s, Pack* p) noexcept nogil
 cdef uint64_t streams_hash(Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice attrs) noexcept nogil

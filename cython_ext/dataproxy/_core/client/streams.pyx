@@ -165,6 +165,13 @@ cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs,
     return s
 
 
+cdef void streams_keep(Stream* s, Pack* p) noexcept nogil:
+    """Add an open pack to the ``others``, which have room.  Locality: any thread.  Locks: the batcher's is held."""
+    s.others[s.n_others] = p
+    s.n_others += 1
+    s.newest = p
+
+
 cdef void streams_forget(Stream* s, Pack* p) noexcept nogil:
     """Take an open pack out of its stream or lane.  Locality: any thread.  Locks: the batcher's is held."""
     cdef int i
@@ -182,4 +189,5 @@ cdef void streams_forget(Stream* s, Pack* p) noexcept nogil:
             while i < s.n_others:           # keep the order of opening: the first is the oldest
                 s.others[i] = s.others[i + 1]
                 i += 1
+            s.newest = s.others[s.n_others - 1] if s.n_others else NULL
             return
