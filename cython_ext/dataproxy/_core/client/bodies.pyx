@@ -1,7 +1,7 @@
 """Making bodies from the columns of a record batch: JSON, delimited text, key-value text."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
@@ -11,8 +11,9 @@ from dataproxy._core.client.arrow cimport ArrowChunks, open_arrow
 from dataproxy._core.client.arrowshape cimport check_part, check_struct, field_name
 from dataproxy._core.encode.lines cimport LINE_CSV, LINE_JSON, LINE_KV, Lines, LineStyle, lines_free, lines_make
 from dataproxy._core.encode.nodes cimport NodeTree, tree_close, tree_open
+from dataproxy._core.encode.texts cimport MARKS
 from dataproxy._core.encode.times cimport (
-    TIME_ISO, TIME_ISO_MICROS, TIME_MILLIS, TIME_SQL, TIME_SQL_MICROS, Zone,
+    KNOWN_DAYS, TIME_ISO, TIME_ISO_MICROS, TIME_MILLIS, TIME_SQL, TIME_SQL_MICROS, DayText, Zone, days_forget,
 )
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 
@@ -63,8 +64,10 @@ cdef class BodyEncoder:
         self.style.null_text = slice_of(PyBytes_AS_STRING(null), <size_t>PyBytes_GET_SIZE(null))
         self.n_columns = len(wanted)
         self.columns = <int*>calloc(len(wanted) + 1, sizeof(int))
-        if self.columns == NULL:
+        self.style.values.days = <DayText*>calloc(KNOWN_DAYS, sizeof(DayText))
+        if self.columns == NULL or self.style.values.days == NULL:
             raise MemoryError("no memory for an encoder")
+        days_forget(self.style.values.days)
         for i in range(self.n_columns):
             self.columns[i] = wanted[i]
         if self.style.form != LINE_JSON:
@@ -72,6 +75,7 @@ cdef class BodyEncoder:
 
     def __dealloc__(self):
         free(self.columns)
+        free(self.style.values.days)
         free(self.zones)
         free(self.zone_names)
 
@@ -216,6 +220,8 @@ cdef int _mark(
     if style.form == LINE_KV:
         special.add(at)
     special.discard(-1)
+    for at, c in enumerate((sorted(special) * MARKS)[:MARKS]):      # filled up with any of them
+        style.marks.eight[at] = <uint64_t>c * <uint64_t>0x0101010101010101
     for c in special:
         style.marks.special[c] = True
         style.marks.refused[c] = style.marks.escape < 0 and (style.marks.quote < 0 or c == style.marks.quote)

@@ -36,6 +36,19 @@ cdef inline void item_write(
             p.own_ids = True
 
 
+cdef inline uint8_t* item_begin(Pack* p, const uint8_t* body, size_t n, size_t text_n) noexcept nogil:
+    """Write an item but for its attribute text, an id of the caller's among it; return where that begins.
+
+    Locality: any thread.  Locks: the batcher's is held.
+    """
+    cdef uint8_t* to = p.buf + p.head + p.body_n
+    store_be32(to, <uint32_t>n)
+    memcpy(to + 4, body, n)
+    store_be32(to + 4 + n, <uint32_t>text_n)
+    p.own_ids = True
+    return to + 8 + n
+
+
 cdef inline void item_accepted(Batcher* b, size_t n, size_t need) noexcept nogil:
     """Count a message that is in, and charge its item.  Locality: any thread.  Locks: the batcher's is held."""
     b.charged += <int64_t>need

@@ -15,10 +15,10 @@ from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
     AttrColumn, Columns, RunTable, TimeColumn, build_runs, runs_free,
 )
-from dataproxy._core.client.ids cimport own_id_valid
+from dataproxy._core.client.ids cimport OWN_ID_MAX, own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore
-from dataproxy._core.client.rowids cimport RowIds, row_ids_free, row_ids_make
+from dataproxy._core.client.rowids cimport ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport raise_full
@@ -249,11 +249,10 @@ def send_record_batch(
         if row_ids is not None:
             _make_ids(core, &c, &made, row_ids, first_row)
         _build(core, &c, &t, group, stream, findings)
-        _append(core, &c, &t)
+        _append(core, &c, &t, &made if c.ids_made else NULL)
         return t.messages, t.check.nulls, t.check.empties, t.body_bytes
     finally:
         runs_free(&t)
-        row_ids_free(&made)
         lines_free(&lines)
 
 
@@ -269,15 +268,11 @@ cdef void _rows_of(const Lines* lines, Rows* rows) noexcept:
 cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, int64_t first_row) except -1:
     cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(prefix)
     cdef size_t n = <size_t>PyBytes_GET_SIZE(prefix)
-    cdef int status
     core.policy.check_ids()
-    if not own_id_valid(p, n):
+    if not own_id_valid(p, n) or n + ROW_NUMBER_TEXT + ROW_HASH_TEXT > OWN_ID_MAX:
         raise InvalidMessageError(
             f"{prefix!r} cannot begin an id", hint="use printable ASCII without space, &, = and |")
-    with nogil:
-        status = row_ids_make(made, c, p, n, first_row)
-    if status != ST_OK:
-        raise MemoryError(f"no memory for the ids of {c.value.n} rows")
+    row_ids_begin(made, c, p, n, first_row)
     c.value.ids = &made.rows
     c.ids_made = True
     return 0
@@ -310,7 +305,7 @@ cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
     return count
 
 
-cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
+cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made) except -1:
     cdef int64_t run = 0, row = 0, seen, deadline = 0
     cdef int status
     g = core.engine
@@ -319,7 +314,7 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t) except -1:
     while True:
         seen = atomic_load(&g.books.released)
         with nogil:
-            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row)
+            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made)
         if status == ST_OK:
             return 0
         if status != ST_FULL:

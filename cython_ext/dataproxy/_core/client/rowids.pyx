@@ -1,18 +1,16 @@
-"""Row ids are made for a whole batch at once; sixteen bytes of a row are hashed by one multiplication.
+"""Row ids are made when their rows go into a pack; sixteen bytes of a row are hashed by one multiplication.
 
 The hash makes a row that stands at another number after a replay in another order a new message: such a
 replay may double a row, it never loses one.  It is no defence against made-up collisions.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.columns cimport Columns
-from dataproxy._core.client.ids cimport OWN_ID_MAX
+from dataproxy._core.client.ids cimport OWN_ID_KEY
 from dataproxy._core.client.rows cimport ROWS_STRIDED, Rows, rows_get
-from dataproxy._core.plat.endian cimport load_be32, load_be64
+from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.wide cimport multiply
 
 # Odd 64-bit constants: the fractional parts of the golden ratio, of the square root of 2, and of that of 3.
@@ -35,8 +33,16 @@ cdef inline uint64_t _stir(uint64_t h, uint64_t word) noexcept nogil:
 
 cdef inline uint64_t _bytes(uint64_t h, const uint8_t* p, size_t n) noexcept nogil:
     """Stir in bytes and their number; the last word reaches back into the one before where there is one."""
-    cdef uint64_t first = 0, last = 0
+    cdef uint64_t first = 0, last = 0, beside
     h += n * GOLDEN
+    if n > 64:                  # two chains of multiplications, of which neither waits for the other
+        beside = h ^ GOLDEN
+        while n > 32:
+            h = _fold(load_be64(p) ^ ROOT_2, load_be64(p + 8) ^ h)
+            beside = _fold(load_be64(p + 16) ^ ROOT_3, load_be64(p + 24) ^ beside)
+            p += 32
+            n -= 32
+        h = _stir(h, beside)
     while n > 16:
         h = _fold(load_be64(p) ^ ROOT_2, load_be64(p + 8) ^ h)
         p += 16
@@ -84,65 +90,66 @@ cdef uint64_t _row(const Columns* c, int64_t i) noexcept nogil:
     return h ^ (h >> 29)
 
 
-cdef inline void _four(uint8_t* to, uint64_t value) noexcept nogil:
-    """Write the four lowest digits."""
-    to[0] = <uint8_t>DIGITS[value >> 18 & 63]
-    to[1] = <uint8_t>DIGITS[value >> 12 & 63]
-    to[2] = <uint8_t>DIGITS[value >> 6 & 63]
-    to[3] = <uint8_t>DIGITS[value & 63]
+cdef inline uint64_t _digit(uint64_t value, int shift) noexcept nogil:
+    return <uint64_t><uint8_t>DIGITS[value >> shift & 63]
 
 
-cdef inline void _write(
-    uint8_t* to, const uint8_t* before, size_t prefix_n, uint64_t number, uint64_t hash,
-) noexcept nogil:
-    """Write an id; ``before`` holds the prefix, and also the number of the row before unless its end begins anew."""
-    cdef size_t at = prefix_n + ROW_NUMBER_TEXT
-    if number & 63:
-        memcpy(to, before, at)
-        to[at - 1] = <uint8_t>DIGITS[number & 63]
-    else:
-        memcpy(to, before, prefix_n)
-        _four(to + prefix_n, number >> 12)
-        _four(to + prefix_n + 2, number)
-    _four(to + at, hash >> 42)
-    _four(to + at + 4, hash >> 18)
-    _four(to + at + 7, hash)
+cdef inline uint64_t _four(uint64_t value) noexcept nogil:
+    """Return the four lowest digits, the first one in the highest of four bytes."""
+    return _digit(value, 18) << 24 | _digit(value, 12) << 16 | _digit(value, 6) << 8 | _digit(value, 0)
 
 
-cdef int row_ids_make(
+cdef inline void _hash_text(uint8_t* to, uint64_t hash) noexcept nogil:
+    store_be64(to, _four(hash >> 42) << 32 | _four(hash >> 18))
+    store_be32(to + 7, <uint32_t>_four(hash))
+
+
+cdef inline void _settle(RowIds* ids, uint64_t number) noexcept nogil:
+    """Write all digits of a row's number but the last, unless they stand there."""
+    cdef uint8_t* to = ids.text + ids.steady_n - (ROW_NUMBER_TEXT - 1)
+    if number >> 6 != ids.sixty_four:
+        ids.sixty_four = number >> 6
+        to[0] = <uint8_t>_digit(number, 30)
+        store_be32(to + 1, <uint32_t>_four(number >> 6))
+
+
+cdef void row_ids_begin(
     RowIds* ids, const Columns* columns, const uint8_t* prefix, size_t prefix_n, int64_t first_row,
 ) noexcept nogil:
-    """Make the ids of all rows; ST_OK or ST_NO_MEMORY.  ``first_row`` is the number of the batch's first row.
+    """Prepare the ids of a batch; ``first_row`` is the number of its first row, ``prefix`` makes a valid id.
 
-    Locality: any thread.
+    Locality: owner.
     Locks: none.
     """
-    cdef size_t width = prefix_n + ROW_NUMBER_TEXT + ROW_HASH_TEXT
-    cdef int64_t i
-    cdef uint8_t* to
-    cdef uint8_t begun[OWN_ID_MAX + ROW_NUMBER_TEXT]            # the prefix, and the number in front of the first
-    cdef const uint8_t* before = begun
     memset(ids, 0, sizeof(RowIds))
-    ids.text = <uint8_t*>malloc(width * <size_t>columns.value.n + 1)
-    if ids.text == NULL:
-        return ST_NO_MEMORY
-    to = ids.text
-    memcpy(begun, prefix, prefix_n)
-    _four(begun + prefix_n, <uint64_t>first_row >> 12)
-    _four(begun + prefix_n + 2, <uint64_t>first_row)
-    for i in range(columns.value.n):
-        _write(to, before, prefix_n, <uint64_t>(first_row + i), _row(columns, i))
-        before = to
-        to += width
+    ids.columns = columns
+    ids.first_row = first_row
+    ids.sixty_four = ~<uint64_t>0
+    ids.steady_n = OWN_ID_KEY + prefix_n + ROW_NUMBER_TEXT - 1
+    memcpy(ids.text, b"msgid=", OWN_ID_KEY)
+    memcpy(ids.text + OWN_ID_KEY, prefix, prefix_n)
     ids.rows.kind = ROWS_STRIDED
-    ids.rows.base = ids.text
-    ids.rows.width = <int64_t>width
-    ids.rows.stride = <int64_t>width
+    ids.rows.base = ids.text + OWN_ID_KEY
+    ids.rows.width = <int64_t>(prefix_n + ROW_NUMBER_TEXT + ROW_HASH_TEXT)
     ids.rows.n = columns.value.n
-    return ST_OK
 
 
-cdef void row_ids_free(RowIds* ids) noexcept nogil:
-    """Release the ids.  Locality: owner.  Locks: none."""
-    free(ids.text)
-    ids.text = NULL
+cdef void row_ids_make(RowIds* ids, int64_t i) noexcept nogil:
+    """Write the id of row ``i`` where ``rows`` has the ids of all.  Locality: owner.  Locks: none."""
+    cdef uint64_t number = <uint64_t>(ids.first_row + i)
+    _settle(ids, number)
+    ids.text[ids.steady_n] = <uint8_t>_digit(number, 0)
+    _hash_text(ids.text + ids.steady_n + 1, _row(ids.columns, i))
+
+
+cdef void row_ids_put(RowIds* ids, int64_t i, uint8_t* to) noexcept nogil:
+    """Write an item's attribute text for row ``i``, nothing but its id, to its place.
+
+    Locality: owner.
+    Locks: none.
+    """
+    cdef uint64_t number = <uint64_t>(ids.first_row + i)
+    _settle(ids, number)
+    memcpy(to, ids.text, ids.steady_n)
+    to[ids.steady_n] = <uint8_t>_digit(number, 0)
+    _hash_text(to + ids.steady_n + 1, _row(ids.columns, i))

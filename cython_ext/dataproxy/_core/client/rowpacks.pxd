@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from dataproxy._core.client.batcher cimport Batcher, Extras
 from dataproxy._core.client.columns cimport Run
+from dataproxy._core.client.rowids cimport RowIds
 from dataproxy._core.client.rows cimport Rows
 from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.streams cimport Stream
@@ -14,4 +15,5 @@ cdef int rowpacks_append(
 ) noexcept nogil
 cdef int rowpacks_append_runs(
     Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
+    RowIds* made,
 ) noexcept nogil

@@ -14,8 +14,9 @@ from dataproxy._core.client.batcher cimport (
     batcher_claim, batcher_grow, batcher_pack_for, batcher_seal, batcher_unstage,
 )
 from dataproxy._core.client.ids cimport item_text_size
-from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
+from dataproxy._core.client.item cimport item_accepted, item_begin, item_placed, item_size, item_write
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
+from dataproxy._core.client.rowids cimport row_ids_make, row_ids_put
 from dataproxy._core.client.rows cimport ROWS_POINTERS, rows_get
 from dataproxy._core.client.segments cimport segments_add
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
@@ -50,9 +51,12 @@ cdef inline void _fetch_body(const Rows* rows, int64_t i) noexcept nogil:
 
 
 cdef int _fill(
-    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs,
+    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs, RowIds* made,
 ) noexcept nogil:
-    """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held."""
+    """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held.
+
+    With ``made`` the ids are written when their rows are, where they belong if nothing stands beside them.
+    """
     cdef const uint8_t* body = NULL
     cdef size_t n = 0, need, text_n = attrs.n
     cdef int64_t i = at[0]
@@ -76,7 +80,13 @@ cdef int _fill(
         if p.head + p.body_n + need > p.cap and batcher_grow(b, p, need) != ST_OK:
             status = ST_NO_MEMORY
             break
-        item_write(p, body, n, text_n, own_id, attrs)
+        if made == NULL:
+            item_write(p, body, n, text_n, own_id, attrs)
+        elif attrs.n == 0:
+            row_ids_put(made, i, item_begin(p, body, n, text_n))
+        else:
+            row_ids_make(made, i)
+            item_write(p, body, n, text_n, own_id, attrs)
         item_placed(p, need)
         item_accepted(b, n, need)
         i += 1
@@ -85,7 +95,7 @@ cdef int _fill(
 
 
 cdef int _overflow(
-    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, Slice attrs, Segments* segments,
+    Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, Slice attrs, Segments* segments, RowIds* made,
 ) noexcept nogil:
     """Make room for the row at ``at``, or drop it and those behind it that do not fit either.  Locks: lock is held.
 
@@ -103,6 +113,8 @@ cdef int _overflow(
             if rows.ids != NULL:
                 if count > 0 and b.report_all:
                     break                   # each is told of with its own id
+                if made != NULL:
+                    row_ids_make(made, i)
                 rows_get(rows.ids, i, &own_id.p, &own_id.n)
                 text_n = item_text_size(own_id, attrs)
             need = item_size(b, n, text_n)
@@ -121,6 +133,7 @@ cdef int _overflow(
 
 cdef int _one_pack(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+    RowIds* made,
 ) noexcept nogil:
     """Accept rows as far as one pack takes them.  Locks: the batcher's is held."""
     cdef int status
@@ -135,13 +148,13 @@ cdef int _one_pack(
     if p == NULL:
         return ST_NO_MEMORY
     before = p.count
-    status = _fill(b, p, rows, at, end, extras.attrs)
+    status = _fill(b, p, rows, at, end, extras.attrs, made)
     if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
         status = ST_NO_MEMORY
     full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
     if p.count > 0 and (at[0] < end and not full or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
         batcher_seal(b, p)
-    return _overflow(b, s, rows, at, end, extras.attrs, segments) if full else status
+    return _overflow(b, s, rows, at, end, extras.attrs, segments, made) if full else status
 
 
 cdef int rowpacks_append(
@@ -155,7 +168,7 @@ cdef int rowpacks_append(
     cdef int status = ST_OK
     while at[0] < end and status == ST_OK:
         pthread_mutex_lock(&b.lock)
-        status = _one_pack(b, s, rows, at, end, extras, segments)
+        status = _one_pack(b, s, rows, at, end, extras, segments, NULL)
         pthread_mutex_unlock(&b.lock)
     return status
 
@@ -196,8 +209,11 @@ cdef void _fetch(const Run* runs, int64_t n, bint with_ids) noexcept nogil:
 
 cdef int rowpacks_append_runs(
     Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
+    RowIds* made,
 ) noexcept nogil:
     """Accept checked rows from ``at`` of run number ``run`` on; both move past what was accepted or skipped.
+
+    ``made`` writes the ids that ``rows`` have, NULL: they have none, or the caller's own.
 
     Locality: any thread.  Locks: takes the batcher's, anew for each window.  Results as of ``rowpacks_append``.
     """
@@ -219,7 +235,7 @@ cdef int rowpacks_append_runs(
             x.when_ms = r.when
             x.attrs = slice_of(text + r.text_at, r.text_n)
             while at[0] < r.end and status == ST_OK:
-                status = _one_pack(b, r.stream, rows, at, r.end, &x, NULL)
+                status = _one_pack(b, r.stream, rows, at, r.end, &x, NULL, made)
             if status == ST_OK:
                 run[0] += 1
         pthread_mutex_unlock(&b.lock)

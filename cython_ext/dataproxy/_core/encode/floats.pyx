@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf, buf_put
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.numbers cimport WIDE_DIGITS, digits_of, put_integer
+from dataproxy._core.encode.numbers cimport WIDE_DIGITS, digits_of, put_integer, put_pair
 from dataproxy._core.encode.texts cimport room
 from dataproxy._core.plat.wide cimport multiply
 
@@ -164,11 +164,41 @@ cdef int _put_special(Buf* out, bint negative, bint zero, bint nan) noexcept nog
     return buf_put(out, b"-Infinity", 9) if negative else buf_put(out, b"Infinity", 8)
 
 
+cdef bint _put_short(Buf* out, double v) noexcept nogil:
+    """Append a number from 0.001 to 10,000,000 with three digits behind the point at most; False for any other.
+
+    Two decimals of fifteen digits or fewer never round to the same double.  So one that reads back as the number is
+    the only one of them, and the shortest is the same without its zeros at the end.
+    """
+    cdef double size = -v if v < 0 else v
+    cdef double scaled = size * 1000.0
+    cdef int64_t thousandths
+    cdef uint32_t rest
+    cdef uint8_t* p
+    if not 0.001 <= size < 10000000.0:
+        return False
+    thousandths = <int64_t>scaled
+    if <double>thousandths != scaled or <double>thousandths / 1000.0 != size or room(out, 64) != ST_OK:
+        return False
+    out.p[out.n] = 45
+    out.n += 1 if v < 0 else 0
+    put_integer(out, thousandths // 1000)
+    rest = <uint32_t>(thousandths % 1000)
+    p = out.p + out.n
+    p[0] = 46
+    p[1] = <uint8_t>(48 + rest // 100)
+    put_pair(p + 2, rest % 100)
+    out.n += 2 if rest % 100 == 0 else (3 if rest % 10 == 0 else 4)
+    return True
+
+
 cdef int put_double(Buf* out, double v) noexcept nogil:
     """Append a double; NaN and infinities by their names.  ST_OK or ST_NO_MEMORY."""
     cdef uint64_t bits = 0, c
     cdef int e, q
     cdef Decimal d
+    if _put_short(out, v):
+        return ST_OK
     memcpy(&bits, &v, 8)
     c = bits & ((<uint64_t>1 << 52) - 1)
     e = <int>((bits >> 52) & 2047)

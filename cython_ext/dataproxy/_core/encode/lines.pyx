@@ -6,9 +6,9 @@ from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.nodes cimport Node, NodeTree, node_is_null
-from dataproxy._core.encode.texts cimport SPARE, add, add_u8, copy_short, escape_from, room
-from dataproxy._core.encode.values cimport is_wordy, put_json, put_plain
+from dataproxy._core.encode.nodes cimport NODE_TEXT32, Node, NodeTree, node_is_null
+from dataproxy._core.encode.texts cimport SPARE, add, add_u8, copy_short, escape_from, put_unmarked, room
+from dataproxy._core.encode.values cimport bytes_of, is_wordy, put_plain, put_value
 
 
 cdef int _json_row(
@@ -16,28 +16,38 @@ cdef int _json_row(
 ) noexcept nogil:
     cdef const Node* node
     cdef size_t first = 1
+    cdef bint null
     cdef int k, failed = add_u8(out, 123)
     i += tree.root.offset
     for k in range(n_columns):
         node = &tree.root.children[columns[k]]
-        if style.values.leave_nulls_out and node_is_null(node, i):
+        null = node_is_null(node, i)
+        if null and style.values.leave_nulls_out:
             continue
         if room(out, node.label.n + SPARE) != ST_OK:
             return ST_NO_MEMORY
         copy_short(out.p + out.n, node.label.p + first, node.label.n - first)
         out.n += node.label.n - first
         first = 0
-        failed |= put_json(out, node, i, &style.values)
+        if null:
+            failed |= add(out, b"null", 4)
+        else:
+            failed |= put_value(out, node, i, &style.values)
     failed |= add_u8(out, 125)
     return ST_NO_MEMORY if failed else ST_OK
 
 
 cdef int _masked(Buf* out, const Node* node, const LineStyle* style, int64_t i) noexcept nogil:
     """Append a value of delimited text; ST_OK, ST_INVALID or ST_NO_MEMORY."""
-    cdef size_t start = out.n
+    cdef size_t start = out.n, n = 0
+    cdef const uint8_t* p = NULL
     cdef int status
     if node_is_null(node, i):
         return add(out, style.null_text.p, style.null_text.n)
+    if node.kind == NODE_TEXT32:
+        bytes_of(node, node.offset + i, &p, &n)
+        if put_unmarked(out, p, n, &style.marks):
+            return ST_OK
     status = put_plain(out, node, i, &style.values)
     if status == ST_OK and (style.marks.any_plain or is_wordy(node)):
         status = escape_from(out, start, &style.marks)

@@ -113,7 +113,8 @@ cdef uint8_t* _plain(uint8_t* to, const uint8_t* digits, int n, int scale) noexc
 
 cdef int put_scaled(Buf* out, uint64_t high, uint64_t low, int scale) noexcept nogil:
     """Append the decimal high:low (two's complement) divided by 10**scale; ST_OK or ST_NO_MEMORY."""
-    cdef uint8_t digits[WIDE_DIGITS + SPARE]
+    cdef uint8_t raw[WIDE_DIGITS + SPARE]
+    cdef uint8_t* digits = raw
     cdef int n, exponent, failed = 0
     if room(out, WIDE_DIGITS + 16 + SPARE) != ST_OK:
         return ST_NO_MEMORY
@@ -122,7 +123,11 @@ cdef int put_scaled(Buf* out, uint64_t high, uint64_t low, int scale) noexcept n
         high = ~high + (1 if low == 0 else 0)
         out.p[out.n] = 45
         out.n += 1
-    n = digits_of(high, low, digits)
+    if high == 0 and low < CHUNK:
+        n = _digits(low, raw + CHUNK_DIGITS)
+        digits = raw + CHUNK_DIGITS - n
+    else:
+        n = digits_of(high, low, digits)
     exponent = n - 1 - scale
     if scale >= 0 and exponent >= LEAST_PLAIN:
         out.n = <size_t>(_plain(out.p + out.n, digits, n, scale) - out.p)

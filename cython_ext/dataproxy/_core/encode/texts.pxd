@@ -1,16 +1,20 @@
 """Text inside of other text: JSON strings, base64, escaped delimited text."""
 
-from libc.stdint cimport uint8_t
-
+from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf, buf_reserve
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
+cdef enum:
+    MARKS = 5               # special characters there can be: separator, joint, escape, quote, line separator
+
+
 ctypedef struct Marks:          # the characters that mean something in delimited text
     bint special[256]           # to be escaped or quoted
     bint refused[256]           # cannot travel at all
+    uint64_t eight[MARKS]           # each special one, eight times; some may be there twice
     bint any_plain              # numbers, dates or names of values can hold a special one
     int escape                  # -1: none
     int quote
@@ -59,4 +63,5 @@ cdef inline int add_u8(Buf* out, uint8_t v) noexcept nogil:
 
 cdef int put_json_text(Buf* out, const uint8_t* p, size_t n) noexcept nogil
 cdef int put_base64(Buf* out, const uint8_t* p, size_t n) noexcept nogil
+cdef bint put_unmarked(Buf* out, const uint8_t* p, size_t n, const Marks* marks) noexcept nogil
 cdef int escape_from(Buf* out, size_t start, const Marks* marks) noexcept nogil

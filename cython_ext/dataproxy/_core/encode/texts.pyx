@@ -163,6 +163,42 @@ cdef int put_base64(Buf* out, const uint8_t* p, size_t n) noexcept nogil:
     return ST_OK
 
 
+cdef inline uint64_t _any_of(uint64_t eight, const Marks* marks) noexcept nogil:
+    """Return zero if none of eight bytes is special; a byte above 127 may look so."""
+    cdef uint64_t found = (eight ^ marks.eight[0]) - ONES
+    found |= (eight ^ marks.eight[1]) - ONES
+    found |= (eight ^ marks.eight[2]) - ONES
+    found |= (eight ^ marks.eight[3]) - ONES
+    found |= (eight ^ marks.eight[4]) - ONES
+    return (found | eight) & TOPS
+
+
+cdef bint put_unmarked(Buf* out, const uint8_t* p, size_t n, const Marks* marks) noexcept nogil:
+    """Append text that is seen to have no special character; False, and nothing is appended, for any other.
+
+    Without memory False too.
+    """
+    cdef size_t i = 0
+    cdef uint64_t eight
+    cdef uint8_t* to
+    if room(out, n + SPARE) != ST_OK:
+        return False
+    to = out.p + out.n
+    while i + 8 <= n:
+        memcpy(&eight, p + i, 8)
+        if _any_of(eight, marks):
+            return False
+        memcpy(to + i, &eight, 8)
+        i += 8
+    while i < n:
+        if marks.special[p[i]]:
+            return False
+        to[i] = p[i]
+        i += 1
+    out.n += n
+    return True
+
+
 cdef int escape_from(Buf* out, size_t start, const Marks* marks) noexcept nogil:
     """Mask the special characters of what was appended from ``start`` on.
 

@@ -1,6 +1,6 @@
 """Dates and times as text."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from dataproxy._core.base.buf cimport Buf
 
@@ -20,6 +20,16 @@ ctypedef struct Zone:       # borrowed; offsets[i] seconds are added from starts
     int64_t period_from     # from here on the last 400 years of the table repeat
 
 
-cdef int put_date(Buf* out, int64_t days) noexcept nogil
-cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) noexcept nogil
+cdef enum:
+    KNOWN_DAYS = 4096       # days whose text is kept; a power of two
+
+
+ctypedef struct DayText:    # one day with a year of four digits
+    int32_t days            # after 1970-01-01
+    uint8_t text[12]        # YYYY-MM-DD
+
+
+cdef void days_forget(DayText* known) noexcept nogil
+cdef int put_date(Buf* out, int64_t days, DayText* known) noexcept nogil
+cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style, DayText* known) noexcept nogil
 cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil

@@ -1,6 +1,7 @@
 """Dates and times of the proleptic Gregorian calendar as text, time zones by tables of their changes."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
@@ -13,6 +14,8 @@ cdef enum:                      # known to the compiler: dividing by them takes 
     ERA_DAYS = 146097           # 400 years, after which the calendar repeats
     EPOCH_SHIFT = 719468        # days from 0000-03-01 to 1970-01-01
     LONGEST = 48                # bytes of a timestamp's text
+    FIRST_SHORT = -719528       # 0000-01-01
+    LAST_SHORT = 2932896        # 9999-12-31
 
 cdef int64_t ERA_SECONDS = 12622780800
 cdef int64_t DAY_NANOS = 86400000000000
@@ -69,6 +72,25 @@ cdef uint8_t* _date(uint8_t* p, int64_t days) noexcept nogil:
     return _two(p + 1, day + 1)
 
 
+cdef void days_forget(DayText* known) noexcept nogil:
+    """Make a table of ``KNOWN_DAYS`` that knows no day.  Locality: owner.  Locks: none."""
+    cdef int32_t i
+    for i in range(KNOWN_DAYS):
+        known[i].days = i + 1           # a day that stands elsewhere
+
+
+cdef inline uint8_t* _day(uint8_t* p, int64_t days, DayText* known) noexcept nogil:
+    """Write a day, from the table where it is known; up to two bytes more than its text are written."""
+    cdef DayText* day = &known[days & (KNOWN_DAYS - 1)]
+    if day.days != days:
+        if not FIRST_SHORT <= days <= LAST_SHORT:
+            return _date(p, days)
+        _date(day.text, days)
+        day.days = <int32_t>days
+    memcpy(p, day.text, 12)
+    return p + 10
+
+
 cdef uint8_t* _clock(uint8_t* p, uint32_t second) noexcept nogil:
     """Write a second of a day."""
     p = _two(p, second // 3600)
@@ -110,15 +132,15 @@ cdef uint8_t* _put_offset(uint8_t* p, int32_t offset) noexcept nogil:
     return p
 
 
-cdef int put_date(Buf* out, int64_t days) noexcept nogil:
+cdef int put_date(Buf* out, int64_t days, DayText* known) noexcept nogil:
     """Append a date as YYYY-MM-DD; ST_OK or ST_NO_MEMORY."""
     if room(out, LONGEST) != ST_OK:
         return ST_NO_MEMORY
-    out.n = <size_t>(_date(out.p + out.n, days) - out.p)
+    out.n = <size_t>(_day(out.p + out.n, days, known) - out.p)
     return ST_OK
 
 
-cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) noexcept nogil:
+cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style, DayText* known) noexcept nogil:
     """Append a point in time; without a zone it is a local time and no offset is written.  ST_OK or ST_NO_MEMORY."""
     cdef int64_t second = _floor(micros, MICRO), fraction, days
     cdef int32_t offset = 0
@@ -132,7 +154,7 @@ cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style) no
         offset = _offset(zone, second)
         second += offset
     days = _floor(second, DAY)
-    p = _date(out.p + out.n, days)
+    p = _day(out.p + out.n, days, known)
     p[0] = 84 if style <= TIME_ISO_MICROS else 32
     p = _clock(p + 1, <uint32_t>(second - days * DAY))
     if style != TIME_SQL:

@@ -16,22 +16,6 @@ from dataproxy._core.encode.texts cimport add, add_u8, put_base64, put_json_text
 from dataproxy._core.encode.times cimport TIME_MILLIS, put_date, put_time_of_day, put_timestamp
 
 
-cdef bint is_wordy(const Node* node) noexcept nogil:
-    """Tell whether the plain text of a node's values can hold any character."""
-    return NODE_TEXT32 <= node.kind <= NODE_BYTES64 or node.kind >= NODE_LIST32
-
-
-cdef inline void _bytes_of(const Node* node, int64_t at, const uint8_t** p, size_t* n) noexcept nogil:
-    cdef int64_t start
-    if node.kind == NODE_TEXT32 or node.kind == NODE_BYTES32:
-        start = node.offsets32[at]
-        n[0] = <size_t>(node.offsets32[at + 1] - start)
-    else:
-        start = node.offsets64[at]
-        n[0] = <size_t>(node.offsets64[at + 1] - start)
-    p[0] = node.data + start
-
-
 cdef inline int64_t _integer(const Node* node, int64_t at) noexcept nogil:
     if node.kind == NODE_INT64:
         return (<const int64_t*>node.values)[at]
@@ -75,9 +59,9 @@ cdef int _put_simple(Buf* out, const Node* node, int64_t at, const ValueStyle* s
     elif kind == NODE_FLOAT:
         return put_float(out, (<const float*>node.values)[at])
     elif kind == NODE_TIMESTAMP:
-        return put_timestamp(out, _in_unit(node, (<const int64_t*>node.values)[at]), node.zone, style.times)
+        return put_timestamp(out, _in_unit(node, (<const int64_t*>node.values)[at]), node.zone, style.times, style.days)
     elif kind == NODE_DATE:
-        return put_date(out, (<const int32_t*>node.values)[at])
+        return put_date(out, (<const int32_t*>node.values)[at], style.days)
     elif kind == NODE_DECIMAL:
         return _put_decimal(out, node, at)
     elif kind == NODE_BOOL:
@@ -115,10 +99,10 @@ cdef int put_plain(Buf* out, const Node* node, int64_t i, const ValueStyle* styl
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     if node.kind == NODE_TEXT32 or node.kind == NODE_TEXT64:
-        _bytes_of(node, node.offset + i, &p, &n)
+        bytes_of(node, node.offset + i, &p, &n)
         return add(out, p, n)
     if node.kind == NODE_BYTES32 or node.kind == NODE_BYTES64:
-        _bytes_of(node, node.offset + i, &p, &n)
+        bytes_of(node, node.offset + i, &p, &n)
         return put_base64(out, p, n)
     if node.kind >= NODE_LIST32:
         return put_json(out, node, i, style)
@@ -186,33 +170,41 @@ cdef int _put_struct(Buf* out, const Node* node, int64_t at, const ValueStyle* s
 
 cdef int put_json(Buf* out, const Node* node, int64_t i, const ValueStyle* style) noexcept nogil:
     """Append value ``i`` as JSON; ST_OK or ST_NO_MEMORY."""
+    if node_is_null(node, i):
+        return add(out, b"null", 4)
+    return put_value(out, node, i, style)
+
+
+cdef int put_value(Buf* out, const Node* node, int64_t i, const ValueStyle* style) noexcept nogil:
+    """Append value ``i``, which is not null, as JSON; ST_OK or ST_NO_MEMORY."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t at = node.offset + i
-    cdef int failed = 0
-    cdef bint quoted
-    cdef int kind = node.kind
-    if node_is_null(node, i):
-        return add(out, b"null", 4)
-    if kind < NODE_TEXT32 or NODE_DATE <= kind <= NODE_TIME:
-        quoted = _is_quoted(node, at, style)
-        if quoted:
-            failed |= add_u8(out, 34)
-        failed |= _put_simple(out, node, at, style)
-        if quoted:
-            failed |= add_u8(out, 34)
-    elif kind == NODE_TEXT32 or kind == NODE_TEXT64:
-        _bytes_of(node, at, &p, &n)
+    cdef int failed = 0, kind = node.kind
+    if kind == NODE_TEXT32 or kind == NODE_TEXT64:
+        bytes_of(node, at, &p, &n)
         return put_json_text(out, p, n)
+    elif kind == NODE_INT64:
+        return put_integer(out, (<const int64_t*>node.values)[at])
+    elif kind == NODE_INT32:
+        return put_integer(out, (<const int32_t*>node.values)[at])
+    elif kind == NODE_DECIMAL:
+        return _put_decimal(out, node, at)
     elif kind == NODE_LIST32 or kind == NODE_LIST64:
         failed = _put_list(out, node, at, style)
     elif kind == NODE_MAP:
         failed = _put_map(out, node, at, style)
     elif kind == NODE_STRUCT:
         failed = _put_struct(out, node, at, style)
-    else:
-        _bytes_of(node, at, &p, &n)
+    elif kind == NODE_BYTES32 or kind == NODE_BYTES64:
+        bytes_of(node, at, &p, &n)
         failed |= add_u8(out, 34)
         failed |= put_base64(out, p, n)
         failed |= add_u8(out, 34)
+    elif _is_quoted(node, at, style):
+        failed |= add_u8(out, 34)
+        failed |= _put_simple(out, node, at, style)
+        failed |= add_u8(out, 34)
+    else:
+        return _put_simple(out, node, at, style)
     return ST_NO_MEMORY if failed else ST_OK
