@@ -6,7 +6,7 @@ Spark finds the format by itself through the module ``pyspark_dataproxy``.  Wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
 
@@ -38,10 +38,17 @@ __all__ = [
 ]
 
 
-def register(spark: SparkSession) -> SinkCounters | None:
+_BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+_NO_LIMIT: Final = str(2**31 - 1)  # Spark's word for it
+
+
+def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCounters | None:
     """Make the format ``dataproxy`` known to one Spark session; return counters of its writes.
 
-    Harmless where Spark has found the format by itself.  The counters are an accumulator: they grow while a write
+    Harmless where Spark has found the format by itself.  ``unmeasured_batches`` ends the limit of bytes for an Arrow
+    batch in this session, for all that it does: Spark then does not measure all columns after every row, half of
+    the JVM's CPU in a write of ten columns, and ``spark.sql.execution.arrow.maxRecordsPerBatch`` alone bounds a batch.
+    The counters are an accumulator: they grow while a write
     runs, and count a task that ran twice two times.  None over Spark Connect, which has no accumulators, and on Spark
     4.0 where the format was known already.  Raises ConfigError on Spark 3.5, and what ``spark.dataSource.register``
     raises.  Thread rule: call it where the session was made.
@@ -53,6 +60,8 @@ def register(spark: SparkSession) -> SinkCounters | None:
             "this version of Spark has no Python data sources",
             hint="use Spark 4.0 or newer, or df.foreachPartition(dataproxy.spark.writer(df, ...))",
         )
+    if unmeasured_batches:
+        spark.conf.set(_BATCH_BYTES, _NO_LIMIT)
     context = _context(spark)
     if context is None:
         spark.dataSource.register(DataProxyDataSource)

@@ -58,6 +58,18 @@ def keep(report):
     assert found.read_text() == f"{report['job']} 10"
 
 
+def test_a_session_keeps_its_limit_of_bytes_unless_it_is_told_otherwise(spark, sink):
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    session = spark.newSession()
+    before = session.conf.get(name, None)  # Spark 4.0 does not know it
+    register(session)
+    assert session.conf.get(name, None) == before
+    register(session, unmeasured_batches=True)
+    assert session.conf.get(name) == "2147483647"
+    assert sink.write(texts(session, 1000))["acked"] == 1000
+    assert spark.conf.get(name, None) == before
+
+
 def test_insert_into_a_temporary_view(spark, sink):
     texts(spark, 100).createOrReplaceTempView("source_rows")
     options = ", ".join(f"{name} '{value}'" for name, value in sink.options.items())

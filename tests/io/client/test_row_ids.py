@@ -40,9 +40,11 @@ def test_batches_cut_elsewhere_give_the_same_ids():
 
 
 def test_each_byte_and_the_length_of_a_body_count():
-    bodies = [b"\0" * size for size in range(1, 70)]
+    bodies = [b"\0" * size for size in range(1, 200)]
     bodies += [
-        bytes(at) + b"\1" + bytes(size - at - 1) for size in (1, 3, 7, 8, 9, 16, 17, 33, 69) for at in range(size)
+        bytes(at) + b"\1" + bytes(size - at - 1)
+        for size in (1, 3, 7, 8, 9, 16, 17, 33, 65, 97, 130)
+        for at in range(size)
     ]
     hashes = [number[-11:] for _, number in ids({"value": bodies})]
     assert len(set(hashes)) == len(bodies)
@@ -56,6 +58,24 @@ def test_numbers_count_up_wherever_a_batch_begins():
             "".join(digits[row >> shift & 63] for shift in range(30, -1, -6)) for row in range(first, first + 200)
         ]
         assert found == expected
+
+
+def test_rows_of_spans_of_time_that_take_turns_keep_their_stream_and_time():
+    count, streams, spans = 600, 7, 3
+    when = [1_700_000_000_000 + 1000 * (row % spans) for row in range(count)]
+    columns = {
+        "value": [b"%d" % row for row in range(count)],
+        "stream_id": [f"s{row % streams}" for row in range(count)],
+        "dt": pa.array(when, pa.timestamp("ms")),
+    }
+    with Hub() as hub:
+        with Producer(hub.target, group_id="g", max_open_packs=2) as producer:
+            send_record_batch(
+                producer, pa.record_batch(columns), value=0, stream_id=1, dt=2, row_ids=b"run.0.", group="g"
+            )
+        found = {int(record.body): record for record in hub.records("g")}
+    assert len({record.message_id for record in found.values()}) == len(found) == count
+    assert all(found[row].stream_id == f"s{row % streams}" and found[row].dt_ms == when[row] for row in range(count))
 
 
 def test_rows_that_are_left_out_take_their_number_with_them():

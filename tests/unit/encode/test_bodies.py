@@ -112,6 +112,15 @@ def test_floats_have_the_shortest_text(numbers):
     assert [text.decode() for text in one(numbers, pa.float32())] == [java_number(v, True) for v in numbers]
 
 
+def test_short_decimals_and_their_neighbours_have_the_shortest_text():
+    edges = [0.001, 0.002, 0.01, 0.1, 1.0, 9.999, 10.0, 4999.995, 9999999.0, 9999999.999, 10000000.0]
+    plain = [part / 1000 for whole in (0, 7, 12345, 9999999) for part in range(whole * 1000, whole * 1000 + 1000)]
+    doubles = [number for number in [*edges, *plain] if number]
+    doubles += [math.nextafter(number, towards) for number in doubles for towards in (0.0, math.inf)]
+    doubles += [-number for number in doubles]
+    assert [text.decode() for text in one(doubles, pa.float64())] == [java_number(number) for number in doubles]
+
+
 def test_every_power_of_two_and_of_ten():
     numbers = [2.0**n for n in range(-1060, 1024)] + [float(f"1e{n}") for n in range(-319, 309)]
     assert [text.decode() for text in one(numbers, pa.float64())] == [java_number(v) for v in numbers]
@@ -188,10 +197,38 @@ def test_years_beyond_four_digits_are_signed():
     assert one([-719529], pa.date32()) == [b"-0001-12-31"]
 
 
+def test_days_that_were_written_before_have_the_same_text():
+    first, last = (dt.date.min - dt.date(1970, 1, 1)).days, (dt.date.max - dt.date(1970, 1, 1)).days
+    days = [0, 1, -1, 4095, 4096, 4097, -4096, first, last]
+    days += [day + 4096 * turn for turn in (0, 1, 0, 3, 0) for day in range(-3, 4)]
+    wanted = [str(dt.date(1970, 1, 1) + dt.timedelta(day)) for day in days]
+    encoder = BodyEncoder("csv", [0], zone_table=zone_table)
+    for _ in range(2):
+        batch = pa.record_batch([pa.array(days, pa.int32()).cast(pa.date32())], names=["a"])
+        assert [text.decode() for text in encoder.texts(batch)] == wanted
+
+
 def test_times_of_day():
     assert one([43200500000, 1], pa.time64("us")) == [b"12:00:00.5", b"00:00:00.000001"]
     assert one([43200], pa.time32("s")) == [b"12:00:00"]
     assert one([43200001], pa.time32("ms"), "json") == [b'{"a":"12:00:00.001"}']
+
+
+@pytest.mark.parametrize("form", ["csv", "kv"])
+def test_a_special_character_is_found_wherever_it_stands(form):
+    options = {"separator": ",", "joint": "=", "escape": "\\", "quote": '"', "line_separator": "\n"}
+    marks = ',\\"=' if form == "kv" else ',\\"\n'
+    texts = ["x" * size for size in range(40)]
+    texts += [
+        "x" * at + mark + "x" * (size - at)
+        for mark in [*marks, "é", "\0"]
+        for size in (0, 6, 7, 20)
+        for at in range(size + 1)
+    ]
+    wanted = ["".join("\\" + c if c in marks else c for c in text) for text in texts]
+    if form == "kv":
+        wanted = ["a=" + text for text in wanted]
+    assert [text.decode() for text in one(texts, pa.string(), form, **options)] == wanted
 
 
 def test_a_line_separator_is_escaped_or_refused():

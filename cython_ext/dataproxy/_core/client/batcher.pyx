@@ -19,7 +19,9 @@ from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, 
 from dataproxy._core.client.leftovers cimport leftovers_missed
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
-from dataproxy._core.client.streams cimport Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane
+from dataproxy._core.client.streams cimport (
+    Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
+)
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
