@@ -73,6 +73,11 @@ class CallbackPlace:
         self._quiet = 0
         self.errors = 0
 
+    @property
+    def here(self) -> bool:
+        """Tell whether callbacks run on the calling thread, and have run when ``run`` returns."""
+        return self._hop is None
+
     def run(self, calls: Calls) -> None:
         """Have ``calls`` made in their order.  Dispatcher's thread; never raises."""
         if self._hop is None:

@@ -34,6 +34,7 @@ _EVENTS: dict[int, tuple[logging.Logger, int, str]] = {
 }
 _WITH_DETAIL = {2, 3, 6, 7, 8}
 _REPEAT_SECONDS = 10.0
+_DELIVERED = 1  # of facts[0]: as the core numbers outcomes
 _AT_ONCE = 256  # results that are made before they are handed on: too few to call up the garbage collector
 
 
@@ -78,9 +79,12 @@ class Dispatcher:
         self._core = core
         self._on_delivery = on_delivery
         self._place = place
+        self._again = place.here  # then nobody but who kept one has results whose calls were made
         self._events = EventLog()
         self._calls: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
         self._waiting = 0  # arguments in it
+        self._made: list[list[DeliveryResult]] = []  # those of its arguments that can be used again
+        self._spare: list[list[DeliveryResult]] = []  # whose calls were made
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
@@ -105,7 +109,11 @@ class Dispatcher:
             self._add(watch.function, [watch.delivery])
             return
         for number in range(0, watch.messages, _AT_ONCE):
-            self._add(watch.function, results(watch, facts, number, min(watch.messages - number, _AT_ONCE)))
+            spare = self._spare.pop() if self._spare else None
+            made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE), spare)
+            if self._again and facts[0] == _DELIVERED:
+                self._made.append(made)
+            self._add(watch.function, made)
 
     def _add(self, function: Callable[[Any], object], arguments: list[Any]) -> None:
         self._calls.append((function, arguments))
@@ -115,5 +123,7 @@ class Dispatcher:
 
     def _hand_over(self) -> None:
         calls, self._calls, self._waiting = self._calls, [], 0
+        made, self._made = self._made, []
         if calls:
             self._place.run(calls)
+            self._spare = made

@@ -4,7 +4,7 @@ What is made here equals what ``dataproxy.outcomes`` makes; that module alone kn
 """
 
 cimport cython
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport uint8_t, uint32_t
@@ -13,7 +13,9 @@ from libc.string cimport memcmp, memcpy
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle
-from dataproxy._core.plat.pytype cimport ascii_bytes, is_ascii, new_ascii, new_instance, untrack
+from dataproxy._core.plat.pytype cimport (
+    ascii_bytes, is_alone, is_ascii, list_item, new_ascii, new_instance, replace_item, tuple_item, type_of, untrack,
+)
 
 from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, message_id
 
@@ -71,21 +73,62 @@ cdef object receipt(tuple facts, uint32_t position, object own_id):
     return out
 
 
+cdef bint _renew(
+    PyObject* out, object group, object stream, tuple facts, uint32_t position, object own_id,
+) except -1:
+    """Make another message's DeliveryResult of one that nobody has kept; False for any other.  Locality: GIL."""
+    cdef PyObject* inner
+    if type_of(out) != <PyTypeObject*>DeliveryResult or not is_alone(out):
+        return False
+    inner = tuple_item(out, 2)
+    if type_of(inner) != <PyTypeObject*>Delivered or not is_alone(inner):
+        return False
+    replace_item(inner, 0, facts[5])
+    replace_item(inner, 1, facts[3])
+    replace_item(inner, 2, facts[6])
+    replace_item(inner, 3, facts[7])
+    replace_item(inner, 4, position)
+    replace_item(inner, 5, own_id if own_id is not None else _name(facts[8], position))
+    replace_item(out, 0, group)
+    replace_item(out, 1, stream)
+    return True
+
+
+cdef object _result(object group, object stream, tuple facts, uint32_t position, object own_id):
+    """Return the DeliveryResult of a message of a delivered pack.  Locality: GIL."""
+    cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 4)
+    _put(out, 0, group)
+    _put(out, 1, stream)
+    _put(out, 2, receipt(facts, position, own_id))
+    _put(out, 3, None)
+    untrack(out)
+    return out
+
+
 @cython.boundscheck(False)
-def results(watch, tuple facts, uint32_t first, uint32_t count):
-    """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread."""
-    cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, out
-    cdef uint32_t offset = watch.first, i
-    cdef list made = []
+def results(watch, tuple facts, uint32_t first, uint32_t count, list spare=None):
+    """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread.
+
+    ``spare`` is a list that this function made earlier and that the caller alone still has: it is filled anew, and
+    those results in it that nobody else has kept become those of other messages.
+    """
+    cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, own_id, out
+    cdef uint32_t offset = watch.first, i, k
+    cdef list made = [] if spare is None else spare
+    cdef bint delivered = facts[0] == OUT_DELIVERED
+    cdef Py_ssize_t known = len(made)
     for i in range(first, first + count):
-        if facts[0] != OUT_DELIVERED:
-            made.append(delivery_result(watch, i, facts))
+        k = i - first
+        own_id = None if own_ids is None else own_ids[i]
+        if not delivered:
+            out = delivery_result(watch, i, facts)
+        elif k < known and _renew(list_item(<PyObject*>made, k), group, stream, facts, offset + i, own_id):
             continue
-        out = new_instance(<PyTypeObject*>DeliveryResult, 4)
-        _put(out, 0, group)
-        _put(out, 1, stream)
-        _put(out, 2, receipt(facts, offset + i, None if own_ids is None else own_ids[i]))
-        _put(out, 3, None)
-        untrack(out)
-        made.append(out)
+        else:
+            out = _result(group, stream, facts, offset + i, own_id)
+        if k < known:
+            made[k] = out
+        else:
+            made.append(out)
+    del made[count:]
     return made

@@ -19,6 +19,8 @@ cdef extern from "Python.h":
     object bind_method "PyMethod_New"(object function, object instance)
     bint is_ascii "PyUnicode_IS_COMPACT_ASCII"(object text)
     # Looks at borrowed references that cost no count.
+    PyObject* list_item "PyList_GET_ITEM"(PyObject* items, Py_ssize_t at)
+    PyObject* tuple_item "PyTuple_GET_ITEM"(PyObject* items, Py_ssize_t at)
     PyTypeObject* type_of "Py_TYPE"(PyObject* thing)
     bint is_kind "PyObject_TypeCheck"(PyObject* thing, PyTypeObject* kind)
     bint is_bytes "PyBytes_CheckExact"(PyObject* thing)
@@ -70,10 +72,30 @@ cdef extern from *:
         return status;
     }
 
+    /* Tell whether the caller alone refers to a thing, so that it may change what must not change once it is seen. */
+    static inline int dp_is_alone(PyObject *thing) {
+    #if defined(Py_GIL_DISABLED) || PY_VERSION_HEX >= 0x030E0000    /* tuples remember their hash */
+        return 0;
+    #else
+        return Py_REFCNT(thing) == 1;
+    #endif
+    }
+
+    static inline void dp_replace_item(PyObject *tuple, Py_ssize_t at, PyObject *value) {
+        PyObject *before = PyTuple_GET_ITEM(tuple, at);
+        if (before != value) {
+            Py_INCREF(value);
+            PyTuple_SET_ITEM(tuple, at, value);
+            Py_DECREF(before);
+        }
+    }
+
     static inline int dp_is_builtin(PyObject *object, const char *name) {
         return PyCFunction_CheckExact(object) && strcmp(((PyCFunctionObject *)object)->m_ml->ml_name, name) == 0;
     }
     """
+    bint is_alone "dp_is_alone"(PyObject* thing)
+    void replace_item "dp_replace_item"(PyObject* items, Py_ssize_t at, object value)
     bint is_builtin "dp_is_builtin"(object function, const char* name)
     void set_send_slot "dp_set_send_slot"(PyTypeObject* kind, SendSlot slot)
     void set_call_field "dp_set_call_field"(PyTypeObject* kind, Py_ssize_t at, bint method)
