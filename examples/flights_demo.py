@@ -64,6 +64,7 @@ def write(df: DataFrame, target: str, report: Path) -> dict[str, Any]:
         .mode("append")
         .option("target", target)
         .option("groupId", GROUP)
+        .option("reportLog", "false")  # the table has it all
         .option("reportFile", str(report))
         .save()
     )

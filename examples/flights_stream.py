@@ -33,6 +33,7 @@ def write_stream(spark: SparkSession, target: str, folder: Path) -> None:
         .writeStream.format("dataproxy")
         .option("target", target)
         .option("groupId", GROUP)
+        .option("reportLog", "false")
         .option("packSeconds", 3600)  # flights of one hour share a frame
         .option("reportFile", str(folder / "stream.jsonl"))
         .option("checkpointLocation", str(folder / "checkpoint"))

@@ -48,6 +48,12 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         " commits on the driver's machine.",
     ),
     Option(
+        "reportLog",
+        "bool",
+        True,
+        "Write a line into the driver's log after each commit, and after a write that failed.",
+    ),
+    Option(
         "badRecords",
         "text",
         "fail",
@@ -135,7 +141,7 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
             f"option onFull={config.on_full!r} cannot be used in Spark",
             hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
         )
-    outlets = Outlets(own["reportFile"], own["reportCallback"])
+    outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"])
     outlets.check()
     return SinkSettings(
         config=_with_sink_defaults(config),

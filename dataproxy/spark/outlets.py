@@ -1,4 +1,4 @@
-"""Where the report of a write goes: a file, and a function of the user's."""
+"""Where the report of a write goes: the driver's log, a file, and a function of the user's."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _log = logger("spark.reports")
 
 @dataclass(frozen=True, slots=True)
 class Outlets:
-    """Name the report file and the callback of a write; empty texts for none."""
+    """Name the report file and the callback of a write, empty texts for none; tell whether the driver's log gets it."""
 
     file: str = ""
     callback: str = ""
+    log: bool = True
 
     def check(self) -> None:
         """Raise ConfigError when the file's folder cannot be written or the function is not found."""

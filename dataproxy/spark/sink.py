@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import keep_committed
+from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
@@ -71,12 +72,14 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         """
         report = JobReport.of(self._plan.job, check_books(self._plan.job, messages))
         keep_committed(self._plan.bad_records, self._plan.job, report.bad_files)
+        open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
         self._plan.outlets.publish(report)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log which rows are out although the write failed; nothing can be taken back."""
         keep_committed(self._plan.bad_records, self._plan.job, ())
+        open_log(self._plan.outlets.log)
         parts = [message for message in messages if isinstance(message, PartitionReport)]
         _log.warning(
             "write aborted; %d of %d partitions had finished and stay delivered: %s",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import keep_committed
+from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
@@ -48,8 +50,15 @@ def plan_stream_writer(
     plan = replace(plan_write(options, schema, job="", proxies=PROXIES), tally=tally)
     if _HAS_ARROW:
         return DataProxyStreamWriter(plan)
-    _log.warning("this version of Spark hands rows to streaming sinks one by one; 4.1 and newer use Arrow batches")
+    open_log(plan.outlets.log)
+    _notice_rows()
     return DataProxyRowStreamWriter(plan, schema)
+
+
+@functools.cache
+def _notice_rows() -> None:
+    """Say once in a process what a stream of rows costs."""
+    _log.warning("this version of Spark hands rows to streaming sinks one by one; 4.1 and newer use Arrow batches")
 
 
 def refuse_complete(complete: bool) -> None:
@@ -87,11 +96,13 @@ class _Commits:
         parts = check_books(f"batch {batchId}", messages)
         report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts)
         keep_committed(self._plan.bad_records, report.job, report.bad_files)
+        open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
         self._plan.outlets.publish(report, stream=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log which rows are out although the micro-batch failed; it will be run again with the same ids."""
+        open_log(self._plan.outlets.log)
         parts = [message for message in messages if isinstance(message, PartitionReport)]
         _log.warning(
             "micro-batch %s aborted; %d of %d partitions had finished and stay delivered: %s",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from tests.lab.spark_chaos.laws import judge
 from tests.lab.spark_chaos.sessions import borrowed_home
 
 NUMBERS = {str(number).encode() for number in range(20_000)}
+WAYS = ("well", "task_failed", "worker_killed", "executor_lost")
 CONNECT = ("found", "registered", "notebook", "sql", "foreach", "stream", "each")
 JOBS = Path(__file__).with_name("jobs.py")
 BYSTANDER = """
@@ -41,7 +43,7 @@ class DefaultSource(DataSource):
 
 
 def run(folder, environment, *arguments):
-    """Run one of the jobs in a folder from which nothing can be imported; return what it printed."""
+    """Run one of the jobs in a folder from which nothing can be imported; return the ended process with its output."""
     done = subprocess.run(
         [sys.executable, str(JOBS), *arguments],
         cwd=folder,
@@ -52,16 +54,18 @@ def run(folder, environment, *arguments):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return done
 
 
 def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_path):
     home = str(borrowed_home(tmp_path))
-    run(tmp_path, {**worker_environment, "SPARK_HOME": home}, "cluster", hub.target, str(tmp_path))
+    done = run(tmp_path, {**worker_environment, "SPARK_HOME": home}, "cluster", hub.target, str(tmp_path))
+    line = r" INFO dataproxy.spark.sink: job \S+: 20000 rows in 4 partitions, 20000 acknowledged .*, longest task "
+    assert len(re.findall(line, done.stderr)) == len(WAYS)
     for stream in (0, 1):
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))
-    for way in ("well", "task_failed", "worker_killed", "executor_lost"):
+    for way in WAYS:
         books = json.loads((tmp_path / way).read_text())
         assert (books["rows"], books["acked"], books["partitions"]) == (20_000, 20_000, 4)
         assert (books["resent_partitions"] >= 1) == (way != "well")
@@ -70,7 +74,7 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
 
 
 def test_spark_connect(hub, worker_environment, tmp_path):
-    printed = run(tmp_path, worker_environment, "connect", hub.target, str(tmp_path))
+    printed = run(tmp_path, worker_environment, "connect", hub.target, str(tmp_path)).stdout
     found = {name: sorted(int(record.body) for record in hub.records("connect", name)) for name in CONNECT}
     assert found == {name: list(range(100)) for name in CONNECT}
     assert "operations: 1\n" in printed
@@ -91,7 +95,7 @@ def test_a_broken_core_leaves_other_formats_alone(worker_environment, tmp_path):
     }.items():
         (packages / name).mkdir()
         (packages / name / "__init__.py").write_text(text)
-    printed = run(folder, {**worker_environment, "PYTHONPATH": str(packages)}, "discovery", str(folder))
+    printed = run(folder, {**worker_environment, "PYTHONPATH": str(packages)}, "discovery", str(folder)).stdout
     assert [part.read_text() for part in folder.glob("part-*")] == ["3"]
     assert "refused: " in printed
     assert "libsnappy is missing" in printed

@@ -42,7 +42,7 @@ def test_the_sinks_own_defaults():
     assert settings.config.connections == 1
     assert settings.config.max_block == 33.0
     assert settings.connect_check is True
-    assert settings.outlets == Outlets()
+    assert settings.outlets == Outlets() == Outlets("", "", True)
 
 
 def test_explicit_choices_win_over_the_sinks_defaults():

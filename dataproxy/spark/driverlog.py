@@ -1,0 +1,42 @@
+"""The driver's log, in the Python processes of Spark's own that plan and commit writes.
+
+No application can configure logging there, so what the sink tells of a write would never be seen.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Final
+
+from dataproxy.logs import logger
+
+__all__ = ["open_log"]
+
+_TOP: Final = logger("spark")
+_shown: Final[list[logging.Handler]] = []
+
+
+def open_log(wanted: bool) -> None:
+    """Let records of level INFO and above of ``dataproxy.spark`` be seen, or hide them again.
+
+    They go to stderr, which Spark shares with the driver, or to Spark where it gathers the logs of Python workers.
+    Does nothing in a process that is not Spark's own.  Thread rule: the process's one thread.
+    """
+    if not _sparks_own():
+        return
+    for handler in _shown:
+        _TOP.removeHandler(handler)
+    _shown.clear()
+    _TOP.setLevel(logging.INFO if wanted else logging.NOTSET)
+    if wanted and not logging.getLogger().handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%y/%m/%d %H:%M:%S"))
+        _TOP.addHandler(handler)
+        _shown.append(handler)
+
+
+def _sparks_own() -> bool:
+    """Tell whether this process runs one of PySpark's worker modules."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and str(spec.name).startswith("pyspark.")

@@ -1,0 +1,53 @@
+"""The driver's log in Spark's own processes."""
+
+import logging
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from dataproxy.logs import logger
+from dataproxy.spark.driverlog import open_log
+
+SINK = logger("spark.sink")
+
+
+@pytest.fixture
+def main(monkeypatch):
+    """Return a function that names the main module of this process, whose root logger then has no handlers."""
+
+    def named(name):
+        monkeypatch.setattr(logging.getLogger(), "handlers", [])
+        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__spec__=SimpleNamespace(name=name)))
+
+    yield named
+    named("pyspark.daemon")
+    open_log(False)
+
+
+def test_records_are_seen_in_a_process_of_sparks(main, capsys):
+    main("pyspark.daemon")
+    for _ in range(2):
+        open_log(True)
+        SINK.info("12 rows")
+    assert capsys.readouterr().err.count(" INFO dataproxy.spark.sink: 12 rows\n") == 2
+    open_log(False)
+    SINK.warning("12 rows")
+    assert capsys.readouterr().err == ""
+
+
+def test_spark_may_gather_them_itself(main, capsys, caplog):
+    main("pyspark.sql.worker.commit_data_source_write")
+    logging.getLogger().handlers.append(caplog.handler)
+    open_log(True)
+    SINK.info("12 rows")
+    assert caplog.messages == ["12 rows"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["application", "pytest.__main__"])
+def test_other_processes_stay_as_they_are(main, capsys, name):
+    main(name)
+    open_log(True)
+    SINK.info("12 rows")
+    assert capsys.readouterr().err == ""
