@@ -73,8 +73,11 @@ def cluster(target, folder):
     spark.stop()
 
 
-def speculation(master, target, report):
-    """Write where the first attempt of partition 0 stays behind after its rows are out, until its copy has won."""
+def speculation(master, target, report, arrived):
+    """Write where the first attempt of partition 0 stays behind, until its copy has won.
+
+    The copy waits for the file ``arrived``, which tells that rows of the first attempt are out.
+    """
     speculative = {"interval": "100ms", "quantile": "0.25", "multiplier": "1.1", "efficiency.enabled": "false"}
     settings = {f"spark.speculation.{name}": value for name, value in speculative.items()}
     settings |= {"spark.speculation": "true", "spark.executor.memory": "512m", "spark.executor.cores": "1"}
@@ -85,10 +88,13 @@ def speculation(master, target, report):
 
         from pyspark import TaskContext
 
-        yield from batches
         context = TaskContext.get()
-        if context.partitionId() == 0 and context.attemptNumber() == 0:
-            time.sleep(100)  # Spark ends this attempt when the copy on the other host is done
+        first = context.attemptNumber() == 0
+        while not first and not Path(arrived).exists():
+            time.sleep(0.05)
+        yield from batches
+        if first and context.partitionId() == 0:
+            time.sleep(200)  # Spark ends this attempt when the copy on the other host is done
 
     rows = spark.range(0, 16_000, 1, 4).selectExpr("lpad(id, 200, '0') as value")  # more than pipes and buffers hold
     df = rows.mapInArrow(staying_behind, "value string")
