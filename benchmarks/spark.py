@@ -133,7 +133,7 @@ def ratio(found: dict[str, list[tuple[float, float]]], over: str, under: str, fi
 
 def rates(spark: SparkSession, target: str, hub: str, rounds: int, count: int) -> dict[str, Any]:
     """Compare rates: the sink's share of the counting writer's, for one column of 100 bytes and for ten columns."""
-    text, wide = text_rows(spark, count), ten_columns(spark, count // 4)
+    text, wide = text_rows(spark, count), ten_columns(spark, count // 2)
     as_json = wide.select(f.to_json(f.struct(*wide.columns)).alias("value"))
     columns = {
         "counting": counting(wide),
