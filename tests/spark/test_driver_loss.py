@@ -17,6 +17,7 @@ from tests.lab.spark_chaos.processes import descendants
 from tests.lab.spark_chaos.sessions import borrowed_home
 from tests.spark import jobs
 
+MASTERS = os.environ.get("DATAPROXY_LOST_MASTERS", "local[3]").split()  # make test-spark: a local cluster too
 ROWS, FIRST = 8000, 6000  # rows of each, and the first that the killed driver never gets through
 ARRIVED = 4100  # of the stream: more than its first micro-batch
 FILES = 2
@@ -53,7 +54,7 @@ def bodies(hub, stream):
     return Counter(record.body for record in hub.records("driver", stream))
 
 
-@pytest.mark.parametrize("master", ["local[3]", "local-cluster[2,2,1024]"])
+@pytest.mark.parametrize("master", MASTERS)
 def test_a_killed_driver_loses_no_row(spark, worker_environment, tmp_path, master):
     lines, flag = tmp_path / "lines", tmp_path / "flag"
     lines.mkdir()

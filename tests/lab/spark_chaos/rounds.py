@@ -59,6 +59,7 @@ def batch_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folder
     for attempt in range(_ATTEMPTS):
         stream, report = f"{name}-{attempt}", folder / f"{name}-{attempt}.json"
         options = {"target": hub.target, "groupId": GROUP, "streamId": stream, "reportFile": str(report)}
+        options["reportLog"] = "false"
         try:
             with killer:
                 slow.write.format("dataproxy").mode("append").options(**options).save()
@@ -90,6 +91,7 @@ def stream_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folde
         "target": hub.target,
         "groupId": GROUP,
         "streamId": name,
+        "reportLog": "false",
         "checkpointLocation": str(folder / f"{name}-checkpoint"),
     }
     for _ in range(_ATTEMPTS):
@@ -123,7 +125,7 @@ def idle_round(spark: SparkSession, hubs: tuple[Hub, ...], name: str) -> Round:
     df = spark.range(0, PARTITIONS, 1, PARTITIONS).selectExpr("concat('row-', id) as value")
     before = [hub.stats()["closed"] for hub in hubs]
     for hub in hubs:
-        options = {"target": hub.target, "groupId": GROUP, "streamId": name}
+        options = {"target": hub.target, "groupId": GROUP, "streamId": name, "reportLog": "false"}
         df.write.format("dataproxy").mode("append").options(**options).save()
     end = time.monotonic() + _IDLE
     while any(hub.stats()["connections"] for hub in hubs) and time.monotonic() < end:
