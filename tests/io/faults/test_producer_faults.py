@@ -1,5 +1,6 @@
 """The producer through every fault: one final result for each message, in time, and what is delivered is stored."""
 
+import time
 from collections import Counter
 
 import pytest
@@ -101,13 +102,15 @@ def code_of(error: dataproxy.DeliveryError) -> object:
 class Run:
     """Send messages and hold what the producer said of each."""
 
-    def __init__(self, target: str, timeout: float, **options: object) -> None:
+    def __init__(self, target: str, timeout: float, *, connections: int = 0, **options: object) -> None:
         self.timeout = timeout
         self.told: list[dataproxy.DeliveryResult] = []
         self.bodies = [b"message %d" % i for i in range(MESSAGES)]
         settings = {**FAST, "delivery_timeout": timeout, "group_id": "g", "on_delivery": self.told.append, **options}
         producer = dataproxy.Producer(target, **settings)
         try:
+            while sum(one.state == "active" for one in producer.stats().connections) < connections:
+                time.sleep(0.001)
             self.sent = [producer.send("s", body) for body in self.bodies]
             for delivery in self.sent:
                 delivery.exception(timeout + MACHINE)
@@ -160,7 +163,7 @@ def test_nothing_gets_through(hub, kind, options, outcome, code, maybe):
 
 def test_a_frozen_proxy_stores_late_and_under_the_same_ids(hub):
     with hub.faults.add("freeze", listener=0) as fault:
-        run = Run(hub.target, 60.0)
+        run = Run(hub.target, 60.0, connections=3)
         assert run.report.ok
         run.judge(hub)
         assert fault.fired > 0
