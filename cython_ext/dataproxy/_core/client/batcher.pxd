@@ -67,6 +67,7 @@ ctypedef struct Batcher:
     int64_t accepted_bytes  # bodies
     int64_t open_messages
     int64_t charged         # bytes ever counted against the limit
+    int64_t paused_at       # `charged` when a sender of batches last paused
     uint32_t next_seq
     PackIds ids
     int next_executor

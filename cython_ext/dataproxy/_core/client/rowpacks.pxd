@@ -12,6 +12,7 @@ from dataproxy._core.client.streams cimport Stream
 
 cdef int rowpacks_append(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+    bint may_pause,
 ) noexcept nogil
 cdef int rowpacks_append_runs(
     Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,

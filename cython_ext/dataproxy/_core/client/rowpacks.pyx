@@ -19,7 +19,9 @@ from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rowids cimport row_ids_make, row_ids_put
 from dataproxy._core.client.rows cimport ROWS_POINTERS, rows_get
 from dataproxy._core.client.segments cimport segments_add
+from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
+from dataproxy._core.plat.clock cimport pause_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
@@ -28,6 +30,9 @@ cdef enum:
     WINDOW = 64             # runs whose memory is asked for ahead, under one hold of the lock
     WINDOW_ROWS = 256       # of them in sum
     TAIL_LINES = 3          # asked for at the end of a pack's bytes
+    AHEAD_BYTES = 4194304   # unacknowledged, from which on a sender of batches pauses (docs/decisions/0010-pauses.md)
+    STRIDE_BYTES = 262144   # accepted between two pauses
+    PAUSE_US = 20           # with the timer's slack it becomes 75 or so
     AHEAD = 3               # bodies: each is an object of its own, somewhere
     BODY_LINES = 16         # asked for of each; of longer ones the processor finds the rest by itself
 
@@ -157,19 +162,33 @@ cdef int _one_pack(
     return _overflow(b, s, rows, at, end, extras.attrs, segments, made) if full else status
 
 
+cdef inline bint _far_ahead(Batcher* b) noexcept nogil:
+    """Tell whether it is time for a pause.  Locks: the batcher's is held."""
+    if b.charged - b.paused_at < STRIDE_BYTES or b.charged - atomic_load(&b.books.released) < AHEAD_BYTES:
+        return False
+    b.paused_at = b.charged
+    return True
+
+
 cdef int rowpacks_append(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
+    bint may_pause,
 ) noexcept nogil:
     """Accept checked rows of one stream from ``at`` on; ``at`` moves past what was accepted or skipped.
 
     Locality: any thread.  Locks: takes the batcher's, anew for each pack.  ST_OK when all are in, else ST_FULL,
     ST_CLOSED or ST_NO_MEMORY with ``at`` exact.  Rows that are dropped for want of room are accepted.
+    With ``may_pause`` a sender that is far ahead lets the executors write meanwhile what its cache still holds.
     """
     cdef int status = ST_OK
+    cdef bint pause
     while at[0] < end and status == ST_OK:
         pthread_mutex_lock(&b.lock)
         status = _one_pack(b, s, rows, at, end, extras, segments, NULL)
+        pause = may_pause and _far_ahead(b)
         pthread_mutex_unlock(&b.lock)
+        if pause:
+            pause_us(PAUSE_US)
     return status
 
 

@@ -81,10 +81,11 @@ cdef int append_blocking(
     """
     cdef int status
     cdef int64_t seen, deadline = 0
+    cdef bint may_pause = core.blocks and not core.suspended()
     while True:
         seen = atomic_load(&core.engine.books.released)
         with nogil:
-            status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, x, &out.segments)
+            status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, x, &out.segments, may_pause)
         if status == ST_OK:
             return 0
         if status != ST_FULL:

@@ -1,7 +1,7 @@
 """Monotonic time for deadlines, wall time for what goes over the wire."""
 
 from libc.stdint cimport int64_t
-from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, nanosleep, timespec
 
 
 cdef inline int64_t now_us() noexcept nogil:
@@ -16,3 +16,11 @@ cdef inline int64_t wall_ms() noexcept nogil:
     cdef timespec t
     clock_gettime(CLOCK_REALTIME, &t)
     return <int64_t>t.tv_sec * 1000 + t.tv_nsec // 1000000
+
+
+cdef inline void pause_us(long us) noexcept nogil:
+    """Let other threads have the core for so long, and what the timer adds.  Locality: any thread.  Locks: none."""
+    cdef timespec t
+    t.tv_sec = 0
+    t.tv_nsec = us * 1000
+    nanosleep(&t, NULL)
