@@ -3,6 +3,7 @@
 import copy
 import gc
 import inspect
+import os
 import pickle
 import pydoc
 import sys
@@ -246,4 +247,6 @@ def test_no_call_leaves_a_reference(producer) -> None:
 
 def test_what_a_call_reads_lies_in_one_line_of_memory(producer) -> None:
     assert BoundSend.__basicsize__ + GC_HEAD == 128
+    if os.environ.get("PYTHONMALLOC", "pymalloc") != "pymalloc":
+        return  # a sanitizer's allocator: where objects lie says nothing
     assert all(id(producer.stream(f"s{number}").send_nowait) % 64 == 0 for number in range(300))

@@ -14,10 +14,13 @@ SINK = logger("spark.sink")
 
 @pytest.fixture
 def main(monkeypatch):
-    """Return a function that names the main module of this process, whose root logger then has no handlers."""
+    """Return a function that names the main module of this process, whose loggers then have no handlers."""
 
     def named(name):
-        monkeypatch.setattr(logging.getLogger(), "handlers", [])
+        for one in (logging.getLogger(), logger("spark")):
+            monkeypatch.setattr(one, "handlers", [])
+        monkeypatch.setattr(logger(), "handlers", [logging.NullHandler()])
+        monkeypatch.setattr(logger(), "level", logging.NOTSET)
         monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__spec__=SimpleNamespace(name=name)))
 
     yield named
