@@ -54,6 +54,40 @@ def once(lose):
     return pieces
 
 
+def cancel(spark, write, begun):
+    """Write without an end, and cancel the job once rows are under way."""
+    import threading
+    import time
+
+    def endless(batches):
+        import itertools
+
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        partition = TaskContext.get().partitionId()
+        for number in itertools.count(0, 1000):
+            if number == 40_000:  # 40 MB: more than pipes and buffers hold, so that some rows have arrived
+                Path(begun, str(partition)).touch()
+            rows = [f"{partition}-{row:0>1000}" for row in range(number, number + 1000)]
+            yield pa.record_batch([rows], names=["value"])
+            time.sleep(0.01)
+
+    def end():
+        while len(list(begun.iterdir())) < 2:
+            time.sleep(0.05)
+        spark.sparkContext.cancelJobGroup("endless")
+
+    begun.mkdir()
+    threading.Thread(target=end, daemon=True).start()
+    spark.sparkContext.setJobGroup("endless", "a write without end")
+    try:
+        write(spark.range(0, 2, 1, 2).selectExpr("cast(id as string) as value").mapInArrow(endless, "value string"))
+    except Exception as error:
+        print("cancelled:", "cancel" in str(error).lower())
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
 def cluster(target, folder):
     """Write 20,000 rows from executors that are processes of their own, and again while they come to harm."""
     from dataproxy.spark import register
@@ -70,6 +104,10 @@ def cluster(target, folder):
     write(df, "well")
     for lose in (task_failed, worker_killed, executor_lost):
         write(df.drop("stream_id").mapInArrow(once(lose), "value string"), lose.__name__, streamId=lose.__name__)
+    cancel(
+        spark, lambda rows: write(rows, "cancelled", streamId="cancelled", bufferBytes="1MiB"), Path(folder, "begun")
+    )
+    write(df.drop("stream_id"), "after", streamId="after")
     spark.stop()
 
 

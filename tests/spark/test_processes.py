@@ -61,7 +61,7 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
     home = str(borrowed_home(tmp_path))
     done = run(tmp_path, {**worker_environment, "SPARK_HOME": home}, "cluster", hub.target, str(tmp_path))
     line = r" INFO dataproxy.spark.sink: job \S+: 20000 rows in 4 partitions, 20000 acknowledged .*, longest task "
-    assert len(re.findall(line, done.stderr)) == len(WAYS)
+    assert len(re.findall(line, done.stderr)) == len([*WAYS, "after"])
     for stream in (0, 1):
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))
@@ -71,6 +71,14 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
         assert (books["resent_partitions"] >= 1) == (way != "well")
         surplus, violations = judge(hub.records("cluster", way), NUMBERS if way != "well" else set(), filtered=False)
         assert (violations, surplus <= 5000) == ([], True), way
+    assert "cancelled: True\n" in done.stdout
+    assert not (tmp_path / "cancelled").exists()
+    stopped = [record.body.split(b"-") for record in hub.records("cluster", "cancelled")]
+    for part in {part for part, _ in stopped}:  # without a gap, and none twice
+        rows = sorted(int(row) for one, row in stopped if one == part)
+        assert rows == list(range(len(rows)))
+    assert {part for part, _ in stopped} == {b"0", b"1"}
+    assert json.loads((tmp_path / "after").read_text())["acked"] == 20_000
 
 
 def test_spark_connect(hub, worker_environment, tmp_path):
