@@ -19,7 +19,7 @@ from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rowids cimport row_ids_make, row_ids_put
 from dataproxy._core.client.rows cimport ROWS_POINTERS, rows_get
 from dataproxy._core.client.segments cimport segments_add
-from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
 from dataproxy._core.plat.clock cimport pause_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -30,7 +30,7 @@ cdef enum:
     WINDOW = 64             # runs whose memory is asked for ahead, under one hold of the lock
     WINDOW_ROWS = 256       # of them in sum
     TAIL_LINES = 3          # asked for at the end of a pack's bytes
-    AHEAD_BYTES = 4194304   # unacknowledged, from which on a sender of batches pauses (docs/decisions/0010-pauses.md)
+    AHEAD_BYTES = 4194304   # unwritten, from which on a sender of batches pauses (docs/decisions/0010-pauses.md)
     STRIDE_BYTES = 262144   # accepted between two pauses
     PAUSE_US = 20           # with the timer's slack it becomes 75 or so
     AHEAD = 3               # bodies: each is an object of its own, somewhere
@@ -164,7 +164,14 @@ cdef int _one_pack(
 
 cdef inline bint _far_ahead(Batcher* b) noexcept nogil:
     """Tell whether it is time for a pause.  Locks: the batcher's is held."""
-    if b.charged - b.paused_at < STRIDE_BYTES or b.charged - atomic_load(&b.books.released) < AHEAD_BYTES:
+    cdef int64_t unwritten
+    cdef int i
+    if b.charged - b.paused_at < STRIDE_BYTES:
+        return False
+    unwritten = b.charged - atomic_load(&b.books.released)
+    for i in range(b.n_executors):
+        unwritten -= relaxed_load(&b.executors[i].pool.flight_bytes)
+    if unwritten < AHEAD_BYTES:
         return False
     b.paused_at = b.charged
     return True

@@ -160,6 +160,7 @@ ctypedef struct LinkPool:       # executor only
     EventSink event
     void* event_context
     # Counters read by any thread (relaxed).
+    int64_t flight_bytes        # of all links
     int64_t retries
     int64_t held_back           # times that a resend waited for the retry budget
     int64_t unmatched           # replies to numbers that are not pending

@@ -85,6 +85,7 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept
     p.state = PK_IN_FLIGHT
     list_push(&link.flight, p)
     link.flight_bytes += <int64_t>p.frame_n
+    relaxed_add(&pool.flight_bytes, <int64_t>p.frame_n)
     if p.answered or inflight_put(&pool.in_flight, p) != ST_OK:
         # Without memory for the table the ack cannot be matched: the ack timeout resends the frame.
         if p.answered:

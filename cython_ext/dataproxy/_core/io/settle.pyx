@@ -36,6 +36,7 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
         link = pool.links[p.link]
         list_remove(&link.flight, p)
         link.flight_bytes -= <int64_t>p.frame_n
+        relaxed_add(&pool.flight_bytes, -<int64_t>p.frame_n)
         relaxed_store(&link.counters.in_flight, link.flight.n)
     elif p.state == PK_HELD:
         list_remove(&(<Lane*>p.lane).held, p)
