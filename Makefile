@@ -68,7 +68,7 @@ test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpa
 	@tools/matrix.sh
 
 test-spark: build ## the Spark tests: batch, streams, restarts, kills, executors as processes, Spark Connect
-	@DATAPROXY_LOST_MASTERS="local[3] local-cluster[2,2,1024]" $(PY) -m pytest -q tests/unit/spark tests/spark
+	@DATAPROXY_LOST_MASTERS="local[2,3] local-cluster[2,1,1024]" $(PY) -m pytest -q tests/unit/spark tests/spark
 
 test-spark-matrix: setup ## the Spark tests on PySpark 4.0, 4.1, 4.2, 4.3, and foreachPartition on 3.5
 	@PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh spark

@@ -182,8 +182,8 @@ def start_query(spark, lines, checkpoint, flag, first, target):
     return read.writeStream.format("dataproxy").options(**options).trigger(availableNow=True).start()
 
 
-def driver(master, target, folder, rows, first):
-    """Begin two batch jobs and a query that none of them ends, for this driver is killed."""
+def driver(master, target, folder, rows, first, *streams):
+    """Begin batch jobs and a query, as named by their streams, none of which ends, for this driver is killed."""
     import threading
 
     from dataproxy.spark import register
@@ -198,9 +198,11 @@ def driver(master, target, folder, rows, first):
         spark.createDataFrame([(1,)], "x int")  # gives the thread a session, without which it finds no formats
         write_batch(df, target, stream)
 
-    for stream in ("known", "plain"):
-        threading.Thread(target=begin, args=(stream,), daemon=True).start()
-    start_query(spark, str(Path(folder, "lines")), str(Path(folder, "checkpoint")), flag, first, target)
+    for stream in streams:
+        if stream == "stream":
+            start_query(spark, str(Path(folder, "lines")), str(Path(folder, "checkpoint")), flag, first, target)
+        else:
+            threading.Thread(target=begin, args=(stream,), daemon=True).start()
     threading.Event().wait()
 
 
