@@ -82,12 +82,6 @@ cdef int batcher_append(
 ) noexcept nogil
 cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil
 cdef int batcher_unstage(Batcher* b) noexcept nogil
-cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil
-cdef int batcher_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil
-cdef Pack* batcher_pack_for(
-    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
-) noexcept nogil
-cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
 cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil

@@ -7,220 +7,37 @@ sealed when the next message like the last one would not fit, when it is old eno
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.lane cimport Lane
-from dataproxy._core.base.pack cimport (
-    PK_OPEN, Pack, PackList, Verdict, list_push, list_remove, pack_grow, pack_room, pool_give, pool_take, verdict_new,
-)
+from dataproxy._core.base.pack cimport Pack, PackList, Verdict, list_push, list_remove
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.books cimport books_mark, books_refuse, books_sealed
-from dataproxy._core.client.ids cimport ids_next, item_text_size
+from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
 from dataproxy._core.client.leftovers cimport leftovers_missed
+from dataproxy._core.client.openpacks cimport (
+    openpack_claim, openpack_for, openpack_seal, openpack_seal_old, openpack_seal_or_drop, openpack_stream,
+)
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
-from dataproxy._core.client.streams cimport (
-    Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
-)
-from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
+from dataproxy._core.client.streams cimport Stream, streams_forget
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch_write
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
-from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
-    FIRST_CAP = 512         # of a stream's first pack; later ones start at the size of the last
-    SMALL = 16384           # bytes of a pack that grows in large steps
     RETRY_US = 1000
     MANY_OPEN = 512         # packs; with more of them messages are staged
-    ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
-
-
-cdef Stream* _stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
-    """Find or add a stream; NULL without memory.  Locks: lock is held."""
-    cdef Stream* s = streams_find(&b.streams, group, stream, attrs)
-    cdef size_t overhead
-    if s == NULL:
-        s = streams_add(&b.streams, group, stream, attrs, b.max_others)
-        if s != NULL:
-            overhead = b.wire.head_room + s.text_n + ATTRS_SPARE + 4
-            s.max_body = b.max_frame - overhead if b.max_frame > overhead else 0
-            if s.max_body + 4 > <size_t>b.limit_bytes:
-                s.max_body = <size_t>b.limit_bytes - 4
-    return s
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
     """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: takes lock."""
     cdef Stream* s
     pthread_mutex_lock(&b.lock)
-    s = _stream(b, group, stream, attrs)
+    s = openpack_stream(b, group, stream, attrs)
     pthread_mutex_unlock(&b.lock)
     return s
-
-
-cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
-    """Return the lane of a key bucket, which all streams of the same names share; NULL without memory."""
-    if s.bare == NULL:
-        s.bare = _stream(b, s.group, s.stream, slice_of(NULL, 0)) if s.attrs.n else s
-        if s.bare == NULL:
-            return NULL
-    return streams_lane(s.bare, bucket, b.key_buckets, b.n_executors)
-
-
-cdef void batcher_seal(Batcher* b, Pack* p) noexcept nogil:
-    """Send an open pack on its way.  Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's."""
-    cdef Stream* s = <Stream*>p.stream
-    cdef Lane* lane = <Lane*>p.lane
-    streams_forget(s, p)
-    list_remove(&b.open, p)
-    if lane == NULL:
-        s.size_hint = p.body_n
-    else:
-        lane.size_hint = p.body_n
-    if p.items == ITEM_LINES:
-        p.body_n -= 1                       # no LF after the last line
-    p.attrs = slice_of(s.text, s.text_n)
-    p.deadline_us = p.opened_us + b.delivery_us
-    b.open_messages -= p.count
-    if lane == NULL:
-        b.next_executor = (b.next_executor + 1) % b.n_executors
-        p.executor = b.next_executor
-    else:
-        p.executor = lane.executor
-        p.counted = True
-        atomic_add(&lane.unsettled, 1)
-    books_sealed(b.books, p)
-    executor_post(b.executors[p.executor], p)
-
-
-cdef Pack* _open(
-    Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket, int64_t data_time_ms, size_t need,
-) noexcept nogil:
-    """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
-    cdef size_t hint = s.size_hint if lane == NULL else lane.size_hint
-    cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
-    cdef Pack* p
-    if cap > b.batch_bytes // 4 * 3:
-        cap = b.batch_bytes                 # a stream that fills its packs: none of them has to grow
-    if cap < need:
-        cap = need
-    p = pool_take(b.spares, b.wire.head_room, b.wire.head_room + cap + s.text_n + ATTRS_SPARE)
-    if p == NULL:
-        return NULL
-    p.state = PK_OPEN
-    p.stream = s
-    p.items = items
-    p.bucket = bucket
-    p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else b.clock.wall_ms()
-    p.opened_us = b.clock.now_us()
-    p.report = b.report_all
-    p.seq = b.next_seq
-    b.next_seq += 1
-    p.id_n = ids_next(&b.ids, p.id)
-    p.lane = lane
-    if lane != NULL:
-        lane.open = p
-    elif items == ITEM_ATTRS or bucket != NO_TIME:
-        if s.n_others == b.max_others:
-            _seal_or_drop(b, s.others[0])
-        streams_keep(s, p)
-    else:
-        s.plain = p
-    list_push(&b.open, p)
-    if not b.tick_armed:
-        b.tick_armed = True
-        executor_ask_tick(b.executors[0])
-    return p
-
-
-cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) noexcept nogil:
-    """Return the open pack that such a message may join, or NULL.  Locks: lock is held.
-
-    A lane has one open pack: a message that may not join it comes after it.
-    """
-    cdef int i
-    cdef Pack* p
-    if lane != NULL:
-        p = lane.open
-        if p != NULL and (p.stream != s or p.items != items or p.bucket != bucket):
-            _seal_or_drop(b, p)
-            p = NULL
-        return p
-    if items != ITEM_ATTRS and bucket == NO_TIME:
-        return s.plain
-    if s.newest == NULL or s.newest.items == items and s.newest.bucket == bucket:
-        return s.newest                     # mostly, and nothing but its own memory is touched
-    i = s.n_others - 2
-    while i >= 0:
-        if s.others[i].items == items and s.others[i].bucket == bucket:
-            return s.others[i]
-        i -= 1
-    return NULL
-
-
-cdef int batcher_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil:
-    """Make room for ``need`` more bytes in an open pack; ST_OK or ST_NO_MEMORY.
-
-    Locality: any thread.  Locks: lock is held.  A small one grows fourfold, so that little is copied, and never beyond
-    what a full one takes: memory that is touched in part is paid for in whole pages.
-    """
-    cdef size_t full = p.head + b.batch_bytes + (<Stream*>p.stream).text_n + ATTRS_SPARE
-    cdef size_t least = p.head + p.body_n + need
-    if least <= p.cap:
-        return ST_OK
-    if p.cap > SMALL or least > full:
-        return pack_room(p, need)
-    return pack_grow(p, max(least, full if 4 * p.cap > full // 4 * 3 else 4 * p.cap))
-
-
-cdef Pack* batcher_pack_for(
-    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
-) noexcept nogil:
-    """Return an open pack with room for ``need`` more bytes; NULL without memory.
-
-    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.
-    """
-    cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
-    cdef int64_t when_ms = extras.when_ms
-    cdef int64_t bucket = when_ms // b.span_ms if when_ms != NO_TIME else NO_TIME
-    cdef Lane* lane = NULL
-    cdef Pack* p
-    if extras.key_bucket != NO_KEY:
-        lane = _lane(b, s, extras.key_bucket)
-        if lane == NULL:
-            return NULL
-    p = _find(b, s, lane, items, bucket)
-    if p != NULL and p.body_n + need > b.batch_bytes and p.count > 0:
-        batcher_seal(b, p)
-        p = NULL
-    if p == NULL:
-        p = _open(b, s, lane, items, bucket, when_ms, need)
-        if p == NULL:
-            return NULL
-    if p.head + p.body_n + need > p.cap and batcher_grow(b, p, need) != ST_OK:
-        return NULL
-    return p
-
-
-cdef int batcher_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
-    """Give the caller a reference to the pack's verdict; ST_OK or ST_NO_MEMORY.
-
-    Locality: any thread.  Locks: lock is held.
-    """
-    if p.verdict == NULL:
-        p.verdict = verdict_new()
-        if p.verdict == NULL:
-            return ST_NO_MEMORY
-        p.verdict.seq = p.seq
-        memcpy(p.verdict.id, p.id, sizeof(p.id))
-        p.verdict.open_pack = p
-    atomic_add(&p.verdict.refs, 1)
-    verdict[0] = p.verdict
-    index[0] = p.count
-    return ST_OK
 
 
 cdef inline void _place(
@@ -230,7 +47,7 @@ cdef inline void _place(
     item_write(p, body, n, text_n, extras.own_id, extras.attrs)
     item_placed(p, need)
     if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
-        batcher_seal(b, p)
+        openpack_seal(b, p)
 
 
 cdef int batcher_unstage(Batcher* b) noexcept nogil:
@@ -253,7 +70,7 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
         need = item_size(b, n, 0)
         p = t.streams[i].plain
         if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > b.batch_bytes:
-            p = batcher_pack_for(b, t.streams[i], &x, need, False)
+            p = openpack_for(b, t.streams[i], &x, need, False)
         if p == NULL:
             staging_keep(t, i)
             return ST_NO_MEMORY
@@ -305,11 +122,11 @@ cdef int batcher_append(
     else:
         p = s.plain if plain else NULL
         if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > b.batch_bytes:
-            p = batcher_pack_for(b, s, extras, need, text_n != 0)
+            p = openpack_for(b, s, extras, need, text_n != 0)
         if p == NULL:
             status = ST_NO_MEMORY
         elif verdict != NULL:
-            status = batcher_claim(p, verdict, index)
+            status = openpack_claim(p, verdict, index)
     if status == ST_OK and p != NULL:
         item_accepted(b, n, need)
         _place(b, p, body, n, text_n, extras, need)
@@ -349,7 +166,7 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
             item_placed(p, need)
             _fetch_next(p)
             if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
-                batcher_seal(b, p)
+                openpack_seal(b, p)
             pthread_mutex_unlock(&b.lock)
             return ST_OK
     pthread_mutex_unlock(&b.lock)
@@ -379,35 +196,17 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     pthread_mutex_lock(&b.lock)
     batcher_unstage(b)
     while b.open.head != NULL:
-        _seal_or_drop(b, b.open.head)
+        openpack_seal_or_drop(b, b.open.head)
     mark = books_mark(b.books)
     pthread_mutex_unlock(&b.lock)
     return mark
-
-
-cdef void _seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
-    """Seal ``p``; one without a message (its first append failed) goes back to the pool."""
-    if p.count > 0:
-        batcher_seal(b, p)
-        return
-    streams_forget(<Stream*>p.stream, p)
-    list_remove(&b.open, p)
-    pool_give(b.spares, p)
-
-
-cdef void _seal_old(Batcher* b, Pack* p) noexcept nogil:
-    """Seal a pack that need not wait for more.  Locks: lock is held."""
-    if p.lane != NULL and atomic_load(&(<Lane*>p.lane).unsettled) > 0:
-        p.lingered = True                   # it goes on growing until its predecessor has a result
-    else:
-        _seal_or_drop(b, p)
 
 
 cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil:
     """Seal the pack of ``v`` if it is open: somebody waits for it.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&b.lock)
     if v.open_pack != NULL:
-        _seal_old(b, <Pack*>v.open_pack)
+        openpack_seal_old(b, <Pack*>v.open_pack)
     pthread_mutex_unlock(&b.lock)
 
 
@@ -436,7 +235,7 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     p = b.open.head
     while p != NULL and p.opened_us + b.linger_us <= now_us:
         following = p.next
-        _seal_old(b, p)
+        openpack_seal_old(b, p)
         p = following
     if p != NULL:
         due = p.opened_us + b.linger_us

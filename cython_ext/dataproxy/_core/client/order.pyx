@@ -13,7 +13,8 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack, PackList
-from dataproxy._core.client.batcher cimport Batcher, batcher_seal
+from dataproxy._core.client.batcher cimport Batcher
+from dataproxy._core.client.openpacks cimport openpack_seal
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
@@ -118,6 +119,6 @@ cdef void order_settled(Batcher* b, const PackList* packs) noexcept nogil:
             lane = <Lane*>p.lane
             # Whoever counts down to nothing comes here: a tick before that saw a busy lane, one after it seals.
             if lane.open != NULL and lane.open.lingered and atomic_load(&lane.unsettled) == 0:
-                batcher_seal(b, lane.open)
+                openpack_seal(b, lane.open)
         p = p.next
     pthread_mutex_unlock(&b.lock)

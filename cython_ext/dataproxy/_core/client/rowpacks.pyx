@@ -9,12 +9,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport (
-    NO_KEY, NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST,
-    batcher_claim, batcher_grow, batcher_pack_for, batcher_seal, batcher_unstage,
-)
+from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_unstage
 from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport item_accepted, item_begin, item_placed, item_size, item_write
+from dataproxy._core.client.openpacks cimport openpack_claim, openpack_for, openpack_grow, openpack_seal
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rowids cimport row_ids_make, row_ids_put
 from dataproxy._core.client.rows cimport ROWS_POINTERS, rows_get
@@ -41,7 +39,7 @@ cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept no
     """Remember that ``count`` messages from ``first`` on lie in ``p``.  Locks: the batcher's is held."""
     cdef Verdict* v = NULL
     cdef uint32_t index = 0
-    if batcher_claim(p, &v, &index) != ST_OK:
+    if openpack_claim(p, &v, &index) != ST_OK:
         return ST_NO_MEMORY
     return segments_add(g, v, first, count)
 
@@ -82,7 +80,7 @@ cdef int _fill(
         if not has_room(b, need):
             status = ST_FULL
             break
-        if p.head + p.body_n + need > p.cap and batcher_grow(b, p, need) != ST_OK:
+        if p.head + p.body_n + need > p.cap and openpack_grow(b, p, need) != ST_OK:
             status = ST_NO_MEMORY
             break
         if made == NULL:
@@ -149,7 +147,7 @@ cdef int _one_pack(
         return ST_CLOSED
     if b.staged.n and batcher_unstage(b) != ST_OK:
         return ST_NO_MEMORY
-    p = batcher_pack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
+    p = openpack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
     if p == NULL:
         return ST_NO_MEMORY
     before = p.count
@@ -158,7 +156,7 @@ cdef int _one_pack(
         status = ST_NO_MEMORY
     full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
     if p.count > 0 and (at[0] < end and not full or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
-        batcher_seal(b, p)
+        openpack_seal(b, p)
     return _overflow(b, s, rows, at, end, extras.attrs, segments, made) if full else status
 
 

@@ -1,0 +1,228 @@
+"""Open packs: found or opened for a message, grown, sealed when they are full or need not wait.
+
+Each function is called under the lock of its batcher.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy
+
+from dataproxy._core.base.lane cimport Lane
+from dataproxy._core.base.pack cimport (
+    PK_OPEN, Pack, Verdict, list_push, list_remove, pack_grow, pack_room, pool_give, pool_take, verdict_new,
+)
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Batcher, Extras
+from dataproxy._core.client.books cimport books_sealed
+from dataproxy._core.client.ids cimport ids_next
+from dataproxy._core.client.streams cimport (
+    Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
+)
+from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
+
+cdef enum:
+    FIRST_CAP = 512         # of a stream's first pack; later ones start at the size of the last
+    SMALL = 16384           # bytes of a pack that grows in large steps
+    ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
+
+
+cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: lock is held."""
+    cdef Stream* s = streams_find(&b.streams, group, stream, attrs)
+    cdef size_t overhead
+    if s == NULL:
+        s = streams_add(&b.streams, group, stream, attrs, b.max_others)
+        if s != NULL:
+            overhead = b.wire.head_room + s.text_n + ATTRS_SPARE + 4
+            s.max_body = b.max_frame - overhead if b.max_frame > overhead else 0
+            if s.max_body + 4 > <size_t>b.limit_bytes:
+                s.max_body = <size_t>b.limit_bytes - 4
+    return s
+
+
+cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
+    """Return the lane of a key bucket, which all streams of the same names share; NULL without memory."""
+    if s.bare == NULL:
+        s.bare = openpack_stream(b, s.group, s.stream, slice_of(NULL, 0)) if s.attrs.n else s
+        if s.bare == NULL:
+            return NULL
+    return streams_lane(s.bare, bucket, b.key_buckets, b.n_executors)
+
+
+cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
+    """Send an open pack on its way.  Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's."""
+    cdef Stream* s = <Stream*>p.stream
+    cdef Lane* lane = <Lane*>p.lane
+    streams_forget(s, p)
+    list_remove(&b.open, p)
+    if lane == NULL:
+        s.size_hint = p.body_n
+    else:
+        lane.size_hint = p.body_n
+    if p.items == ITEM_LINES:
+        p.body_n -= 1                       # no LF after the last line
+    p.attrs = slice_of(s.text, s.text_n)
+    p.deadline_us = p.opened_us + b.delivery_us
+    b.open_messages -= p.count
+    if lane == NULL:
+        b.next_executor = (b.next_executor + 1) % b.n_executors
+        p.executor = b.next_executor
+    else:
+        p.executor = lane.executor
+        p.counted = True
+        atomic_add(&lane.unsettled, 1)
+    books_sealed(b.books, p)
+    executor_post(b.executors[p.executor], p)
+
+
+cdef void openpack_seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
+    """Seal ``p``; one without a message (its first append failed) goes back to the pool.
+
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's.
+    """
+    if p.count > 0:
+        openpack_seal(b, p)
+        return
+    streams_forget(<Stream*>p.stream, p)
+    list_remove(&b.open, p)
+    pool_give(b.spares, p)
+
+
+cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil:
+    """Seal a pack that need not wait for more.
+
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's.
+    """
+    if p.lane != NULL and atomic_load(&(<Lane*>p.lane).unsettled) > 0:
+        p.lingered = True                   # it goes on growing until its predecessor has a result
+    else:
+        openpack_seal_or_drop(b, p)
+
+
+cdef Pack* _open(
+    Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket, int64_t data_time_ms, size_t need,
+) noexcept nogil:
+    """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
+    cdef size_t hint = s.size_hint if lane == NULL else lane.size_hint
+    cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
+    cdef Pack* p
+    if cap > b.batch_bytes // 4 * 3:
+        cap = b.batch_bytes                 # a stream that fills its packs: none of them has to grow
+    if cap < need:
+        cap = need
+    p = pool_take(b.spares, b.wire.head_room, b.wire.head_room + cap + s.text_n + ATTRS_SPARE)
+    if p == NULL:
+        return NULL
+    p.state = PK_OPEN
+    p.stream = s
+    p.items = items
+    p.bucket = bucket
+    p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else b.clock.wall_ms()
+    p.opened_us = b.clock.now_us()
+    p.report = b.report_all
+    p.seq = b.next_seq
+    b.next_seq += 1
+    p.id_n = ids_next(&b.ids, p.id)
+    p.lane = lane
+    if lane != NULL:
+        lane.open = p
+    elif items == ITEM_ATTRS or bucket != NO_TIME:
+        if s.n_others == b.max_others:
+            openpack_seal_or_drop(b, s.others[0])
+        streams_keep(s, p)
+    else:
+        s.plain = p
+    list_push(&b.open, p)
+    if not b.tick_armed:
+        b.tick_armed = True
+        executor_ask_tick(b.executors[0])
+    return p
+
+
+cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) noexcept nogil:
+    """Return the open pack that such a message may join, or NULL.  Locks: lock is held.
+
+    A lane has one open pack: a message that may not join it comes after it.
+    """
+    cdef int i
+    cdef Pack* p
+    if lane != NULL:
+        p = lane.open
+        if p != NULL and (p.stream != s or p.items != items or p.bucket != bucket):
+            openpack_seal_or_drop(b, p)
+            p = NULL
+        return p
+    if items != ITEM_ATTRS and bucket == NO_TIME:
+        return s.plain
+    if s.newest == NULL or s.newest.items == items and s.newest.bucket == bucket:
+        return s.newest                     # mostly, and nothing but its own memory is touched
+    i = s.n_others - 2
+    while i >= 0:
+        if s.others[i].items == items and s.others[i].bucket == bucket:
+            return s.others[i]
+        i -= 1
+    return NULL
+
+
+cdef int openpack_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil:
+    """Make room for ``need`` more bytes in an open pack; ST_OK or ST_NO_MEMORY.
+
+    Locality: any thread.  Locks: lock is held.  A small one grows fourfold, so that little is copied, and never beyond
+    what a full one takes: memory that is touched in part is paid for in whole pages.
+    """
+    cdef size_t full = p.head + b.batch_bytes + (<Stream*>p.stream).text_n + ATTRS_SPARE
+    cdef size_t least = p.head + p.body_n + need
+    if least <= p.cap:
+        return ST_OK
+    if p.cap > SMALL or least > full:
+        return pack_room(p, need)
+    return pack_grow(p, max(least, full if 4 * p.cap > full // 4 * 3 else 4 * p.cap))
+
+
+cdef Pack* openpack_for(
+    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
+) noexcept nogil:
+    """Return an open pack with room for ``need`` more bytes; NULL without memory.
+
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.
+    """
+    cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
+    cdef int64_t when_ms = extras.when_ms
+    cdef int64_t bucket = when_ms // b.span_ms if when_ms != NO_TIME else NO_TIME
+    cdef Lane* lane = NULL
+    cdef Pack* p
+    if extras.key_bucket != NO_KEY:
+        lane = _lane(b, s, extras.key_bucket)
+        if lane == NULL:
+            return NULL
+    p = _find(b, s, lane, items, bucket)
+    if p != NULL and p.body_n + need > b.batch_bytes and p.count > 0:
+        openpack_seal(b, p)
+        p = NULL
+    if p == NULL:
+        p = _open(b, s, lane, items, bucket, when_ms, need)
+        if p == NULL:
+            return NULL
+    if p.head + p.body_n + need > p.cap and openpack_grow(b, p, need) != ST_OK:
+        return NULL
+    return p
+
+
+cdef int openpack_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:
+    """Give the caller a reference to the pack's verdict; ST_OK or ST_NO_MEMORY.
+
+    Locality: any thread.  Locks: lock is held.
+    """
+    if p.verdict == NULL:
+        p.verdict = verdict_new()
+        if p.verdict == NULL:
+            return ST_NO_MEMORY
+        p.verdict.seq = p.seq
+        memcpy(p.verdict.id, p.id, sizeof(p.id))
+        p.verdict.open_pack = p
+    atomic_add(&p.verdict.refs, 1)
+    verdict[0] = p.verdict
+    index[0] = p.count
+    return ST_OK
