@@ -6,7 +6,8 @@ writes the samples to ``benchmarks/results/spark/newest.json``.
 What receives is the plain C sink: the counting writer has no receiver at all, and what a server does with the rows
 is no cost of the Spark sink.  It still takes its time from the same cores; its CPU seconds are not counted.  The hub
 in its place is printed beside it.  Ten columns are compared with Spark's default settings, and once more where
-Spark does not measure its Arrow batches after every row (`UNMEASURED`).
+Spark does not measure its Arrow batches after every row (`UNMEASURED`).  Tasks and micro-batches are held against
+``noop``, which starts no Python at all; the counting writer's figure is what every Python writer costs there.
 """
 
 from __future__ import annotations
@@ -172,15 +173,22 @@ def rates(spark: SparkSession, target: str, hub: str, rounds: int, count: int) -
 
 
 def small_tasks(spark: SparkSession, target: str, _hub: str, rounds: int, _count: int) -> dict[str, Any]:
-    """Measure what a task of ten rows costs more than into noop."""
+    """Measure what a task of ten rows costs more than into noop, and what of it is any Python writer's."""
     df = spark.range(0, 10 * SMALL_TASKS, 1, SMALL_TASKS).select(f.col("id").cast("string").alias("value"))
-    found = alternate({"noop": noop(df), "sink": sink(df, target)}, rounds)
-    more = statistics.median(a[0] - b[0] for a, b in zip(found["sink"], found["noop"], strict=True))
-    return {"samples": found, "summary": {"ms more for each of 64 tasks (two at a time)": more * 1e3 / SMALL_TASKS}}
+    found = alternate({"noop": noop(df), "counting": counting(df), "sink": sink(df, target)}, rounds)
+    summary = {
+        f"ms more for each of 64 tasks (two at a time), {name}": statistics.median(
+            a[0] - b[0] for a, b in zip(found[name], found["noop"], strict=True)
+        )
+        * 1e3
+        / SMALL_TASKS
+        for name in ("sink", "counting")
+    }
+    return {"samples": found, "summary": summary}
 
 
 def micro_batches(spark: SparkSession, target: str, _hub: str, _rounds: int, _count: int) -> dict[str, Any]:
-    """Measure what a micro-batch of 1,000 rows costs more than into noop."""
+    """Measure what a micro-batch of 1,000 rows costs more than into noop, and what of it is any Python writer's."""
 
     def run(name: str, **options: object) -> list[float]:
         source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", MICRO_BATCH)
@@ -197,12 +205,17 @@ def micro_batches(spark: SparkSession, target: str, _hub: str, _rounds: int, _co
                 query.stop()
         return [float(one["durationMs"]["triggerExecution"]) for one in progress]
 
-    found: dict[str, list[float]] = {"noop": [], "sink": []}
+    found: dict[str, list[float]] = {"noop": [], "counting": [], "sink": []}
     for _ in range(2):
         found["noop"] += run("noop")
+        found["counting"] += run("bench_counting")
         found["sink"] += run("dataproxy", target=target, groupId="bench", streamId="micro")
-    more = statistics.median(found["sink"]) - statistics.median(found["noop"])
-    return {"samples": found, "summary": {"ms more for a micro-batch of 1,000 rows": more}}
+    summary = {
+        f"ms more for a micro-batch of 1,000 rows, {name}": statistics.median(found[name])
+        - statistics.median(found["noop"])
+        for name in ("sink", "counting")
+    }
+    return {"samples": found, "summary": summary}
 
 
 def many_streams(spark: SparkSession, target: str, _hub: str, rounds: int, count: int) -> dict[str, Any]:

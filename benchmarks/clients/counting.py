@@ -1,10 +1,15 @@
-"""Floor of the Spark sink: an Arrow writer that only counts rows (format ``bench_counting``)."""
+"""Floor of the Spark sink: Arrow writers that only count rows, batch and streaming (format ``bench_counting``)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 __all__ = ["CountingSource"]
@@ -25,8 +30,19 @@ class CountingWriter(DataSourceArrowWriter):
         return Counted(sum(batch.num_rows for batch in iterator))
 
 
+class CountingStreamWriter(DataSourceStreamArrowWriter):
+    """Count the rows of each micro-batch and drop them."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Counted:
+        """Return the number of rows of one partition."""
+        return Counted(sum(batch.num_rows for batch in iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Do nothing."""
+
+
 class CountingSource(DataSource):
-    """Name the writer to Spark."""
+    """Name the writers to Spark."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,3 +52,7 @@ class CountingSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> CountingWriter:
         """Return the writer; every schema will do."""
         return CountingWriter()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> CountingStreamWriter:  # noqa: N802 - Spark's name
+        """Return the writer of a stream; every schema will do."""
+        return CountingStreamWriter()
