@@ -54,6 +54,20 @@ def test_a_uri_is_a_path_or_is_refused_before_a_task_runs(sink, df, tmp_path):
             sink.write(df, without=("streamId",), badRecords=text)
 
 
+def test_names_and_attributes_are_named_by_row(sink, spark, tmp_path):
+    df = spark.sql("select * from values ('y', map('ok', '1')), ('x', map('a&b', 'c')), ('w', null) t(value, attrs)")
+    df = df.selectExpr("*", f"if(value = 'w', 'é', '{sink.stream}') as stream_id").coalesce(1)
+    report = sink.write(df, without=("streamId",), badRecords=str(tmp_path / "bad"))
+    (path,) = report["bad_files"]
+    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    assert [(line["row"], line["reason"]) for line in lines] == [
+        (1, "attribute 'a&b'='c': its key holds '&'"),
+        (2, "stream id 'é' is not ASCII"),
+    ]
+    with pytest.raises(Exception, match=r"partition 0 \(attempt 2\), row 1: attribute 'a&b'='c': its key holds '&'"):
+        sink.write(df, without=("streamId",))
+
+
 def test_lost_attempts_leave_no_files(spark, sink, tmp_path):
     def lost_at_first(batches):
         yield from batches

@@ -193,9 +193,17 @@ def test_time_columns(server, producer, kind, factor) -> None:
 )
 def test_a_bad_row_is_named_and_nothing_accepted(producer, row, what) -> None:
     data, at = batch([*ROWS, row, ROWS[0]])
-    with pytest.raises(dataproxy.InvalidMessageError, match=what):
+    with pytest.raises(dataproxy.InvalidMessageError, match=what) as caught:
         send_record_batch(producer, data, **at)
+    assert caught.value.details["item"] == len(ROWS)
+    assert str(len(ROWS)) in caught.value.message
     assert producer.stats().accepted == 0
+
+
+def test_the_error_of_an_attribute_has_its_value(producer) -> None:
+    data, at = batch([*ROWS, (b"x", "g", "s", None, [("dt", "a value")])])
+    with pytest.raises(dataproxy.InvalidMessageError, match="'dt'='a value': its key is reserved"):
+        send_record_batch(producer, data, **at)
 
 
 def test_bad_rows_are_left_out_on_demand(server, producer) -> None:

@@ -117,6 +117,14 @@ cdef class Findings:
         return 0
 
 
+cdef object _of_row(object error, int64_t i):
+    """Return an error of a name or an attribute as that of row ``i``."""
+    if "item" in error.details:
+        return error
+    return InvalidMessageError(
+        f"{error.message} (item {i})", code=error.code, hint=error.hint, details={**error.details, "item": i})
+
+
 cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings) except -1:
     """Act on what stopped the run builder: make a stream, or raise the error of that row."""
     cdef int64_t i = t.next_row
@@ -148,22 +156,32 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
 
 
 cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1:
-    """Refuse reserved attribute names: each distinct key is checked once by the rules in Python."""
+    """Refuse reserved attribute names: each distinct key that is good is checked once by the rules in Python."""
     cdef const AttrColumn* a = &c.attrs
     cdef int64_t i, k
-    seen = {}
+    good = set()
     for i in range(c.value.n):
         for k in range(a.offsets[a.offset + i], a.offsets[a.offset + i + 1]):
             key = _text(&a.keys, k)
-            if key not in seen:
-                try:
-                    core.policy.item_text({key: "x"}, None, ())
-                    seen[key] = None
-                except InvalidMessageError as error:
-                    seen[key] = error
-            if seen[key] is not None:
-                findings.mark(c, i, seen[key])
+            if key in good:
+                continue
+            try:
+                core.policy.item_text({key: "x"}, None, ())
+                good.add(key)
+            except InvalidMessageError as error:
+                findings.mark(c, i, _of_row(_key_problem(core, key, _text(&a.values, k), error), i))
     return 0
+
+
+cdef object _key_problem(ProducerCore core, str key, str value, object other):
+    """Return the error of a bad key with the value that it has; ``other`` where that is null."""
+    if value is None:
+        return other
+    try:
+        core.policy.item_text({key: value}, None, ())
+    except InvalidMessageError as error:
+        return error
+    return other
 
 
 cdef int _check_lines(Columns* c, const Lines* lines, Findings findings) except -1:
@@ -286,9 +304,10 @@ cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str strea
             return 0
         try:
             _solve(core, c, t, group, stream, findings)
-        except InvalidMessageError as error:
+        except InvalidMessageError as found:
+            error = _of_row(found, t.next_row)
             if findings.refused is None:
-                raise
+                raise error from None
             findings.refused.append((t.next_row, error.code, error.message))
             t.next_row += 1
             t.apart = True
