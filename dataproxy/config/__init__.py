@@ -11,7 +11,7 @@ from dataproxy.config.loader import read_environment, settle
 from dataproxy.config.model import HubConfig, ProducerConfig
 from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.producer import PRODUCER
-from dataproxy.config.spark import spark_options
+from dataproxy.config.spark import plain_name, spark_options
 from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "ProducerConfig",
     "load_hub_config",
     "load_producer_config",
+    "plain_name",
     "spark_options",
 ]
 

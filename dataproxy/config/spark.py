@@ -12,7 +12,7 @@ from dataproxy.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["camel_case", "spark_options"]
+__all__ = ["camel_case", "plain_name", "spark_options"]
 
 _PREFIX: Final = "dataproxy."
 
@@ -35,7 +35,7 @@ def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> d
     written: dict[str, str] = {}
     complaints: list[str] = []
     for key, value in options.items():
-        word = key.lower().removeprefix(_PREFIX)
+        word = plain_name(key)
         if word in own:
             continue
         name = _NAMES.get(word) or _NAMES.get(word.replace("_", ""))
@@ -49,6 +49,11 @@ def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> d
     if complaints:
         raise ConfigError("; ".join(complaints), code="UNKNOWN_OPTION", hint="CONFIGURATION.md lists every option")
     return found
+
+
+def plain_name(key: str) -> str:
+    """Return an option's name in lower case and without the prefix ``dataproxy.``."""
+    return key.lower().removeprefix(_PREFIX)
 
 
 def _complaint(key: str, known: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -23,11 +24,12 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
+    YearMonthIntervalType,
 )
 
 from dataproxy.errors import ConfigError
 
-__all__ = ["check_body_type"]
+__all__ = ["check_body_type", "check_carried_type", "check_kept_types"]
 
 _SIMPLE: Final = (
     BinaryType,
@@ -50,14 +52,8 @@ _DEPTH: Final = 60  # containers inside of each other
 
 def check_body_type(name: str, kind: DataType, depth: int = 0) -> None:
     """Raise ConfigError for a column of a type that has no text; ``name`` is shown, with the way into containers."""
-    parts: list[tuple[str, DataType]] = []
-    if isinstance(kind, ArrayType):
-        parts = [(f"{name}[]", kind.elementType)]
-    elif isinstance(kind, MapType):
-        parts = [(f"{name}.key", kind.keyType), (f"{name}.value", kind.valueType)]
-    elif isinstance(kind, StructType):
-        parts = [(f"{name}.{field.name}", field.dataType) for field in kind.fields]
-    elif not isinstance(kind, _SIMPLE) and kind.typeName() != "time":
+    parts = _parts(name, kind)
+    if not isinstance(kind, (ArrayType, MapType, StructType, *_SIMPLE)) and kind.typeName() != "time":
         raise ConfigError(
             f"column {name!r} has type {kind.simpleString()}, which no body can be made of", hint="cast it to string"
         )
@@ -65,3 +61,41 @@ def check_body_type(name: str, kind: DataType, depth: int = 0) -> None:
         raise ConfigError(f"column {name!r} is nested deeper than {_DEPTH} levels", hint="use to_json on it")
     for part, of in parts:
         check_body_type(part, of, depth + 1)
+
+
+def check_carried_type(name: str, kind: DataType) -> None:
+    """Raise ConfigError for a column that is no part of a body and that Spark cannot hand to Python either."""
+    if isinstance(kind, YearMonthIntervalType):
+        raise ConfigError(
+            f"column {name!r} has type {kind.simpleString()}, which Spark cannot hand to Python",
+            hint="drop it, or cast it to string",
+        )
+    for part, of in _parts(name, kind):
+        check_carried_type(part, of)
+
+
+def check_kept_types(schema: StructType) -> None:
+    """Raise ConfigError for columns that files of bad records cannot hold."""
+
+    def check(name: str, kind: DataType) -> None:
+        if isinstance(kind, DayTimeIntervalType):
+            raise ConfigError(
+                f"column {name!r} has type {kind.simpleString()}, which files of bad records cannot hold",
+                hint="drop it, or cast it to string",
+            )
+        for part, of in _parts(name, kind):
+            check(part, of)
+
+    for field in schema.fields:
+        check(field.name, field.dataType)
+
+
+def _parts(name: str, kind: DataType) -> list[tuple[str, DataType]]:
+    """Return the types inside of a container, each with the way to it."""
+    if isinstance(kind, ArrayType):
+        return [(f"{name}[]", kind.elementType)]
+    if isinstance(kind, MapType):
+        return [(f"{name}.key", kind.keyType), (f"{name}.value", kind.valueType)]
+    if isinstance(kind, StructType):
+        return [(f"{name}.{field.name}", field.dataType) for field in kind.fields]
+    return []

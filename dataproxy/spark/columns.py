@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
 
 from dataproxy.errors import ConfigError
-from dataproxy.spark.bodytypes import check_body_type
+from dataproxy.spark.bodytypes import check_body_type, check_carried_type
 from dataproxy.spark.formats import RAW, BodyOptions
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _find_raw(schema: StructType) -> dict[str, int]:
         found[key] = index
     if "value" not in found:
         raise ConfigError(
-            f"there is no column 'value' among {schema.fieldNames()!r}, and the option format is not set",
+            f"there is no column 'value' among {schema.fieldNames()!r}, and no format makes bodies of them",
             hint='set the option "format" to "json", "csv" or "kv" to send whole rows, or name the body column "value"',
         )
     return found
@@ -137,7 +137,7 @@ def _find_made(schema: StructType, body: BodyOptions) -> tuple[dict[str, int], t
         name = field.name.lower()
         if name in places:
             raise ConfigError(
-                f"columns {schema.fields[places[name]].name!r} and {field.name!r} differ in case alone",
+                f"columns {schema.fields[places[name]].name!r} and {field.name!r} have one name, but for case",
                 hint="rename one of them",
             )
         places[name] = index
@@ -155,6 +155,8 @@ def _find_made(schema: StructType, body: BodyOptions) -> tuple[dict[str, int], t
         raise ConfigError(
             f"no column of {schema.fieldNames()!r} is left for the body", hint="name columns by the option bodyColumns"
         )
+    for field in schema.fields:
+        check_carried_type(field.name, field.dataType)
     for place in payload:
         body.check_name(schema.fields[place].name)
         check_body_type(schema.fields[place].name, schema.fields[place].dataType)

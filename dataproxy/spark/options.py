@@ -1,11 +1,11 @@
-"""The sink's options: those of the producer in Spark's spelling, and three of its own."""
+"""The sink's options: those of the producer in Spark's spelling, and some of its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, spark_options
+from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
 from dataproxy.errors import ConfigError
 from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, read_body_options
@@ -14,7 +14,7 @@ from dataproxy.spark.outlets import Outlets
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ITEM_ATTRIBUTES", "SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
+__all__ = ["ITEM_ATTRIBUTES", "LINES", "SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
 
 SINK_OPTIONS: Final[tuple[Option, ...]] = (
     Option("streamId", "text", "", "Stream (InLong streamId) of all rows. It overrides the column `stream_id`."),
@@ -70,9 +70,14 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
 
 ITEM_ATTRIBUTES: Final = 7
 """The message type whose messages can have attributes, and so ids, of their own."""
+LINES: Final = 3
+"""The message type whose messages are nothing but lines."""
 # What Spark itself adds to a streaming write.
 _LINGER: Final = 1.0  # seconds that a pack may stay open; less where deliveries have little time
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
+# Other SDKs' names of the secrets, which Spark does not know as such.
+_SHOWN: Final = {name.replace("_", mark): name for name in ("auth_id", "auth_key") for mark in ("_", "")}
+_HIDDEN: Final = "write managerSecretId and managerSecretKey, whose values Spark hides, and change the secret"
 _NO_PATH = (
     "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'; in SQL "
     "use CREATE TEMPORARY VIEW with columns, since Spark gives every table a path"
@@ -129,10 +134,10 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
     given = {key.lower(): value for key, value in options.items()}
     if "path" in given:
         raise ConfigError(f"the write was given the path {given['path']!r}", hint=_NO_PATH)
-    own = {
-        option.name: option.parse(given.get(option.name.lower(), option.default), "Spark option")
-        for option in SINK_OPTIONS
-    }
+    shown = next((_SHOWN[name] for name in map(plain_name, given) if name in _SHOWN), "")
+    if shown:
+        raise ConfigError(f"Spark shows the value of the option {shown!r} in plans", hint=_HIDDEN)
+    own = {option.name: option.parse(_value(given, option), "Spark option") for option in SINK_OPTIONS}
     config = load_producer_config(
         **spark_options(options, known=[*_SPARKS_OWN, *(option.name for option in SINK_OPTIONS)])
     )
@@ -154,6 +159,14 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
         null_group_id=own["nullGroupId"],
         null_stream_id=own["nullStreamId"],
     )
+
+
+def _value(given: Mapping[str, str], option: Option) -> Any:
+    """Return what was given for an option of the sink, with or without the prefix; its default otherwise."""
+    spelled = [name for name in given if plain_name(name) == option.name.lower()]
+    if len(spelled) > 1:
+        raise ConfigError(f"options {spelled[0]!r} and {spelled[1]!r} both set {option.name}", hint="keep one")
+    return given[spelled[0]] if spelled else option.default
 
 
 def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:

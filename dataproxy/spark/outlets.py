@@ -31,10 +31,8 @@ class Outlets:
 
     def check(self) -> None:
         """Raise ConfigError when the file's folder cannot be written or the function is not found."""
-        if self.file and not os.access(Path(self.file).absolute().parent, os.W_OK):
-            raise ConfigError(
-                f"option reportFile={self.file!r}: its folder cannot be written", hint="create the folder"
-            )
+        if self.file:
+            _check_file(self.file)
         if self.callback:
             find_function(self.callback)
 
@@ -66,6 +64,14 @@ def find_function(name: str) -> Callable[[JobReport], object]:
     if not callable(found):
         raise ConfigError(f"option reportCallback={name!r} is no function", hint="give module:function")
     return found  # type: ignore[no-any-return]
+
+
+def _check_file(name: str) -> None:
+    folder = Path(name).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ConfigError(f"option reportFile={name!r}: its folder cannot be written", hint="create the folder")
+    if Path(name).is_dir():
+        raise ConfigError(f"option reportFile={name!r} is a folder", hint="name a file in it")
 
 
 def _save(report: JobReport, path: Path, *, append: bool) -> None:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 from dataproxy.client.names import check_name
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
-from dataproxy.spark.columns import ABSENT, plan_columns
+from dataproxy.spark.badrecords import FAIL, SKIP
+from dataproxy.spark.bodytypes import check_kept_types
+from dataproxy.spark.columns import ABSENT, ColumnPlan, plan_columns
 from dataproxy.spark.formats import BodyFormat
-from dataproxy.spark.options import ITEM_ATTRIBUTES, SinkSettings, read_options
+from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.target import check_connection, find_proxies, static_target
 
@@ -68,7 +70,10 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
     """
     settings = read_options(options)
     config, stream_id = settings.config, settings.stream_id
-    plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id), body=settings.body)
+    columns = plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id), body=settings.body)
+    _check_travel(columns, config.message_type)
+    if settings.bad_records not in (FAIL, SKIP):
+        check_kept_types(schema)
     if config.group_id:
         check_name("group", config.group_id, message_type=config.message_type)
     if stream_id:
@@ -78,6 +83,17 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
     if settings.null_stream_id:
         check_name("stream", settings.null_stream_id, message_type=config.message_type)
     return settings
+
+
+def _check_travel(columns: ColumnPlan, message_type: int) -> None:
+    """Refuse columns that messages of a type have no place for."""
+    wanted = {"msg_id": (columns.msg_id, "use message type 7"), "attrs": (columns.attrs, "use message type 7 or 5")}
+    for name, (place, way) in wanted.items():
+        carried = message_type == ITEM_ATTRIBUTES or (name == "attrs" and message_type != LINES)
+        if place != ABSENT and not carried:
+            raise ConfigError(
+                f"the column {name!r} cannot travel with message_type={message_type}", hint=f"{way}, or drop the column"
+            )
 
 
 def plan_write(
@@ -97,11 +113,6 @@ def plan_write(
     )
     target = (ProxyMemory() if proxies is None else proxies).target(settings)
     _log.debug("job %s: %s, %r", job, target, columns)
-    if columns.msg_id != ABSENT and settings.config.message_type != ITEM_ATTRIBUTES:
-        raise ConfigError(
-            f"the column 'msg_id' cannot travel with message_type={settings.config.message_type}",
-            hint="use message type 7, or drop the column",
-        )
     row_ids = settings.row_ids and columns.msg_id == ABSENT
     return WritePlan(
         job,

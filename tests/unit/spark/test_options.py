@@ -37,6 +37,12 @@ def test_names_have_no_case(spell):
     assert settings.connect_check is False
 
 
+def test_the_prefix_is_allowed_for_the_sinks_own_options_too():
+    options = {f"dataproxy.{name}": value for name, value in TARGET.items()}
+    settings = read_options(CaseInsensitiveDict({**options, "DataProxy.badRecords": "skip", "dataproxy.format": "csv"}))
+    assert (settings.stream_id, settings.bad_records, settings.body.form) == ("s", "skip", "csv")
+
+
 def test_the_sinks_own_defaults():
     settings = read(deliveryTimeout="33s")
     assert settings.config.connections == 1
@@ -62,6 +68,11 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "true or false"]),
         ({"batchBytes": "12 parsecs"}, ["batch_bytes", "'12 parsecs'"]),
         ({"executors": "65"}, ["executors", "65"]),
+        ({"reportFile": "/tmp"}, ["reportFile", "'/tmp' is a folder"]),
+        ({"reportFile": "/etc/hosts/x.json"}, ["reportFile", "its folder cannot be written"]),
+        ({"auth_key": "hush"}, ["'auth_key'", "managerSecretKey"]),
+        ({"dataproxy.authId": "hush"}, ["'auth_id'", "managerSecretId"]),
+        ({"badRecords": "skip", "dataproxy.badRecords": "fail"}, ["'badrecords' and 'dataproxy.badrecords' both set"]),
         ({"reportFile": "/no/such/folder/x.json"}, ["reportFile", "/no/such/folder"]),
         ({"reportCallback": "json"}, ["reportCallback='json'", "module:function"]),
         ({"reportCallback": "no_such_module:f"}, ["reportCallback='no_such_module:f'", "No module named"]),
