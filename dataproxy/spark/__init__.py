@@ -19,6 +19,8 @@ if HAS_DATA_SOURCES:
     from pyspark_dataproxy import DefaultSource as DataProxyDataSource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
@@ -88,7 +90,7 @@ def writer(df: DataFrame, **options: Any) -> PartitionWriter:
     from dataproxy.spark.planning import plan_write
     from dataproxy.spark.runs import new_run
 
-    plan = plan_write({key: _text(value) for key, value in options.items()}, df.schema, job=new_run())
+    plan = plan_write(_texts(options), df.schema, job=new_run())
     return PartitionWriter(plan, df.schema, _context(df.sparkSession))
 
 
@@ -103,18 +105,23 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
     from dataproxy.spark.planning import plan_write
     from dataproxy.spark.stream import refuse_complete
 
-    if output_mode not in ("append", "complete"):
+    mode = str(output_mode).lower()
+    if mode not in ("append", "complete"):
         raise ConfigError(
             f"output_mode={output_mode!r} is not known to Python sinks",
             hint='use "append"; for updates use foreachBatch and df.write',
         )
-    refuse_complete(output_mode == "complete")
-    plan_write({key: _text(value) for key, value in options.items()}, df.schema, job="")
+    refuse_complete(mode == "complete")
+    plan_write(_texts(options), df.schema, job="")
 
 
-def _text(value: object) -> str:
-    """Return an option's value as Spark hands it over."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Return the options as Spark hands them over; it leaves out what is None."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in options.items()
+        if value is not None
+    }
 
 
 def _context(spark: SparkSession) -> SparkContext | None:

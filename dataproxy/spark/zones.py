@@ -16,14 +16,46 @@ __all__ = ["find_zone", "zone_table"]
 _FIRST, _LAST = 1800, 2440  # years; from 2040 on the rules repeat every 400 years, as the calendar does
 _STEP: Final = 14 * 86400  # seconds; no zone has changed its offset twice within two weeks
 _FIXED: Final = re.compile(r"(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?)?|Z")
+# Names of three letters that Spark takes beside those of the IANA database, as Java has them.
+_SHORT: Final = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "EST": "-05:00",
+    "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "MST": "-07:00",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def find_zone(name: str) -> tzinfo:
-    """Return the time zone of a name as Spark writes it: a region, ``UTC``, ``Z`` or an offset.
+    """Return the time zone of a name as Spark writes it: a region, three letters, ``UTC``, ``Z`` or an offset.
 
     Raises ConfigError.
     """
+    given, name = name, _SHORT.get(name, name)
     fixed = _FIXED.fullmatch(name)
     try:
         if fixed:
@@ -33,7 +65,7 @@ def find_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise ConfigError(
-            f"the time zone {name!r} is not known here: {error}", hint="use a name of the IANA database, or UTC"
+            f"the time zone {given!r} is not known here: {error}", hint="use a name of the IANA database, or UTC"
         ) from None
 
 

@@ -35,7 +35,7 @@ def df(spark):
     return spark.range(0, 100, 1, 2).selectExpr(*(f"{value} as {name}" for name, value in VALUES.items()))
 
 
-@pytest.fixture(params=["UTC", "America/Los_Angeles"])
+@pytest.fixture(params=["UTC", "America/Los_Angeles", "PST"])
 def zone(spark, request):
     """Let the session have a time zone."""
     spark.conf.set("spark.sql.session.timeZone", request.param)
@@ -105,12 +105,28 @@ def test_timestamps_have_formats_and_zones(spark, sink):
     [
         ("id", {}, "there is no column 'value' .* set the option \"format\""),
         ("id", {"format": "xml"}, "'xml'"),
+        (
+            "id, interval 1 month as i",
+            {"format": "json", "bodyColumns": "id"},
+            "'i' has type interval month, which Spark",
+        ),
+        (
+            "id, array(interval 1 day) as i",
+            {"format": "json", "bodyColumns": "id", "badRecords": "./bad"},
+            "files of bad",
+        ),
+        (
+            "id, map('a', 'b') as attrs",
+            {"format": "json", "messageType": "3"},
+            "'attrs' cannot travel with message_type=3",
+        ),
+        ("'a' as a", {"format": "raw"}, "no column 'value' among .*, and no format makes bodies"),
         ("id, interval 1 day as i", {"format": "json"}, "column 'i' has type interval day, which no body"),
         ("id", {"format": "csv", "separator": "ab"}, "option separator='ab' is not one ASCII character"),
         ("id", {"format": "csv", "separator": "\\\\"}, "options escape and separator are both|separator and escape"),
         ("id", {"format": "csv", "nullText": "a,b"}, "nullText='a,b' holds ','"),
         ("id as `a=b`", {"format": "kv"}, "column 'a=b' cannot be a key"),
-        ("id, id as ID", {"format": "json"}, "differ in case alone|COLUMN_ALREADY_EXISTS"),
+        ("id, id as ID", {"format": "json"}, "have one name, but for case|COLUMN_ALREADY_EXISTS"),
         ("'x' as stream_id", {"format": "json"}, "no column .* is left for the body"),
         ("id", {"format": "json", "bodyColumns": "nope"}, "bodyColumns names 'nope'"),
         ("id", {"format": "json", "timeZone": "Mars/Olympus"}, "Mars/Olympus"),

@@ -97,6 +97,7 @@ def test_a_bad_option_shows_as_the_query_s_error(feed, sink, tmp_path):
 def test_check_finds_it_before_the_query_starts(feed, sink):
     _, stream = feed
     check(stream, **sink.options)
+    check(stream, output_mode="Append", **sink.options, linger=None)
     with pytest.raises(ConfigError, match="'lingr'"):
         check(stream, **sink.options, lingr="1s")
     with pytest.raises(ConfigError, match="column 'n' is unknown"):

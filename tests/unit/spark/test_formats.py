@@ -93,6 +93,11 @@ def test_time_zones_without_rules(name, seconds):
     assert (len(starts), int.from_bytes(offsets, "little", signed=True)) == (8, seconds)
 
 
+def test_names_of_three_letters_are_those_of_java():
+    assert zone_table("PST") == zone_table("America/Los_Angeles")
+    assert zone_table("MST") == zone_table("-07:00")
+
+
 @pytest.mark.parametrize("name", ["+99:00", "Nowhere/Land", "../etc/passwd", "UTC+"])
 def test_unknown_time_zones_are_refused(name):
     with pytest.raises(ConfigError, match="time zone"):
