@@ -260,6 +260,8 @@ def main() -> int:
     )
     parser.add_argument("--rows", type=int, help="only the first so many flights")
     chosen = parser.parse_args()
+    if chosen.rows is not None and chosen.rows < 1:
+        parser.error("--rows must be at least 1")
     try:
         return run(chosen.out, chosen.rows)
     except KeyboardInterrupt:

@@ -1,10 +1,11 @@
 """Replay the flights as a stream, kill its process in the middle, and go on from the checkpoint.
 
-python examples/flights_stream.py TARGET FOLDER     one process of the stream, which `flights_demo.py` kills
+As a program it is one process of the stream, which `flights_demo.py` starts and kills.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -76,9 +77,12 @@ def wait_for_rows(hub: Hub, rows: int, process: subprocess.Popen[bytes]) -> None
 
 def main() -> int:
     """Run one process of the stream."""
-    target, folder = sys.argv[1], Path(sys.argv[2])
-    spark = start_spark(folder)
-    write_stream(spark, target, folder)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", help="proxies as tcp://host:port")
+    parser.add_argument("folder", type=Path, help="has the slices of the stream, and gets its checkpoint")
+    chosen = parser.parse_args()
+    spark = start_spark(chosen.folder)
+    write_stream(spark, chosen.target, chosen.folder)
     spark.stop()
     return 0
 

@@ -1,11 +1,10 @@
 """Backfill: a year of readings, ten million rows unless told otherwise, with progress on the terminal.
 
-python examples/spark_backfill.py [--rows 10000000] [--target tcp://host:46801]
+python examples/spark_backfill.py [--rows 10000000] [tcp://host:46801]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local_hub import target_or_hub
-from spark_local import local_session
+from spark_local import command_line, ended, local_session
 
 import dataproxy.spark
 
@@ -37,12 +36,13 @@ def readings(spark: SparkSession, rows: int) -> DataFrame:
     )
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Write the readings day by day of their own time, and print the books."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--target")
-    chosen = parser.parse_args(arguments)
+    parser = command_line(__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help="how many (%(default)s)")
+    chosen = parser.parse_args()
+    if chosen.rows < 1:
+        parser.error("--rows must be at least 1")
     spark = local_session("backfill")
     counters = dataproxy.spark.register(spark)
     with tempfile.TemporaryDirectory() as name, target_or_hub(chosen.target, max_store_bytes="2GiB") as target:
@@ -61,4 +61,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from local_hub import target_or_hub
-from spark_local import local_session
+from spark_local import command_line, ended, local_session
 
 MINUTES, CLICKS = 10, 3_000
 
@@ -30,7 +30,7 @@ def make_clicks(folder: Path) -> None:
 
 def main() -> int:
     """Aggregate the clicks and write each closed window once."""
-    given = sys.argv[1] if len(sys.argv) > 1 else None
+    given = command_line(__doc__).parse_args().target
     from pyspark.sql import functions as f
 
     spark = local_session("event time to hub")
@@ -63,4 +63,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from local_hub import target_or_hub
-from spark_local import local_session
+from spark_local import command_line, ended, local_session
 
 FILES, ROWS = 4, 2_500
 CHANNELS = ("web", "shop", "phone")
@@ -29,7 +29,7 @@ def make_files(folder: Path) -> None:
 
 def main() -> int:
     """Read the files, write every row, print the books."""
-    given = sys.argv[1] if len(sys.argv) > 1 else None
+    given = command_line(__doc__).parse_args().target
     spark = local_session("files to hub")
     with tempfile.TemporaryDirectory() as name, target_or_hub(given) as target:
         folder = Path(name)
@@ -53,4 +53,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

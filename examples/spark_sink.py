@@ -6,31 +6,21 @@ python examples/spark_sink.py [tcp://host:46801]
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 from local_hub import target_or_hub
-
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers use this interpreter
-
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
+from spark_local import command_line, ended, local_session
 
 ROWS = 10_000
 
 
 def main() -> int:
     """Make a DataFrame, write it, and print what the sink counted."""
-    given = sys.argv[1] if len(sys.argv) > 1 else None
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .appName("dataproxy sink example")
-        .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    given = command_line(__doc__).parse_args().target
+    spark = local_session("sink")
     visits = spark.range(ROWS).select(
         f.col("id"),
         f.element_at(f.array(f.lit("pl"), f.lit("de"), f.lit("jp")), (f.col("id") % 3 + 1).cast("int")).alias(
@@ -60,4 +50,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

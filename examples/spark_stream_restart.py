@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local_hub import target_or_hub
-from spark_local import local_session
+from spark_local import command_line, ended, local_session
 
 import dataproxy.spark
 
@@ -40,7 +40,7 @@ def run_for(spark: SparkSession, options: dict[str, str], batches: int) -> int:
 
 def main() -> int:
     """Run the query twice on one checkpoint and print what was committed."""
-    given = sys.argv[1] if len(sys.argv) > 1 else None
+    given = command_line(__doc__).parse_args().target
     spark = local_session("stream with restart")
     with tempfile.TemporaryDirectory() as name, target_or_hub(given, dedupe="ids") as target:
         report = Path(name, "report.jsonl")
@@ -56,4 +56,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

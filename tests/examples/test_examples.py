@@ -3,16 +3,24 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import dataproxy
+from dataproxy.hub import Hub
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGES = Path(dataproxy.__file__).parents[1]
+SPARK_PROGRAMS = sorted(
+    path.name
+    for path in EXAMPLES.glob("*.py")
+    if path.name.startswith(("spark_", "flights_")) and "__main__" in path.read_text()
+)
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -83,6 +91,46 @@ def test_load_test_without_a_plan_as_json(tmp_path):
 def test_load_test_refuses_what_makes_no_sense(tmp_path, wrong):
     done = run("load_test.py", *wrong, folder=tmp_path, status=2)
     assert wrong[0] in done.stderr
+
+
+@pytest.mark.parametrize("name", SPARK_PROGRAMS)
+def test_spark_programs_tell_what_they_take(tmp_path, name):
+    assert run(name, "--help", folder=tmp_path).stdout.startswith(f"usage: {name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "words"),
+    [
+        ("spark_backfill.py", ["--rows", "0"], "--rows must be at least 1"),
+        ("flights_demo.py", ["--rows", "-1"], "--rows must be at least 1"),
+        ("flights_stream.py", [], "target, folder"),
+        ("spark_sink.py", ["tcp://127.0.0.1:1", "more"], "unrecognized arguments: more"),
+    ],
+)
+def test_spark_programs_refuse_what_makes_no_sense(tmp_path, name, wrong, words):
+    assert words in run(name, *wrong, folder=tmp_path, status=2).stderr
+
+
+def test_an_interrupted_spark_program_ends_without_a_traceback(tmp_path):
+    words = [sys.executable, str(EXAMPLES / "spark_backfill.py"), "--rows", "100000000"]
+    path = os.pathsep.join(part for part in (str(PACKAGES), os.environ.get("PYTHONPATH", "")) if part)
+    environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    with Hub(tmp_path / "store") as hub, (tmp_path / "said").open("wb") as said:
+        words.append(hub.target)
+        with subprocess.Popen(
+            words, cwd=tmp_path, env=environment, start_new_session=True, stdout=said, stderr=said
+        ) as process:
+            try:
+                while hub.stats()["records"] == 0 and process.poll() is None:
+                    time.sleep(0.05)
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+                status = process.wait(60)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+    printed = (tmp_path / "said").read_text()
+    assert (status, printed.count("interrupted; what was acknowledged stays delivered")) == (130, 1), printed
+    assert "Traceback" not in printed
 
 
 def test_flights_demo(tmp_path):

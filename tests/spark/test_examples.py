@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("spark_*.py") if path.stem != "spark_local")
 
 
 @pytest.fixture
@@ -17,13 +18,22 @@ def run(spark, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setattr(SparkSession, "stop", lambda session: None)
 
-    def call(name, *arguments):
+    def call(name, *arguments, status=0):
         monkeypatch.setattr(sys, "argv", [name, *arguments])
-        assert importlib.import_module(name).main() == 0
+        ended = importlib.import_module("spark_local").ended
+        assert ended(importlib.import_module(name).main) == status
         printed = capsys.readouterr()
         return printed.out, printed.err
 
     return call
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_target_is_told_in_a_line(run, name):
+    out, err = run(name, "nonsense", status=1)
+    assert out == ""
+    assert err.splitlines()[-1].startswith("target 'nonsense' has no scheme; write ")
+    assert "Traceback" not in err
 
 
 def test_files_to_hub(run):
@@ -57,3 +67,4 @@ def test_query_metrics(run):
     out, _ = run("spark_query_metrics")
     assert float(re.search(r"^sink_rows_acknowledged_total ([\d.]+)$", out, re.MULTILINE)[1]) >= 300
     assert "sink_ack_latency_p99_seconds" in out
+    assert re.search(r"^query_active 0.0$", out, re.MULTILINE)  # the query was stopped
