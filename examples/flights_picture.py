@@ -80,9 +80,19 @@ def active(samples: list[Sample]) -> list[Sample]:
     return [replace(sample, seconds=sample.seconds - zero) for sample in samples[first : max(last, first + 1) + 1]]
 
 
+def span_of(samples: list[Sample]) -> int:
+    """Return over how many samples the rate is averaged: about a tenth of them."""
+    return max(1, len(samples) // 10)
+
+
+def window(samples: list[Sample]) -> float:
+    """Return over how many seconds the rate is averaged."""
+    return (samples[-1].seconds - samples[0].seconds) * span_of(samples) / max(1, len(samples) - 1)
+
+
 def rates(samples: list[Sample]) -> tuple[list[float], list[float]]:
     """Return moments and rows per second, averaged over about a tenth of the time."""
-    span = max(1, len(samples) // 10)
+    span = span_of(samples)
     times, values = [], []
     for before, after in zip(samples, samples[span:], strict=False):
         times.append((before.seconds + after.seconds) / 2)
@@ -106,7 +116,7 @@ def draw(samples: list[Sample], path: Path, *, title: str, marks: Iterable[tuple
 
     upper.fill_between(*rates(samples), color="#2a78b5", alpha=0.25, linewidth=0)
     upper.plot(*rates(samples), color="#2a78b5", label="rows/s")
-    upper.set_ylabel("rows per second", color="#2a78b5")
+    upper.set_ylabel(f"rows per second, mean over {window(samples):.1f} s", color="#2a78b5")
     upper.set_ylim(bottom=0)
     upper.yaxis.set_major_formatter(thousands)
     total = upper.twinx()
@@ -120,7 +130,14 @@ def draw(samples: list[Sample], path: Path, *, title: str, marks: Iterable[tuple
         for axes in (upper, lower):
             axes.axvline(moment, color="#8a2be2", linestyle=":")
         upper.annotate(
-            text, (moment, 0.97), xycoords=("data", "axes fraction"), color="#8a2be2", rotation=90, va="top", ha="right"
+            text,
+            (moment, 0.97),
+            xycoords=("data", "axes fraction"),
+            color="#8a2be2",
+            rotation=90,
+            va="top",
+            ha="right",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1},
         )
 
     lower.fill_between(

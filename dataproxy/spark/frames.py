@@ -76,4 +76,4 @@ def _body(df: DataFrame, form: str, options: Mapping[str, str] | None) -> Column
         raise ConfigError(f"no column of {df.columns!r} is left for the body", hint="rename the body's columns")
     row = f.struct(*(df[f"`{name.replace('`', '``')}`"] for name in names))
     make = f.to_json if form == "json" else f.to_csv
-    return make(row, dict(options or {}))
+    return make(row, dict(options)) if options else make(row)  # Spark Connect refuses an empty map

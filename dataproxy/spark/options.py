@@ -80,7 +80,7 @@ _SHOWN: Final = {name.replace("_", mark): name for name in ("auth_id", "auth_key
 _HIDDEN: Final = "write managerSecretId and managerSecretKey, whose values Spark hides, and change the secret"
 _NO_PATH = (
     "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'; in SQL "
-    "use CREATE TEMPORARY VIEW with columns, since Spark gives every table a path"
+    "use CREATE TEMPORARY VIEW with columns and options"
 )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["WriteProgress"]
 
 _CLEAR: Final = "\r\x1b[K"
+_BACK: Final = "\r"  # the cursor waits at the start, so that what others write there takes the line's place
 _PATIENCE: Final = 10.0  # seconds for the last look at Spark's status
 
 
@@ -80,7 +81,7 @@ class WriteProgress:
     def _run(self) -> None:
         while not self._done.wait(self._interval):
             self._look()
-            self._file.write(f"{_CLEAR}{self.line()}")
+            self._file.write(f"{_CLEAR}{self.line()}{_BACK}")
             self._file.flush()
         self._look()
 

@@ -36,7 +36,7 @@ def worker_environment():
 
 
 @pytest.fixture(scope="session")
-def spark(worker_environment):
+def spark(worker_environment, tmp_path_factory):
     """Return a session with two task slots in which a task has three attempts."""
     from pyspark.sql import SparkSession
 
@@ -51,6 +51,7 @@ def spark(worker_environment):
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
             .getOrCreate()
         )
         session.sparkContext.setLogLevel("OFF")

@@ -279,6 +279,8 @@ def connect(target, folder):
     spark.sql(f"create temporary view sink (value string) using dataproxy options ({listed})")
     spark.sql("insert into sink select * from source")
     df.foreachPartition(sink.writer(df, **options, streamId="foreach"))
+    for stream, messages in {"csv": sink.to_messages(df, format="csv"), "json": sink.with_json_value(df)}.items():
+        messages.write.format("dataproxy").mode("append").options(**options, streamId=stream).save()
     interrupt(spark, options, Path(folder, "begun"))
     Path(folder, "lines").mkdir()
     Path(folder, "lines", "1.txt").write_text("".join(f"{number}\n" for number in range(100)))

@@ -78,6 +78,19 @@ def test_insert_into_a_temporary_view(spark, sink):
     assert len(set(sink.bodies())) == 100
 
 
+def test_a_permanent_table_takes_options_with_each_write(spark, sink):
+    listed = ", ".join(f"{name} '{value}'" for name, value in sink.options.items())
+    spark.sql(f"create table sink_table (value string) using dataproxy options ({listed})")
+    try:
+        with pytest.raises(AnalysisException, match="there is no target"):  # Spark keeps the table's options to itself
+            spark.sql("insert into sink_table values ('lost')")
+        spark.sql(f"insert into sink_table with ({listed}) values ('a')")
+        texts(spark, 1).writeTo("sink_table").options(**sink.options).append()
+    finally:
+        spark.sql("drop table sink_table")
+    assert sink.bodies() == [b"0", b"a"]
+
+
 def test_a_view_without_columns_and_a_read_have_a_clear_error(spark, sink):
     with pytest.raises(AnalysisException, match="CREATE TEMPORARY VIEW sink"):
         spark.sql("create temporary view no_columns using dataproxy")

@@ -14,7 +14,7 @@ from tests.lab.spark_chaos.sessions import borrowed_home
 
 NUMBERS = {str(number).encode() for number in range(20_000)}
 WAYS = ("well", "task_failed", "worker_killed", "executor_lost")
-CONNECT = ("found", "registered", "notebook", "sql", "foreach", "stream", "each")
+CONNECT = ("found", "registered", "notebook", "sql", "foreach", "stream", "each", "csv")
 JOBS = Path(__file__).with_name("jobs.py")
 BYSTANDER = """
 from pathlib import Path
@@ -85,6 +85,8 @@ def test_spark_connect(hub, worker_environment, tmp_path):
     printed = run(tmp_path, worker_environment, "connect", hub.target, str(tmp_path)).stdout
     found = {name: sorted(int(record.body) for record in hub.records("connect", name)) for name in CONNECT}
     assert found == {name: list(range(100)) for name in CONNECT}
+    rows = {record.body for record in hub.records("connect", "json")}
+    assert rows == {b'{"value":"%d"}' % number for number in range(100)}
     assert "operations: 1\n" in printed
     assert "interrupted: True\n" in printed
     assert "counters: None" in printed

@@ -1,6 +1,7 @@
 """The line on the terminal."""
 
 import io
+import time
 from types import SimpleNamespace
 
 from dataproxy.spark.counters import Counts
@@ -52,6 +53,16 @@ def test_without_counters_there_are_tasks_alone():
     terminal = Terminal()
     with WriteProgress(session(), file=terminal, interval=0.001):
         pass
+    assert terminal.getvalue().endswith("\r\x1b[K3 of 4 tasks\n")
+
+
+def test_a_line_of_a_log_takes_the_place_of_the_unfinished_line():
+    terminal = Terminal()
+    with WriteProgress(session(), file=terminal, interval=0.001):
+        while not terminal.getvalue():
+            time.sleep(0.001)
+        before = terminal.getvalue()
+    assert before.endswith("\r")
     assert terminal.getvalue().endswith("\r\x1b[K3 of 4 tasks\n")
 
 
