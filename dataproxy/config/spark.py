@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["camel_case", "plain_name", "spark_options"]
 
 _PREFIX: Final = "dataproxy."
+_HINT: Final = "CONFIGURATION.md lists every option"
 
 
 def camel_case(name: str) -> str:
@@ -47,7 +48,9 @@ def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> d
             found[name] = value
             written[name] = key
     if complaints:
-        raise ConfigError("; ".join(complaints), code="UNKNOWN_OPTION", hint="CONFIGURATION.md lists every option")
+        kafka = any(key.lower().startswith("kafka.") for key in options)
+        hint = _HINT + ("; docs/spark.md has what stands for the options of the Kafka sink" if kafka else "")
+        raise ConfigError("; ".join(complaints), code="UNKNOWN_OPTION", hint=hint)
     return found
 
 

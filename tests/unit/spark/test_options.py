@@ -86,6 +86,11 @@ def test_bad_options_are_refused_by_name(options, words):
         assert word in str(caught.value)
 
 
+def test_options_of_the_kafka_sink_are_told_where_to_look():
+    with pytest.raises(ConfigError, match=r"there is no option 'kafka.acks'; .*docs/spark.md has what stands for"):
+        read(**{"kafka.acks": "all"})
+
+
 def test_a_missing_target_is_refused():
     with pytest.raises(ConfigError, match="no target"):
         read_options({"groupId": "g"})
