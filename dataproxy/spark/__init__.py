@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 
 from dataproxy.spark.frames import to_messages, with_json_value
-from dataproxy.spark.interfaces import HAS_DATA_SOURCES
+from dataproxy.spark.interfaces import HAS_DATA_SOURCES, schema_of, spark_context
 from dataproxy.spark.progress import WriteProgress
 from dataproxy.spark.reports import JobReport, PartitionReport
 
@@ -21,7 +21,6 @@ if HAS_DATA_SOURCES:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from dataproxy.spark.counters import SinkCounters
@@ -64,7 +63,7 @@ def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCo
         )
     if unmeasured_batches:
         spark.conf.set(_BATCH_BYTES, _NO_LIMIT)
-    context = _context(spark)
+    context = spark_context(spark)
     if context is None:
         spark.dataSource.register(DataProxyDataSource)
         return None
@@ -81,7 +80,7 @@ def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCo
 
 
 def writer(df: DataFrame, **options: Any) -> PartitionWriter:
-    """Plan a write of ``df`` and return the function for ``df.foreachPartition``; for one write.
+    """Plan a write of ``df`` and return the function for ``df.foreachPartition``.
 
     For Spark 3.5; newer versions have ``df.write.format("dataproxy")``, which costs a fraction.  Raises what `check`
     raises.  Thread rule: call it on the driver.
@@ -90,8 +89,9 @@ def writer(df: DataFrame, **options: Any) -> PartitionWriter:
     from dataproxy.spark.planning import plan_write
     from dataproxy.spark.runs import new_run
 
-    plan = plan_write(_texts(options), df.schema, job=new_run())
-    return PartitionWriter(plan, df.schema, _context(df.sparkSession))
+    schema = schema_of(df)
+    plan = plan_write(_texts(options), schema, job=new_run())
+    return PartitionWriter(plan, schema, spark_context(df.sparkSession))
 
 
 def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None:
@@ -112,7 +112,7 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
             hint='use "append"; for updates use foreachBatch and df.write',
         )
     refuse_complete(mode == "complete")
-    plan_write(_texts(options), df.schema, job="")
+    plan_write(_texts(options), schema_of(df), job="")
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
@@ -122,11 +122,3 @@ def _texts(options: Mapping[str, object]) -> dict[str, str]:
         for key, value in options.items()
         if value is not None
     }
-
-
-def _context(spark: SparkSession) -> SparkContext | None:
-    """Return the session's SparkContext; None over Spark Connect."""
-    try:
-        return spark.sparkContext
-    except PySparkException:
-        return None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
+from dataproxy.errors import ConfigError
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.reports import JobReport, PartitionReport
 from dataproxy.spark.rows import rows_to_batches
+from dataproxy.spark.runs import new_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,10 +39,12 @@ class _Reports(AccumulatorParam[list[PartitionReport]]):  # type: ignore[misc]  
 
 
 class PartitionWriter:
-    """Write one DataFrame's partitions when Spark calls it with their rows; make a new one for each write.
+    """Write the partitions of a DataFrame when Spark calls it with their rows.
 
-    Rows go one by one through Python, which costs three to seven times the CPU of ``df.write``.  Thread rule: Spark
-    pickles it into tasks; `report` is for the driver.
+    Spark pickles it once for a job, and each pickle gives its rows ids of their own: all attempts of a task have the
+    same ones, and rows that are written again by another job are new messages.  Rows go one by one through Python,
+    which costs three to seven times the CPU of ``df.write``.  Thread rule: calls are made in tasks; `report` is for
+    the driver.
     """
 
     def __init__(self, plan: WritePlan, schema: StructType, context: SparkContext | None) -> None:
@@ -48,6 +53,10 @@ class PartitionWriter:
         self._reports: Accumulator[list[PartitionReport]] | None = None
         if context is not None:
             self._reports = context.accumulator([], _Reports())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a task gets."""
+        return {**self.__dict__, "_plan": replace(self._plan, job=new_run())}
 
     def __call__(self, rows: Iterable[Row]) -> None:
         """Send one partition; return once every row is acknowledged or skipped by policy.
@@ -62,5 +71,14 @@ class PartitionWriter:
             self._reports.add([report])
 
     def report(self) -> JobReport:
-        """Return the books of the partitions that have been written; empty over Spark Connect."""
-        return JobReport.of(self._plan.job, [] if self._reports is None else self._reports.value)
+        """Return the books of all partitions that have been written, with the name of the last job.
+
+        Raises ConfigError over Spark Connect, which has no accumulators to gather them.
+        """
+        if self._reports is None:
+            raise ConfigError(
+                "over Spark Connect there is no report of foreachPartition",
+                hint='use df.write.format("dataproxy") with the option reportFile, which the server writes',
+            )
+        parts = self._reports.value
+        return JobReport.of(parts[-1].run if parts else "", parts)

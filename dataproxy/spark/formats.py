@@ -12,9 +12,18 @@ from dataproxy.errors import ConfigError
 from dataproxy.spark.zones import find_zone, zone_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["FORMATS", "FORMAT_OPTIONS", "RAW", "RAW_FORMAT", "BodyFormat", "BodyOptions", "read_body_options"]
+__all__ = [
+    "FORMATS",
+    "FORMAT_OPTIONS",
+    "RAW",
+    "RAW_FORMAT",
+    "BodyFormat",
+    "BodyOptions",
+    "check_used",
+    "read_body_options",
+]
 
 FORMATS: Final = ("raw", "csv", "kv", "json")
 _TIMES: Final = ("iso", "iso_micros", "sql", "sql_micros", "millis")
@@ -65,6 +74,14 @@ FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
     Option("timeZone", "text", "", "Time zone of timestamps in bodies; by default the session's."),
 )
 """Options that say what bodies are made of."""
+
+# What has no effect on a format.
+_IDLE: Final[dict[str, set[str]]] = {
+    "raw": {option.name for option in FORMAT_OPTIONS},
+    "json": {"separator", "kvSeparator", "escape", "quote", "lineSeparator", "nullText"},
+    "csv": {"kvSeparator"},
+    "kv": set(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +148,18 @@ class BodyFormat:
 
 RAW_FORMAT: Final = BodyFormat()
 """The body is a column, at the place that the column plan says."""
+
+
+def check_used(form: str, given: Iterable[str]) -> None:
+    """Raise ConfigError when an option was given that has no effect on the format."""
+    form = form or "raw"
+    idle = [name for name in given if name != "format" and name in _IDLE[form]]
+    if idle:
+        users = [other for other in FORMATS if idle[0] not in _IDLE[other]]
+        raise ConfigError(
+            f"option {idle[0]} has no effect on format={form}",
+            hint=f"leave it out, or set the option format to {' or '.join(users)}",
+        )
 
 
 def read_body_options(own: Mapping[str, Any]) -> BodyOptions:

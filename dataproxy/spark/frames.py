@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from dataproxy.errors import ConfigError
+from dataproxy.spark.interfaces import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ def to_messages(
     the body either way.  ``key`` (a column or its name) brings rows of the same key into one partition, in which each
     stream's order is kept.  Raises ConfigError.
     """
+    schema_of(df)
     if key is not None:
         df = df.repartition(f.col(key) if isinstance(key, str) else key)
     names = {name.lower(): name for name in df.columns}

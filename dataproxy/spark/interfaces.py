@@ -1,8 +1,19 @@
-"""What PySpark's Python Data Source API offers; stand-ins where it does not exist (Spark 3.5)."""
+"""What this PySpark and this session offer; stand-ins for the Data Source API where it does not exist (Spark 3.5)."""
 
 from __future__ import annotations
 
-__all__ = ["HAS_DATA_SOURCES", "WriterCommitMessage"]
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["HAS_DATA_SOURCES", "WriterCommitMessage", "schema_of", "spark_context"]
 
 try:
     from pyspark.sql.datasource import WriterCommitMessage
@@ -15,3 +26,19 @@ except ImportError:
         """Stand in for the base class of what a task reports."""
 
         __slots__ = ()
+
+
+def spark_context(spark: SparkSession) -> SparkContext | None:
+    """Return the session's SparkContext; None over Spark Connect."""
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None
+
+
+def schema_of(df: object) -> StructType:
+    """Return a DataFrame's schema; raises ConfigError for what is none."""
+    schema = getattr(df, "schema", None)
+    if schema is None or not hasattr(df, "sparkSession"):
+        raise ConfigError(f"{type(df).__name__!r} is no Spark DataFrame", hint="pass the DataFrame that is written")
+    return schema

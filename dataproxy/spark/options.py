@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
 from dataproxy.errors import ConfigError
 from dataproxy.spark.badrecords import read_policy
-from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, read_body_options
+from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
     if shown:
         raise ConfigError(f"Spark shows the value of the option {shown!r} in plans", hint=_HIDDEN)
     own = {option.name: option.parse(_value(given, option), "Spark option") for option in SINK_OPTIONS}
+    plain = {plain_name(name) for name in given}
+    check_used(own["format"], [option.name for option in FORMAT_OPTIONS if option.name.lower() in plain])
     config = load_producer_config(
         **spark_options(options, known=[*_SPARKS_OWN, *(option.name for option in SINK_OPTIONS)])
     )

@@ -7,6 +7,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
+from dataproxy.errors import ConfigError
+from dataproxy.spark.interfaces import spark_context
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -25,6 +28,8 @@ _PATIENCE: Final = 10.0  # seconds for the last look at Spark's status
 class WriteProgress:
     """Show finished tasks, and with counters rows, while a ``with`` block writes; silent without a terminal.
 
+    Raises ConfigError over Spark Connect.
+
     Thread rule: one block at a time; a thread of its own asks Spark's status every ``interval`` seconds.
     """
 
@@ -40,8 +45,14 @@ class WriteProgress:
         self._counters = counters
         self._interval = interval
         self._tracker: StatusTracker | None = None
+        context = spark_context(spark)
+        if context is None:
+            raise ConfigError(
+                "over Spark Connect the driver's process does not see the tasks, so there is no progress to show",
+                hint="look at the server's UI, or leave WriteProgress out",
+            )
         if self._file.isatty():
-            self._tracker = spark.sparkContext.statusTracker()
+            self._tracker = context.statusTracker()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
         self._tasks: dict[int, tuple[int, int]] = {}

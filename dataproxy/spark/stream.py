@@ -18,7 +18,7 @@ from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 from dataproxy.spark.rows import rows_to_batches
-from dataproxy.spark.runs import stream_run
+from dataproxy.spark.runs import new_run, stream_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,13 +74,23 @@ def task_run() -> TaskPlace:
     """Return where this task stands: the query, the micro-batch, the partition and the attempt.
 
     The query's id is that of its checkpoint, and the batch's number that of its plan: a micro-batch that is run
-    again after a restart has the same ones.
+    again after a restart has the same ones.  Where Spark does not tell them, rows get ids of this attempt alone, so
+    that a filter keeps a copy and never drops another micro-batch's row.
     """
     context = TaskContext.get()
     assert context is not None  # Spark calls writers in tasks only
-    query = context.getLocalProperty("sql.streaming.queryId") or "query"
-    batch = context.getLocalProperty("streaming.sql.batchId") or "0"
-    return TaskPlace(context.partitionId(), context.attemptNumber(), stream_run(query, batch))
+    query = context.getLocalProperty("sql.streaming.queryId")
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    if not query or not batch:
+        _notice_unknown()
+    run = stream_run(query, batch) if query and batch else new_run()
+    return TaskPlace(context.partitionId(), context.attemptNumber(), run)
+
+
+@functools.cache
+def _notice_unknown() -> None:
+    """Say once in a process that ids cannot be the same in a replay."""
+    _log.warning("Spark does not tell the task its query and micro-batch: rows of a replay will have other ids")
 
 
 class _Commits:

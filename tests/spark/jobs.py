@@ -255,6 +255,7 @@ def connect(target, folder):
     from pyspark.sql import SparkSession
 
     from dataproxy import spark as sink
+    from dataproxy.errors import ConfigError
     from pyspark_dataproxy import DefaultSource
 
     class NotebookSource(DefaultSource):  # has no module to be imported from
@@ -278,7 +279,8 @@ def connect(target, folder):
     listed = ", ".join(f"{name} '{value}'" for name, value in {**options, "streamId": "sql"}.items())
     spark.sql(f"create temporary view sink (value string) using dataproxy options ({listed})")
     spark.sql("insert into sink select * from source")
-    df.foreachPartition(sink.writer(df, **options, streamId="foreach"))
+    each_row = sink.writer(df, **options, streamId="foreach")
+    df.foreachPartition(each_row)
     for stream, messages in {"csv": sink.to_messages(df, format="csv"), "json": sink.with_json_value(df)}.items():
         messages.write.format("dataproxy").mode("append").options(**options, streamId=stream).save()
     interrupt(spark, options, Path(folder, "begun"))
@@ -296,8 +298,12 @@ def connect(target, folder):
     }.items():
         query = begun.option("checkpointLocation", str(Path(folder, name))).trigger(availableNow=True).start()
         query.awaitTermination(120)
+    for asked in (each_row.report, lambda: sink.WriteProgress(spark)):
+        try:
+            asked()
+        except ConfigError as error:
+            print(f"not here: {error}")
     try:
-        sink.WriteProgress(spark, file=sys.stderr)
         df.write.format("dataproxy").mode("append").options(**options, lingr="1s").save()
     except Exception as error:
         print(f"refused: {error}")

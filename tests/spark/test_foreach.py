@@ -3,6 +3,7 @@
 import pytest
 
 from dataproxy.errors import ConfigError
+from dataproxy.hub import Hub
 from dataproxy.spark import writer
 
 
@@ -17,3 +18,15 @@ def test_partitions_may_be_written_row_by_row(spark, sink):
     assert (write.report().acked, write.report().partitions) == (1000, 2)
     with pytest.raises(ConfigError, match="lingr"):
         writer(df, **sink.options, lingr="1s")
+
+
+def test_a_writer_that_is_used_again_writes_new_messages(spark):
+    df = spark.range(0, 100, 1, 2).selectExpr("cast(id as string) as value")
+    with Hub(dedupe="ids") as hub:
+        write = writer(df, target=hub.target, groupId="g", streamId="s")
+        assert write.report().acked == 0
+        for _ in range(2):
+            df.foreachPartition(write)
+        assert len(list(hub.records("g", "s"))) == 200
+        assert len({record.message_id for record in hub.records("g", "s")}) == 200
+        assert (write.report().acked, write.report().partitions) == (200, 4)

@@ -90,6 +90,7 @@ def test_spark_connect(hub, worker_environment, tmp_path):
     assert "operations: 1\n" in printed
     assert "interrupted: True\n" in printed
     assert "counters: None" in printed
+    assert printed.count("not here: over Spark Connect ") == 2
     assert "'linger'" in printed
 
 

@@ -70,6 +70,13 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"executors": "65"}, ["executors", "65"]),
         ({"reportFile": "/tmp"}, ["reportFile", "'/tmp' is a folder"]),
         ({"reportFile": "/etc/hosts/x.json"}, ["reportFile", "its folder cannot be written"]),
+        ({"separator": "|"}, ["separator has no effect on format=raw", "csv or kv"]),
+        (
+            {"format": "raw", "dataproxy.bodyColumns": "a"},
+            ["bodyColumns has no effect on format=raw", "csv or kv or json"],
+        ),
+        ({"format": "json", "NULLTEXT": "-"}, ["nullText has no effect on format=json", "csv or kv"]),
+        ({"format": "csv", "kvSeparator": "="}, ["kvSeparator has no effect on format=csv", "format to kv"]),
         ({"auth_key": "hush"}, ["'auth_key'", "managerSecretKey"]),
         ({"dataproxy.authId": "hush"}, ["'auth_id'", "managerSecretId"]),
         ({"badRecords": "skip", "dataproxy.badRecords": "fail"}, ["'badrecords' and 'dataproxy.badrecords' both set"]),

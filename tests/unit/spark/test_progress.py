@@ -68,6 +68,6 @@ def test_a_line_of_a_log_takes_the_place_of_the_unfinished_line():
 
 def test_what_is_no_terminal_sees_nothing():
     file = io.StringIO()
-    with WriteProgress(None, file=file):
+    with WriteProgress(session(), file=file):
         pass
     assert file.getvalue() == ""
