@@ -206,6 +206,18 @@ def test_the_error_of_an_attribute_has_its_value(producer) -> None:
         send_record_batch(producer, data, **at)
 
 
+@pytest.mark.parametrize(
+    ("unit", "count", "ms"),
+    [("s", -(2**60), f"{-(2**60) * 1000:,}"), ("ms", -5, "-5"), ("us", 2**62, f"{2**62 // 1000:,}"), (None, -5, "-5")],
+)
+def test_a_data_time_out_of_range_is_told_in_milliseconds(producer, unit, count, ms) -> None:
+    times = pa.array([0, count], pa.int64()) if unit is None else pa.array([0, count], pa.timestamp(unit))
+    data = pa.record_batch([pa.array([b"1", b"2"]), times], names=["value", "dt"])
+    with pytest.raises(dataproxy.InvalidMessageError, match=f"of row 1, {ms} ms after 1970, is outside of"):
+        send_record_batch(producer, data, value=0, dt=1, group="g", stream="s")
+    assert producer.stats().accepted == 0
+
+
 def test_bad_rows_are_left_out_on_demand(server, producer) -> None:
     bad = [
         (None, "g", "s1", None, None), (b"", "g", "s1", None, None), (b"x" * (1 << 20), "g", "s1", None, None),

@@ -145,10 +145,11 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     if t.problem == RUN_BAD_ID:
         raise bad_id(c.value.ids, i, i, 0)
     if t.problem == RUN_BAD_TIME:
-        value = c.time.values[c.time.offset + i]
+        value = int(c.time.values[c.time.offset + i]) * c.time.multiplier // c.time.divisor
         raise InvalidMessageError(
-            f"the data time {value} of row {i} is outside of 1970 to 2106",
-            hint="a bigint data time counts milliseconds", details={"item": i}, code="BAD_TIME")
+            f"the data time of row {i}, {value:,} ms after 1970, is outside of 1970 to 2106",
+            hint="a bigint counts milliseconds; a null stands for the time of sending",
+            details={"item": i}, code="BAD_TIME")
     if t.problem == RUN_BAD_ATTRS:
         core.policy.item_text(_attrs_of(&c.attrs, i), None, ())
         raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i}, code="BAD_ATTRIBUTE")
