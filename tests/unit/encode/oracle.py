@@ -18,7 +18,7 @@ _LEAVES = [
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(18, 2),
     pa.decimal128(38, 18), pa.decimal128(9, 0), pa.string(), pa.large_string(), pa.binary(), pa.large_binary(),
     pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("us", "America/Los_Angeles"),
-    pa.timestamp("ms", "UTC"), pa.timestamp("ns"), pa.null(),
+    pa.timestamp("ms", "UTC"), pa.timestamp("ns"), pa.time64("us"), pa.null(),
 ]  # fmt: skip
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=4)
 TYPES = st.recursive(
@@ -58,6 +58,8 @@ def present(kind):
         return st.binary(max_size=10)
     if pa.types.is_date(kind):
         return st.dates()
+    if pa.types.is_time(kind):
+        return st.times()
     if pa.types.is_timestamp(kind):
         if kind.unit == "ns":
             return st.integers(-(2**63), 2**63 - 1)
@@ -146,6 +148,8 @@ def _text(v, kind):
         return _decimal(v), False
     if pa.types.is_date(kind):
         return v.isoformat(), True
+    if pa.types.is_time(kind):
+        return (v.isoformat("microseconds").rstrip("0") if v.microsecond else v.isoformat("seconds")), True
     if pa.types.is_timestamp(kind):
         return _time(v, kind), True
     if isinstance(v, bytes):
