@@ -53,6 +53,10 @@ _DEPTH: Final = 60  # containers inside of each other
 def check_body_type(name: str, kind: DataType, depth: int = 0) -> None:
     """Raise ConfigError for a column of a type that has no text; ``name`` is shown, with the way into containers."""
     parts = _parts(name, kind)
+    if "\0" in name:
+        raise ConfigError(
+            f"the column {name!r} has a NUL in its name, which ends names between Spark and Python", hint="rename it"
+        )
     if not isinstance(kind, (ArrayType, MapType, StructType, *_SIMPLE)) and kind.typeName() != "time":
         raise ConfigError(
             f"column {name!r} has type {kind.simpleString()}, which no body can be made of", hint="cast it to string"

@@ -171,15 +171,22 @@ def test_a_shuffle_without_a_sort_may_double_a_row_and_never_loses_one(spark, fi
         assert set(found.values()) == {1, 2}  # rows of the first attempt had arrived, under other numbers
 
 
-def test_python_workers_that_are_killed_cost_an_attempt(spark, filtering, stream):
-    def killed_once(batches):
-        for batch in batches:
-            yield batch
-            if TaskContext.get().attemptNumber() == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+@pytest.mark.usefixtures("small_batches")
+def test_python_workers_that_are_killed_cost_an_attempt(spark, filtering, stream, arrived):
+    flag = str(arrived)
 
-    df = spark.range(0, 1000, 1, 2).selectExpr("cast(id as string) as value").mapInArrow(killed_once, "value string")
-    options = {"target": filtering.target, "groupId": "g", "streamId": stream}
+    def killed_once(batches):
+        yield from batches
+        while TaskContext.get().attemptNumber() == 0:
+            if Path(flag).exists():
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.05)
+
+    rows = spark.range(0, ROWS, 1, 2).selectExpr("lpad(id, 2000, '0') as value")  # more than pipes and buffers hold
+    df = rows.mapInArrow(killed_once, "value string")
+    options = {"target": filtering.target, "groupId": "g", "streamId": stream, "linger": "1ms"}
+    before = filtering.stats()["duplicates"]
     df.write.format("dataproxy").mode("append").options(**options).save()
     found = Counter(record.body for record in filtering.records("g", stream))
-    assert found == {str(number).encode(): 1 for number in range(1000)}
+    assert found == {f"{number:02000}".encode(): 1 for number in range(ROWS)}
+    assert filtering.stats()["duplicates"] > before  # rows of the first attempt had arrived, under the same ids

@@ -122,6 +122,13 @@ def test_types_without_a_text_are_named(kind, words):
         check_body_type("c", kind)
 
 
+@pytest.mark.parametrize("kind", [TEXT, StructType().add("a\0b", TEXT)], ids=["column", "field"])
+def test_a_nul_in_a_name_is_refused(kind):
+    name = "c" if isinstance(kind, StructType) else "a\0b"
+    with pytest.raises(ConfigError, match="has a NUL in its name"):
+        plan({name: kind}, format="json")
+
+
 def test_deep_nesting_is_refused():
     kind = TEXT
     for _ in range(80):
