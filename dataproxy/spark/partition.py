@@ -14,6 +14,7 @@ from dataproxy.errors import InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import FAIL, BadRecords
 from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
+from dataproxy.spark.nodelay import no_delay
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
 from dataproxy.spark.reports import PartitionReport
 
@@ -75,6 +76,7 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
     Thread rule: one call at a time in a process, as Spark's workers do.
     """
     started = time.monotonic()
+    no_delay()
     producer = PRODUCERS.lease(plan.options)
     bad = BadRecords(plan.bad_records, run=place.run, partition=place.partition, attempt=place.attempt)
     try:

@@ -1,6 +1,7 @@
 """Writing a partition, with a producer whose results the test decides."""
 
 import os
+import socket
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -78,6 +79,19 @@ def fakes(monkeypatch):
 def batches(*columns):
     for column in columns:
         yield pa.record_batch([pa.array(column, pa.string())], names=["value"])
+
+
+def test_before_the_first_batch_is_waited_for_connections_wait_for_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as jvm:
+        jvm.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        found = []
+
+        def asking():
+            found.append(jvm.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
+            yield from batches(["a"])
+
+        write_batches(asking(), plan(), PLACE)
+        assert found == [1]
 
 
 def test_the_report_counts_this_tasks_rows_only():
