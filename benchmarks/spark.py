@@ -1,6 +1,6 @@
 """The Spark sink beside an Arrow writer that only counts, and what tasks, micro-batches and streams cost.
 
-``python -m benchmarks.spark [--rounds 5] [--rows 2000000] [--only NAME]`` prints one line for each comparison and
+``python -m benchmarks.spark [--rounds 5] [--rows 4000000] [--only NAME]`` prints one line for each comparison and
 writes the samples to ``benchmarks/results/spark/newest.json``.
 
 What receives is the plain C sink: the counting writer has no receiver at all, and what a server does with the rows
@@ -260,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Start the receivers, and the measurement in a process of its own, so that their CPU seconds stay apart."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=2 * MILLION)
+    parser.add_argument("--rows", type=int, default=4 * MILLION, help="of 100 bytes; half as many of ten columns")
     parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--receivers", nargs=2, help=argparse.SUPPRESS)
