@@ -120,7 +120,7 @@ def show(outcome: Outcome, report: dict[str, Any], hub: dict[str, Any], seconds:
         "rows in the source": f"{outcome.source:,}",
         "streams": f"{outcome.streams:,}",
         "bytes": f"{report['bytes']:,}",
-        "rows/s, from the first row to the last": f"{report['rows'] / seconds:,.0f}",
+        "rows/s, first row to last": f"{report['rows'] / seconds:,.0f}",
         "bytes/s": f"{report['bytes'] / seconds:,.0f}",
         "rows acknowledged": f"{report['acked']:,}",
         "acks (frames)": f"{hub['entries']:,}",
