@@ -6,6 +6,7 @@ import struct
 from decimal import Decimal
 
 import pyarrow as pa
+import pyspark
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,9 @@ ROWS = 30
 ZONES = ["UTC", "America/Los_Angeles", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Casablanca", "+05:30", "PST"]
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 FLOATS = [pa.float32(), pa.float64()]
-MOMENTS = [pa.date32(), pa.time64("ns"), pa.timestamp("us"), pa.timestamp("us", "UTC")]
+# Spark's own functions know times of day since 4.2.
+TIMES = [pa.time64("ns")] if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2) else []
+MOMENTS = [pa.date32(), *TIMES, pa.timestamp("us"), pa.timestamp("us", "UTC")]
 DECIMALS = st.integers(1, 38).flatmap(lambda digits: st.integers(0, digits).map(lambda n: pa.decimal128(digits, n)))
 LEAVES = st.sampled_from([*INTEGERS, *FLOATS, *MOMENTS, pa.bool_(), pa.string(), pa.binary()]) | DECIMALS
 VOIDS = st.sampled_from([pa.null(), pa.struct([("v", pa.null())])])  # createDataFrame cannot carry them in lists
