@@ -32,6 +32,7 @@ class RetryClass(IntEnum):
     NO = 4  #: fail at once, a retry cannot help
     DRAINED = 5  #: as NODE, and leave this node alone for a while
     FEW = 6  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
+    FRAMING = 7  #: as NO, and replace the connection
 
 
 #: What each class is called, and what the producer does, in words.
@@ -63,6 +64,13 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     RetryClass.FEW: (
         "retry a few times",
         "The frame is sent again after growing pauses, five attempts in all. Then the message fails.",
+    ),
+    RetryClass.FRAMING: (
+        "permanent, reconnect",
+        (
+            "The message fails at once as `DeliveryFailed`, and the connection is replaced: the proxy has lost its"
+            " place in what this one carried. Its other frames are sent again."
+        ),
     ),
 }
 
@@ -97,7 +105,7 @@ UNKNOWN_ERROR: Final = 2147483647
 #: Attempts that a code of class ``LATE`` or ``FEW`` may use up before the message fails.
 LATE_ATTEMPTS: Final = 5
 
-_OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW = RetryClass
+_OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW, _FRAMING = RetryClass
 
 _BUG = "the frame is malformed for this server; report it with the server's version"
 _HTTP = "the address answers HTTP reports; check that the target is a DataProxy TCP port"
@@ -116,7 +124,7 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(34, "HTTP_DECODE_REQ_URI_FAILURE", "Decode uri failure", _NO, _HTTP),
     ServerCode(35, "HTTP_UNSUPPORTED_SERVICE_URI", "Un-supported service uri", _NO, _HTTP),
     ServerCode(36, "HTTP_UNSUPPORTED_CONTENT_TYPE", "Un-supported content type", _NO, _HTTP),
-    ServerCode(94, "FIELD_MAGIC_NOT_EQUAL", "Magic value not equal", _NO, _BUG),
+    ServerCode(94, "FIELD_MAGIC_NOT_EQUAL", "Magic value not equal", _FRAMING, _BUG),
     ServerCode(95, "FIELD_LENGTH_VALUE_NOT_EQUAL", "Field length value not equal", _NO, _BUG),
     ServerCode(96, "UNCOMPRESS_DATA_ERROR", "Uncompress data error", _NO, "try compression='none'"),
     ServerCode(100, "MISS_REQUIRED_GROUPID_ARGUMENT", "Parameter groupId is required", _NO, "give a group id"),
@@ -326,7 +334,27 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         True,
         "check the URL, or raise manager_timeout",
     ),
-    LocalCode("MANAGER_ANSWER", "DiscoveryError", "the Manager's answer makes no sense", True, "check the URL"),
+    LocalCode(
+        "MANAGER_URL",
+        "DiscoveryError",
+        "what answers at the target's URL is no Manager",
+        False,
+        "give a Manager's base URL, or its proxies as tcp://host:port",
+    ),
+    LocalCode(
+        "GROUP_REFUSED",
+        "DiscoveryError",
+        "the Manager does not know the group, or refuses it",
+        True,
+        "check that the group exists and is approved",
+    ),
+    LocalCode(
+        "MANAGER_ANSWER",
+        "DiscoveryError",
+        "the Manager has trouble, or its answer makes no sense",
+        True,
+        "see the Manager's log, check the URL",
+    ),
     LocalCode("NO_PROXIES", "DiscoveryError", "the Manager knows no proxy for the group", True, "check the group"),
     LocalCode(
         "CLOSED",
@@ -381,8 +409,43 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode("HUB", "HubError", "the embedded hub failed", False, "see its text"),
     LocalCode("ADDRESS", "HubError", "the hub's host has no address here", False, "give an address of this machine"),
     LocalCode("LISTEN", "HubError", "the hub cannot listen on its address", False, "choose another port"),
+    LocalCode(
+        "INSECURE",
+        "ConfigError",
+        "the hub would listen beyond this machine without credentials",
+        False,
+        "set secret_id and secret_key, or say insecure=true",
+    ),
+    LocalCode(
+        "TOKEN_FILE",
+        "HubError",
+        "the hub's token cannot be written to its file",
+        False,
+        "give token_file a path in a folder of your own",
+    ),
     LocalCode("FAULTS", "HubError", "the hub has too many faults", False, "remove faults that are no longer needed"),
     LocalCode("STORE", "StoreError", "the hub's store failed", False, "check the directory and the disk"),
+    LocalCode(
+        "STORE_DAMAGED",
+        "StoreError",
+        "something in the hub's store is not what was stored",
+        False,
+        "run `dataproxy store verify`; restore the directory from a copy",
+    ),
+    LocalCode(
+        "STORE_TAKEN",
+        "StoreError",
+        "another hub has the store, or its files were changed from outside",
+        False,
+        "give each hub a directory of its own, and leave it alone while the hub runs",
+    ),
+    LocalCode(
+        "STORE_READERS",
+        "StoreError",
+        "other processes hold every reader's place of the store",
+        True,
+        "close some of the processes that read the store",
+    ),
     LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub goes on by itself"),
 )
 

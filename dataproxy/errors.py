@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dataproxy.codes import RetryClass, code_name, describe, retry_class
+from dataproxy.codes import LOCAL_CODES, RetryClass, code_name, describe, retry_class
+from dataproxy.shown import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ class DataProxyError(Exception):
     ``code`` is a word for what the client reports by itself and the server's number for an answer of a
     proxy; ``name`` is a word in both cases.  ``retriable``: the same call may succeed later.  ``fatal``:
     the object is of no more use.  ``hint``: what to do.  ``details``: the facts, read-only.  Errors can be
-    pickled and copied without loss.
+    pickled and copied without loss.  ``str`` gives one line: what a peer said is shown with escapes.
     """
 
     default_code: ClassVar[str] = "ERROR"
@@ -73,7 +74,9 @@ class DataProxyError(Exception):
         super().__init__(message)
         self.message = message
         self.code = self.default_code if code is None else code
-        self.retriable = self.default_retriable if retriable is None else retriable
+        known = LOCAL_CODES.get(self.code) if isinstance(self.code, str) else None
+        usual = self.default_retriable if known is None else known.retriable
+        self.retriable = usual if retriable is None else retriable
         self.fatal = self.default_fatal if fatal is None else fatal
         self.hint = hint
         self._details = dict(details) if details else {}
@@ -92,9 +95,8 @@ class DataProxyError(Exception):
         text = self.message
         if self.hint:
             text = f"{text}; {self.hint}"
-        if isinstance(self.code, int):
-            return f"{text} [{self.code} {self.name}]"
-        return f"{text} [{self.code}]"
+        code = f"{self.code} {self.name}" if isinstance(self.code, int) else self.code
+        return printable(f"{text} [{code}]")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.message!r}, code={self.code!r}, retriable={self.retriable})"
@@ -205,7 +207,7 @@ class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
         meaning, hint = describe(code)
         said = f": {text!r}" if text else ""
         what = f" ({meaning})" if meaning else ""
-        retriable = retry_class(code) not in (RetryClass.NO, RetryClass.OK)
+        retriable = retry_class(code) not in (RetryClass.NO, RetryClass.FRAMING, RetryClass.OK)
         return cls(
             f"the proxy refused the message with code {code}{what}{said}",
             code=code,

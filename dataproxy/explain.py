@@ -114,6 +114,7 @@ decides by attributes and never by the text:
 
 A `DeliveryError` has these `details`: `attempts`, `cause` (the last answer's number, or `ACK_TIMEOUT`,
 `CONNECTION_LOST`, ...), `maybe_delivered` (an attempt was written and never answered: the message may have arrived),
+`last_code` and `last_reason` (what a proxy said of it last, whatever ended it; None and empty if none said anything),
 `node`, `latency`, `sequence`, `position` and `id`.
 
 Errors can be pickled and copied without loss, so they pass through process pools and Spark tasks.

@@ -41,8 +41,9 @@ _LOCAL = {
 
 _CAUSES = {-2: "ACK_TIMEOUT", -3: "CONNECTION_LOST", -4: "CLOSED", -5: "ENCODE", -6: "NO_MEMORY"}
 
-#: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number, pack id)
-Facts = tuple[int, int, str, int, bool, str, float, int, str]
+#: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number, pack id, last refusal's code);
+#: ``text`` goes with the last refusal.
+Facts = tuple[int, int, str, int, bool, str, float, int, str, int]
 
 
 class Delivered(NamedTuple):
@@ -161,12 +162,18 @@ def message_id(pack_id: str, position: int) -> str:
     return f"{pack_id}.{position}"
 
 
+def _said(text: str) -> str:
+    return f": {text!r}" if text else ""
+
+
 def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> DeliveryError:
     """Return the error for a message that failed, expired or was dropped; ``own_id`` is the caller's ``message_id``."""
-    outcome, code, text, attempts, maybe, node, latency, sequence, pack_id = facts
+    outcome, code, text, attempts, maybe, node, latency, sequence, pack_id, refused = facts
     details = {
         "attempts": attempts,
         "cause": code if code > 0 else _CAUSES.get(code, "EXPIRED"),
+        "last_code": refused or None,
+        "last_reason": text,
         "maybe_delivered": maybe,
         "node": node,
         "latency": latency,
@@ -180,7 +187,7 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
         meaning, hint = describe(code)
         return DeliveryExpired(
             f"not delivered within delivery_timeout after {attempts} attempts; "
-            f"the last answer was code {code} ({meaning})",
+            f"the last answer was code {code} ({meaning}){_said(text)}",
             hint=hint,
             details=details,
         )
@@ -188,6 +195,8 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
     if outcome == _DROPPED:
         return DeliveryDropped(meaning, hint=describe("DROPPED")[1], details=details)
     also = ", and it may have arrived" if maybe else ""
+    if refused:
+        also += f"; the last reason heard from a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
     if outcome == _EXPIRED:
         hint = "see that the proxies are reachable, or raise delivery_timeout"
         return DeliveryExpired(f"{meaning} ({attempts} attempts){also}", hint=hint, details=details)

@@ -6,25 +6,49 @@ from dataproxy.errors import ConfigError, InvalidMessageError
 
 __all__ = [
     "body_type",
+    "buffer_problem",
     "callback_problem",
     "id_problem",
+    "is_count",
     "key_problem",
+    "plain_text",
     "row_problem",
     "seconds",
+    "shown",
     "size_problem",
     "timeout_problem",
 ]
 
+_BITS = 200  # of a number that is shown with all its digits
+_LONG = 80  # characters
 _ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
 
 _SPLIT = "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length)"
 
 
+def plain_text(text: object) -> str:
+    """Return the text that a ``str`` holds, whatever a subclass of it (an ``Enum``) says of itself."""
+    return str.__str__(text)
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: never long, nor with thousands of digits, which have no text at all."""
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= _LONG else f"{text[:60]}... ({len(text)} characters)"
+
+
+def is_count(value: object, most: int) -> bool:
+    """Tell whether a value is a whole number from 0 to ``most``."""
+    return isinstance(value, int) and 0 <= value <= most
+
+
 def timeout_problem(value: object) -> ConfigError:
     """Return the error for a wait that is none: negative, nan or no number."""
     return ConfigError(
-        f"a timeout is a number of seconds from 0 on, not {value!r}",
+        f"a timeout is a number of seconds from 0 on, not {shown(value)}",
         code="BAD_TIMEOUT",
         hint="0 asks without waiting, None takes the default",
     )
@@ -34,7 +58,7 @@ def seconds(value: object) -> float:
     """Return a timeout as a number of seconds, infinity allowed; raises ConfigError for anything else."""
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise timeout_problem(value) from None
     if not number >= 0.0:
         raise timeout_problem(value)
@@ -66,6 +90,17 @@ def body_type(body: object, item: int | None = None) -> InvalidMessageError:
     hint = "None cannot be sent; leave it out" if body is None else "pass bytes, bytearray or memoryview"
     return InvalidMessageError(
         f"a body is bytes, not {type(body).__name__!r}{_where(item)}", code="BAD_BODY", hint=hint, details=details
+    )
+
+
+def buffer_problem(reason: str, item: int | None = None) -> InvalidMessageError:
+    """Return the error for an object whose buffer holds no bytes that can be sent, and ``reason`` says why."""
+    return InvalidMessageError(
+        f"{reason}{_where(item)}",
+        code="BAD_BODY",
+        hint="pass bytes or a list of them, view the array as bytes of a fixed width, or encode text: "
+        "numpy.char.encode(a, 'utf-8')",
+        details={} if item is None else {"item": item, "accepted": 0},
     )
 
 
@@ -114,7 +149,7 @@ def key_problem(key: object, size: int, limit: int) -> InvalidMessageError:
     hint = "give bytes or text of 1 to 1024 bytes, or no key where the order does not matter"
     if isinstance(key, str) and size == 0 and key:
         what, hint = f"the key {key!r} holds half a surrogate pair", "give valid text, or bytes"
-    elif not isinstance(key, str | bytes | bytearray | memoryview):
+    elif size == 0 and not isinstance(key, str | bytes | bytearray):
         what, hint = f"a key is bytes or text, not {type(key).__name__!r}", "give bytes or text, e.g. str(key)"
     elif size == 0:
         what = "a key is empty"

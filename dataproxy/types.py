@@ -21,7 +21,8 @@ class ResolvedEndpoint(NamedTuple):
     """Hold one address of a proxy.
 
     ``host`` and ``port`` are as configured, ``family`` is ``socket.AF_INET`` or ``AF_INET6``, ``address`` is the
-    numeric address, ``label`` is what logs and statistics show.
+    numeric address, ``label`` is what logs and statistics show.  ``other`` is an IPv6 address of the same proxy that is
+    tried in turn with an IPv4 ``address``, or "".
     """
 
     host: str
@@ -29,6 +30,7 @@ class ResolvedEndpoint(NamedTuple):
     family: int
     address: str
     label: str
+    other: str = ""
 
 
 class StaticTarget(NamedTuple):

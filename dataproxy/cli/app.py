@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli import config, explain, hub, send, stats, tail
+from dataproxy.cli import config, explain, hub, send, stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
+
+if TYPE_CHECKING:
+    import logging
 
 __all__ = ["app"]
 
@@ -61,6 +64,7 @@ app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)
 app.command("explain")(explain.explain_code)
 app.add_typer(config.app, name="config")
+app.add_typer(store.app, name="store")
 
 
 def _set_up_logging(level: str, file: str | None) -> None:
@@ -84,7 +88,22 @@ def _set_up_logging(level: str, file: str | None) -> None:
         complain(f"--log-level {level!r} is unknown; choose debug, info, warning, error or off")
         raise typer.Exit(ExitCode.USAGE)
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_line_formatter("%(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("dataproxy")
     logger.addHandler(handler)
     logger.setLevel(number)
+
+
+def _line_formatter(form: str) -> logging.Formatter:
+    """Return a formatter in whose lines nothing is obeyed by a terminal; a traceback keeps its lines."""
+    import logging
+
+    from dataproxy.shown import printable
+
+    class LineFormatter(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            lines = super().format(record).split("\n")
+            kept = 1 + record.getMessage().count("\n")
+            return "\n".join(map(printable, ["\\n".join(lines[:kept]), *lines[kept:]]))
+
+    return LineFormatter(form)

@@ -10,6 +10,7 @@ import typer
 from dataproxy.cli.outcome import outcome
 from dataproxy.cli.settings import named_options
 from dataproxy.config import load_hub_config, load_producer_config
+from dataproxy.shown import json_text, printable
 
 if TYPE_CHECKING:
     from dataproxy.config.model import Config
@@ -57,17 +58,16 @@ def show(
             settled = load_producer_config(given.pop("target", None), file=file, require_target=False, **given)
         rows = [row for row in settled.shown() if not changed or not row[2].startswith("default")]
         if json:
-            import json as encoder
-
             shown = {name: {"value": value, "origin": source} for name, value, source in rows}
-            typer.echo(encoder.dumps(shown, indent=2))
+            typer.echo(json_text(shown, indent=2))
             return
         for name, value, source in rows:
             line = f"{name} = {_toml_text(value)}"
-            typer.echo(f"{line:<48}  # {source}" if origin else line)
+            typer.echo(f"{line:<48}  # {printable(source)}" if origin else line)
 
 
 def _toml_text(value: str) -> str:
     if value in ("true", "false") or value.isdecimal():
         return value
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in quoted) + '"'

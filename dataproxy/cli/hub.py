@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from dataproxy.cli.outcome import complain
 from dataproxy.cli.settings import named_options
-from dataproxy.errors import ConfigError
+from dataproxy.errors import ConfigError, HubError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
     from dataproxy.config import HubConfig
@@ -37,22 +40,30 @@ def run_hub(
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any option of the hub.")
     ] = None,
-    print_urls: Annotated[bool, typer.Option("--print-urls", help="Print the addresses as JSON on stdout.")] = False,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without credentials: all may read all.")
+    ] = False,
+    print_urls: Annotated[
+        bool, typer.Option("--print-urls", help="Print the addresses and the token as JSON on stdout.")
+    ] = False,
 ) -> None:
     """Run a hub: take what producers send, keep it, and answer discovery.
 
-    Say where the data goes: --store DIR or --memory. The hub says on stderr where it listens. SIGINT or SIGTERM
-    ends it with code 0 after all it has accepted is stored and answered; a second signal ends it at once.
+    Say where the data goes: --store DIR or --memory. The hub says on stderr where it listens, and where it has left the
+    token that changes over HTTP need. SIGINT or SIGTERM ends it with code 0 after all it has accepted is stored and
+    answered, at most 10 s and what the disk needs; a second signal ends it at once.
     """
     from dataproxy.hub import Hub
+    from dataproxy.hub.descriptors import raise_limit
 
     if memory and store is not None:
         raise ConfigError("--store and --memory were both given", hint="choose one")
-    given = {"host": host, "port": port, "manager_port": manager_port}
+    given = {"host": host, "port": port, "manager_port": manager_port, "insecure": insecure or None}
     options = {**named_options(option or []), **{name: value for name, value in given.items() if value is not None}}
     settled = _settle("" if memory else store, config, options)
     if not memory and not settled.store:
         raise ConfigError("nothing says where to keep the data", hint="give --store DIR, or --memory")
+    raise_limit(settled.max_connections)
     _serve(Hub(config=settled), print_urls=print_urls)
 
 
@@ -79,15 +90,43 @@ def _serve(running: Hub, *, print_urls: bool) -> None:
             signal.signal(number, signal.SIG_DFL)
         ended.set()
 
-    with running:
+    with running, _published(running) as token_file:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)
         where = running.store_path or "memory"
         sys.stderr.write(f"hub: producers {running.target}, Manager {running.manager_url}, store {where}\n")
+        sys.stderr.write(f"hub: token {running.token}{f', in {token_file}' if token_file else ''}\n")
         sys.stderr.flush()
         if print_urls:
-            urls = {"target": running.target, "manager_url": running.manager_url, "store": running.store_path}
+            urls = {
+                "target": running.target, "manager_url": running.manager_url, "store": running.store_path,
+                "token": running.token, "token_file": token_file or None,
+            }  # fmt: skip
             typer.echo(json.dumps(urls))
             sys.stdout.flush()
         while not ended.wait(_LOOK_S):
             pass
+
+
+@contextlib.contextmanager
+def _published(running: Hub) -> Iterator[str]:
+    """Leave the token where the other commands of this user look for it, and give the file's name.
+
+    Without a safe place there is none, and "" is given: the token is printed all the same.
+    """
+    from dataproxy.hub.tokenfile import remove_token, runtime_file, write_token
+
+    if running.config.token_file:  # the hub does it
+        yield running.config.token_file
+        return
+    file = runtime_file(running.manager_port)
+    try:
+        write_token(file, running.token, folder=True)
+    except HubError as error:
+        complain(str(error))
+        yield ""
+        return
+    try:
+        yield str(file)
+    finally:
+        remove_token(file, running.token)

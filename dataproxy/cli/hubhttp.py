@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.errors import ConfigError, HubError, TransportError
+from dataproxy.shown import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["DEFAULT_HUB", "HubClient"]
+__all__ = ["DEFAULT_HUB", "HubClient", "find_token"]
 
 DEFAULT_HUB: Final = "http://127.0.0.1:8083"
 
@@ -18,14 +21,46 @@ _TIMEOUT_S: Final = 30.0
 _PAGE_RECORDS: Final = 5000
 _OK: Final = 200
 _FORBIDDEN: Final = 403
+_THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
+
+
+def find_token(url: str) -> str:
+    """Return the token of the hub at ``url``, "" if it is not to be found on this machine.
+
+    What lies in the folder of this user is for a hub on this machine, and told to no other.
+    """
+    from urllib.parse import urlsplit
+
+    from dataproxy.hub.tokenfile import read_token, runtime_file
+
+    if given := os.environ.get("DATAPROXY_HUB_TOKEN", ""):
+        return given
+    if file := os.environ.get("DATAPROXY_HUB_TOKEN_FILE", ""):
+        return read_token(Path(file))
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    return read_token(runtime_file(port)) if port and parts.hostname in _THIS_MACHINE else ""
 
 
 class HubClient:
-    """Ask a hub by HTTP.  ``url`` is its Manager door; credentials are its Manager's."""
+    """Ask a hub by HTTP.  ``url`` is its Manager door; credentials are its Manager's.
+
+    Without credentials the hub's token is given, where it is found: in ``DATAPROXY_HUB_TOKEN``, in the file that
+    ``DATAPROXY_HUB_TOKEN_FILE`` names, or where ``dataproxy hub`` of the same user on this machine has left it.
+    Raises ConfigError for what is no URL.
+    """
 
     def __init__(self, url: str, secret_id: str = "", secret_key: str = "") -> None:
         if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"hub {url!r} is no URL", hint=f"write e.g. {DEFAULT_HUB}")
+            raise ConfigError(f"hub {without_secrets(url)!r} is no URL", hint=f"write e.g. {DEFAULT_HUB}")
+        if any(mark in url for mark in "@?#"):
+            raise ConfigError(
+                f"hub {without_secrets(url)!r} holds more than an address",
+                hint="give its base URL, and credentials as --secret-id and --secret-key",
+            )
         import urllib3
 
         self._url = url.rstrip("/")
@@ -34,6 +69,8 @@ class HubClient:
         if secret_id:
             pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
             self._headers["authorization"] = f"Basic {pair}"
+        elif token := find_token(self._url):
+            self._headers["authorization"] = f"Bearer {token}"
 
     def get(self, path: str, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the JSON object at ``path``.
@@ -57,7 +94,7 @@ class HubClient:
             reason = answer.get("errMsg") if isinstance(answer, dict) else None
             hint = "check that --hub is the Manager door of a dataproxy hub"
             if response.status == _FORBIDDEN:
-                hint = "give --secret-id and --secret-key"
+                hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
             raise HubError(
                 f"the hub at {self._url} answered {path} with HTTP {response.status}: {reason or response.data[:80]!r}",
                 hint=hint,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec
 import typer
 
 from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError, TransportError
+from dataproxy.shown import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,8 +33,8 @@ class ExitCode(IntEnum):
 
 
 def complain(text: str) -> None:
-    """Write one message to stderr."""
-    sys.stderr.write(f"dataproxy: {text}\n")
+    """Write one message to stderr, in one line: what others said in it is shown and not obeyed."""
+    sys.stderr.write(f"dataproxy: {printable(text)}\n")
 
 
 @contextlib.contextmanager

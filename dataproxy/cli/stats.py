@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dataproxy.cli.outcome import outcome
+from dataproxy.shown import json_text, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,9 +31,7 @@ def stats(
         streams = client.get("/hub/counts")["streams"]
         counters = client.get("/hub/stats")
         if json:
-            import json as encoder
-
-            typer.echo(encoder.dumps({"streams": streams, "hub": counters}, indent=2, ensure_ascii=False))
+            typer.echo(json_text({"streams": streams, "hub": counters}, indent=2))
             return
         from rich.console import Console
 
@@ -43,6 +42,7 @@ def stats(
 
 def _stream_table(streams: list[dict[str, Any]]) -> Table:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="streams", title_justify="left")
     for name in ("group", "stream"):
@@ -50,18 +50,21 @@ def _stream_table(streams: list[dict[str, Any]]) -> Table:
     for name in ("entries", "records", "bytes"):
         table.add_column(name, justify="right")
     for row in streams:
-        table.add_row(row["group"], row["stream"], *(f"{row[name]:,}" for name in ("entries", "records", "bytes")))
+        names = [Text(printable(row[name])) for name in ("group", "stream")]  # a Text: "[/x]" in a name is no markup
+        table.add_row(*names, *(f"{row[name]:,}" for name in ("entries", "records", "bytes")))
     return table
 
 
 def _counter_table(counters: dict[str, Any], prefix: str = "") -> Table:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="hub", title_justify="left", show_header=False)
     table.add_column("counter")
     table.add_column("value", justify="right")
     for name, value in _flat(counters, prefix):
-        table.add_row(name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(str(value))
+        table.add_row(Text(printable(name)), Text(shown))
     return table
 
 

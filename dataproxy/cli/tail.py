@@ -9,9 +9,10 @@ import typer
 
 from dataproxy.cli.outcome import outcome
 from dataproxy.errors import ConfigError
+from dataproxy.shown import json_text, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["tail"]
 
@@ -38,12 +39,15 @@ def tail(
         bool, typer.Option("--null", "-0", help="End bodies with a NUL byte instead of a line feed.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per record.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print bodies to a terminal as they are; it obeys what is in them.")
+    ] = False,
     secret_id: Annotated[str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_ID", help="Secret id for --hub.")] = "",
     secret_key: Annotated[
         str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_KEY", help="Secret key for --hub.", show_default=False)
     ] = "",
 ) -> None:
-    """Print the bodies of a stream's records, one per line, as raw bytes."""
+    """Print the bodies of a stream's records, one per line: as raw bytes, to a terminal with escapes."""
     with outcome():
         if store is not None and hub is not None:
             raise ConfigError("both --store and --hub are given", hint="keep one")
@@ -53,7 +57,8 @@ def tail(
             records = _from_store(store, group, stream, start, follow)
         else:
             records = _from_hub(hub, group, stream, start, follow, (secret_id, secret_key))
-        _print(_at_most(records, most), count=count, json=json, end=b"\0" if null else b"\n")
+        lines = _plain_lines(b"\0" if null else b"\n", escaped=sys.stdout.isatty() and not raw)
+        _print(_at_most(records, most), _json_line if json else lines, count=count)
 
 
 def _from_store(path: str, group: str, stream: str, start: int, follow: bool) -> Iterator[dict[str, Any] | None]:
@@ -101,7 +106,7 @@ def _at_most(records: Iterator[dict[str, Any] | None], most: int | None) -> Iter
             left -= 1
 
 
-def _print(records: Iterator[dict[str, Any] | None], *, count: bool, json: bool, end: bytes) -> None:
+def _print(records: Iterator[dict[str, Any] | None], show: Callable[[dict[str, Any]], bytes], *, count: bool) -> None:
     out = sys.stdout.buffer
     if count:
         typer.echo(sum(record is not None for record in records))
@@ -109,22 +114,25 @@ def _print(records: Iterator[dict[str, Any] | None], *, count: bool, json: bool,
     for record in records:
         if record is None:
             out.flush()
-        elif json:
-            out.write(_json_line(record))
         else:
-            out.write(record["body"])
-            out.write(end)
+            out.write(show(record))
     out.flush()
+
+
+def _plain_lines(end: bytes, *, escaped: bool) -> Callable[[dict[str, Any]], bytes]:
+    """Return what makes a line of a record: its body as it is, or for a terminal with escapes."""
+    if escaped:
+        return lambda record: printable(record["body"].decode("utf-8", "backslashreplace")).encode() + end
+    return lambda record: bytes(record["body"]) + end
 
 
 def _json_line(record: dict[str, Any]) -> bytes:
     """Return a record as one line; a body that is no UTF-8 goes to ``body_base64``."""
     import base64
-    import json
 
     shown = {name: record[name] for name in _FIELDS}
     try:
         shown["body"] = record["body"].decode()
     except UnicodeDecodeError:
         shown["body_base64"] = base64.b64encode(record["body"]).decode("ascii")
-    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+    return json_text(shown).encode() + b"\n"

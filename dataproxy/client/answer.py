@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from dataproxy.types import Endpoint, ProxyList
@@ -11,6 +13,12 @@ __all__ = ["decode_answer"]
 _DEFAULT_LOAD = 20
 _MAX_LOAD = 200
 _MAX_PORT = 65535
+_MAX_DEPTH = 32
+_SHOWN = 60
+_HOST = re.compile(r"[\w.:%-]{1,255}")
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # one that does not end holds all the rest
+_INNERMOST = re.compile(rb"\[\]|\{\}")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class _Node(msgspec.Struct):
@@ -39,6 +47,8 @@ def decode_answer(body: bytes) -> ProxyList | str:
     Proxies of other protocols than TCP are left out.  Numbers may be written as text.  Raises ValueError that
     says what is wrong and where.
     """
+    if not _is_flat(body):
+        raise ValueError(f"is nested deeper than {_MAX_DEPTH} levels")
     try:
         answer = msgspec.json.decode(body, type=_Answer, strict=False)
     except msgspec.ValidationError as error:
@@ -55,6 +65,8 @@ def decode_answer(body: bytes) -> ProxyList | str:
         host = node.ip.strip()
         if not host:
             raise ValueError(f"has the wrong form: no address - at `$.data.nodeList[{index}].ip`")
+        if not _HOST.fullmatch(host):
+            raise ValueError(f"has the wrong form: {host[:_SHOWN]!r} is no address - at `$.data.nodeList[{index}].ip`")
         if not 1 <= node.port <= _MAX_PORT:
             raise ValueError(f"has the wrong form: port {node.port} - at `$.data.nodeList[{index}].port`")
         endpoints[Endpoint(host, node.port)] = None
@@ -66,3 +78,18 @@ def decode_answer(body: bytes) -> ProxyList | str:
         is_switch=data.isSwitch or 0,
         max_packet_length=max(data.maxPacketLength or 0, 0),
     )
+
+
+def _is_flat(body: bytes) -> bool:
+    """Tell whether values are nested as deep as the decoder, which calls itself, may be trusted with.
+
+    Takes the innermost brackets away once for each level, without calling itself.
+    """
+    brackets = _TEXT.sub(b"", body).translate(None, _NO_BRACKETS)
+    for _ in range(_MAX_DEPTH):
+        if not brackets:
+            return True
+        brackets, found = _INNERMOST.subn(b"", brackets)
+        if not found:
+            return len(brackets) <= _MAX_DEPTH  # unbalanced: the decoder says where
+    return not brackets

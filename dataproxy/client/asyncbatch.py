@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dataproxy._core.client.asyncsending import grow_batch, new_batch, seal_all
+from dataproxy._core.client.asyncsending import checked_body, grow_batch, new_batch, seal_all
 from dataproxy.errors import BufferFullError, LocalProtocolError, UndeliveredError
 from dataproxy.outcomes import BatchDelivered
 
@@ -67,7 +67,8 @@ class AsyncBatch:
     def add(self, body: Any, **options: Any) -> Awaitable[None]:
         """Accept one message; arguments and errors as for ``Stream.send``.
 
-        With room in the buffer it is accepted by the call.  Without, it is kept until there is room: await what
+        With room in the buffer it is accepted by the call.  Without, it is checked, copied, and kept until there is
+        room: await what
         ``add`` returns to be slowed down.  Who never awaits gets BufferFullError once as much is kept as the
         buffer holds.
         """
@@ -84,7 +85,9 @@ class AsyncBatch:
                     raise
             else:
                 return _ACCEPTED
-        kept = bytes(body)
+        kept = checked_body(stream, body, **options)
+        if options.get("attrs"):
+            options["attrs"] = dict(options["attrs"])  # as they are now, like the body
         limit = self._producer.config.buffer_bytes
         if self._backlog_bytes + len(kept) > limit:
             raise BufferFullError(

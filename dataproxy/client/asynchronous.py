@@ -21,9 +21,9 @@ from dataproxy.client.producer import Producer, checked_config
 from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
 from dataproxy.config import ProducerConfig
-from dataproxy.errors import BufferFullError, ClosedError, FlushTimeout, UndeliveredError
+from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout, UndeliveredError
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report
-from dataproxy.problems import seconds
+from dataproxy.problems import is_count, seconds, shown
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -135,15 +135,21 @@ class AsyncProducer(AsyncCore):
         if self._closing is None:
             self._closing = self._errands.submit(partial(self._shut, limit))
             self._errands.end()
-        report = await self._closing.wait()
-        self._errands.wait_end()
-        if self.bells:
-            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.watch().call_in_turn(partial(_finish, woken))
-            await woken  # tasks that waited for results of the closing are woken first
+        try:
+            report = await self._closing.wait()
+            self._errands.wait_end()
+            if self.bells:
+                woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self.watch().call_in_turn(partial(_finish, woken))
+                await woken  # tasks that waited for results of the closing are woken first
+        finally:
+            self._closing.at_end(self._leave)  # also where the wait was cancelled, and nobody closes again
+        return report
+
+    def _leave(self) -> None:
+        """Let go of every loop.  Any thread."""
         self._rooms.clear()
         self.let_go()
-        return report
 
     def _shut(self, timeout: float | None) -> Report:
         """Close the plain producer.  the errands' thread."""
@@ -198,7 +204,15 @@ class AsyncProducer(AsyncCore):
         return AsyncBatch(self, lambda: stream)
 
     async def room(self, need: int = 1) -> None:
-        """Wait up to ``max_block`` until the buffer has room for ``need`` bytes.  Raises BufferFullError."""
+        """Wait up to ``max_block`` until the buffer has room for ``need`` bytes.
+
+        Raises BufferFullError, and ConfigError for what is no number of bytes that the buffer can hold.
+        """
+        if not is_count(need, self.config.buffer_bytes):
+            raise ConfigError(
+                f"room is asked for a number of bytes up to buffer_bytes={self.config.buffer_bytes}, not {shown(need)}",
+                hint="ask for less, or raise buffer_bytes",
+            )
         await self.open()
         room = self._room()
         await room.accept(partial(room.look, need), need, self.config.max_block)
@@ -266,7 +280,7 @@ def _size(body: object) -> int:
     """Return about how many bytes of the buffer a body takes."""
     try:
         return memoryview(body).nbytes + 8  # type: ignore[arg-type]
-    except TypeError:
+    except (BufferError, TypeError, ValueError):
         return 8  # the sending call says what is wrong with it
 
 
@@ -274,4 +288,5 @@ def _is_small(bodies: object) -> bool:
     """Tell whether copying the batch would not hold up the loop."""
     if isinstance(bodies, list | tuple):
         return len(bodies) <= _INLINE_MESSAGES
-    return 0 <= getattr(bodies, "nbytes", -1) <= _INLINE_BYTES
+    size = getattr(bodies, "nbytes", -1)
+    return isinstance(size, int) and 0 <= size <= _INLINE_BYTES

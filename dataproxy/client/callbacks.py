@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from dataproxy._core.client.handle import CoreHandle
@@ -16,6 +18,11 @@ __all__ = ["CallbackPlace", "Calls", "check_place"]
 
 _LOG: Final = logger("callback")
 _REPEAT_SECONDS: Final = 10.0
+# Executors whose work is done elsewhere: module -> class, of those that are loaded.
+_AWAY: Final = {
+    "concurrent.futures.process": "ProcessPoolExecutor",
+    "concurrent.futures.interpreter": "InterpreterPoolExecutor",
+}
 _AT_ONCE: Final = 100  # callbacks that run on an event loop before it may do something else
 
 #: Callbacks, each with the arguments of its calls.
@@ -23,8 +30,18 @@ Calls = Sequence[tuple[Callable[[Any], object], Sequence[Any]]]
 
 
 def check_place(place: Any) -> None:
-    """Raise ConfigError unless ``place`` is None, an open event loop or an executor."""
-    if place is None or callable(getattr(place, "submit", None)):
+    """Raise ConfigError unless ``place`` is None, an open event loop or an executor of threads."""
+    if place is None:
+        return
+    for module, name in _AWAY.items():
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and isinstance(place, kind):
+            raise ConfigError(
+                f"callback_on={place!r} runs its work outside of this interpreter, where no callback can go",
+                code="BAD_CALLBACK_TARGET",
+                hint="give a ThreadPoolExecutor, and let the callback hand on to other processes what they need",
+            )
+    if callable(getattr(place, "submit", None)):
         return
     if not callable(getattr(place, "call_soon_threadsafe", None)):
         raise ConfigError(
@@ -85,11 +102,30 @@ class CallbackPlace:
             return
         for part in _parts(calls):
             try:
-                self._hop(self._make, part)
-            except RuntimeError as error:  # the loop was closed, or the executor shut down
-                count = sum(len(arguments) for _, arguments in part)
-                self.errors += count
-                self._write("%d callbacks could not be made: %s", count, error, key=(0, RuntimeError))
+                future = self._hop(self._make, part)
+                if self._loop is None:
+                    self._follow(future, part)
+            except BaseException as error:  # noqa: BLE001 - the application's executor or loop; its error is its own
+                self._unmade(part, error)
+
+    def _follow(self, future: Any, part: Calls) -> None:
+        """Hear of a future whose work was never begun: it was cancelled, or could not go where it should."""
+        begun = getattr(future, "add_done_callback", None)
+        if begun is not None:
+            begun(partial(self._ended, part))
+
+    def _ended(self, part: Calls, future: Any) -> None:
+        error = RuntimeError("the executor has cancelled them") if future.cancelled() else future.exception()
+        if error is not None:
+            self._unmade(part, error)
+
+    def _unmade(self, part: Calls, error: BaseException) -> None:
+        """Count and log callbacks that nobody will make.  Any thread."""
+        count = sum(len(arguments) for _, arguments in part)
+        with self._lock:
+            self.errors += count
+        kind = type(error)
+        self._write("%d callbacks could not be made: %s", count, str(error) or kind.__name__, key=(0, kind))
 
     def _make(self, calls: Calls) -> None:
         ident = threading.get_ident()
@@ -105,7 +141,11 @@ class CallbackPlace:
                         if self._loop is None:
                             self.failed(function)
                             continue
-                        self._loop.call_soon(self._make, [(function, list(left)), *calls[at + 1 :]])
+                        rest: Calls = [(function, list(left)), *calls[at + 1 :]]
+                        try:
+                            self._loop.call_soon(self._make, rest)
+                        except Exception as error:  # noqa: BLE001 - a loop that was closed by the callback
+                            self._unmade(rest, error)
                         raise
                     except BaseException:  # noqa: BLE001 - the application's own code; its error is its own
                         self.failed(function)
@@ -115,10 +155,9 @@ class CallbackPlace:
 
     def failed(self, function: Callable[[Any], object]) -> None:
         """Count and log the exception that ``function`` raised and that is being handled.  Any thread."""
-        import sys
-
         kind = sys.exc_info()[0]
-        self.errors += 1
+        with self._lock:
+            self.errors += 1
         self._write("the callback %r raised", function, key=(id(function), kind), trace=True)
 
     def _write(self, text: str, *arguments: object, key: tuple[int, Any], trace: bool = False) -> None:

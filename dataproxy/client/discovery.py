@@ -6,9 +6,11 @@ import re
 import socket
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dataproxy.client.limited import side_by_side
 from dataproxy.client.manager import ManagerClient
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError, DiscoveryError
+from dataproxy.shown import without_secrets
 from dataproxy.types import Endpoint, ManagerTarget, ProxyList, ResolvedEndpoint, StaticTarget
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ __all__ = [
 DEFAULT_PORT: Final = 46801
 
 _MAX_PORT: Final = 65535
+_LOOK_UP_SECONDS: Final = 15.0
 _SCHEMES: Final = ("tcp", "http", "https")
 _FORMS: Final = "write 'tcp://host1:46801,host2:46801' for proxies or 'http://manager:8083' for a Manager"
 _HOST: Final = r"[^\s\[\]/@?#:,%&=\\<>\"']+"
@@ -58,7 +61,8 @@ def parse_target(text: str) -> StaticTarget | ManagerTarget:
         raise ConfigError(f"target {text!r} is no address", hint=_FORMS)
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
-    if "@" in text:
+    text = without_secrets(text)  # as it is shown from here on
+    if "@" in rest or "@" in scheme:
         raise ConfigError(
             "the target holds '@' (user or password in the address)",
             hint="give credentials as manager_secret_id and manager_secret_key",
@@ -69,37 +73,43 @@ def parse_target(text: str) -> StaticTarget | ManagerTarget:
         near = nearest_name(scheme, _SCHEMES)
         meant = f"did you mean {near}://? " if near else ""
         raise ConfigError(f"target {text!r} has the unknown scheme {scheme!r}", hint=meant + _FORMS)
+    for mark in "?#":
+        if mark in rest:
+            what = "addresses" if scheme == "tcp" else "the Manager's base URL"
+            raise ConfigError(f"target {text!r} holds {mark!r}", hint=f"give {what} only")
     if scheme == "tcp":
         return _parse_static(text, rest)
     return _parse_manager(text, scheme, rest)
 
 
-def resolve(endpoints: Iterable[Endpoint], *, strict: bool = True) -> list[ResolvedEndpoint]:
-    """Return the addresses of proxies, IPv4 ones where a name has any, else IPv6.
+def resolve(
+    endpoints: Iterable[Endpoint], *, strict: bool = True, known: Iterable[ResolvedEndpoint] = ()
+) -> list[ResolvedEndpoint]:
+    """Return the addresses of proxies, IPv4 ones where a name has any, with an IPv6 one as the ``other``; else IPv6.
 
-    A name with several addresses gives several entries; an address comes once.  Raises DiscoveryError (code
-    UNRESOLVED_HOST) that names every failing host with the resolver's words; with ``strict`` False only when no
-    host at all could be resolved.  Blocks as long as the system's resolver does; releases the GIL.
+    A name with several addresses gives several entries; an address comes once.  Names are looked up side by side, for
+    15 s at most.  With ``strict`` False a name that fails keeps the addresses that are ``known`` of it.  Raises
+    DiscoveryError (code UNRESOLVED_HOST) that names every failing host with the resolver's words; with ``strict`` False
+    only when no address at all is left.  Releases the GIL.
     """
+    wanted = list(dict.fromkeys(endpoints))
+    before = list(known)
+    answers: dict[Endpoint, dict[int, list[str]] | BaseException] = {
+        one: _look_up(one) for one in wanted if _is_numeric(one.host)
+    }
+    names = [one for one in wanted if one not in answers]
+    answers.update(side_by_side("dataproxy-name-service", _LOOK_UP_SECONDS, _look_up, names))
     found: dict[tuple[str, int], ResolvedEndpoint] = {}
     failures: dict[str, str] = {}
-    for endpoint in endpoints:
-        try:
-            answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            failures[endpoint.host] = error.strerror or str(error)
-            continue
-        except UnicodeError as error:
-            failures[endpoint.host] = f"no valid host name ({error})"
-            continue
-        by_family: dict[int, list[str]] = {}
-        for kind, _, _, _, where in answers:
-            by_family.setdefault(int(kind), []).append(str(where[0]))
-        family = int(socket.AF_INET) if socket.AF_INET in by_family else int(socket.AF_INET6)
-        for address in by_family.get(family, ()):
-            label = str(endpoint) if address == endpoint.host else f"{endpoint} ({address})"
-            entry = ResolvedEndpoint(endpoint.host, endpoint.port, family, address, label)
-            found.setdefault((address, endpoint.port), entry)
+    for endpoint in wanted:
+        answer = answers.get(endpoint, TimeoutError(f"no answer within {_LOOK_UP_SECONDS:g} s"))
+        if isinstance(answer, BaseException):
+            failures[endpoint.host] = _why(answer)
+            entries = [] if strict else [one for one in before if (one.host, one.port) == endpoint]
+        else:
+            entries = _entries(endpoint, answer)
+        for entry in entries:
+            found.setdefault((entry.address, entry.port), entry)
     if failures and (strict or not found):
         named = ", ".join(f"{host!r} ({why})" for host, why in failures.items())
         raise DiscoveryError(
@@ -109,6 +119,47 @@ def resolve(endpoints: Iterable[Endpoint], *, strict: bool = True) -> list[Resol
             details={"hosts": failures},
         )
     return list(found.values())
+
+
+def _is_numeric(host: str) -> bool:
+    """Tell whether no name service is needed."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
+
+
+def _look_up(endpoint: Endpoint) -> dict[int, list[str]]:
+    """Return the addresses of a host by family."""
+    found: dict[int, list[str]] = {}
+    for kind, _, _, _, where in socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM):
+        addresses = found.setdefault(int(kind), [])
+        if str(where[0]) not in addresses:
+            addresses.append(str(where[0]))
+    return found
+
+
+def _entries(endpoint: Endpoint, addresses: dict[int, list[str]]) -> list[ResolvedEndpoint]:
+    family = int(socket.AF_INET) if socket.AF_INET in addresses else int(socket.AF_INET6)
+    found = []
+    others = addresses.get(int(socket.AF_INET6), []) if family == socket.AF_INET else []
+    for i, address in enumerate(addresses.get(family, ())):
+        label = str(endpoint) if address == endpoint.host else f"{endpoint} ({address})"
+        found.append(
+            ResolvedEndpoint(
+                endpoint.host, endpoint.port, family, address, label, others[i % len(others)] if others else ""
+            )
+        )
+    return found
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, UnicodeError):
+        return f"no valid host name ({error})"
+    return getattr(error, "strerror", None) or str(error) or repr(error)
 
 
 def diff(old: Iterable[Endpoint], new: Iterable[Endpoint]) -> EndpointChange:
@@ -176,9 +227,6 @@ def _parse_port(text: str, port_text: str | None) -> int:
 
 
 def _parse_manager(text: str, scheme: str, rest: str) -> ManagerTarget:
-    for mark in "?#":
-        if mark in rest:
-            raise ConfigError(f"target {text!r} holds {mark!r}", hint="give the Manager's base URL only")
     if "," in rest:
         raise ConfigError(f"target {text!r} names several Managers", hint="give one URL; for proxies write tcp://")
     authority, slash, path = rest.partition("/")

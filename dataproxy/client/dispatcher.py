@@ -13,7 +13,7 @@ from dataproxy._core.client.dispatch import next_batch
 from dataproxy._core.client.handle import CoreHandle
 from dataproxy._core.client.receipts import results
 from dataproxy.client.callbacks import CallbackPlace
-from dataproxy.logs import logger
+from dataproxy.logs import Log, logger
 from dataproxy.outcomes import DeliveryResult, Facts, Watch
 
 __all__ = ["Dispatcher", "EventLog"]
@@ -22,44 +22,55 @@ _LOG = logger("conn")
 _ACKS = logger("ack")
 
 # Numbers of io/link.pxd's LinkEvent: logger, level, text with address and detail.
-_EVENTS: dict[int, tuple[logging.Logger, int, str]] = {
+_EVENTS: dict[int, tuple[Log, int, str]] = {
     1: (_LOG, logging.INFO, "connected to %s"),
     2: (_LOG, logging.WARNING, "could not connect to %s: %s"),
     3: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
-    4: (_LOG, logging.WARNING, "%s does not answer; its connection is replaced"),
+    4: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
     5: (_LOG, logging.ERROR, "%s sent bytes that are no reply; its connection is replaced"),
     6: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
     7: (_ACKS, logging.WARNING, "%s takes no data (code %s); it is left alone for a while"),
     8: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
+    9: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
+    10: (_LOG, logging.ERROR, "%s finds no frames in what it was sent (code %s); its connection is replaced"),
+    11: (_ACKS, logging.WARNING, "%s answered a frame that it was not sent over this connection; ignored"),
+    12: (_ACKS, logging.INFO, "%s answered a frame that nobody waits for: late, twice, or never sent; ignored"),
 }
-_WITH_DETAIL = {2, 3, 6, 7, 8}
+_WITH_DETAIL = {2, 3, 6, 7, 8, 10}
+_EACH = 1  # the kind that is logged every time
 _REPEAT_SECONDS = 10.0
 _DELIVERED = 1  # of facts[0]: as the core numbers outcomes
 _AT_ONCE = 256  # results that are made before they are handed on: too few to call up the garbage collector
 
 
 class EventLog:
-    """Turn events of the core into log records; equal warnings come at most once in ten seconds."""
+    """Turn events of the core into log records; equal ones come at most once in ten seconds, but for connects."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, str, int], float] = {}
         self._suppressed: dict[tuple[int, str, int], int] = {}
 
-    def write(self, kind: int, address: str, detail: int) -> None:
-        """Log one event.  Dispatcher's thread."""
+    def write(self, kind: int, address: str, detail: int, said: str = "") -> None:
+        """Log one event and what the proxy ``said`` with it.  Dispatcher's thread."""
         logger, level, text = _EVENTS[kind]
         if not logger.isEnabledFor(level):
             return
         key = (kind, address, detail)
         now = time.monotonic()
-        if level >= logging.WARNING and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+        if kind != _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             self._suppressed[key] = self._suppressed.get(key, 0) + 1
             return
         self._last[key] = now
         again = self._suppressed.pop(key, 0)
+        values = [address]
+        if kind in _WITH_DETAIL:
+            values.append(_detail(kind, detail))
+        if said:
+            text += ": %r"
+            values.append(said)
         if again:
             text += f" ({again} more like this were not logged)"
-        logger.log(level, text, *((address, _detail(kind, detail)) if kind in _WITH_DETAIL else (address,)))
+        logger.log(level, text, *values)
 
 
 def _detail(kind: int, detail: int) -> str:
@@ -93,8 +104,8 @@ class Dispatcher:
             if batch is None:
                 return
             reports, watches, events, lost = batch
-            for kind, address, detail in events:
-                self._events.write(kind, address, detail)
+            for kind, address, detail, said in events:
+                self._events.write(kind, address, detail, said)
             if lost:
                 _LOG.warning("%d events came too fast to be logged", lost)
             if self._on_delivery is not None:

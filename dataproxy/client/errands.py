@@ -7,6 +7,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from dataproxy.client.threads import start_hearing
@@ -34,6 +35,7 @@ class Job(Generic[T]):
         self._result: T
         self._error: BaseException | None = None
         self._given_up = False
+        self._last: Callable[[], None] | None = None
         self.done = False
 
     @property
@@ -44,6 +46,17 @@ class Job(Generic[T]):
     def give_up(self) -> None:
         """Do not make the call, if it has not begun.  Any thread."""
         self._given_up = True
+
+    def at_end(self, function: Callable[[], None]) -> None:
+        """Have ``function()`` called when the call is made, in place of one that was given earlier; at once if it is.
+
+        Any thread.
+        """
+        with self._lock:
+            if not self.done:
+                self._last = function
+                return
+        function()
 
     def run(self) -> None:
         """Make the call.  the errands' thread."""
@@ -56,9 +69,11 @@ class Job(Generic[T]):
         with self._lock:
             self.done = True
             waiting, self._waiting = self._waiting, []
-        for loop, future in waiting:
-            with contextlib.suppress(RuntimeError):  # a loop that was closed meanwhile
-                loop.call_soon_threadsafe(_finish, future)
+            last, self._last = self._last, None
+        calls = [] if last is None else [last]
+        for call in calls + [partial(loop.call_soon_threadsafe, _finish, future) for loop, future in waiting]:
+            with contextlib.suppress(BaseException):  # of a loop that was closed meanwhile, or is not what loops are
+                call()
 
     async def wait(self) -> T:
         """Return what the call returned, or raise what it raised.  Any loop."""

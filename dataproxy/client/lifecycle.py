@@ -28,6 +28,10 @@ class _Closable(Protocol):
 
     def begin_close(self) -> None: ...
 
+    def wait_settled(self, seconds: float) -> bool: ...
+
+    def report(self) -> Report: ...
+
     @property
     def inherited(self) -> bool: ...
 
@@ -92,7 +96,11 @@ def _worker_ends(**_: object) -> None:
 
 
 def _close_all() -> None:
-    """Close all producers at once: the longest ``close_timeout`` bounds them together, and Ctrl-C ends the waiting."""
+    """Close all producers at once: the longest ``close_timeout`` bounds them together, and Ctrl-C ends the waiting.
+
+    What else a signal handler raises meanwhile cuts nobody's time short: each producer has its own and is closed.  It
+    is raised at the end; SystemExit is not, since the process is ending already.
+    """
     global _ending
     _ending = True
     began = time.monotonic()
@@ -100,13 +108,30 @@ def _close_all() -> None:
     for producer in todo:
         producer.begin_close()
     patient = True
+    raised: list[BaseException] = []
     while todo:
+        end = began + todo[-1].close_timeout
         try:
-            left = began + todo[-1].close_timeout - time.monotonic() if patient else 0.0
-            _say(todo[-1].close(max(0.0, left)))
-            todo.pop()
-        except KeyboardInterrupt:
-            patient = False  # a second close returns at once
+            if patient:
+                todo[-1].wait_settled(max(0.0, end - time.monotonic()))
+            _close(todo.pop(), max(0.0, end - time.monotonic()) if patient else 0.0, raised)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            raised.append(error)
+        patient = patient and not any(isinstance(error, KeyboardInterrupt) for error in raised)
+    for other in raised:
+        if not isinstance(other, KeyboardInterrupt | SystemExit):
+            raise other
+
+
+def _close(producer: _Closable, seconds: float, raised: list[BaseException]) -> None:
+    """Close a producer, whatever a signal handler raises meanwhile, and say what it could not deliver."""
+    for limit in (seconds, 0.0):
+        try:
+            producer.close(limit)
+            break
+        except BaseException as error:  # noqa: BLE001 - of a signal handler; what was begun is ended all the same
+            raised.append(error)
+    _say(producer.report())
 
 
 def _say(report: Report) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import ConfigError, DiscoveryError
@@ -11,6 +10,7 @@ from dataproxy.errors import ConfigError, DiscoveryError
 if TYPE_CHECKING:
     import urllib3
 
+    from dataproxy.client.calls import Calls
     from dataproxy.config.model import ProducerConfig
     from dataproxy.types import ManagerTarget, ProxyList
 
@@ -23,6 +23,9 @@ _CHUNK_BYTES: Final = 1 << 16
 _SHOWN: Final = 60
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
+_BUSY: Final = frozenset({408, 429})  # late, or asked too often
+_LOG_HINT: Final = "see the Manager's log"
+_THREAD: Final = "dataproxy-manager-call"
 
 
 class ManagerClient:
@@ -44,7 +47,7 @@ class ManagerClient:
 
             pair = f"{config.manager_secret_id}:{config.manager_secret_key}".encode()
             self._headers["authorization"] = "Basic " + base64.b64encode(pair).decode("ascii")
-        self._pool: urllib3.PoolManager | None = None
+        self._calls: Calls | None = None
 
     def __repr__(self) -> str:
         return f"ManagerClient({self._url!r})"
@@ -52,12 +55,27 @@ class ManagerClient:
     def fetch(self, group_id: str) -> ProxyList:
         """Return the proxies of a group; one question, at most ``manager_timeout`` long.
 
-        Raises DiscoveryError that says what the Manager did, by code: MANAGER_TIMEOUT, MANAGER_REFUSED,
-        MANAGER_ANSWER, NO_PROXIES, else DISCOVERY.
+        Name service, connecting, TLS, head and body of the answer together have that time.  Raises DiscoveryError that
+        says what the Manager did, by code: MANAGER_TIMEOUT, MANAGER_REFUSED, MANAGER_URL, MANAGER_ANSWER,
+        GROUP_REFUSED, NO_PROXIES, UNRESOLVED_HOST, else DISCOVERY.
         """
         from dataproxy.client.answer import decode_answer
+        from dataproxy.client.calls import Calls
+        from dataproxy.client.limited import within
 
-        status, kind, body = self._ask(group_id)
+        calls = self._calls = self._calls or Calls()
+        try:
+            # On a thread: name service, headers and body that come byte by byte know no common time limit.
+            status, kind, body = within(_THREAD, self._timeout, lambda: self._ask(group_id, calls), calls.end)
+        except DiscoveryError:
+            raise
+        except TimeoutError:
+            self._calls = None  # a thread may still hold it for a moment
+            raise self._too_late() from None
+        except Exception as error:  # noqa: BLE001 - whatever a Manager sends, the error is ours
+            raise self._error(
+                f"gave an answer that cannot be read: {error!r}", code="MANAGER_ANSWER", hint=_LOG_HINT
+            ) from None
         if status != _OK:
             raise self._bad_status(status, body)
         try:
@@ -71,9 +89,8 @@ class ManagerClient:
         if isinstance(answer, str):
             raise self._error(
                 f"refused group {group_id!r}: {answer!r}",
-                code="MANAGER_REFUSED",
+                code="GROUP_REFUSED",
                 hint="check that the group exists and is approved",
-                retriable=True,
             )
         if not answer.endpoints:
             raise self._error(
@@ -85,20 +102,17 @@ class ManagerClient:
 
     def close(self) -> None:
         """Close idle connections; may be called again."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.clear()
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            calls.close()
 
-    def _ask(self, group_id: str) -> tuple[int, str, bytes]:
+    def _ask(self, group_id: str, calls: Calls) -> tuple[int, str, bytes]:
         from urllib.parse import quote
 
         import urllib3
 
-        if self._pool is None:
-            self._pool = urllib3.PoolManager(retries=False)
-        deadline = time.monotonic() + self._timeout
         try:
-            response = self._pool.request(
+            response = calls.pool.request(
                 "POST",
                 f"{self._url}{_PATH}{quote(group_id, safe='')}",
                 fields={"ip": self._own_address(), "version": _VERSION, "protocolType": "TCP"},
@@ -109,21 +123,19 @@ class ManagerClient:
                 preload_content=False,
             )
             try:
-                body = self._read(response, deadline)
+                body = self._read(response)
             finally:
                 response.close()
         except urllib3.exceptions.HTTPError as error:
             raise self._unreachable(error) from None
         return response.status, response.headers.get("content-type", ""), body
 
-    def _read(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    def _read(self, response: urllib3.BaseHTTPResponse) -> bytes:
         parts: list[bytes] = []
         size = 0
         for part in response.stream(_CHUNK_BYTES, decode_content=True):
             parts.append(part)
             size += len(part)
-            if time.monotonic() > deadline:
-                raise self._too_late()
             if size > _MAX_ANSWER_BYTES:
                 raise self._error(
                     f"answered with more than {_MAX_ANSWER_BYTES} bytes",
@@ -146,19 +158,21 @@ class ManagerClient:
 
     def _unreachable(self, error: urllib3.exceptions.HTTPError) -> DiscoveryError:
         """Return the error for a failure below HTTP.  Some of urllib3's classes descend from its TimeoutError."""
-        from urllib3.exceptions import NameResolutionError, NewConnectionError, SSLError, TimeoutError  # noqa: A004
+        from urllib3 import exceptions as kinds
 
         cause = error.__context__
         why = getattr(cause, "strerror", None) or str(error)
-        if isinstance(error, NameResolutionError):
+        if isinstance(error, kinds.NameResolutionError):
             return self._error(f"has no address: {why}", code="UNRESOLVED_HOST", hint="check the host name")
-        if isinstance(error, SSLError):
+        if isinstance(error, kinds.SSLError):
             hint = "check the scheme: the port may speak plain HTTP"
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 hint = "install its authority's certificate, or name it by the variable SSL_CERT_FILE"
             return self._error(f"failed the TLS handshake: {error}", hint=hint)
-        if isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError):
+        if isinstance(error, kinds.TimeoutError) and not isinstance(error, kinds.NewConnectionError):
             return self._too_late()
+        if isinstance(error, (kinds.DecodeError, kinds.IncompleteRead, kinds.InvalidChunkLength)):
+            return self._error(f"broke off or garbled its answer: {error}", code="MANAGER_ANSWER", hint=_LOG_HINT)
         return self._error(f"cannot be reached: {why}", hint="check host, port and scheme")
 
     def _too_late(self) -> DiscoveryError:
@@ -174,27 +188,13 @@ class ManagerClient:
             if not self._has_secret:
                 hint = "it wants credentials: set manager_secret_id and manager_secret_key"
             return self._error(f"refused the request with HTTP {status}", code="MANAGER_REFUSED", hint=hint)
-        return self._error(
-            f"answered with HTTP {status}, starting {_start(body)}",
-            code="MANAGER_ANSWER",
-            hint="see the Manager's log"
-            if status >= _SERVER_ERROR
-            else "check that the target is a Manager's base URL",
-            retriable=status >= _SERVER_ERROR,
-        )
+        code, hint = "MANAGER_URL", "check that the target is a Manager's base URL"
+        if status >= _SERVER_ERROR or status in _BUSY:
+            code, hint = "MANAGER_ANSWER", _LOG_HINT
+        return self._error(f"answered with HTTP {status}, starting {_start(body)}", code=code, hint=hint)
 
-    def _error(
-        self, what: str, *, code: str = "DISCOVERY", hint: str = "", retriable: bool | None = None
-    ) -> DiscoveryError:
-        if retriable is None and code == "MANAGER_REFUSED":
-            retriable = False
-        return DiscoveryError(
-            f"the Manager at {self._url} {what}",
-            code=code,
-            hint=hint,
-            retriable=retriable,
-            details={"url": self._url},
-        )
+    def _error(self, what: str, *, code: str = "DISCOVERY", hint: str = "") -> DiscoveryError:
+        return DiscoveryError(f"the Manager at {self._url} {what}", code=code, hint=hint, details={"url": self._url})
 
 
 def _start(body: bytes) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from dataproxy.errors import InvalidMessageError
+from dataproxy.problems import plain_text, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
 __all__ = [
     "ATTRS_MAX_BYTES",
@@ -17,6 +19,7 @@ __all__ = [
     "check_attrs",
     "check_item_attrs",
     "check_name",
+    "plain_attrs",
 ]
 
 #: Longest group or stream id in bytes of UTF-8.
@@ -69,6 +72,7 @@ RESERVED_ATTRS: Final = frozenset(
 )
 
 _FORBIDDEN: Final = ("&", "=", "\0")
+_CUT: Final = "".join(map(chr, range(33)))
 _IDS_TEXT: Final = len("groupId=&streamId=")
 _WORST_IDS: Final = _IDS_TEXT + 2 * NAME_MAX_BYTES
 _BINARY_TYPE: Final = 7
@@ -78,10 +82,12 @@ def check_name(kind: Literal["group", "stream"], value: object, *, message_type:
     """Return a group or stream id if it may travel.
 
     It is text of 1 to 256 bytes without ``&``, ``=`` and control characters, without blanks at its ends, and
-    ASCII only with ``message_type`` 7.  Raises InvalidMessageError (code BAD_NAME).  Any thread.
+    ASCII only with ``message_type`` 7.  Of a subclass of ``str`` the text that it holds is taken.  Raises
+    InvalidMessageError (code BAD_NAME).  Any thread.
     """
-    if not isinstance(value, str):
+    if not issubclass(type(value), str):
         raise _bad_name(kind, value, f"is of type {type(value).__name__}", "give text (str)")
+    value = plain_text(value)
     if not value:
         raise _bad_name(kind, value, "is empty", f"name the {kind}")
     for character in value:
@@ -97,18 +103,66 @@ def check_name(kind: Literal["group", "stream"], value: object, *, message_type:
     return value
 
 
+def plain_attrs(attrs: object) -> dict[str, str]:
+    """Return a copy of attributes with plain texts: of a subclass of ``str`` the text that it holds is taken.
+
+    So a member of a ``(str, Enum)`` travels as its value, and no ``__str__`` or ``__format__`` of a caller puts another
+    text in its place.  Raises InvalidMessageError (code BAD_ATTRIBUTE) for what is no mapping of text to text.
+    """
+    if type(attrs) is not dict and not isinstance(attrs, Mapping):
+        raise InvalidMessageError(
+            f"attributes are a mapping of text to text, not {type(attrs).__name__!r}",
+            code="BAD_ATTRIBUTE",
+            hint='give a dict, e.g. {"app": "web"}',
+        )
+    copy: dict[str, str] = dict(attrs)
+    if {*map(type, copy), *map(type, copy.values())} <= {str}:
+        return copy
+    out: dict[str, str] = {}
+    for key, value in copy.items():
+        for what, part in (("key", key), ("value", value)):
+            if not issubclass(type(part), str):
+                raise _bad_attr(
+                    key, value, f"its {what} is of type {type(part).__name__}", "give text, e.g. str(value)"
+                )
+        if plain_text(key) in out:
+            raise _bad_attr(key, value, "another key is the same text", "give each attribute once")
+        out[plain_text(key)] = plain_text(value)
+    return out
+
+
 def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, message_type: int = 7) -> str:
     """Return attributes as the text that travels, ``a=1&b=2``, sorted by key so that equal mappings give equal text.
 
     ``ids_bytes`` is the length of group id plus stream id (None: the longest possible).  Raises
     InvalidMessageError (code BAD_ATTRIBUTE) that names the key, the value and the rule.  Any thread.
     """
+    return _text(plain_attrs(attrs), ids_bytes, message_type)
+
+
+def check_item_attrs(attrs: Mapping[str, str], frame_keys: Collection[str], *, message_type: int = 7) -> str:
+    """Return the attributes of one message as text; none of them may have the name of one of its stream.
+
+    Consumers let a frame's attributes override those of its messages, so such a value would be lost.  Raises
+    InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
+    """
+    attrs = plain_attrs(attrs)
+    text = _text(attrs, None, message_type)
+    for key in attrs:
+        if key in frame_keys:
+            raise _bad_attr(
+                key,
+                attrs[key],
+                "its stream has an attribute of that name, which consumers would see instead",
+                "rename one of them",
+            )
+    return text
+
+
+def _text(attrs: dict[str, str], ids_bytes: int | None, message_type: int) -> str:
     if not attrs:
         return ""
-    try:
-        text = "&".join([f"{key}={attrs[key]}" for key in sorted(attrs)])
-    except TypeError:
-        text = ""
+    text = "&".join([f"{key}={attrs[key]}" for key in sorted(attrs)])
     count = len(attrs)
     plain = (
         text.count("=") == count
@@ -118,7 +172,6 @@ def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, messa
         and " " not in text
         and "" not in attrs
         and RESERVED_ATTRS.isdisjoint(attrs)
-        and all(type(key) is str and type(value) is str for key, value in attrs.items())
     )
     if not plain:
         _check_each(attrs, message_type)
@@ -134,31 +187,9 @@ def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, messa
     return text
 
 
-def check_item_attrs(attrs: Mapping[str, str], frame_keys: Collection[str], *, message_type: int = 7) -> str:
-    """Return the attributes of one message as text; none of them may have the name of one of its stream.
-
-    Consumers let a frame's attributes override those of its messages, so such a value would be lost.  Raises
-    InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
-    """
-    text = check_attrs(attrs, message_type=message_type)
-    for key in attrs:
-        if key in frame_keys:
-            raise _bad_attr(
-                key,
-                attrs[key],
-                "its stream has an attribute of that name, which consumers would see instead",
-                "rename one of them",
-            )
-    return text
-
-
 def _check_each(attrs: Mapping[str, str], message_type: int) -> None:
     for key, value in attrs.items():
         for what, part in (("key", key), ("value", value)):
-            if not isinstance(part, str):
-                raise _bad_attr(
-                    key, value, f"its {what} is of type {type(part).__name__}", "give text, e.g. str(value)"
-                )
             for character in _FORBIDDEN:
                 if character in part:
                     raise _bad_attr(key, value, f"its {what} holds {character!r}", "it cannot travel; encode it")
@@ -172,25 +203,33 @@ def _check_each(attrs: Mapping[str, str], message_type: int) -> None:
                 raise _bad_attr(key, value, f"its {what} holds half a surrogate pair", "give valid text") from None
         if not key:
             raise _bad_attr(key, value, "its key is empty", "name the attribute")
-        if key != key.strip() or value != value.rstrip():
-            raise _bad_attr(key, value, "it has blanks at its ends", "remove them; servers cut them off")
+        if key != _cut(key) or value != _cut("=" + value)[1:]:
+            raise _bad_attr(
+                key,
+                value,
+                "it has blanks or control characters at its ends",
+                "remove them; servers cut them off, so that keys which differ in nothing else are the same to them",
+            )
         if key in RESERVED_ATTRS:
             reserved = ", ".join(sorted(RESERVED_ATTRS))
             raise _bad_attr(key, value, "its key is reserved", f"choose another; reserved are {reserved}")
 
 
+def _cut(text: str) -> str:
+    """Return a text without what servers cut off an entry: everything up to the blank, and here other blanks, too."""
+    before = ""
+    while text != before:
+        before, text = text, text.strip(_CUT).strip()
+    return text
+
+
 def _bad_name(kind: str, value: object, problem: str, hint: str) -> InvalidMessageError:
     return InvalidMessageError(
-        f"{kind} id {_short(value)} {problem}", code="BAD_NAME", hint=hint, details={"kind": kind, "value": value}
+        f"{kind} id {shown(value)} {problem}", code="BAD_NAME", hint=hint, details={"kind": kind, "value": value}
     )
 
 
 def _bad_attr(key: object, value: object, problem: str, hint: str) -> InvalidMessageError:
     return InvalidMessageError(
-        f"attribute {_short(key)}={_short(value)}: {problem}", code="BAD_ATTRIBUTE", hint=hint, details={"key": key}
+        f"attribute {shown(key)}={shown(value)}: {problem}", code="BAD_ATTRIBUTE", hint=hint, details={"key": key}
     )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"

@@ -17,17 +17,18 @@ from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client import lifecycle
 from dataproxy.client.callbacks import CallbackPlace, check_place
 from dataproxy.client.dispatcher import Dispatcher
-from dataproxy.client.names import check_attrs, check_item_attrs, check_name
-from dataproxy.client.proxies import ProxySource, links_per_executor
+from dataproxy.client.names import check_attrs, check_item_attrs, check_name, plain_attrs
+from dataproxy.client.proxies import ProxySource, links_per_executor, order_seed, proxy_order
 from dataproxy.client.stats import ProducerStats, make_report, make_stats
 from dataproxy.client.threads import check_native_threads, start_hearing, start_quiet
 from dataproxy.client.times import time_ms
 from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import ProducerConfig, load_producer_config
+from dataproxy.config.rules import LEAST_FRAME_BYTES
 from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
-from dataproxy.problems import callback_problem, seconds
+from dataproxy.problems import callback_problem, seconds, shown
 from dataproxy.types import ResolvedEndpoint
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def _policy(config: ProducerConfig) -> SendPolicy:
     def item_text(attrs: Mapping[str, str] | None, dt: object, frame_keys: Collection[str]) -> tuple[int, bytes]:
         when = time_ms(dt)
         exact = config.exact_time and when >= 0
-        if not attrs and not exact:
+        text = check_item_attrs(attrs, frame_keys, message_type=config.message_type) if attrs is not None else ""
+        if not text and not exact:
             return when, b""
         if config.message_type == _LINES:
             raise InvalidMessageError(
@@ -55,7 +57,7 @@ def _policy(config: ProducerConfig) -> SendPolicy:
                 code="BAD_ATTRIBUTE",
                 hint="use message_type=7 or 5",
             )
-        parts = [check_item_attrs(attrs, frame_keys, message_type=config.message_type)] if attrs else []
+        parts = [text] if text else []
         if exact:
             parts.append(f"dtMs={when}")
         return when, "&".join(parts).encode()
@@ -68,15 +70,12 @@ def _policy(config: ProducerConfig) -> SendPolicy:
     )
 
 
-def _core_options(config: ProducerConfig, *, report_all: bool, max_packet_length: int) -> dict[str, Any]:
+def _core_options(config: ProducerConfig, *, report_all: bool) -> dict[str, Any]:
     options = config.as_dict()
     options["report_all"] = report_all
     options["late_attempts"] = LATE_ATTEMPTS
     options["classes"] = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256}
     options["unknown_class"] = int(RETRY_CLASS[UNKNOWN_ERROR])
-    if max_packet_length > 0:
-        options["max_frame_bytes"] = min(config.max_frame_bytes, max_packet_length)
-        options["batch_bytes"] = min(config.batch_bytes, max(1024, max_packet_length - 1024))
     return options
 
 
@@ -107,12 +106,9 @@ class Producer(ProducerCore):
         **options: Any,
     ) -> None:
         settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
-        source = ProxySource(settled, self._use_proxies)
+        source = ProxySource(settled, self._use_proxies, self._limit_frames)
         proxies = source.fetch()
-        super().__init__(
-            _core_options(settled, report_all=on_delivery is not None, max_packet_length=source.max_packet_length),
-            _policy(settled),
-        )
+        super().__init__(_core_options(settled, report_all=on_delivery is not None), _policy(settled))
         self.config = settled
         self._on_delivery = on_delivery
         self._final: Report | None = None
@@ -123,6 +119,7 @@ class Producer(ProducerCore):
         """Start the threads around an engine that is new; what was started before an error is stopped again."""
         self._close_lock = threading.RLock()
         self._source = source
+        self._order = order_seed()  # a forked child draws another one than its parent
         self._threads: list[threading.Thread] = []
         self._callbacks = CallbackPlace(self, self._callback_on)
         self.callback_failed = self._callbacks.failed
@@ -130,6 +127,8 @@ class Producer(ProducerCore):
         self._dispatch_thread: threading.Thread | None = None
         try:
             self._use_proxies(proxies)
+            if source.max_packet_length:
+                self._limit_frames(source.max_packet_length)
             for i in range(self.config.executors):
                 self._threads.append(start_quiet(f"dataproxy-exec-{i}", partial(self.run_executor, i)))
             self._dispatch_thread = start_hearing("dataproxy-dispatch", dispatcher.run)
@@ -154,7 +153,7 @@ class Producer(ProducerCore):
                     f"callback_on={self._callback_on!r} belongs to the process that this one was forked from",
                     hint="open a producer in the child process, with a loop or executor of its own",
                 )
-            source = ProxySource(self.config, self._use_proxies, inherited=self._source)
+            source = ProxySource(self.config, self._use_proxies, self._limit_frames, inherited=self._source)
             running = False
             try:
                 self.open_again()
@@ -165,9 +164,16 @@ class Producer(ProducerCore):
 
     def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
         self.set_endpoints(
-            [(e.label, e.address, e.port, e.family) for e in proxies],
+            [(e.label, e.address, e.port, e.family, e.other) for e in proxy_order(proxies, self._order)],
             links_per_executor(self.config.connections, self.config.executors, len(proxies)),
         )
+
+    def _limit_frames(self, max_packet_length: int) -> None:
+        """Follow what the Manager says of the largest frame, 0 for nothing."""
+        size = self.config.max_frame_bytes
+        if max_packet_length:
+            size = min(size, max(max_packet_length, LEAST_FRAME_BYTES))
+        self.limit_frames(size)
 
     def stream(self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None) -> Stream:
         """Return a handle bound to one stream: the fastest way to send.
@@ -177,18 +183,19 @@ class Producer(ProducerCore):
         """
         kind = self.config.message_type
         group = self.config.group_id if group_id is None else group_id
-        if not group:
+        if group == "":
             raise InvalidMessageError(
-                f"stream {stream_id!r} has no group",
+                f"stream {shown(stream_id)} has no group",
                 code="BAD_NAME",
                 hint="give group_id= here or to the producer",
             )
         group = check_name("group", group, message_type=kind)
         name = check_name("stream", stream_id, message_type=kind)
         ids = len(f"groupId={group}&streamId={name}".encode())
-        text = check_attrs(attrs, ids_bytes=ids, message_type=kind) if attrs else ""
-        handle = self.bind_stream(group, name, text.encode(), frozenset(attrs or ()))
-        if group == self.config.group_id and not attrs:
+        given = {} if attrs is None else plain_attrs(attrs)
+        text = check_attrs(given, ids_bytes=ids, message_type=kind)
+        handle = self.bind_stream(group, name, text.encode(), frozenset(given))
+        if group == self.config.group_id and not given:
             self.keep_stream(handle)
         return handle
 

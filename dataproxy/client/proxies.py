@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from weakref import WeakMethod
 
 from dataproxy.client.discovery import parse_target, resolve
@@ -14,7 +16,7 @@ from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
 from dataproxy.types import ManagerTarget, ResolvedEndpoint
 
-__all__ = ["ProxySource", "links_per_executor"]
+__all__ = ["ProxySource", "links_per_executor", "order_seed", "proxy_order"]
 
 _LOG = logger("route")
 _AUTO_CONNECTIONS = 8
@@ -26,18 +28,41 @@ def links_per_executor(connections: int, executors: int, proxies: int) -> list[i
     return [total // executors + (1 if i < total % executors else 0) for i in range(executors)]
 
 
+def order_seed() -> int:
+    """Return 64 random bits for ``proxy_order``."""
+    return int.from_bytes(os.urandom(8), "big")
+
+
+def proxy_order(proxies: Sequence[ResolvedEndpoint], seed: int) -> list[ResolvedEndpoint]:
+    """Return the proxies in the order in which the producer of this ``seed`` goes through them.
+
+    Each seed has an order of its own, so that many producers with one list do not all begin with the same proxy.  What
+    leaves or joins the list changes nothing in the order of the others.
+    """
+
+    def place(proxy: ResolvedEndpoint) -> bytes:
+        return blake2b(proxy.label.encode("utf-8", "replace"), digest_size=8, key=seed.to_bytes(8, "big")).digest()
+
+    return sorted(proxies, key=place)
+
+
 class ProxySource:
-    """Know the proxies of one group; a refresh that fails keeps the list that is known."""
+    """Know the proxies of one group.
+
+    A refresh that fails keeps the list that is known, a name that fails the addresses that are known of it.
+    """
 
     def __init__(
         self,
         config: ProducerConfig,
         apply: Callable[[list[ResolvedEndpoint]], None],
+        limit: Callable[[int], None] | None = None,
         *,
         inherited: ProxySource | None = None,
     ) -> None:
         self._config = config
         self._apply = WeakMethod(apply)  # who is told has this object
+        self._limit: WeakMethod[Callable[[int], None]] | None = None if limit is None else WeakMethod(limit)
         self._target = parse_target(config.target)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -56,7 +81,7 @@ class ProxySource:
         return self._known
 
     def fetch(self, *, strict: bool = True) -> list[ResolvedEndpoint]:
-        """Ask for the proxies now.  Raises DiscoveryError; blocks up to ``manager_timeout``."""
+        """Ask for the proxies now.  Raises DiscoveryError; blocks up to ``manager_timeout`` and 15 s for names."""
         target = self._target
         if isinstance(target, ManagerTarget):
             client = ManagerClient(target, self._config)
@@ -65,9 +90,9 @@ class ProxySource:
             finally:
                 client.close()
             self.max_packet_length = answer.max_packet_length
-            self._known = resolve(answer.endpoints, strict=False)
+            self._known = resolve(answer.endpoints, strict=False, known=self._known)
         else:
-            self._known = resolve(target.endpoints, strict=strict)
+            self._known = resolve(target.endpoints, strict=strict, known=self._known)
         return self._known
 
     def start(self) -> None:
@@ -82,15 +107,27 @@ class ProxySource:
 
     def _run(self) -> None:
         while not self._stop.wait(self._config.discovery_interval):
-            before = list(self._known)
             try:
-                now = self.fetch(strict=False)
+                self._refresh()
             except DataProxyError as error:
                 _LOG.warning("the proxy list was not refreshed, the known one stays in use: %s", error)
-                self._known = before
-                continue
-            if not self._stop.is_set() and {e.label for e in now} != {e.label for e in before}:
-                _LOG.info("the proxy list changed: %s", ", ".join(e.label for e in now))
-                apply = self._apply()
-                if apply is not None:
-                    apply(now)
+            except Exception:  # noqa: BLE001 - the next turn may fare better, and nobody else would ask again
+                _LOG.exception("the proxy list was not refreshed, the known one stays in use")
+
+    def _refresh(self) -> None:
+        """Ask again, and tell the producer what changed.  Raises what ``fetch`` raises.  One thread at a time."""
+        before, length = list(self._known), self.max_packet_length
+        try:
+            now = self.fetch(strict=False)
+        except BaseException:
+            self._known, self.max_packet_length = before, length
+            raise
+        if self._stop.is_set():
+            return
+        limit, apply = None if self._limit is None else self._limit(), self._apply()
+        if self.max_packet_length != length and limit is not None:
+            _LOG.info("the Manager's limit of a frame changed from %d to %d bytes", length, self.max_packet_length)
+            limit(self.max_packet_length)
+        if {(e.label, e.other) for e in now} != {(e.label, e.other) for e in before} and apply is not None:
+            _LOG.info("the proxy list changed: %s", ", ".join(e.label for e in now))
+            apply(now)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dataproxy.logs import lost_records
 from dataproxy.outcomes import Report, code_key
 
 __all__ = ["ConnectionStats", "Latency", "ProducerStats", "make_report", "make_stats"]
@@ -80,6 +81,7 @@ class ProducerStats:
     undelivered_bytes: int
     not_kept: int
     callback_errors: int
+    log_errors: int
     errors: Mapping[int | str, int]
     latency: Latency
     connections: tuple[ConnectionStats, ...]
@@ -144,6 +146,7 @@ def make_stats(
         undelivered_bytes=counts["undelivered_bytes"],
         not_kept=counts["not_kept"],
         callback_errors=callback_errors,
+        log_errors=lost_records(),
         errors=_errors(counts["codes"]),
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),

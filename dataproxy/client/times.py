@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from dataproxy.errors import InvalidMessageError
+from dataproxy.problems import shown
 
 __all__ = ["NO_TIME", "time_ms"]
 
@@ -25,10 +26,12 @@ def time_ms(dt: object) -> int:
     elif isinstance(dt, int) and not isinstance(dt, bool):
         value = dt
     else:
-        raise InvalidMessageError(f"a data time cannot be the {type(dt).__name__} {dt!r}", code="BAD_TIME", hint=_FORMS)
+        raise InvalidMessageError(
+            f"a data time cannot be the {type(dt).__name__} {shown(dt)}", code="BAD_TIME", hint=_FORMS
+        )
     if not 0 <= value < _LIMIT_MS:
         raise InvalidMessageError(
-            f"the data time {value} ms is outside of 1970 to 2106",
+            f"the data time {shown(value)} ms is outside of 1970 to 2106",
             code="BAD_TIME",
             hint="are these seconds or microseconds? " + _FORMS if value > 0 else _FORMS,
         )

@@ -24,6 +24,8 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ValueError("is not a number") from None
+    except OverflowError:
+        raise ValueError("is too large") from None
 
 
 def _times(native: str, scale: float) -> _Convert:

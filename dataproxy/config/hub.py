@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dataproxy.config.option import Option, OptionTable
-from dataproxy.config.rules import HUB_RULES
+from dataproxy.config.rules import HUB_RULES, LARGEST_FRAME_BYTES
 
 __all__ = ["HUB"]
 
@@ -72,11 +72,12 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "queue_bytes",
         "size",
         64 * _MIB,
-        "Accepted bytes that may wait for a commit; then producers are told to come back (code 114).",
+        "Accepted bytes that may wait for a commit; then nothing is read until half of them are stored. Half-received"
+        " frames, and unread answers, may take as much each; who holds the most of them is closed.",
         low=64 * _KIB,
         high=1024 * _GIB,
     ),
-    Option("max_frame_bytes", "size", 512 * _KIB, "Largest frame that is taken.", low=64, high=256 * _MIB),
+    Option("max_frame_bytes", "size", 512 * _KIB, "Largest frame that is taken.", low=64, high=LARGEST_FRAME_BYTES),
     Option("max_connections", "int", 30000, "Connections at the same time.", low=1, high=1_000_000),
     Option(
         "read_idle",
@@ -145,11 +146,47 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         high=1_000_000_000,
     ),
     Option(
+        "secret_id",
+        "text",
+        "",
+        "Id of the credentials (HTTP Basic) that all but `/healthz` wants at the Manager's port; empty wants none.",
+        importance="high",
+    ),
+    Option("secret_key", "text", "", "Key that belongs to `secret_id`.", importance="high", secret=True),
+    Option(
+        "insecure",
+        "bool",
+        False,
+        "Listen beyond this machine without credentials: whoever reaches the Manager's port may read every message.",
+        importance="high",
+    ),
+    Option(
+        "allowed_hosts",
+        "names",
+        (),
+        "Names, besides `localhost` and addresses, by which `/hub/*` may be asked (header `Host`); a web page that has"
+        " its own name point here gets nothing.",
+    ),
+    Option(
+        "token",
+        "text",
+        "",
+        "What changes over HTTP have to know, as `Authorization: Bearer TOKEN`; empty makes a new one at each start.",
+        secret=True,
+    ),
+    Option(
+        "token_file",
+        "text",
+        "",
+        "File that holds the token while the hub runs, for its owner alone (mode 0600). Empty writes none, but"
+        " `dataproxy hub` one that its other commands know.",
+    ),
+    Option(
         "fault_api",
         "choice",
-        "auto",
-        "Whether faults for tests can be armed over HTTP (`/hub/faults`); `auto` allows it on a loopback address only.",
-        choices=("auto", "on", "off"),
+        "off",
+        "Whether faults for tests can be armed over HTTP (`/hub/faults`, with the token).",
+        choices=("on", "off"),
         importance="low",
     ),
     Option("cluster_id", "int", 1, "Cluster id in Manager answers.", low=1, high=2**31 - 1, importance="low"),

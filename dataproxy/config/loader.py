@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
+from dataproxy.problems import plain_text
+from dataproxy.problems import shown as as_shown
 
 if TYPE_CHECKING:
-    import logging
-
     from dataproxy.config.option import OptionTable, Rule
+    from dataproxy.logs import Log
 
 __all__ = ["read_environment", "settle", "unknown_option"]
 
@@ -117,10 +118,12 @@ def _native(table: OptionTable, source: str, raw: Mapping[str, Any]) -> dict[str
 
 def _translate(table: OptionTable, source: str, key: str, value: Any, complaints: list[str]) -> Mapping[str, Any]:
     alias = table.by_alias[key.lower()]
+    if isinstance(value, str):
+        value = plain_text(value)
     try:
         given = alias.convert(value)
     except ValueError as error:
-        complaints.append(f"{key!r}: {value!r} {error}")
+        complaints.append(f"{key!r}: {as_shown(value)} {error}")
         return {}
     _logger().warning("%s: %r is the name of another SDK and stands for %s", source, key, alias.meaning)
     return given
@@ -129,7 +132,7 @@ def _translate(table: OptionTable, source: str, key: str, value: Any, complaints
 def _apply_rules(table: OptionTable, values: dict[str, Any], origins: dict[str, str]) -> None:
     for rule in table.rules:
         complaint = rule.check(values)
-        if complaint is not None and not _give_way(table, rule, values, origins):
+        if complaint is not None and not _give_way(table, rule, values, origins) and rule.binding:
             raise ConfigError(complaint)
 
 
@@ -146,7 +149,7 @@ def _give_way(table: OptionTable, rule: Rule, values: dict[str, Any], origins: d
     return False
 
 
-def _logger() -> logging.Logger:
+def _logger() -> Log:
     from dataproxy.logs import logger
 
     return logger("config")

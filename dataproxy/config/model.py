@@ -150,5 +150,11 @@ class HubConfig(Config):
     dedupe: Literal["off", "ids"]
     dedupe_window: float
     dedupe_max_ids: int
-    fault_api: Literal["auto", "on", "off"]
+    secret_id: str
+    secret_key: str
+    insecure: bool
+    allowed_hosts: tuple[str, ...]
+    token: str
+    token_file: str
+    fault_api: Literal["on", "off"]
     cluster_id: int

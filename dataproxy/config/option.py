@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dataproxy.config.units import format_duration, format_size, parse_duration, parse_size
 from dataproxy.errors import ConfigError
+from dataproxy.problems import plain_text, shown
+from dataproxy.shown import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +34,7 @@ class Option(NamedTuple):
     """Describe one option.
 
     ``default``, ``low`` and ``high`` are in base units: seconds for durations, bytes for sizes.  ``secret``
-    values are never shown.
+    values are never shown, nor are secrets in the addresses that ``url`` options hold.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Option(NamedTuple):
     choices: tuple[Any, ...] = ()
     importance: Literal["high", "medium", "low"] = "medium"
     secret: bool = False
+    url: bool = False
 
     @property
     def type_text(self) -> str:
@@ -61,10 +64,12 @@ class Option(NamedTuple):
             parsed = _PARSERS[self.kind](self, value)
             self._check_range(parsed)
         except ValueError as error:
-            shown = "the given value" if self.secret else repr(value)
+            text = plain_text(value) if isinstance(value, str) else ""
+            hidden = self.secret or (self.url and without_secrets(text) != text)
+            given = "the given value" if hidden else shown(value)
             raise ConfigError(
-                f"option {self.name} ({source}): {shown} {error}",
-                details={"option": self.name, "source": source, **({} if self.secret else {"value": value})},
+                f"option {self.name} ({source}): {given} {error}",
+                details={"option": self.name, "source": source, **({} if hidden else {"value": value})},
             ) from None
         return parsed
 
@@ -72,6 +77,8 @@ class Option(NamedTuple):
         """Return a value in base units as people write it; secrets come out as stars."""
         if self.secret:
             return "***" if value else ""
+        if self.url:
+            return without_secrets(value)
         if self.kind == "duration":
             return format_duration(value)
         if self.kind == "size":
@@ -120,12 +127,14 @@ class Refusal(NamedTuple):
 class Rule(NamedTuple):
     """Tie options together: ``check`` gets all values and returns a complaint or None.
 
-    ``yields`` has the options whose *default* gives way before anybody complains, with what it then becomes.
+    ``yields`` has the options whose *default* gives way before anybody complains, with what it then becomes.  A rule
+    that is not ``binding`` changes defaults and refuses nothing.
     """
 
     options: tuple[str, ...]
     check: Callable[[Mapping[str, Any]], str | None]
     yields: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType({})
+    binding: bool = True
 
     def partner(self, name: str) -> str:
         """Return the option that ``name`` gives way to."""
@@ -164,15 +173,16 @@ class OptionTable:
 def _parse_text(_option: Option, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"is of type {type(value).__name__}; give text")
-    if "\0" in value:
+    text = plain_text(value)
+    if "\0" in text:
         raise ValueError("holds a NUL character; remove it")
-    return value
+    return text
 
 
 def _parse_bool(_option: Option, value: object) -> bool:
     if isinstance(value, bool):
         return value
-    word = value.strip().lower() if isinstance(value, str) else None
+    word = plain_text(value).strip().lower() if isinstance(value, str) else None
     if word in _TRUE:
         return True
     if word in _FALSE:
@@ -184,7 +194,7 @@ def _parse_int(option: Option, value: object) -> int:
     form = f"is not a whole number; allowed is {option.range_text()}"
     if isinstance(value, str):
         try:
-            return int(value.strip())
+            return int(plain_text(value).strip())
         except ValueError:
             raise ValueError(form) from None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -195,7 +205,7 @@ def _parse_int(option: Option, value: object) -> int:
 
 
 def _parse_choice(option: Option, value: object) -> Any:
-    word = str(value).strip().lower()
+    word = plain_text(value).strip().lower() if isinstance(value, str) else shown(value)
     if not isinstance(value, bool):
         for choice in option.choices:
             if str(choice) == word:
@@ -205,15 +215,14 @@ def _parse_choice(option: Option, value: object) -> Any:
 
 def _parse_names(_option: Option, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        parts: list[object] = [part.strip() for part in value.split(",")]
+        parts: list[object] = [part.strip() for part in plain_text(value).split(",")]
     elif isinstance(value, (list, tuple)):
         parts = list(value)
     else:
         raise ValueError("is not a list; give names, in text with commas between them")
-    names = [part for part in parts if part != ""]
-    if not all(isinstance(name, str) for name in names):
+    if not all(isinstance(part, str) for part in parts):
         raise ValueError("holds something that is not text; give names")
-    return tuple(str(name) for name in names)
+    return tuple(name for name in map(plain_text, parts) if name)
 
 
 _PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {

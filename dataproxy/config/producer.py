@@ -6,7 +6,7 @@ from typing import Final
 
 from dataproxy.config.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
 from dataproxy.config.option import Option, OptionTable
-from dataproxy.config.rules import PRODUCER_RULES
+from dataproxy.config.rules import FRAME_OVERHEAD_BYTES, LARGEST_FRAME_BYTES, LEAST_FRAME_BYTES, PRODUCER_RULES
 
 __all__ = ["PRODUCER"]
 
@@ -23,6 +23,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "Where to send: proxies as `tcp://host1:port,host2:port` (port 46801 when left out) or a Manager as"
         " `http://host:8083` or `https://host`. Required.",
         importance="high",
+        url=True,
     ),
     Option(
         "group_id",
@@ -100,7 +101,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         256 * _KIB,
         "A pack is sent when its body reaches this size. Larger messages travel alone.",
         low=1,
-        high=255 * _MIB,
+        high=LARGEST_FRAME_BYTES - FRAME_OVERHEAD_BYTES,
         importance="high",
     ),
     Option("batch_messages", "int", 65535, "A pack is sent when it holds this many messages.", low=1, high=65535),
@@ -108,7 +109,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "linger",
         "duration",
         0.005,
-        "A pack is sent when its first message has waited this long. 0 sends at once.",
+        "A pack is sent when its first message has waited this long. 0 sends at once. Unless given, at most a tenth"
+        " of `delivery_timeout`.",
         low=0.0,
         high=60.0,
         importance="high",
@@ -153,11 +155,20 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "ack_timeout",
         "duration",
         10.0,
-        "A frame without an answer for this long goes to another connection.",
-        low=0.01,
+        "A frame that reached its proxy and has no answer for this long goes to another connection; so does all that"
+        " waits on a connection on which nothing moves for so long. Unless given, at most a third of"
+        " `delivery_timeout` less `linger`, so that there is time for two more attempts; given, at most half.",
+        low=0.001,
         high=3600.0,
     ),
-    Option("connect_timeout", "duration", 5.0, "Longest time to set up one connection.", low=0.01, high=600.0),
+    Option(
+        "connect_timeout",
+        "duration",
+        5.0,
+        "Longest time to set up one connection. Unless given, at most a third of `delivery_timeout` less `linger`.",
+        low=0.001,
+        high=600.0,
+    ),
     Option(
         "close_timeout",
         "duration",
@@ -262,9 +273,10 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "max_frame_bytes",
         "size",
         512 * _KIB,
-        "Largest frame that the proxies take (their `max-msg-length`).",
-        low=2 * _KIB,
-        high=256 * _MIB,
+        "Largest frame that the proxies take (their `max-msg-length`). A Manager that names a smaller"
+        " `maxPacketLength` is followed, at run time too: it limits what is accepted from then on.",
+        low=LEAST_FRAME_BYTES,
+        high=LARGEST_FRAME_BYTES,
     ),
     Option("nagle", "bool", False, "Let the kernel collect small writes (no TCP_NODELAY).", importance="low"),
     Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.option import Rule
@@ -10,12 +11,20 @@ from dataproxy.config.units import format_duration, format_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FRAME_OVERHEAD_BYTES", "HUB_RULES", "PRODUCER_RULES"]
+__all__ = ["FRAME_OVERHEAD_BYTES", "HUB_RULES", "LARGEST_FRAME_BYTES", "LEAST_FRAME_BYTES", "PRODUCER_RULES"]
 
 #: Room that ``max_frame_bytes`` keeps for header, group and stream names around a pack's body.
 FRAME_OVERHEAD_BYTES: Final = 1024
 
+#: Largest frame of the protocol: no server can be told to take more (its ``max-msg-length``).
+LARGEST_FRAME_BYTES: Final = 20 << 20
+#: Smallest limit of a frame that a producer works with; a Manager that names less is not followed further down.
+LEAST_FRAME_BYTES: Final = 2 << 10
+
 _LONGEST_SILENCE: Final = 3600.0
+_LINGER_PART: Final = 10  # of delivery_timeout that linger takes at most, unless somebody chose it
+_ROUNDING: Final = 1e-6
+_TOKEN_SHORTEST: Final = 16
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
@@ -34,6 +43,49 @@ def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: in
     if either:
         yields[large] = lambda values: values[small] + margin
     return Rule((small, large), check, yields)
+
+
+def _lingers_long(values: Mapping[str, Any]) -> str | None:
+    return "" if values["linger"] * _LINGER_PART > values["delivery_timeout"] else None
+
+
+def _attempts_rare(values: Mapping[str, Any]) -> str | None:
+    return "" if values["ack_timeout"] > _third(values) else None
+
+
+def _connects_long(values: Mapping[str, Any]) -> str | None:
+    return "" if values["connect_timeout"] > _third(values) else None
+
+
+def _third(values: Mapping[str, Any]) -> float:
+    """Return the time of an attempt, or of a connect, that leaves time for two more, in whole milliseconds."""
+    return float(math.floor((values["delivery_timeout"] - values["linger"]) / 3 * 1000 + _ROUNDING) / 1000)
+
+
+def _another_attempt(values: Mapping[str, Any]) -> str | None:
+    ack, delivery = values["ack_timeout"], values["delivery_timeout"]
+    if 2 * ack <= delivery + _ROUNDING:
+        return None
+    return (
+        f"ack_timeout ({format_duration(ack)}) is above half of delivery_timeout ({format_duration(delivery)}), so a"
+        f" frame that nobody answers has no time for another attempt; lower ack_timeout to"
+        f" {format_duration(delivery / 2)}, or raise delivery_timeout to {format_duration(2 * ack)}"
+    )
+
+
+def _attempts_after_linger(values: Mapping[str, Any]) -> str | None:
+    linger, most = values["linger"], _longest_linger(values)
+    if linger <= most + _ROUNDING:
+        return None
+    return (
+        f"linger ({format_duration(linger)}) is above delivery_timeout ({format_duration(values['delivery_timeout'])})"
+        f" less one and a half ack_timeout ({format_duration(values['ack_timeout'])}), so a frame that nobody answers"
+        f" has no time for another attempt; lower linger to {format_duration(most)}, or raise delivery_timeout"
+    )
+
+
+def _longest_linger(values: Mapping[str, Any]) -> float:
+    return float(values["delivery_timeout"] - 1.5 * values["ack_timeout"])
 
 
 def _heartbeats_in_time(values: Mapping[str, Any]) -> str | None:
@@ -56,27 +108,57 @@ def _waits(values: Mapping[str, Any]) -> str | None:
     )
 
 
-def _whole_credentials(values: Mapping[str, Any]) -> str | None:
-    if bool(values["manager_secret_id"]) == bool(values["manager_secret_key"]):
+def _together(first: str, second: str) -> Rule:
+    """Return the rule that both options are given or none."""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        if bool(values[first]) == bool(values[second]):
+            return None
+        have, lack = (second, first) if values[second] else (first, second)
+        return f"{have} is given without {lack}; give both or none"
+
+    return Rule((first, second), check)
+
+
+def _token_is_long(values: Mapping[str, Any]) -> str | None:
+    token = values["token"]
+    if not token or (len(token) >= _TOKEN_SHORTEST and token.isascii() and token.isprintable() and " " not in token):
         return None
-    have, lack = "manager_secret_id", "manager_secret_key"
-    if values[lack]:
-        have, lack = lack, have
-    return f"{have} is given without {lack}; give both or none"
+    return (
+        f"token can be guessed or does not fit into a header; give {_TOKEN_SHORTEST} printable ASCII characters or more"
+        " without blanks, or none"
+    )
 
 
 #: Rules of the producer, in the order in which they are applied.
 PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     _not_above("batch_bytes", "max_frame_bytes", format_size, margin=FRAME_OVERHEAD_BYTES),
     _not_above("batch_bytes", "buffer_bytes", format_size),
-    _not_above("ack_timeout", "delivery_timeout", format_duration),
+    Rule(
+        ("linger", "delivery_timeout"),
+        _lingers_long,
+        {"linger": lambda values: values["delivery_timeout"] / _LINGER_PART},
+        binding=False,
+    ),
+    Rule(("ack_timeout", "delivery_timeout", "linger"), _attempts_rare, {"ack_timeout": _third}, binding=False),
+    Rule(("connect_timeout", "delivery_timeout", "linger"), _connects_long, {"connect_timeout": _third}, binding=False),
     _not_above("linger", "delivery_timeout", format_duration),
+    Rule(
+        ("ack_timeout", "delivery_timeout"),
+        _another_attempt,
+        {"ack_timeout": lambda values: values["delivery_timeout"] / 2},
+    ),
+    Rule(("linger", "ack_timeout", "delivery_timeout"), _attempts_after_linger, {"linger": _longest_linger}),
     _not_above("retry_backoff", "retry_backoff_max", format_duration, either=True),
     _not_above("reconnect_backoff", "reconnect_backoff_max", format_duration, either=True),
     Rule(("max_block", "on_full"), _waits, {"max_block": lambda _values: 0.0}),
     Rule(("heartbeat_interval", "heartbeat_retries"), _heartbeats_in_time),
-    Rule(("manager_secret_id", "manager_secret_key"), _whole_credentials),
+    _together("manager_secret_id", "manager_secret_key"),
 )
 
 #: Rules of the hub.
-HUB_RULES: Final[tuple[Rule, ...]] = (_not_above("max_frame_bytes", "queue_bytes", format_size, either=True),)
+HUB_RULES: Final[tuple[Rule, ...]] = (
+    _not_above("max_frame_bytes", "queue_bytes", format_size, either=True),
+    _together("secret_id", "secret_key"),
+    Rule(("token",), _token_is_long),
+)

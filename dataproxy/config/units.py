@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final
+from typing import Any, Final
+
+from dataproxy.problems import plain_text
 
 __all__ = ["format_duration", "format_size", "parse_duration", "parse_size"]
 
@@ -43,9 +45,9 @@ def parse_duration(value: object) -> float:
     Raises ValueError whose text says how to write it.
     """
     if isinstance(value, str):
-        seconds = _sum_of_parts(value, _SECONDS, "time", _DURATION_FORM)
+        seconds = _sum_of_parts(plain_text(value), _SECONDS, "time", _DURATION_FORM)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = _as_float(value)
     else:
         raise ValueError(f"is not a duration; {_DURATION_FORM}")
     if not math.isfinite(seconds):
@@ -58,13 +60,14 @@ def parse_size(value: object) -> int:
 
     Raises ValueError whose text says how to write it.
     """
+    size: Any
     if isinstance(value, str):
-        size = _sum_of_parts(value, _BYTES, "size", _SIZE_FORM)
+        size = _sum_of_parts(plain_text(value), _BYTES, "size", _SIZE_FORM)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        size = value
+        size = value if isinstance(value, int) else float(value)
     else:
         raise ValueError(f"is not a size; {_SIZE_FORM}")
-    if not math.isfinite(size) or size != int(size):
+    if isinstance(size, float) and not size.is_integer():
         raise ValueError(f"is not a whole number of bytes; {_SIZE_FORM}")
     return int(size)
 
@@ -88,6 +91,13 @@ def format_size(size: int) -> str:
         if size % scale == 0:
             return f"{size // scale}{unit}"
     return str(size)
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _sum_of_parts(text: str, units: dict[str, float] | dict[str, int], what: str, form: str) -> float:

@@ -7,10 +7,12 @@ from dataproxy.hub.listeners import Listener
 from dataproxy.hub.records import LogInfo, Record, StreamCount
 from dataproxy.hub.server import Hub
 from dataproxy.hub.store import StoreReader, open_store
+from dataproxy.hub.verify import Damage, StoreReport, verify_store
 
 __all__ = [
     "KINDS",
     "ArmedFault",
+    "Damage",
     "Fault",
     "Faults",
     "Hub",
@@ -18,6 +20,8 @@ __all__ = [
     "LogInfo",
     "Record",
     "StoreReader",
+    "StoreReport",
     "StreamCount",
     "open_store",
+    "verify_store",
 ]

@@ -30,7 +30,7 @@ _ORDER: Final = (
     "source",
 )
 #: Bytes of a batch that is given even when it has fewer rows.
-_MUCH: Final = 256 << 20
+_MUCH: Final = 64 << 20
 
 
 class ArrowRows:
@@ -45,22 +45,43 @@ class ArrowRows:
         self._texts = {name: Bytes() for name in _TEXTS}
         self._numbers = {name: Numbers(width) for name, width in _NUMBERS.items()}
 
+        self._rows = 0
+        self._rest: pa.Array | None = None  # bodies of the entry at hand that no batch has yet
+
     def __len__(self) -> int:
-        return len(self._bodies)
+        return self._rows
 
     def is_full(self, max_rows: int) -> bool:
-        """Tell whether it is time for ``take``: enough rows, or enough bytes for Arrow's offsets of 32 bits."""
-        size = self._bodies.nbytes + self._keys.nbytes + self._values.nbytes
-        return len(self) >= max_rows or size >= _MUCH
+        """Tell whether it is time for ``take``: enough rows, or enough bytes, attributes included."""
+        return self._rows >= max_rows or self._bodies.nbytes + self._pair_bytes() >= _MUCH
 
-    def add(self, entry: StoredEntry) -> None:
-        """Add the records of an entry.  Raises StoreError when it is damaged; use the object no more then."""
-        before = len(self._bodies)
+    def _pair_bytes(self) -> int:
+        return self._keys.nbytes + self._values.nbytes
+
+    def add(self, entry: StoredEntry, max_rows: int) -> Iterator[pa.RecordBatch]:
+        """Add the records of an entry; yield batches where its attributes are too much for one.
+
+        Raises StoreError when it is damaged; ``take`` then gives what was there before, and the object is used no more.
+        """
+        index = 0
         for attrs, count in entry.runs(self._bodies):
-            self._add_run(entry, attrs, count)
-        self._numbers["index"].count(0, len(self._bodies) - before)
+            left = count
+            while left:
+                piece = min(left, self._room_for(attrs))
+                self._add_run(entry, attrs, piece, index)
+                index += piece
+                left -= piece
+                if left or self._pair_bytes() >= _MUCH:
+                    yield from self.take(max_rows)
+        if self._rest is not None:
+            yield from self.take(max_rows)
 
-    def _add_run(self, entry: StoredEntry, attrs: dict[str, str], count: int) -> None:
+    def _room_for(self, attrs: dict[str, str]) -> int:
+        """Return how many records with these attributes a batch still takes, one at least."""
+        size = 1 + sum(len(text.encode()) for pair in attrs.items() for text in pair)
+        return max(1, (_MUCH - self._pair_bytes()) // size)
+
+    def _add_run(self, entry: StoredEntry, attrs: dict[str, str], count: int, index: int) -> None:
         self._pairs.count(len(self._keys) + len(attrs), count, len(attrs))
         self._keys.add(list(attrs), count)
         self._values.add(list(attrs.values()), count)
@@ -72,11 +93,13 @@ class ArrowRows:
         numbers["dt"].add(time_of(attrs, entry.data_time_ms), count)
         numbers["partition"].add(entry.partition, count)
         numbers["offset"].add(entry.offset, count)
+        numbers["index"].count(index, count)
         numbers["receive_ms"].add(entry.receive_ms, count)
+        self._rows += count
 
     def take(self, max_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield what was collected in batches of up to ``max_rows`` rows and start anew."""
-        if not len(self):
+        if not self._rows:
             return
         batch = self._batch()
         for start in range(0, batch.num_rows, max_rows):
@@ -85,7 +108,8 @@ class ArrowRows:
     def _batch(self) -> pa.RecordBatch:
         import pyarrow as pa
 
-        count = len(self)
+        count = self._rows
+        self._rows = 0
         types = {4: pa.int32(), 8: pa.int64()}
 
         def texts(column: Bytes, kind: pa.DataType) -> pa.Array:
@@ -95,6 +119,8 @@ class ArrowRows:
         def numbers(column: Numbers, kind: pa.DataType) -> pa.Array:
             return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(column.take())])
 
+        bodies = self._rest if self._rest is not None else texts(self._bodies, pa.binary())
+        self._rest = bodies.slice(count) if len(bodies) > count else None
         keys, values = texts(self._keys, pa.string()), texts(self._values, pa.string())
         pairs = pa.StructArray.from_arrays(
             [keys, values], fields=[pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())]
@@ -104,7 +130,7 @@ class ArrowRows:
         )
         self._pairs.add(0)
         columns = {
-            "body": texts(self._bodies, pa.binary()),
+            "body": bodies.slice(0, count),
             "attrs": attrs,
             **{name: texts(column, pa.string()) for name, column in self._texts.items()},
             **{name: numbers(column, types[_NUMBERS[name]]) for name, column in self._numbers.items()},

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-from dataproxy._core.hub.faultcore import LIMITS
+from dataproxy._core.hub.faultcore import LIMITS, NUMBERS
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 from dataproxy.hub.faultkinds import KINDS, ON, FaultKind
@@ -15,6 +15,7 @@ __all__ = ["Fault"]
 
 _STAGES: Final = ("before_store", "after_store", "after_reply")
 _SIDES: Final = ("read", "write", "both")
+_NUMBERS: Final = tuple(NUMBERS)
 _TRIGGERS: Final = ("nth", "every", "first", "after", "times", "share", "at_byte", "per_connection", "connection")
 #: Lowest and highest value of the numbers.
 _RANGES: Final[dict[str, tuple[float, float]]] = {
@@ -80,6 +81,7 @@ class Fault:
     stage: str | None = None
     reset: bool | None = None
     side: str | None = None
+    number: str | None = None
     bytes_per_second: int | None = None
     load: int | None = None
     status: int | None = None
@@ -155,7 +157,7 @@ class Fault:
         for name in ("reset", "per_connection"):
             if not isinstance(getattr(self, name), bool | None):
                 raise _wrong(name, getattr(self, name), "true or false")
-        for name, choices in {"on": ON, "stage": _STAGES, "side": _SIDES}.items():
+        for name, choices in {"on": ON, "stage": _STAGES, "side": _SIDES, "number": _NUMBERS}.items():
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or value not in choices):
                 raise _wrong(name, value, f"one of {', '.join(choices)}")

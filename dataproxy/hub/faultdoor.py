@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -24,26 +23,29 @@ _NUMBER: Final = "{number:[0-9]{1,18}}"
 
 
 class FaultDoor:
-    """Serve ``/hub/faults`` and ``/hub/listeners``; ``hub`` gives the hub or raises ClosedError."""
+    """Serve ``/hub/faults`` and ``/hub/listeners``; ``hub`` gives the hub or raises ClosedError.
 
-    def __init__(self, hub: Callable[[], Hub]) -> None:
+    A body has to be there within ``body_seconds``.
+    """
+
+    def __init__(self, hub: Callable[[], Hub], body_seconds: float) -> None:
         self._hub = hub
+        self._body_seconds = body_seconds
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the paths."""
-        router.add_get("/hub/faults", self._list)
-        router.add_post("/hub/faults", self._add)
-        router.add_delete("/hub/faults", self._clear)
-        router.add_get(f"/hub/faults/{_NUMBER}", self._show)
-        router.add_delete(f"/hub/faults/{_NUMBER}", self._remove)
-        router.add_get("/hub/listeners", self._listeners)
-        router.add_post(f"/hub/listeners/{_NUMBER}/{{what:kill|refuse|restart}}", self._command)
+        """Register the paths, to be put below ``/hub``."""
+        router.add_get("/faults", self._list)
+        router.add_post("/faults", self._add)
+        router.add_delete("/faults", self._clear)
+        router.add_get(f"/faults/{_NUMBER}", self._show)
+        router.add_delete(f"/faults/{_NUMBER}", self._remove)
+        router.add_get("/listeners", self._listeners)
+        router.add_post(f"/listeners/{_NUMBER}/{{what:kill|refuse|restart}}", self._command)
 
     def _allowed(self) -> Hub:
         """Return the hub if faults may be armed over HTTP.  Raises HTTPForbidden."""
         hub = self._hub()
-        wanted = hub.config.fault_api
-        if wanted == "off" or (wanted == "auto" and not ipaddress.ip_address(hub.host).is_loopback):
+        if hub.config.fault_api == "off":
             raise web.HTTPForbidden(reason="faults over HTTP are switched off; start the hub with fault_api=on")
         return hub
 
@@ -53,7 +55,9 @@ class FaultDoor:
     async def _add(self, request: web.Request) -> web.Response:
         hub = self._allowed()
         try:
-            value = json.loads(await request.read())
+            async with asyncio.timeout(self._body_seconds):
+                body = await request.read()
+            value = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"the body is not JSON: {error}", hint='send {"kind": "drop_reply"}') from None
         fault = Fault.from_json(value)

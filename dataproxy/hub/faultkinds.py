@@ -75,7 +75,13 @@ _ALL: Final = (
     FaultKind(name="drop_reply", text="store, do not answer", action="no_reply", on=_REPLY),
     FaultKind(name="delay", text="answer later", action="delay", on=_REPLY, parameters={"seconds": None}),
     FaultKind(name="duplicate", text="answer twice", action="copies", on=_REPLY, parameters={"copies": 2}),
-    FaultKind(name="foreign_id", text="answer a request that was never sent", action="foreign_id", on=("data",)),
+    FaultKind(
+        name="foreign_id",
+        text="answer another request than the one that was received",
+        action="foreign_id",
+        on=("data",),
+        parameters={"number": "far"},
+    ),
     FaultKind(
         name="reverse",
         text="collect replies of a connection and send the last one first",

@@ -12,7 +12,7 @@ from concurrent.futures import Future, InvalidStateError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dataproxy._core.hub.faultcore import POINTS, FaultCore
+from dataproxy._core.hub.faultcore import NUMBERS, POINTS, FaultCore
 from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub.fault import Fault
 from dataproxy.hub.faultkinds import KINDS
@@ -258,6 +258,8 @@ def _parameters(fault: Fault) -> dict[str, Any]:
                 found["stage"] = _STAGE[value]
             case "side":
                 found["side"] = _SIDE[value]
+            case "number":
+                found["number"] = NUMBERS[value]
             case "bytes_per_second":
                 found["rate"] = value
             case _:

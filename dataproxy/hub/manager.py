@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
-import hmac
-import json
+import contextlib
+import errno
+import logging
 import os
 import threading
 import weakref
@@ -18,9 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from dataproxy.errors import ClosedError, DataProxyError, StoreError
+from dataproxy.hub.access import HubAccess, has_credentials
+from dataproxy.hub.connections import Connections, HttpLimits, server_log
+from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.faultdoor import FaultDoor, disturb
-from dataproxy.hub.records import records_of
+from dataproxy.hub.health import HealthLog
+from dataproxy.hub.recordpages import Place, read_page
 from dataproxy.logs import logger
+from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
     from dataproxy.hub.records import Record
@@ -31,11 +36,11 @@ __all__ = ["ManagerDoor", "ManagerSettings"]
 _log: Final = logger("hub.manager")
 _STOP_SECONDS: Final = 60.0
 _BODY_BYTES: Final = 64 << 10
+_LOOK_SECONDS: Final = 1.0
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _RECORDS_MOST: Final = 10_000
-_OFFSET_MOST: Final = 2**63 - 1
-_PARTITION_MOST: Final = 2**32 - 1
 #: A page of records ends when its bodies have so many bytes.
-_PAGE_BYTES: Final = 8 << 20
+_PAGE_BYTES: Final = 1 << 20
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
@@ -67,17 +72,29 @@ class ManagerDoor:
     Raises HubError when the address cannot be listened on.
     """
 
-    def __init__(self, hub: Hub, host: str, port: int) -> None:
-        self.settings = ManagerSettings(cluster_id=hub.config.cluster_id)
+    def __init__(self, hub: Hub, host: str, port: int, limits: HttpLimits | None = None) -> None:
+        config = hub.config
+        self.settings = ManagerSettings(cluster_id=config.cluster_id)
+        if config.secret_id:
+            self.settings.secrets = {config.secret_id: config.secret_key}
         self.port = port
+        self.limits = limits or HttpLimits()
         # Weak: the running thread must not keep a forgotten hub alive.
         self._hub_ref = weakref.ref(hub)
+        self._access = HubAccess(hub.token, (config.host, *config.allowed_hosts), lambda: self.settings.secrets)
+        self._shortage = Shortage()
+        self._health_log = HealthLog()
+        self._pages = 0
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._tell)
         # Of our own: closing the loop's default one needs a thread, which the interpreter's exit refuses.
         self._workers = ThreadPoolExecutor(4, thread_name_prefix=_WORKERS)
         self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
-        self._thread = threading.Thread(target=self._loop.run_forever, name="dataproxy-hub-manager", daemon=True)
+        self._listener: asyncio.Server | None = None
+        self.connections: Connections | None = None
+        self._stopping = False
+        self._thread = threading.Thread(target=self._serve, name="dataproxy-hub-manager", daemon=True)
         self._thread.start()
         try:
             # On its own thread: the caller's may be running a loop already.
@@ -86,16 +103,31 @@ class ManagerDoor:
             self.close()
             raise
 
+    def _serve(self) -> None:
+        """Run the loop until ``close``, whatever is raised through it; the body of the thread."""
+        while not self._stopping:
+            try:
+                self._loop.run_forever()
+            except BaseException:  # noqa: BLE001 - of a log handler of the application's, say
+                _log.exception("the Manager door goes on after an error")
+
     async def _open(self, host: str, port: int) -> None:
         from dataproxy.hub.server import listen_error
 
-        self._runner = web.AppRunner(self._application(), access_log=None, keepalive_timeout=15.0, shutdown_timeout=1.0)
+        limits = self.limits
+        self._runner = web.AppRunner(
+            self._application(), access_log=None, logger=server_log(), keepalive_timeout=limits.idle,
+            lingering_time=limits.request, shutdown_timeout=limits.stop,
+        )  # fmt: skip
         await self._runner.setup()
+        assert self._runner.server is not None
+        self.connections = Connections(self._runner.server, limits)
         try:
-            await web.TCPSite(self._runner, host, port).start()
+            self._listener = await self._loop.create_server(self.connections, host, port, backlog=128)
         except OSError as error:
             raise listen_error("the Manager door", host, port, error) from error
-        self.port = int(self._runner.addresses[0][1])
+        self.port = int(self._listener.sockets[0].getsockname()[1])
+        self._loop.call_later(_LOOK_SECONDS, self._look)
 
     @property
     def _hub(self) -> Hub:
@@ -105,7 +137,7 @@ class ManagerDoor:
         return hub
 
     def close(self) -> None:
-        """Stop serving and end the thread.  Idempotent.
+        """Stop serving and end the thread; requests under way have ``limits.stop`` seconds.  Idempotent.
 
         On a thread of the door itself (a request held the last reference to the hub) another one does it.
         """
@@ -116,57 +148,96 @@ class ManagerDoor:
             threading.Thread(target=self.close, name="dataproxy-hub-manager-close", daemon=True).start()
             return
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_STOP_SECONDS)
+        self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_SECONDS)
-        self._workers.shutdown()
+        self._workers.shutdown(cancel_futures=True)
         self._loop.close()
 
     async def _stop(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        if self.connections is not None:
+            self.connections.drop(idle=True)
         if self._runner is not None:
-            await self._runner.cleanup()
+            await self._runner.cleanup()  # what is under way ends, or is cancelled
+        if self.connections is not None:
+            self.connections.drop()  # nobody is waited for who does not read
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    def _tell(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what the loop met in a line and without a traceback; it accepts again a second after a shortage."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in _SHORTAGES:
+            self._shortage.tell("the Manager door")
+        else:
+            _log.error("%s: %r", context.get("message"), error)
+
+    def _look(self) -> None:
+        """Look each second whether the doors for producers are short of descriptors, and whether the store is well."""
+        hub = self._hub_ref()
+        if hub is not None:
+            with contextlib.suppress(DataProxyError):  # it is about to close
+                self._health_log.note(hub.health())
+                self._shortage.look(hub.stats()["accept_pauses"])
+            self._loop.call_later(_LOOK_SECONDS, self._look)
 
     def _application(self) -> web.Application:
         application = web.Application(client_max_size=_BODY_BYTES, middlewares=[self._guard])
-        application.router.add_post(f"{_OPENAPI}/getIpList/{{name}}", self._by_group)
-        application.router.add_post(f"{_OPENAPI}/getIpListByClusterName/{{name}}", self._by_cluster)
+        application.on_response_prepare.append(_number_answer)
         application.router.add_get("/healthz", self._health)
-        application.router.add_get("/hub/stats", self._stats)
-        application.router.add_get("/hub/counts", self._counts)
-        application.router.add_get("/hub/records", self._records)
-        FaultDoor(lambda: self._hub).add_routes(application.router)
+        manager = web.Application(middlewares=[self._known])
+        manager.router.add_post("/getIpList/{name}", self._by_group)
+        manager.router.add_post("/getIpListByClusterName/{name}", self._by_cluster)
+        application.add_subapp(_OPENAPI, manager)
+        hub = web.Application(middlewares=[self._access.check])
+        hub.router.add_get("/stats", self._stats)
+        hub.router.add_get("/counts", self._counts)
+        hub.router.add_get("/records", self._records)
+        FaultDoor(lambda: self._hub, self.limits.request).add_routes(hub.router)
+        application.add_subapp("/hub", hub)
         return application
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Check the authentication, name the request, and turn errors into JSON answers."""
-        if request.path != "/healthz" and not self._allowed(request.headers.get("authorization", "")):
-            answer: web.StreamResponse = _failure(403, "authentication failed: wrong or missing secret id or key")
-        else:
-            try:
-                answer = await handler(request)
-            except web.HTTPException as error:
-                answer = _failure(error.status, error.reason, error.headers.get("Allow"))
-            except ValueError as error:
-                answer = _failure(400, str(error))
-            except DataProxyError as error:
-                _log.warning("%s failed: %s", request.path, error)
-                answer = _failure(500 if isinstance(error, StoreError) else 503, str(error))
-        answer.headers["trace-id"] = os.urandom(16).hex()
-        return answer
-
-    def _allowed(self, header: str) -> bool:
-        """Tell whether the header carries a known id and key; the scheme word is compared to the letter."""
-        if not self.settings.secrets:
-            return True
-        scheme, _, encoded = header.partition(" ")
-        if scheme != "Basic":
-            return False
+        """Keep the time of a request, and turn errors into JSON answers."""
+        keeper: Any = None if request.transport is None else request.transport.get_protocol()
+        if keeper is None:  # the peer is gone
+            return _failure(503, "nobody is there")
+        keeper.begin()
         try:
-            name, colon, key = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return False
-        expected = self.settings.secrets.get(name)
-        return bool(colon) and expected is not None and hmac.compare_digest(expected.encode(), key.encode())
+            return await self._answered(request, handler)
+        finally:
+            keeper.end()
+
+    @web.middleware
+    async def _known(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Check the credentials of a question to the Manager, which may come by any name."""
+        secrets = self.settings.secrets
+        if secrets and not has_credentials(request.headers.get("authorization", ""), secrets):
+            return _failure(403, "authentication failed: wrong or missing secret id or key")
+        return await handler(request)
+
+    async def _answered(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return _failure(error.status, error.reason, error.headers.get("Allow"))
+        except TimeoutError:
+            return _ended(_failure(408, f"the request did not come within {self.limits.request:g} s"))
+        except ConnectionError:  # nobody will read this
+            return _ended(_failure(400, "the peer is gone"))
+        except web.RequestPayloadError as error:
+            return await _cut(request, _failure(400, f"the body cannot be read: {error}"))
+        except (ValueError, LookupError) as error:  # of texts, numbers and character sets
+            return _failure(400, str(error))
+        except DataProxyError as error:
+            level = logging.DEBUG if isinstance(error, ClosedError) else logging.WARNING  # closed: it is about to end
+            _log.log(level, "%r failed: %s", request.path, error)
+            return _failure(500 if isinstance(error, StoreError) else 503, str(error))
 
     async def _by_group(self, request: web.Request) -> web.StreamResponse:
         group = request.match_info["name"]
@@ -185,7 +256,8 @@ class ManagerDoor:
         if wrong is not None:
             return wrong
         settings = self.settings
-        wanted = (await _parameter(request, "protocolType")).upper()
+        async with asyncio.timeout(self.limits.request):
+            wanted = (await _parameter(request, "protocolType")).upper()
         nodes = self._nodes(request) if wanted in ("", "TCP") else []
         data: dict[str, Any] = {
             "clusterId": settings.cluster_id if nodes else None,
@@ -218,7 +290,8 @@ class ManagerDoor:
         return str(name[0]) if name else self._hub.config.node_ip
 
     async def _health(self, _request: web.Request) -> web.Response:
-        return _json({"ok": True})
+        health = self._hub.health()
+        return _json(health, 200 if health["ok"] else 503)
 
     async def _stats(self, _request: web.Request) -> web.Response:
         return _json(await asyncio.to_thread(self._hub.stats))
@@ -231,54 +304,31 @@ class ManagerDoor:
         ]
         return _json({"streams": rows})
 
-    async def _records(self, request: web.Request) -> web.Response:
+    async def _records(self, request: web.Request) -> web.StreamResponse:
         query = request.query
         if not query.get("group"):
             raise ValueError("the parameter group is missing")
-        place = _Place.parse(query.get("start", ""))
+        place = Place.parse(query.get("start", ""))
         limit = _number("limit", query.get("limit", ""), 100, _RECORDS_MOST)
-        return _json(await asyncio.to_thread(self._read, query["group"], query.get("stream") or None, place, limit))
+        if self._pages >= self.limits.pages:
+            answer = _failure(503, "too many pages of records are being read at the moment")
+            answer.headers["Retry-After"] = "1"
+            return answer
+        self._pages += 1
+        try:
+            page = await asyncio.to_thread(self._read, query["group"], query.get("stream") or None, place, limit)
+            answer = _json(page)
+            with contextlib.suppress(ConnectionError):  # the server finds out by itself
+                await answer.prepare(request)
+                await answer.write_eof()
+            return answer
+        finally:
+            self._pages -= 1
 
-    def _read(self, group: str, stream: str | None, place: _Place, limit: int) -> dict[str, Any]:
-        """Return whole entries from a place on, as far as ``limit`` and the size of a page allow, and the next place.
-
-        One entry is always given unless ``limit`` is 0.
-        """
-        rows: list[dict[str, Any]] = []
-        left = _PAGE_BYTES
-        for entry in self._hub.entries(group, stream, start=place.start, at=dict(place.at)):
-            if len(rows) >= limit or left <= 0:
-                break
-            for record in records_of(entry):
-                rows.append(_row(record))
-                left -= len(record.body)
-            place.at[entry.partition] = entry.offset + 1
-        return {"records": rows, "next": str(place)}
-
-
-@dataclass(slots=True)
-class _Place:
-    """Hold where to read on: an offset for each partition in ``at``, ``start`` for all others.
-
-    Its text is ``START[,PARTITION:OFFSET]...``, so a plain number is a place, too.
-    """
-
-    start: int = 0
-    at: dict[int, int] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> _Place:
-        first, *rest = text.split(",")
-        place = cls(_number("start", first, 0, _OFFSET_MOST))
-        for item in rest:
-            partition, _, offset = item.partition(":")
-            place.at[_number("start", partition, -1, _PARTITION_MOST)] = _number("start", offset, -1, _OFFSET_MOST)
-        if -1 in place.at or -1 in place.at.values():
-            raise ValueError(f"the parameter start={text!r} is no place: give a number, or what next said")
-        return place
-
-    def __str__(self) -> str:
-        return ",".join([str(self.start), *(f"{partition}:{offset}" for partition, offset in self.at.items())])
+    def _read(self, group: str, stream: str | None, place: Place, limit: int) -> dict[str, Any]:
+        """Return a page from a place on, and the next place."""
+        rows = read_page(self._hub, group, stream, place, limit, _PAGE_BYTES)
+        return {"records": [_row(record) for record in rows], "next": str(place)}
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -301,7 +351,7 @@ async def _parameter(request: web.Request, name: str) -> str:
     """Return a parameter from query, form or headers, "" if it is nowhere."""
     if name in request.query:
         return request.query[name].strip()
-    if request.content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
+    if request.content_type == "application/x-www-form-urlencoded":
         value = (await request.post()).get(name)
         if isinstance(value, str):
             return value.strip()
@@ -323,10 +373,30 @@ def _failure(status: int, text: str, allow: str | None = None) -> web.Response:
     return answer
 
 
+def _ended(answer: web.Response) -> web.Response:
+    """Return an answer after which the connection closes: what else the peer sends cannot be told apart."""
+    answer.force_close()
+    return answer
+
+
+async def _cut(request: web.Request, answer: web.Response) -> web.Response:
+    """Send an answer and close at once: aiohttp would read on to the end of a body that cannot be read."""
+    _ended(answer)
+    with contextlib.suppress(ConnectionError):  # the peer may be gone
+        await answer.prepare(request)
+        await answer.write_eof()
+    request.protocol.force_close()
+    return answer
+
+
+async def _number_answer(_request: web.Request, answer: web.StreamResponse) -> None:
+    answer.headers["trace-id"] = os.urandom(16).hex()
+
+
 def _json(value: object, status: int = 200) -> web.Response:
     return web.Response(
         status=status,
-        body=json.dumps(value, ensure_ascii=False).encode(),
+        body=json_text(value).encode(),
         content_type="application/json",
         charset="utf-8",
     )

@@ -118,17 +118,19 @@ def read_entries(
     start: int = 0,
     at: Mapping[int, int] | None = None,
     follow: bool = False,
+    logs: list[LogInfo] | None = None,
 ) -> Iterator[StoredEntry]:
     """Yield entries as ``read_records`` does records, their bodies not decoded.
 
-    ``at`` gives first offsets by partition; ``start`` holds for the other partitions.
+    ``at`` gives first offsets by partition; ``start`` holds for the other partitions.  ``logs`` are those of the group
+    where they are known, so that reading many groups looks through them once.
     """
     places = dict(at or {})
     pause = _POLL[0]
     while True:
         found = False
         try:
-            for batch in _round(view, group_id, stream_id, start, places):
+            for batch in _round(view, group_id, stream_id, start, places, logs):
                 found = True
                 yield from batch
         except ClosedError:
@@ -145,10 +147,15 @@ def read_entries(
 
 
 def _round(
-    view: StoreView, group_id: str, stream_id: str | None, start: int, places: dict[int, int]
+    view: StoreView,
+    group_id: str,
+    stream_id: str | None,
+    start: int,
+    places: dict[int, int],
+    logs: list[LogInfo] | None,
 ) -> Iterator[list[StoredEntry]]:
     """Yield the next batch of each log of the group and move its place on."""
-    for topic, partition, _, next_offset, *_ in view.logs():
+    for topic, partition, _, next_offset, *_ in view.logs() if logs is None else logs:
         place = places.get(partition, start)
         if topic != group_id or place >= next_offset:
             continue

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import errno
 import functools
+import ipaddress
 import os
 import socket
 import threading
@@ -23,9 +24,11 @@ from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.faults import Faults
+from dataproxy.hub.health import health_of
 from dataproxy.hub.listeners import Listener, Shutters
 from dataproxy.hub.numbering import parse_numbers
 from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
+from dataproxy.hub.tokenfile import make_token, remove_token, write_token
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
@@ -73,6 +76,8 @@ class Hub:
         self._threads: list[threading.Thread] = []
         self._manager: ManagerDoor | None = None
         self._host = _numeric(self.config.host)
+        _check_exposure(self.config, self._host)
+        self._token = self.config.token or make_token()
         self._start()
 
     def _start(self) -> None:
@@ -91,6 +96,9 @@ class Hub:
                 Listener(self._core, shutters, i, _reachable(self._host)) for i in range(self.config.listeners)
             )
             self._manager = _open_manager(self)
+            undo.callback(self._manager.close)
+            if self.config.token_file:
+                write_token(Path(self.config.token_file), self._token)
             undo.pop_all()
         self._closed = False
         self._spawn("dataproxy-hub-commit", self._store.run_committer)
@@ -105,7 +113,7 @@ class Hub:
         def guarded() -> None:
             try:
                 run()
-            except OSError:
+            except BaseException:  # noqa: BLE001 - said before the thread ends
                 _log.exception("the thread %s failed; the hub has to be restarted", name)
 
         thread = threading.Thread(target=guarded, name=name, daemon=True)
@@ -147,6 +155,11 @@ class Hub:
     def manager_url(self) -> str:
         """Return the base URL of the Manager door, which a producer also takes as its target."""
         return f"http://{_bracketed(_reachable(self._host))}:{self._door.port}"
+
+    @property
+    def token(self) -> str:
+        """Return the token that changes over HTTP need (``Authorization: Bearer``); code in the process needs none."""
+        return self._token
 
     @property
     def store_path(self) -> str | None:
@@ -200,6 +213,11 @@ class Hub:
         known = {name: store.get(name, 0) for name in ("duplicates", "conflicts")}
         return {**self._core.stats(), **known, "store": store}
 
+    def health(self) -> dict[str, Any]:
+        """Return what ``/healthz`` answers: ``{"ok": True}``, or why nothing can be stored now.  Raises ClosedError."""
+        self._ensure_open()
+        return health_of(self._store.stats())
+
     def set_service(self, state: str) -> None:
         """Answer data requests as in state "running", "not_ready" (code 1) or "stopped" (code 2).
 
@@ -222,7 +240,8 @@ class Hub:
     def close(self, timeout: float = 10.0) -> None:
         """Stop: nothing is accepted any more, what was accepted is committed and answered, threads end.
 
-        At most ``timeout`` seconds are spent on answering.  Idempotent; harmless after a fork.
+        At most ``timeout`` seconds are spent on answering, then the disk is waited for.  Idempotent; harmless after a
+        fork.
         """
         with self._lock:
             if self._closed:
@@ -232,10 +251,11 @@ class Hub:
         if self._pid != os.getpid():
             return
         self._faults.end()
-        door = self._manager
-        if door is not None:
-            door.close()
-        self._core.stop(timeout)
+        self._core.stop(timeout)  # first: whoever is slow over HTTP must not keep producers coming
+        if self._manager is not None:
+            self._manager.close()
+        if self.config.token_file:
+            remove_token(Path(self.config.token_file), self._token)
         for thread in self._threads[1:]:
             thread.join(_JOIN_SECONDS)
         self._core.close_listener()
@@ -272,6 +292,18 @@ class Hub:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise HubError("a hub cannot be pickled", hint="pass its target text instead")
+
+
+def _check_exposure(config: HubConfig, host: str) -> None:
+    """Refuse to listen beyond this machine without credentials, unless ``insecure`` says so.  Raises ConfigError."""
+    if config.insecure or config.secret_id or ipaddress.ip_address(host).is_loopback:
+        return
+    raise ConfigError(
+        f"the hub would listen on {host} without credentials: whoever reaches it could read every message",
+        code="INSECURE",
+        hint="set secret_id and secret_key, or say insecure=true (dataproxy hub --insecure)",
+        details={"host": host},
+    )
 
 
 def _numeric(host: str) -> str:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from dataproxy._core.hub.storeview import StoreView
-from dataproxy.errors import ConfigError
+from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub.arrow import ArrowRows
 from dataproxy.hub.records import LogInfo, Record, StreamCount, read_entries, read_records
 
@@ -56,26 +56,46 @@ class StoreReader:
         stream_id: str | None = None,
         *,
         start: int = 0,
+        at: Mapping[int, int] | None = None,
         max_rows: int = _BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the records of a group (None: of all groups) as Arrow record batches of up to ``max_rows`` rows.
 
-        Columns: group_id, stream_id, body, attrs, dt, topic, partition, offset, index, receive_ms, source.
-        Needs pyarrow.  Raises StoreError, and ConfigError for a negative start.
+        ``at`` gives the first offset of single partitions of the group, where ``start`` does not hold for them.  A
+        batch ends early when its bodies and attributes are many bytes.  Columns: group_id, stream_id, body, attrs, dt,
+        topic, partition, offset, index, receive_ms, source.  Needs pyarrow.  Raises ConfigError for a negative start,
+        and for ``at`` without a group; StoreError for a damaged entry, after everything before it was given: its
+        ``details`` name the entry's place, to read on behind it.
         """
         if start < 0:
             raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
-        groups = sorted({log.topic for log in self.logs()}) if group_id is None else [group_id]
-        return self._batches(groups, stream_id, start, max_rows)
+        if at is not None and group_id is None:
+            raise ConfigError("at gives places in the partitions of a group, and no group was given", hint="name it")
+        logs: dict[str, list[LogInfo]] = {}
+        for log in self.logs():
+            if group_id is None or log.topic == group_id:
+                logs.setdefault(log.topic, []).append(log)
+        return self._batches(dict(sorted(logs.items())), stream_id, start, at, max_rows)
 
-    def _batches(self, groups: list[str], stream_id: str | None, start: int, max_rows: int) -> Iterator[pa.RecordBatch]:
-        for group in groups:
-            rows = ArrowRows()
-            for entry in read_entries(self._view, group, stream_id, start=start):
-                rows.add(entry)
-                if rows.is_full(max_rows):
-                    yield from rows.take(max_rows)
+    def _batches(
+        self,
+        logs: dict[str, list[LogInfo]],
+        stream_id: str | None,
+        start: int,
+        at: Mapping[int, int] | None,
+        max_rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        rows = ArrowRows()
+        try:
+            for group, own in logs.items():
+                for entry in read_entries(self._view, group, stream_id, start=start, at=at, logs=own):
+                    yield from rows.add(entry, max_rows)
+                    if rows.is_full(max_rows):
+                        yield from rows.take(max_rows)
+        except StoreError:
             yield from rows.take(max_rows)
+            raise
+        yield from rows.take(max_rows)
 
     def counts(self) -> dict[tuple[str, str], StreamCount]:
         """Return what is stored by (group, stream).  Raises StoreError."""

@@ -49,15 +49,17 @@ class LogHandler(logging.Handler):
             group_id = None
         elif target is not None or options:
             raise ConfigError("a producer and options for another one were both given", hint="give one of them")
-        if producer.config.on_full == "block":
-            if self._own:
-                producer.close()
-            raise ConfigError(
-                "a log handler must not wait for room: on_full='block'",
-                hint="use a producer with on_full='raise', 'drop_newest' or 'drop_oldest'",
-            )
         self.producer = producer
-        self._stream: Stream = producer.stream(stream_id, group_id=group_id)
+        try:
+            if producer.config.on_full == "block":
+                raise ConfigError(
+                    "a log handler must not wait for room: on_full='block'",
+                    hint="use a producer with on_full='raise', 'drop_newest' or 'drop_oldest'",
+                )
+            self._stream: Stream = producer.stream(stream_id, group_id=group_id)
+        except BaseException:
+            self.close()
+            raise
         self._busy = threading.local()
         self.addFilter(self._ships)
         self.sent = 0

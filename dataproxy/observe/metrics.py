@@ -64,38 +64,48 @@ def _sent(stats: ProducerStats) -> Iterator[Point]:
 
 
 def _of_connections(*fields: str) -> Callable[[ProducerStats], Iterator[Point]]:
-    """Return the sum of some fields over the connections to each address."""
+    """Return the sum of some fields over the connections to each proxy."""
 
     def points(stats: ProducerStats) -> Iterator[Point]:
-        sums: dict[str, int] = {}
+        sums: dict[tuple[str, str], int] = {}
         for link in stats.connections:
-            sums[link.address] = sums.get(link.address, 0) + sum(getattr(link, field) for field in fields)
-        for address, value in sums.items():
-            yield Point(value, _server(address))
+            server = _server(link.address)
+            sums[server] = sums.get(server, 0) + sum(getattr(link, field) for field in fields)
+        for server, value in sums.items():
+            yield Point(value, _named(server))
 
     return points
 
 
 def _connections(stats: ProducerStats) -> Iterator[Point]:
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[tuple[str, str], str], int] = {}
     for link in stats.connections:
-        counts[link.address, link.state] = counts.get((link.address, link.state), 0) + 1
-    for (address, state), count in counts.items():
-        yield Point(count, {**_server(address), "state": state})
+        key = (_server(link.address), link.state)
+        counts[key] = counts.get(key, 0) + 1
+    for (server, state), count in counts.items():
+        yield Point(count, {**_named(server), "state": state})
 
 
 def _load(stats: ProducerStats) -> Iterator[Point]:
-    known: dict[str, list[int]] = {}
+    known: dict[tuple[str, str], list[int]] = {}
     for link in stats.connections:
         if isinstance(link.load, int):
-            known.setdefault(link.address, []).append(link.load)
-    for address, loads in known.items():
-        yield Point(sum(loads) / len(loads), _server(address))
+            known.setdefault(_server(link.address), []).append(link.load)
+    for server, loads in known.items():
+        yield Point(sum(loads) / len(loads), _named(server))
 
 
-def _server(address: str) -> dict[str, str]:
-    host, _, port = address.rpartition(":")
-    return {"server.address": host.strip("[]"), "server.port": port}
+def _server(address: str) -> tuple[str, str]:
+    """Return host and port of a connection's address, which ends with the numeric one where the host is a name.
+
+    Connections to several addresses of one name are connections to one server.
+    """
+    host, _, port = address.partition(" (")[0].rpartition(":")
+    return host.strip("[]"), port
+
+
+def _named(server: tuple[str, str]) -> dict[str, str]:
+    return {"server.address": server[0], "server.port": server[1]}
 
 
 def _quantiles(stats: ProducerStats) -> Iterator[Point]:
@@ -133,7 +143,7 @@ METRICS: Final = (
         True,
         _one("duplicates_possible"),
     ),
-    Metric(_OWN + "unmatched_replies", "{frame}", "Replies to numbers not pending.", True, _one("unmatched_replies")),
+    Metric(_OWN + "unmatched_replies", "{frame}", "Replies that counted for nothing.", True, _one("unmatched_replies")),
     Metric(_OWN + "connections", "{connection}", "Connections by address and state.", False, _connections),
     Metric(_OWN + "connection.sent", "By", "Bytes written to sockets.", True, _of_connections("sent_bytes")),
     Metric(_OWN + "connection.read", "By", "Bytes read from sockets.", True, _of_connections("read_bytes")),

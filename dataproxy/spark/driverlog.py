@@ -9,11 +9,9 @@ import logging
 import sys
 from typing import Final
 
-from dataproxy.logs import logger
-
 __all__ = ["open_log"]
 
-_TOP: Final = logger("spark")
+_TOP: Final = logging.getLogger("dataproxy.spark")
 _shown: Final[list[logging.Handler]] = []
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
 from dataproxy.errors import ConfigError
+from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
@@ -137,6 +138,9 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
     shown = next((_SHOWN[name] for name in map(plain_name, given) if name in _SHOWN), "")
     if shown:
         raise ConfigError(f"Spark shows the value of the option {shown!r} in plans", hint=_HIDDEN)
+    target = next((value for name, value in given.items() if plain_name(name) == "target"), "")
+    if without_secrets(target) != target:
+        raise ConfigError("Spark shows the value of the option 'target' in plans, and it holds a secret", hint=_HIDDEN)
     own = {option.name: option.parse(_value(given, option), "Spark option") for option in SINK_OPTIONS}
     plain = {plain_name(name) for name in given}
     check_used(own["format"], [option.name for option in FORMAT_OPTIONS if option.name.lower() in plain])

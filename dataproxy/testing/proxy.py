@@ -6,6 +6,7 @@ import contextlib
 import errno
 import selectors
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ __all__ = ["FaultProxy"]
 
 _BACKLOG: Final = 128
 _SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.1  # before the next try when there were no descriptors
+_NO_ROOM: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+_RESET: Final = struct.pack("ii", 1, 0)
 
 
 class FaultProxy:
@@ -36,6 +40,7 @@ class FaultProxy:
         self._orders: list[tuple[Callable[[], object], threading.Event]] = []
         self._tunnels: set[Tunnel] = set()
         self._shut = False
+        self._choked = False
         self._closed = False
         self.connections = 0
         self._listener = _listen(host, port)
@@ -134,6 +139,7 @@ class FaultProxy:
             selector.register(self._listener, selectors.EVENT_READ)
             while True:
                 self._watch(selector)
+                self._listen_again(selector)
                 ready = {key.fileobj: mask for key, mask in selector.select(self._timeout())}
                 if self._ear in ready:
                     self._ear.recv(4096)
@@ -162,14 +168,25 @@ class FaultProxy:
         self._shut = shut
         if shut:
             self._accept()  # who is connected by now goes on
-            selector.unregister(self._listener)
+            if self._listener in selector.get_map():
+                selector.unregister(self._listener)
             self._listener.shutdown(socket.SHUT_RDWR)
         else:
             self._listener.listen(_BACKLOG)
+
+    def _listen_again(self, selector: selectors.BaseSelector) -> None:
+        """Leave waiting connections alone while there are no descriptors for them, and look again a little later."""
+        registered = self._listener in selector.get_map()
+        if self._choked and registered:
+            selector.unregister(self._listener)
+        elif not self._choked and not registered and not self._shut:
             selector.register(self._listener, selectors.EVENT_READ)
 
     def _timeout(self) -> float | None:
         now = time.monotonic()
+        if self._choked:
+            self._choked = False
+            return _PAUSE_SECONDS
         times = [when for tunnel in self._tunnels if (when := tunnel.due(self._faults, now)) is not None]
         return max(0.0, min(times) - now) if times else None
 
@@ -205,10 +222,18 @@ class FaultProxy:
         while True:
             try:
                 client, _ = self._listener.accept()
-            except OSError:
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self._choked = True
+                return
+            try:
+                server = socket.socket(self._upstream[0])
+            except OSError:  # no descriptor for the other half: this connection cannot be passed on
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                client.close()
+                self._choked = True
                 return
             self.connections += 1
-            server = socket.socket(self._upstream[0])
             tunnel = Tunnel(self.connections, client, server)
             if server.connect_ex(self._upstream[1]) not in (0, errno.EINPROGRESS):
                 tunnel.reset()

@@ -29,7 +29,7 @@ COMPILED = {
 PLAIN = {f"dataproxy.{name}" for name in ("errors", "outcomes", "problems", "types")}
 RAISE_ERRORS = ("client", "hub", "testing", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
-BOTTOM = {"_version", "codes", "errors", "explain", "logs", "outcomes", "problems", "types"}
+BOTTOM = {"_version", "codes", "errors", "explain", "logs", "outcomes", "problems", "shown", "types"}
 CLIENT = {*BOTTOM, "config", "client", "_core"}
 API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {

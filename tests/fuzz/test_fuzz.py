@@ -5,12 +5,15 @@ import random
 
 import pytest
 
-from tests.fuzz import arrow, container, engine, faults, items, options, reply, request, snappy
+from tests.fuzz import arrow, awaits, buffers, container, engine, faults, http, items, options, reply, request, snappy
 
 TARGETS = {
     "arrow": arrow,
+    "awaits": awaits,
+    "buffers": buffers,
     "container": container,
     "faults": faults,
+    "http": http,
     "items": items,
     "options": options,
     "reply": reply,

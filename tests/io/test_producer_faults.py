@@ -320,3 +320,15 @@ def test_compressed_packs_arrive_whole() -> None:
             assert p.send_batch("s", bodies).result(20).ok
         assert server.bodies() == bodies
         assert sum(len(frame) for _, frame in server.frames) < sum(map(len, bodies)) // 2
+
+
+def test_fresh_producers_begin_with_different_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(range(20))
+    monkeypatch.setattr("dataproxy.client.producer.order_seed", lambda: next(drawn))
+    with Scripted() as a, Scripted() as b, Scripted() as c, Scripted() as d:
+        servers = (a, b, c, d)
+        for _ in range(20):
+            with producer("tcp://" + ",".join(server.address for server in servers)) as p:
+                p.send("s", b"x").result(20)
+        assert sum(len(server.frames) for server in servers) == 20
+        assert sum(bool(server.frames) for server in servers) >= 3

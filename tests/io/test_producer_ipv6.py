@@ -26,3 +26,23 @@ def test_messages_reach_a_hub_on_the_ipv6_loopback(way):
             node = producer.send("s", b"hello").result(10).node
         assert node == hub.target.removeprefix("tcp://")
         assert [record.body for record in hub.records("g", "s")] == [b"hello"]
+
+
+@pytest.mark.skipif(not has_loopback(), reason="no IPv6 loopback")
+def test_a_name_with_both_addresses_is_reached_where_only_ipv6_answers(monkeypatch):
+    usual = socket.getaddrinfo
+
+    def getaddrinfo(host, port, *rest, **options):
+        if host != "both.test":
+            return usual(host, port, *rest, **options)
+        return [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with Hub(host="::1") as hub, socket.socket() as taken:
+        taken.bind(("127.0.0.1", hub.port))  # bound, not listening: nobody answers there
+        with dataproxy.Producer(f"tcp://both.test:{hub.port}", group_id="g", reconnect_backoff="10ms") as producer:
+            assert producer.send("s", b"hello").result(30).attempts == 1
+        assert [record.body for record in hub.records("g", "s")] == [b"hello"]

@@ -112,6 +112,34 @@ def test_full_socket_wants_write(pair):
     assert poll.wait(5_000_000) == {5: WRITE}
 
 
+def test_a_socket_tells_what_the_other_host_has_not_taken(listener):
+    stream, poll = Stream(), Poll()
+    stream.connect(b"127.0.0.1", listener.getsockname()[1], send_buffer=65536)
+    poll.add(stream, 1, WRITE)
+    peer, _ = listener.accept()
+    with peer:
+        assert poll.wait(5_000_000)[1] & WRITE
+        assert stream.finish() == ST_OK
+        assert stream.held == 0
+        total = 0
+        while True:
+            status, sent = stream.send([b"x" * 65536])
+            if status == ST_WANT_WRITE:
+                break
+            total += sent
+        assert 0 < stream.held < total
+        while total:
+            total -= len(peer.recv(1 << 20))
+        patience = threading.Event()
+        for _ in range(500):  # what was read last is acknowledged within a fraction of a second
+            if stream.held == 0:
+                break
+            patience.wait(0.01)
+        assert stream.held == 0
+    stream.close()
+    assert stream.held == 0
+
+
 def test_poller_reports_by_interest(pair):
     stream, theirs = pair
     poll = Poll()

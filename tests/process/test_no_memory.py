@@ -18,7 +18,7 @@ import ctypes, json, sys, time
 from dataproxy import Producer
 
 refuse = ctypes.CDLL(None).refuse_packs
-producer = Producer(sys.argv[1], group_id="g", linger="200ms", delivery_timeout="600ms", ack_timeout="500ms")
+producer = Producer(sys.argv[1], group_id="g", linger="200ms", delivery_timeout="600ms", ack_timeout="200ms")
 small = [producer.stream(f"s{n}").send_nowait for n in range(STREAMS)]
 for send in small:
     send(b"first")              # opens the pack of each stream

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.io.scripted import Scripted, silent
+from tests.io.scripted import Scripted, ack, silent
 from tests.process.programs import finish, ready, start
 
 WAIT = """
@@ -108,6 +108,46 @@ def test_ctrl_c_at_exit_ends_the_waiting() -> None:
         ready(process)
         server.wait_frames(3)
         process.send_signal(signal.SIGINT)
+        assert finish(process) == (0, "", "")
+
+
+def test_sigterm_at_exit_takes_nobodys_time() -> None:
+    """A handler that calls sys.exit interrupts the waits of exit; each producer delivers and is closed all the same."""
+    with Scripted(silent) as server:
+        process = start(
+            """
+            import atexit, signal, sys, threading
+            import dataproxy
+            import dataproxy.client.lifecycle as life
+            ps = [dataproxy.Producer(sys.argv[1], group_id="g", linger=0, close_timeout=50) for _ in range(3)]
+            for p in ps:
+                p.send_nowait("s", b"x")
+            def last():
+                assert all(p.closed and p.report().delivered == 1 for p in ps), [p.report() for p in ps]
+                assert not [t for t in threading.enumerate() if t.name.startswith("dataproxy")]
+            def leave(*_):
+                print("told", flush=True)
+                sys.exit(7)
+            atexit.unregister(life._close_all)
+            atexit.register(last)
+            atexit.register(life._close_all)
+            signal.signal(signal.SIGTERM, leave)
+            def watch():
+                while not ps[0].closed:
+                    threading.Event().wait(0.001)
+                print("ready", flush=True)
+            threading.Thread(target=watch, daemon=True).start()
+            """,
+            server.target,
+        )
+        ready(process)
+        server.wait_frames(3)
+        for _ in range(4):
+            process.send_signal(signal.SIGTERM)
+            assert ready(process) == "told\n"
+        server.react = lambda peer, frame: peer.send(ack(frame))
+        for number, frame in list(server.frames):
+            server.peers[number].send(ack(frame))
         assert finish(process) == (0, "", "")
 
 

@@ -1,9 +1,9 @@
-"""Snappy blocks in plain Python: an unpacker for every element form, a packer that writes literals only."""
+"""Snappy blocks in plain Python: an unpacker for every element form, packers of literals and of repeated pieces."""
 
 import random
 from collections.abc import Iterator
 
-__all__ = ["SnappyError", "lines", "pack_literals", "size_prefix", "tags", "unpack"]
+__all__ = ["SnappyError", "lines", "pack_literals", "pack_repeats", "size_prefix", "tags", "unpack"]
 
 
 class SnappyError(ValueError):
@@ -23,6 +23,20 @@ def pack_literals(raw: bytes) -> bytes:
         else:
             out += bytes((61 << 2,)) + size.to_bytes(2, "little")
         out += piece
+    return bytes(out)
+
+
+def pack_repeats(pieces: list[tuple[bytes, int]]) -> bytes:
+    """Return a valid block that holds each piece so many times in a row, in as few bytes as its form allows."""
+    out = bytearray(size_prefix(sum(len(piece) * times for piece, times in pieces)))
+    for piece, times in pieces:
+        out += pack_literals(piece)[len(size_prefix(len(piece))) :]
+        left = len(piece) * (times - 1)
+        while left > 0:
+            n = min(left, 64)
+            out.append((n - 1) << 2 | 2)
+            out += len(piece).to_bytes(2, "little")
+            left -= n
     return bytes(out)
 
 

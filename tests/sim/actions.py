@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.sim.app import App
 from tests.sim.hubs import BROKEN, DISK_FULL, Hub
-from tests.sim.network import AckFault, Network
+from tests.sim.network import AckFault, Connection, Network
 
 __all__ = ["Actions"]
 
@@ -50,6 +50,28 @@ class Actions:
             for c in self.network.of(node):
                 self.network.reset(c, self.now, False)
             self.later(self.now + span, self._restart, hub)
+
+    def _do_vanish(self, node: int, span: int) -> None:
+        """Cut the power of a host: no FIN, no RST; when it is back, it knows none of its connections."""
+        hub = self.hubs[node]
+        if hub.down:
+            return
+        found = self.network.of(node)
+        for c in found:
+            c.deaf = True
+        hub.crash()
+        hub.gone = True
+        self.later(self.now + span, self._come_back, hub, found)
+
+    def _come_back(self, hub: Hub, found: list[Connection]) -> None:
+        if hub.gone:
+            hub.gone = False
+            self._restart(hub)
+        for c in found:
+            self.network.reset(c, self.now, False)
+
+    def _do_slow(self, node: int, rate: int, span: int) -> None:
+        self.network.slow[node] = (self.now + span, rate)
 
     def _restart(self, hub: Hub) -> None:
         hub.down = False
@@ -98,6 +120,10 @@ class Actions:
 
     def _do_manager(self, kind: str, span: int) -> None:
         self.manager_down_until = self.now + span
+
+    def _do_frames(self, limit: int) -> None:
+        """Have the Manager name another largest frame."""
+        self.app.limit_frames(limit)
 
     def _do_clock(self, step_ms: int) -> None:
         self.wall_skew += step_ms

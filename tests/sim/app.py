@@ -8,12 +8,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from dataproxy import Producer
 from dataproxy._core.testing.probe_sim import Client
 from dataproxy.client import lifecycle
 from dataproxy.errors import BufferFullError, ClosedError, DeliveryError
-from tests.lab.histories.bodies import make_body
+from tests.lab.histories.bodies import make_body, read_body
 from tests.lab.histories.history import Books, Close, Result, Told
 
 __all__ = ["App", "outcome_of"]
@@ -32,14 +33,13 @@ def _maybe(error: DeliveryError) -> bool:
 
 
 @contextmanager
-def _no_threads() -> Iterator[None]:
-    """Let nothing start a thread: the simulator does their work."""
-    start = threading.Thread.start
-    threading.Thread.start = lambda self: None  # type: ignore[method-assign]
-    try:
+def _simulated() -> Iterator[None]:
+    """Let nothing start a thread (the simulator does their work), and let lists of proxies keep their order."""
+    with (
+        patch.object(threading.Thread, "start", lambda self: None),
+        patch("dataproxy.client.producer.proxy_order", lambda proxies, seed: proxies),
+    ):
         yield
-    finally:
-        threading.Thread.start = start  # type: ignore[method-assign]
 
 
 class App:
@@ -50,12 +50,14 @@ class App:
         self.name = name
         self.options = options
         self.limit = float(options["delivery_timeout"])
-        with _no_threads():
-            self.producer = Producer(target, group_id="g", **options)
+        with _simulated():
+            self.producer = Producer(target, group_id="g", undelivered_bytes=1 << 26, **options)
         lifecycle.unregister(self.producer)
         self.client = Client(
             self.producer, seed=seed * 4 + 1, first_seq=rng.randrange(1 << 32), wall_offset_ms=wall_offset_ms
         )
+        # One of the streams has attributes that take a good part of a frame.
+        self.ways = {"s0": self.producer.stream("s0"), "s1": self.producer.stream("s1", attrs={"wide": "w" * 700})}
         self.sequence = 0
         self.told: dict[int, Told] = {}
         self.waiting: dict[int, Any] = {}  # first sequence number -> (Delivery or BatchDelivery, messages)
@@ -81,22 +83,27 @@ class App:
         if kind == "batch":
             self._batch(now, stream, first, bodies, key, extra)
             return
+        way = self.ways[stream]
         for i, body in enumerate(bodies):
             more = {**extra, "message_id": f"{self.name}-{first + i}"} if own_id else extra
             try:
                 if kind == "nowait":
-                    self.producer.send_nowait(stream, body, **more)
+                    way.send_nowait(body, **more)
                     delivery = None
                 else:
-                    delivery = self.producer.send(stream, body, **more)
+                    delivery = way.send(body, **more)
             except (BufferFullError, ClosedError) as error:
                 self._refuse(error)
                 continue
             self._accepted(now, first + i, body, key, stream, delivery)
 
+    def limit_frames(self, limit: int) -> None:
+        """Follow a Manager that names ``limit``, 0 for none."""
+        self.producer._limit_frames(limit)
+
     def _batch(self, now: float, stream: str, first: int, bodies: list[bytes], key: str, extra: dict[str, Any]) -> None:
         try:
-            delivery = self.producer.send_batch(stream, bodies, **extra)
+            delivery = self.ways[stream].send_batch(bodies, **extra)
         except (BufferFullError, ClosedError) as error:
             self._refuse(error)
             for i in range(int(error.details.get("accepted", 0)) if isinstance(error, BufferFullError) else 0):
@@ -132,7 +139,8 @@ class App:
         try:
             result = Result("delivered", now, id=delivery.result(0).id)
         except DeliveryError as error:
-            result = Result(outcome_of(error), now, _maybe(error), error.id)
+            self._tell(sequence, Result(outcome_of(error), now, _maybe(error), error.id), error)
+            return
         self._tell(sequence, result)
 
     def _batch_result(self, now: float, first: int, many: int, result: Any) -> None:
@@ -146,9 +154,10 @@ class App:
             if error is None:
                 self._tell(first + i, Result("delivered", now))
             else:
-                self._tell(first + i, Result(outcome_of(error), now, _maybe(error)))
+                self._tell(first + i, Result(outcome_of(error), now, _maybe(error)), error)
 
-    def _tell(self, sequence: int, result: Result) -> None:
+    def _tell(self, sequence: int, result: Result, error: DeliveryError | None = None) -> None:
+        assert error is None or error.code != "ENCODE", "what was accepted could not be sent"
         told = self.told[sequence]
         self.told[sequence] = told._replace(results=(*told.results, result))
 
@@ -161,6 +170,21 @@ class App:
         )  # fmt: skip
         self.books.append(books)
         return books
+
+    def undelivered(self) -> str:
+        """Take what was not delivered out of the producer; return what is wrong with it, empty when nothing is."""
+        c = self.producer.counts()
+        count = 0
+        for message in self.producer.undelivered():
+            said = read_body(message.body)
+            told = self.told.get(said.sequence) if said is not None else None
+            if told is None or told.digest != zlib.crc32(message.body):
+                return f"{message.id} came back as {message.body[:60]!r}, which nobody sent"
+            if message.stream_id != told.stream or any(r.outcome == "delivered" for r in told.results):
+                return f"{message.id} came back of {message.stream_id}, and was told {told}"
+            count += 1
+        lost = c["failed"] + c["expired"] + c["dropped"]
+        return "" if count + c["not_kept"] == lost else f"{count} of {lost} came back, {c['not_kept']} were not kept"
 
     def leave(self) -> None:
         """Free the core; its executors have ended."""

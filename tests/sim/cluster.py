@@ -45,7 +45,7 @@ class Cluster(Actions):
         self.events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self.ticket = 0
         set_time(self.now, self._wall())
-        self.network = Network(plan.seed, self.later, self.poke, self.say)
+        self.network = Network(plan.seed, self.later, self.poke, self.say, lambda: self.now)
         self.hubs = [Hub(i, plan.node_options, self.rng) for i in range(plan.nodes)]
         self.ports = {hub.port: hub for hub in self.hubs}
         target = "tcp://" + ",".join(f"127.0.0.1:{self.hubs[i].port}" for i in plan.first_list)
@@ -158,6 +158,8 @@ class Cluster(Actions):
         facts = app.client.facts()
         self._check(not any(facts.values()), f"S6 the core still holds something after close: {facts}")
         self._check(last.pending == 0, f"S1 {last.pending} messages are pending after close")
+        back = app.undelivered()
+        self._check(not back, f"S1 {back}")
         late = self.longest_nap / 1e6 + 0.01
         history = History(
             told=list(app.told.values()), books=app.books, closes=app.closes, grace=late, close_grace=late,
@@ -177,12 +179,13 @@ class Cluster(Actions):
         return {
             "delivered": last.delivered, "failed": last.failed, "expired": last.expired, "dropped": last.dropped,
             "stored": len(history.stored), "twice": len(history.stored) - copies, "faults": self.plan.faults,
-            "refused": app.refused, "events": self.ticket, "connections": len(self.network.connections),
+            "refused": app.refused, "retries": app.producer.counts()["retries"],
+            "events": self.ticket, "connections": len(self.network.connections),
         }  # fmt: skip
 
     def _once(self, history: History) -> None:
-        """Check that a hub with a window of ids has no id twice; a clock that jumps may end the window."""
-        if not self.plan.node_options["dedupe_ids"] or any(action.kind == "clock" for action in self.plan.actions):
+        """Check that a hub with a window of ids has no id twice."""
+        if not self.plan.node_options["dedupe_ids"]:
             return
         seen: set[tuple[str, str, str]] = set()
         for one in history.stored:
@@ -247,6 +250,7 @@ class Cluster(Actions):
         client.round(i)
         self._joins()
         self.network.pump(self.now)
+        self._check_progress()
         self._pump()  # it may have left something for another executor
         if client.settled:
             self._note_settled()
@@ -266,12 +270,20 @@ class Cluster(Actions):
         for serial, seq, outcome, code, count, deadline, attempts, unanswered in self.app.client.settled:
             self.say("settled", serial, seq, outcome, code, count, attempts, unanswered)
             self._check(serial not in self.settled, f"S2 pack {serial} was settled twice")
+            self._check(count > 0, f"S2 pack {serial} has no message")
             self._check(self.now <= deadline + slack, f"L1 pack {serial} was settled {self.now - deadline} us late")
             self._check(unanswered >= 0, f"S3 pack {serial} has {unanswered} attempts without an answer")
             self.settled.add(serial)
         self.app.client.settled.clear()
         self.app.collect(self.now / 1e6)
         self.app.look(self.now / 1e6)
+
+    def _check_progress(self) -> None:
+        """Nothing is kept on a connection that stands still, and nothing is sent again that one still carries."""
+        timeout = int(self.app.producer.config.ack_timeout * 1e6)
+        for c in self.network.stuck(timeout + timeout // 8 + 10_000 + self.longest_nap):
+            self._check(False, f"L5 connection {c.index} is kept though nothing has moved since {c.moved} us")
+        self._check(not self.network.hasty, "L6 a frame was sent again while its connection still carried it")
 
     def _joins(self) -> None:
         net = self.network.net
@@ -280,18 +292,19 @@ class Cluster(Actions):
             self.joined += 1
             hub = self.ports[net.port(index)]
             c = self.network.join(index, hub.index, self.now)
-            if hub.door != "silent":
+            if hub.door != "silent" and not hub.gone:
                 self.later(self.now + c.rng.choice((50, 200, 3000)), self._on_connect, index, hub)
 
     def _on_connect(self, index: int, hub: Hub) -> None:
         net = self.network.net
-        if net.closed(index, 0):
+        if net.closed(index, 0) or hub.gone:
             return
         if hub.down or hub.door == "refuse":
             self.say("refused", hub.index)
             net.failed(index)
         else:
-            net.connected(index, self.network.connections[index].window)
+            c = self.network.connections[index]
+            net.connected(index, c.window, c.buffer)
             hub.pending.append(index)
             self._wake_hub(hub)
         self._pump()
@@ -311,6 +324,7 @@ class Cluster(Actions):
         hub.accept(self.network.net, self.now)
         due = hub.node.round(self.now, self._wall())
         self.network.pump(self.now)
+        self._check(not self.network.disorder, f"S8 answers out of order: {self.network.disorder[:1]}")
         if hub.node.queued():
             self.later(self.now + hub.commit_wait + self.rng.choice((10, 100, 1500)), self._commit, hub)
         if hub.node.ready():
@@ -353,13 +367,15 @@ class Cluster(Actions):
         """Ask for the proxies, as the discovery thread does; without an answer the known ones stay."""
         if self.app.stopped:
             return
+        if self.now >= self.napping_until:
+            self._check_progress()
         if self.now >= self.manager_down_until and self.manager_list != self.known_list:
             self.known_list = self.manager_list
             self.say("list", self.known_list)
             ports = [self.hubs[i].port for i in self.known_list]
             options = self.plan.options
             self.app.producer.set_endpoints(
-                [(f"127.0.0.1:{port}", "127.0.0.1", port, 2) for port in ports],
+                [(f"127.0.0.1:{port}", "127.0.0.1", port, 2, "") for port in ports],
                 links_per_executor(options["connections"], options["executors"], len(ports)),
             )
             self._pump()

@@ -17,6 +17,8 @@ from tests.reference.containers import decode
 __all__ = ["BROKEN", "DISK_FULL", "Hub"]
 
 DISK_FULL, BROKEN = -8, -7  # statuses of base/status
+#: Longer than any run, shorter than a step of the wall clock: nothing is ever old enough to be dropped.
+RETENTION_MS = 3_600_000
 
 
 def _lines(records: list[tuple[bytes, dict[str, str]]]) -> list[tuple[bytes, dict[str, str]]]:
@@ -32,7 +34,11 @@ class Hub:
         self.rng = rng
         queue = options["queue_bytes"]
         self.store = StoreCore(
-            None, queue_bytes=queue, commit_bytes=options["commit_bytes"], dedupe_ids=options["dedupe_ids"]
+            None,
+            queue_bytes=queue,
+            commit_bytes=options["commit_bytes"],
+            dedupe_ids=options["dedupe_ids"],
+            retention_ms=RETENTION_MS,
         )
         self.core = HubCore(
             self.store, host="127.0.0.1", port=0, threads=1, max_frame=524288, max_connections=1000,
@@ -43,6 +49,7 @@ class Hub:
         self.port = self.core.open()
         self.node = Node(self.core)
         self.down = False
+        self.gone = False  # with its host: nobody answers, not even with a refusal
         self.frozen_until = 0
         self.door = "good"  # good, refuse, silent
         self.pending: list[int] = []  # connections that nobody has accepted yet
@@ -83,6 +90,7 @@ class Hub:
         """End every fault."""
         self.core.set_service(0)
         self.core.set_load(None)
+        self.gone = False
         self.door = "good"
         self.commit_wait = 0
         self.faulty_commits.clear()

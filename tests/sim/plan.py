@@ -6,15 +6,21 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["Action", "Plan", "make_plan"]
+__all__ = ["FAULTS", "LINK_FAULTS", "Action", "Plan", "make_plan"]
 
 MS = 1000
 #: Faults and how often they are chosen.
 FAULTS = {
     "reset": 6, "crash": 3, "freeze": 4, "hold": 3, "deaf": 2, "refuse": 3, "disk": 3, "slow_commits": 2, "load": 1,
     "door": 2, "acks": 6, "list": 3, "manager": 1, "clock": 1, "nap": 2, "narrow": 2, "close_session": 1,
+    "frames": 2,
 }  # fmt: skip
-ACK_FAULTS = ("drop", "late", "twice", "reorder", "foreign", "unknown", "garbage", "slice")
+#: Faults of hosts and links, drawn apart so that the plans of old seeds stay what they were.
+LINK_FAULTS = ("vanish", "slow")
+RATES = (5, 50, 500)  # bytes in a millisecond
+ACK_FAULTS = (
+    "drop", "late", "twice", "reorder", "foreign", "near", "elsewhere", "settled", "unknown", "garbage", "slice",
+)  # fmt: skip
 CODES = (1, 2, 3, 114, 116, 118, 113, 121, 101, 110, 255)
 
 
@@ -46,7 +52,7 @@ class Plan:
     @property
     def faults(self) -> int:
         """Return the number of faults."""
-        return sum(action.kind in FAULTS for action in self.actions)
+        return sum(action.kind in FAULTS or action.kind in LINK_FAULTS for action in self.actions)
 
 
 def make_plan(seed: int) -> Plan:
@@ -64,6 +70,7 @@ def make_plan(seed: int) -> Plan:
         actions.append(Action(rng.randrange(span), "flush"))
     for kind in rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.choice((0, 2, 4, 8, 12, 16))):
         actions.append(_fault(rng, kind, rng.randrange(span), nodes))
+    actions += _link_faults(random.Random(seed ^ 0x11F0), span, nodes)
     actions.sort(key=lambda action: action.at)
     return Plan(
         seed=seed,
@@ -75,6 +82,17 @@ def make_plan(seed: int) -> Plan:
         lazy=rng.choice((0.0, 0.1, 0.5)),
         actions=tuple(actions),
     )
+
+
+def _link_faults(rng: random.Random, span: int, nodes: int) -> list[Action]:
+    found = []
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        at, node, lasts = rng.randrange(span), rng.randrange(nodes), rng.choice((2, 100, 600, 3000)) * MS
+        if rng.random() < 0.5:
+            found.append(Action(at, "vanish", (node, lasts)))
+        else:
+            found.append(Action(at, "slow", (node, rng.choice(RATES), lasts)))
+    return found
 
 
 def _options(rng: random.Random) -> dict[str, Any]:
@@ -91,7 +109,7 @@ def _options(rng: random.Random) -> dict[str, Any]:
         "on_full": pick(("block", "raise", "drop_newest", "drop_oldest")),
         "max_open_packs": pick((1, 2, 16)),
         "delivery_timeout": delivery,
-        "ack_timeout": min(delivery, pick((0.02, 0.1, 0.5))),
+        "ack_timeout": min(delivery / 2, pick((0.02, 0.1, 0.5))),
         "connect_timeout": pick((0.01, 0.08)),
         "retry_backoff": pick((0.0, 0.001, 0.01)),
         "retry_backoff_max": pick((0.01, 0.1)),
@@ -110,7 +128,10 @@ def _options(rng: random.Random) -> dict[str, Any]:
     }
     if options["on_full"] == "block":
         options["max_block"] = 0.0  # nobody else could move the clock meanwhile
-    options["batch_bytes"] = min(options["batch_bytes"], options["buffer_bytes"])
+    options["max_frame_bytes"] = pick((2048, 4096, 1 << 19))
+    most = min(options["buffer_bytes"], options["max_frame_bytes"] - 1024)
+    options["batch_bytes"] = min(options["batch_bytes"], most)
+    options["linger"] = min(options["linger"], delivery - 1.5 * options["ack_timeout"])
     return options
 
 
@@ -158,9 +179,10 @@ def _fault(rng: random.Random, kind: str, at: int, nodes: int) -> Action:
         "acks": (node, rng.choice(ACK_FAULTS), chance, span),
         "list": (tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes)))),),
         "manager": (rng.choice(("down", "slow")), span),
-        "clock": (rng.choice((-3_600_000, -5000, 5000, 86_400_000)),),
+        "clock": (rng.choice((-3_600_000, -5000, 5000, 86_400_000, 315_360_000_000)),),
         "nap": (rng.choice((1, 5, 50)) * MS,),
         "narrow": (node, rng.choice((1, 10, 100, 1000)), span),
         "close_session": (node,),
+        "frames": (rng.choice((0, 2048, 2600, 5000)),),
     }[kind]
     return Action(at, kind, args)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -117,7 +118,8 @@ BACK = {114, 116, 117, 118, 119}
 FEW = {codes.UNKNOWN_ERROR}
 LATE = {113, 115, 121}
 OK = {0, 120}
-NO = {10, *range(31, 37), 94, 95, 96, *range(100, 113), 122, 123, 150, 151}
+FRAMING = {94}
+NO = {10, *range(31, 37), 95, 96, *range(100, 113), 122, 123, 150, 151}
 
 
 def test_retry_classes():
@@ -129,10 +131,11 @@ def test_retry_classes():
         **dict.fromkeys(NO, 4),
         **dict.fromkeys(DRAINED, 5),
         **dict.fromkeys(FEW, 6),
+        **dict.fromkeys(FRAMING, 7),
     }
     assert want == codes.RETRY_CLASS
     assert {int(member): member.name for member in codes.RetryClass} == dict(
-        enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO", "DRAINED", "FEW"])
+        enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO", "DRAINED", "FEW", "FRAMING"])
     )
     assert codes.retry_class(77777) is codes.RetryClass.FEW
 
@@ -162,3 +165,12 @@ def test_every_class_in_the_table_exists_and_every_local_code_has_a_hint():
         assert entry.error in names
         assert entry.text
         assert entry.hint
+
+
+def test_retriable_is_what_the_page_says():
+    rows = re.findall(r"</a>`([A-Z_]+)` \| `(\w+)` \| [^|]+ \| (permanent|retry later) \|", PAGE.read_text())
+    assert {code for code, _, _ in rows} == set(codes.LOCAL_CODES)
+    for code, name, word in rows:
+        kind = getattr(errors, name)
+        error = kind({"failed": 1} if kind is errors.UndeliveredError else "x", code=code)
+        assert error.retriable == (word == "retry later"), code

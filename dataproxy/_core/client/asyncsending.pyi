@@ -11,7 +11,17 @@ from dataproxy._core.client.handle import CoreHandle
 from dataproxy._core.client.sending import Stream
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult
 
-__all__ = ["AsyncCore", "AsyncStream", "grow_batch", "new_batch", "released", "room", "seal_all", "seal_idle"]
+__all__ = [
+    "AsyncCore",
+    "AsyncStream",
+    "checked_body",
+    "grow_batch",
+    "new_batch",
+    "released",
+    "room",
+    "seal_all",
+    "seal_idle",
+]
 
 @disjoint_base
 class AsyncCore:
@@ -159,5 +169,15 @@ def released(core: CoreHandle) -> int: ...
 def room(core: CoreHandle) -> tuple[int, int]: ...
 def seal_all(core: CoreHandle) -> int: ...
 def seal_idle(core: CoreHandle) -> None: ...
+def checked_body(
+    stream: Stream,
+    body: Buffer,
+    *,
+    attrs: Mapping[str, str] | None = None,
+    dt: int | datetime | None = None,
+    message_id: str | None = None,
+    key: str | Buffer | None = None,
+    on_delivery: Callable[[DeliveryResult], object] | None = None,
+) -> bytes: ...
 def new_batch(core: CoreHandle) -> BatchDelivery: ...
 def grow_batch(batch: BatchDelivery, delivery: Delivery) -> None: ...

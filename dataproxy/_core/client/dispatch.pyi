@@ -9,7 +9,7 @@ def next_batch(
     tuple[
         list[tuple[str, str, int, Facts, list[str | None] | None]],
         list[tuple[Watch, Facts]],
-        list[tuple[int, str, int]],
+        list[tuple[int, str, int, str]],
         int,
     ]
     | None

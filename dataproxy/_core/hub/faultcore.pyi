@@ -2,6 +2,7 @@ from typing import final
 
 ACTIONS: dict[str, int]
 POINTS: dict[str, int]
+NUMBERS: dict[str, int]
 LIMITS: dict[str, int]
 
 @final
@@ -35,6 +36,7 @@ class FaultCore:
         corrupt_at: int = 0,
         delay_us: int = 0,
         rate: int = 0,
+        number: int = 0,
         text: bytes = b"",
         garbage: bytes = b"",
     ) -> int: ...

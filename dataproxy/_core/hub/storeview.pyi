@@ -2,6 +2,10 @@ from typing import TypeAlias
 
 from typing_extensions import disjoint_base
 
+STORE_FORMAT: int
+
+def checksum(data: bytes, before: int = 0) -> int: ...
+
 _Header: TypeAlias = tuple[int, int, int, str, str, str]
 
 @disjoint_base

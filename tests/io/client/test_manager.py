@@ -4,6 +4,7 @@ import base64
 import http.server
 import json
 import logging
+import re
 import socket
 import ssl
 import threading
@@ -16,6 +17,7 @@ from dataproxy.client.discovery import Endpoint, ManagerClient, ProxyList, parse
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, DiscoveryError
 
+PAGE = Path(__file__).parents[3] / "docs" / "errors.md"
 CERTIFICATE = Path(__file__).parents[2] / "data" / "tls" / "loopback.pem"
 NODES = [{"id": 1, "ip": "10.0.0.1", "port": 46801, "protocolType": "TCP", "nodeLoad": 65535}]
 FULL = {
@@ -130,6 +132,13 @@ def test_nodes(stub):
     assert fetch(stub.url).endpoints == (Endpoint("h1", 46801), Endpoint("h3", 1))
 
 
+def retriable_by_the_page():
+    """Return what docs/errors.md says of each code."""
+    rows = re.findall(r"</a>`([A-Z_]+)` \| `\w+` \| [^|]+ \| (permanent|retry later) \|", PAGE.read_text())
+    assert len(rows) > 30
+    return {code: word == "retry later" for code, word in rows}
+
+
 HTML = b"<!DOCTYPE html><html><head><title>Welcome to the company's own landing page</title></head></html>"
 BASE = "check that the target is a Manager's base URL"
 
@@ -151,12 +160,16 @@ BASE = "check that the target is a Manager's base URL"
             "refused the request with HTTP 403; it wants credentials: set manager_secret_id and manager_secret_key",
         ),
         (
-            (404, "text/plain", b"no such page"), "MANAGER_ANSWER", False,
+            (404, "text/plain", b"no such page"), "MANAGER_URL", False,
             "answered with HTTP 404, starting 'no such page'; " + BASE,
         ),
         (
-            (302, "text/plain", b""), "MANAGER_ANSWER", False,
+            (302, "text/plain", b""), "MANAGER_URL", False,
             "answered with HTTP 302, starting ''; " + BASE,
+        ),
+        (
+            (429, "text/plain", b"slowly"), "MANAGER_ANSWER", True,
+            "answered with HTTP 429, starting 'slowly'; see the Manager's log",
         ),
         (
             (503, "text/plain", b"overloaded"), "MANAGER_ANSWER", True,
@@ -171,11 +184,11 @@ BASE = "check that the target is a Manager's base URL"
             "knows no TCP proxy for group 'b_app'; check that the group's cluster has DataProxy nodes",
         ),
         (
-            (200, "application/json", b'{"success":false,"errMsg":"group not found"}'), "MANAGER_REFUSED", True,
+            (200, "application/json", b'{"success":false,"errMsg":"group not found"}'), "GROUP_REFUSED", True,
             "refused group 'b_app': 'group not found'; check that the group exists and is approved",
         ),
         (
-            (200, "application/json", b'{"success":false}'), "MANAGER_REFUSED", True,
+            (200, "application/json", b'{"success":false}'), "GROUP_REFUSED", True,
             "refused group 'b_app': 'no reason given'; check that the group exists and is approved",
         ),
         (
@@ -217,6 +230,7 @@ def test_bad_answers(stub, reply, code, retriable, message):
     assert text.startswith(f"the Manager at {stub.url} ")
     assert message in text
     assert (caught.value.code, caught.value.retriable) == (code, retriable)
+    assert retriable_by_the_page()[code] == retriable
 
 
 def test_wrong_credentials(stub):

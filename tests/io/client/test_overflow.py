@@ -83,7 +83,7 @@ def test_drop_oldest_keeps_what_is_new_and_what_was_touched() -> None:
     with Scripted(good, receive_buffer=4096) as server:
         server.reading.clear()
         p = producer(
-            server.target, on_full="drop_oldest", buffer_bytes=40 * (size + 4), batch_messages=1, delivery_timeout=60,
+            server.target, on_full="drop_oldest", buffer_bytes=40 * (size + 4), batch_messages=1, delivery_timeout=120,
             max_frame_bytes="1MiB",
         )  # fmt: skip
         bodies = [b"%04d" % i + b"x" * (size - 4) for i in range(120)]

@@ -16,7 +16,8 @@ def call(hub, method, path, value=None, raw=None):
     """Send one request; return (status, JSON)."""
     connection = HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
     try:
-        connection.request(method, path, body=json.dumps(value) if raw is None else raw)
+        headers = {"Authorization": f"Bearer {hub.token}", "Content-Type": "application/json"}
+        connection.request(method, path, body=json.dumps(value) if raw is None else raw, headers=headers)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
@@ -104,20 +105,6 @@ def test_listeners_over_http(hub, dial):
     assert call(hub, "POST", "/hub/listeners/2/refuse")[1]["listens"] is False
     assert call(hub, "POST", "/hub/listeners/9/kill")[0] == 404
     assert call(hub, "POST", "/hub/listeners/1/explode")[0] == 404
-
-
-@pytest.mark.parametrize(("options", "status"), [({"fault_api": "off"}, 403), ({"host": "0.0.0.0"}, 403)])
-def test_it_can_be_switched_off_and_is_off_beyond_loopback(options, status):
-    with Hub(**options) as hub:
-        assert call(hub, "GET", "/hub/faults")[0] == status
-        assert call(hub, "POST", "/hub/faults", {"kind": "kill"})[0] == status
-        assert call(hub, "POST", "/hub/listeners/0/kill")[0] == status
-        assert hub.faults.add("kill").fired == 1, "Python code of the same process may"
-
-
-def test_it_can_be_switched_on_beyond_loopback():
-    with Hub(host="0.0.0.0", fault_api="on") as hub:
-        assert call(hub, "GET", "/hub/faults") == (200, {"faults": []})
 
 
 def test_a_drained_listener_leaves_the_list(hub):

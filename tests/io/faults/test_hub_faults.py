@@ -104,6 +104,38 @@ def test_a_foreign_id_is_one_that_nobody_has(hub, dial):
         assert ask(c, 2) == ack(2)
 
 
+@pytest.mark.parametrize(("number", "uniq"), [("next", 8), ("previous", 6)])
+def test_a_foreign_id_may_be_a_neighbour(hub, dial, number, uniq):
+    c = dial(hub)
+    with hub.faults.add("foreign_id", number=number):
+        assert ask(c, 7) == ack(uniq)
+
+
+def test_a_foreign_id_may_be_that_of_another_connection(hub, dial):
+    c, other = dial(hub), dial(hub)
+    with hub.faults.add("foreign_id", number="other", connection=1):
+        assert ask(c, 7) == ack(7), "there is no other one yet"
+        assert ask(other, 9) == ack(9)
+        assert ask(other, 10) == ack(10)
+        assert ask(c, 8) == ack(10)
+
+
+def test_a_foreign_id_may_be_one_that_is_settled(hub, dial):
+    c = dial(hub)
+    with hub.faults.add("foreign_id", number="settled"):
+        assert [ask(c, uniq) for uniq in (3, 4, 5)] == [ack(3), ack(3), ack(4)]
+
+
+def test_a_foreign_id_in_text_keeps_its_length(hub, dial):
+    c = dial(hub)
+    with hub.faults.add("foreign_id", number="next"):
+        for own, answered in ((41, 42), (99, "00")):
+            attrs = f"groupId=g&streamId=s&mid={own}".encode()
+            rest = b"\x05" + (5).to_bytes(4, "big") + b"\0\0\0\x01x" + len(attrs).to_bytes(4, "big") + attrs
+            c.sendall(len(rest).to_bytes(4, "big") + rest)
+            assert f"mid={answered}".encode() in read_frame(c)
+
+
 def test_replies_in_reverse_order(hub, dial):
     c = dial(hub)
     with hub.faults.add("reverse", batch=3):

@@ -41,8 +41,10 @@ def test_it_serves_until_a_signal_and_keeps_the_data(tmp_path, number):
     assert process.returncode == 0
     assert out == ""
     assert err.splitlines() == [
-        f"hub: producers {urls['target']}, Manager {urls['manager_url']}, store {tmp_path / 's'}"
+        f"hub: producers {urls['target']}, Manager {urls['manager_url']}, store {tmp_path / 's'}",
+        f"hub: token {urls['token']}, in {urls['token_file']}",
     ]
+    assert not Path(urls["token_file"]).exists()
     with open_store(tmp_path / "s") as store:
         assert [record.body for record in store.records("g")] == [b"kept"]
 
@@ -54,7 +56,11 @@ def test_it_serves_until_a_signal_and_keeps_the_data(tmp_path, number):
         (("--memory", "--store", "x"), 2, "choose one"),
         (("--memory", "-o", "prot=1"), 2, "did you mean 'port'"),
         (("--memory", "--port", "70000"), 2, "65535"),
-        (("--memory", "--port", "0", "--manager-port", "0", "--host", "203.0.113.7"), 1, "no such address"),
+        (
+            ("--memory", "--port", "0", "--manager-port", "0", "--insecure", "--host", "203.0.113.7"),
+            1,
+            "no such address",
+        ),
     ],
 )
 def test_mistakes_end_it_with_a_code_and_one_line(arguments, code, text):

@@ -159,6 +159,23 @@ def test_half_received_frames_share_a_budget(start_hub, connect):
     assert read_exactly(one, 5) == HEARTBEAT
 
 
+def test_who_completes_his_frames_goes_on_beside_half_sent_ones(start_hub, connect):
+    hub = start_hub(queue_bytes=1 << 20)
+    honest = connect(hub)
+    for number in range(10):
+        received = hub.stats()["bytes_in"]
+        for _ in range(40):
+            connect(hub).sendall((500_000).to_bytes(4, "big") + bytes(30_000))
+        wait_until(lambda before=received: hub.stats()["bytes_in"] == before + 40 * 30_004)
+        frame = binary_frame(number, [b"x" * 300_000])
+        received = hub.stats()["bytes_in"]
+        honest.sendall(frame[:200_000])
+        wait_until(lambda before=received: hub.stats()["bytes_in"] == before + 200_000)
+        honest.sendall(frame[200_000:])
+        assert b"errCode" not in read_frame(honest)
+    assert hub.stats()["entries"] == 10
+
+
 def open_silent(port: int, n: int, ready, done) -> None:
     """Open connections that say nothing, or half a length, and hold them."""
     held = []
@@ -222,3 +239,17 @@ def test_ten_thousand_silent_connections_cost_almost_nothing(connect):
         hub.stdin.close()
         hub.stdout.close()
         assert hub.wait(30) == 0
+
+
+def test_a_name_that_the_store_cannot_take_is_refused_with_a_code_of_its_own(start_hub, connect, tmp_path):
+    hub = start_hub(str(tmp_path / "store"), max_store_bytes=1 << 20)
+    connection = connect(hub)
+    for n in range(3000):
+        connection.sendall(binary_frame(n, [b"x"], group="g" * 90 + f"{n:04}", stream="s" * 90))
+        answer = read_frame(connection)
+        if b"errCode" in answer:
+            break
+    assert b"errCode=113" in answer
+    assert hub.stats()["refused"] == {113: 1}
+    connection.sendall(binary_frame(0, [b"x"], group="g" * 90 + "0000", stream="s" * 90))
+    assert b"errCode" not in read_frame(connection)

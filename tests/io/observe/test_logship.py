@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from dataproxy import ConfigError, Producer
+from dataproxy import ConfigError, DataProxyError, Producer
 from dataproxy.hub import Hub
 from dataproxy.observe.logship import LogHandler
 
@@ -104,6 +104,14 @@ def test_a_blocking_producer_is_refused(hub):
             LogHandler(producer=producer, stream_id="s")
         with pytest.raises(ConfigError, match="were both given"):
             LogHandler(hub.target, producer=producer)
+
+
+@pytest.mark.parametrize("wrong", [{"stream_id": ""}, {"stream_id": "a&b"}, {"stream_id": 5}, {"on_full": "block"}])
+def test_a_handler_that_cannot_be_leaves_nothing(hub, wrong):
+    before = set(threading.enumerate())
+    with pytest.raises((DataProxyError, TypeError)):
+        LogHandler(hub.target, "g", **wrong)
+    assert set(threading.enumerate()) == before
 
 
 def test_a_producer_of_the_caller_stays_open(hub, app):

@@ -1,6 +1,8 @@
 """Producers as Prometheus families and OpenTelemetry metrics: the numbers are those of the books."""
 
 import gc
+import socket
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -107,3 +109,43 @@ def test_names_are_unique_and_explained():
     names = [metric.name for metric in METRICS]
     assert len(set(names)) == len(names)
     assert all(metric.help.endswith(".") for metric in METRICS)
+
+
+@pytest.mark.parametrize(
+    ("address", "server"),
+    [
+        ("10.0.0.1:46801", ("10.0.0.1", "46801")),
+        ("proxy.test:46801 (10.0.0.1)", ("proxy.test", "46801")),
+        ("proxy.test:46801 (2001:db8::1)", ("proxy.test", "46801")),
+        ("[2001:db8::1]:46801", ("2001:db8::1", "46801")),
+        ("", ("", "")),
+    ],
+)
+def test_ports_are_numbers_and_hosts_are_names(address, server):
+    links = [SimpleNamespace(address=address, state="active", load=10, sent_bytes=1)] * 2
+    stats = SimpleNamespace(connections=links)
+    found = {"server.address": server[0], "server.port": server[1]}
+    for metric, expected in (("connection.sent", 2), ("connections", 2), ("proxy.load", 10)):
+        (points,) = [one.points for one in METRICS if one.name == f"dataproxy.producer.{metric}"]
+        (point,) = points(stats)
+        assert (point.value, {**point.attributes, "state": ""}) == (expected, {**found, "state": ""})
+
+
+def test_addresses_of_one_name_are_one_server(hub, monkeypatch):
+    """A collector refuses two values with the same labels."""
+    usual = socket.getaddrinfo
+
+    def getaddrinfo(host, port, *rest, **options):
+        if host != "proxies.test":
+            return usual(host, port, *rest, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{i}", port)) for i in (1, 2)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    registry = CollectorRegistry()
+    with Producer(f"tcp://proxies.test:{hub.port}", group_id="g") as producer:
+        prometheus.watch(producer, registry=registry)
+        producer.send("s", b"x").result(30)
+        assert len(producer.stats().connections) == 2
+        samples = [s for f in registry.collect() for s in f.samples if s.name.endswith("connection_sent_bytes_total")]
+        (sample,) = samples
+        assert (sample.labels["server_address"], sample.labels["server_port"]) == ("proxies.test", str(hub.port))

@@ -220,11 +220,15 @@ def test_hub_killed_in_the_middle(tmp_path):
     store, lines = tmp_path / "store", tmp_path / "lines"
     count = int(os.environ.get("DATAPROXY_CRASH_LINES", "200000"))
     lines.write_bytes(b"".join(b"%0100d\n" % i for i in range(count)))
-    first = start_hub(store, 0)
+    first = start_hub(store, 0, "-o", "fault_api=on")
     address = json.loads(first.stdout.readline())
     port = int(address["target"].rpartition(":")[2])
     # A bounded queue of small packs, and a hub that stands still at the 300th: most lines are still to be sent then.
-    request = Request(f"{address['manager_url']}/hub/faults", data=b'{"kind": "freeze", "nth": 300}', method="POST")
+    request = Request(
+        f"{address['manager_url']}/hub/faults",
+        data=b'{"kind": "freeze", "nth": 300}',
+        headers={"Authorization": f"Bearer {address['token']}", "Content-Type": "application/json"},
+    )
     assert urlopen(request, timeout=WAIT_S).status == 201
     sizes = ("--option", "batch_bytes=4KiB", "--option", "buffer_bytes=1MiB")
     sender = start("send", "-t", address["target"], "-g", "g", "-s", "s", "-f", str(lines), "--json", *sizes)
@@ -252,5 +256,5 @@ def test_hub_killed_in_the_middle(tmp_path):
     assert books["duplicates_possible"] or len(stored) == count
 
 
-def start_hub(store, port):
-    return start("hub", "--store", str(store), "--port", str(port), "--manager-port", "0", "--print-urls")
+def start_hub(store, port, *options):
+    return start("hub", "--store", str(store), "--port", str(port), "--manager-port", "0", "--print-urls", *options)

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from dataproxy import errors
+from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.cli import main as entry
 from dataproxy.cli.app import app
 from dataproxy.cli.outcome import ExitCode, outcome, reported
@@ -152,7 +153,7 @@ def test_config_show_origins(tmp_path, monkeypatch):
         ["manager_secret_key", '"***"', "environment variable DATAPROXY_MANAGER_SECRET_KEY"],
     ]
     shown = json.loads(run("config", "show", "--json", "-o", "delivery_timeout=5s").stdout)
-    assert shown["ack_timeout"] == {"value": "5s", "origin": "default, changed to fit delivery_timeout"}
+    assert shown["ack_timeout"] == {"value": "1665ms", "origin": "default, changed to fit delivery_timeout"}
     assert "s3cret" not in json.dumps(shown)
 
 
@@ -222,3 +223,25 @@ def test_missing_extra(monkeypatch, capfd):
         entry.main()
     assert caught.value.code == 2
     assert capfd.readouterr().err == "dataproxy: the package 'typer' is missing; pip install 'dataproxy[cli]'\n"
+
+
+def test_store_verify(tmp_path) -> None:
+    store = StoreCore(str(tmp_path))
+    store.append_for_test([("g", "s", b"x" * 5000)])
+    assert run("store", "verify", str(tmp_path)).exit_code == ExitCode.FAILED  # in use
+    store.close()
+    done = run("store", "verify", str(tmp_path), "--progress")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "1 entries, 1 records, 1 logs" in done.stderr
+    assert done.stderr.endswith("no damage\n")
+    data = tmp_path / "data.mdb"
+    whole = data.read_bytes()
+    at = whole.index(b"x" * 1000)
+    data.write_bytes(whole[:at] + b"y" + whole[at + 1 :])
+    done = run("store", "verify", str(tmp_path))
+    assert done.exit_code == ExitCode.FAILED
+    assert done.stdout == "'g' (partition 0)\tthe data of entry 0 are not what was stored\n"
+    assert "1 damages" in done.stderr
+    told = json.loads(run("store", "verify", str(tmp_path), "--json").stdout)
+    assert (told["ok"], told["damages"]) == (False, 1)
+    assert run("store", "verify", str(tmp_path / "no")).exit_code == ExitCode.FAILED

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from dataproxy.client import discovery
 from dataproxy.client.discovery import Endpoint, ManagerTarget, StaticTarget, diff, parse_target, resolve
+from dataproxy.client.proxies import ProxySource
+from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, DiscoveryError
 
 
@@ -115,6 +118,7 @@ def fake_resolver(monkeypatch, table):
 def test_resolve(monkeypatch):
     table = {
         "both": ["::5", "10.0.0.5"],
+        "lots": ["::8", "10.0.0.7", "10.0.0.8", "10.0.0.9", "::9"],
         "six": ["::6"],
         "many": ["10.0.0.1", "10.0.0.2", "10.0.0.1"],
         "10.0.0.2": ["10.0.0.2"],
@@ -122,17 +126,20 @@ def test_resolve(monkeypatch):
     fake_resolver(monkeypatch, table)
     found = resolve([Endpoint(host, 7) for host in table])
     assert found == [
-        ("both", 7, socket.AF_INET, "10.0.0.5", "both:7 (10.0.0.5)"),
-        ("six", 7, socket.AF_INET6, "::6", "six:7 (::6)"),
-        ("many", 7, socket.AF_INET, "10.0.0.1", "many:7 (10.0.0.1)"),
-        ("many", 7, socket.AF_INET, "10.0.0.2", "many:7 (10.0.0.2)"),
+        ("both", 7, socket.AF_INET, "10.0.0.5", "both:7 (10.0.0.5)", "::5"),
+        ("lots", 7, socket.AF_INET, "10.0.0.7", "lots:7 (10.0.0.7)", "::8"),
+        ("lots", 7, socket.AF_INET, "10.0.0.8", "lots:7 (10.0.0.8)", "::9"),
+        ("lots", 7, socket.AF_INET, "10.0.0.9", "lots:7 (10.0.0.9)", "::8"),
+        ("six", 7, socket.AF_INET6, "::6", "six:7 (::6)", ""),
+        ("many", 7, socket.AF_INET, "10.0.0.1", "many:7 (10.0.0.1)", ""),
+        ("many", 7, socket.AF_INET, "10.0.0.2", "many:7 (10.0.0.2)", ""),
     ]
 
 
 def test_resolve_numeric_addresses():
     assert resolve([Endpoint("127.0.0.1", 5), Endpoint("::1", 6)]) == [
-        ("127.0.0.1", 5, socket.AF_INET, "127.0.0.1", "127.0.0.1:5"),
-        ("::1", 6, socket.AF_INET6, "::1", "[::1]:6"),
+        ("127.0.0.1", 5, socket.AF_INET, "127.0.0.1", "127.0.0.1:5", ""),
+        ("::1", 6, socket.AF_INET6, "::1", "[::1]:6", ""),
     ]
 
 
@@ -155,6 +162,83 @@ def test_unresolvable_hosts_are_all_named(monkeypatch):
     assert [entry.host for entry in resolve(endpoints, strict=False)] == ["good"]
     with pytest.raises(DiscoveryError):
         resolve(endpoints[1:], strict=False)
+
+
+def test_a_name_that_fails_for_a_moment_keeps_what_is_known_of_it(monkeypatch):
+    table = {"a": ["10.0.0.1"], "b": ["10.0.0.2", "::2"], "c": ["10.0.0.3"]}
+    fake_resolver(monkeypatch, table)
+    endpoints = [Endpoint(host, 7) for host in table]
+    before = resolve(endpoints)
+    table["b"] = socket.gaierror(-3, "Temporary failure in name resolution")
+    assert resolve(endpoints, strict=False, known=before) == before
+    assert resolve(endpoints[:2], strict=False, known=before) == before[:2], "who left the list is gone"
+    table["b"] = ["10.0.0.9"]
+    assert [one.address for one in resolve(endpoints, strict=False, known=before)] == [
+        "10.0.0.1",
+        "10.0.0.9",
+        "10.0.0.3",
+    ]
+    for host in table:
+        table[host] = socket.gaierror(-3, "Temporary failure in name resolution")
+    assert resolve(endpoints, strict=False, known=before) == before
+
+
+def test_a_refresh_without_a_name_changes_nothing(monkeypatch):
+    table = {"a": ["10.0.0.1"], "b": ["10.0.0.2"]}
+    fake_resolver(monkeypatch, table)
+    told = Told()
+    source = ProxySource(load_producer_config("tcp://a:7,b:7", env={}), told.take)
+    before = source.fetch()
+    table["a"] = OSError(5, "the name service is away")
+    source._refresh()
+    assert (told.lists, source.known) == ([], before)
+    table["a"] = ["10.0.0.3"]
+    source._refresh()
+    assert [[one.address for one in proxies] for proxies in told.lists] == [["10.0.0.3", "10.0.0.2"]]
+
+
+class Told:
+    """Who is told of new proxies."""
+
+    def __init__(self):
+        self.lists = []
+
+    def take(self, proxies):
+        self.lists.append(proxies)
+
+
+def test_names_are_looked_up_side_by_side(monkeypatch):
+    together = threading.Barrier(3, timeout=60)
+
+    def getaddrinfo(host, port, **_):
+        together.wait()
+        return [(socket.AF_INET, 1, 6, "", (f"10.0.0.{host[1:]}", port))]
+
+    monkeypatch.setattr(discovery.socket, "getaddrinfo", getaddrinfo)
+    found = resolve([Endpoint(f"h{i}", 7) for i in range(3)])
+    assert [one.address for one in found] == ["10.0.0.0", "10.0.0.1", "10.0.0.2"], "in the order of the list"
+
+
+def test_many_names(monkeypatch):
+    fake_resolver(monkeypatch, {f"h{i}": [f"10.0.{i // 250}.{i % 250}"] for i in range(1000)})
+    assert len(resolve([Endpoint(f"h{i}", 7) for i in range(1000)])) == 1000
+
+
+def test_a_look_up_that_hangs_is_given_up(monkeypatch):
+    hang = threading.Event()
+
+    def getaddrinfo(host, port, **_):
+        if host == "slow":
+            hang.wait(60)
+        return [(socket.AF_INET, 1, 6, "", ("10.0.0.1", port))]
+
+    monkeypatch.setattr(discovery.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(discovery, "_LOOK_UP_SECONDS", 0.2)
+    endpoints = [Endpoint("slow", 7), Endpoint("fast", 7)]
+    assert [one.host for one in resolve(endpoints, strict=False)] == ["fast"]
+    with pytest.raises(DiscoveryError, match=r"'slow' \(no answer within 0\.2 s\)"):
+        resolve(endpoints)
+    hang.set()
 
 
 def test_diff():

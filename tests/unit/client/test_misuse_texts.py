@@ -61,7 +61,7 @@ def refused(error: type[Exception], text: str, call: Callable[[], Any]) -> None:
         ),
         (
             {"ack_timeout": -1},
-            "option ack_timeout (argument): -1 is too small; allowed is 10ms .. 1h [CONFIG]",
+            "option ack_timeout (argument): -1 is too small; allowed is 1ms .. 1h [CONFIG]",
         ),
         (
             {"close_timeout": -1},

@@ -104,8 +104,8 @@ def test_attrs_become_text():
         ({"a&b": "1"}, "its key holds '&'"),
         ({"a": "\0"}, "its value holds '\\x00'"),
         ({"": "1"}, "its key is empty"),
-        ({" a": "1"}, "it has blanks at its ends"),
-        ({"a": "1\t"}, "it has blanks at its ends"),
+        ({" a": "1"}, "it has blanks or control characters at its ends"),
+        ({"a": "1\t"}, "it has blanks or control characters at its ends"),
         ({"a": 1}, "attribute 'a'=1: its value is of type int; give text, e.g. str(value)"),
         ({"a": b"1"}, "its value is of type bytes"),
         ({1: "a"}, "its key is of type int"),
@@ -153,3 +153,17 @@ def test_what_passes_can_be_read_back(attrs, message_type):
     assert all(entry.count("=") == 1 for entry in entries)
     assert dict(entry.split("=") for entry in entries) == attrs
     assert message_type == 5 or text.isascii()
+
+
+@pytest.mark.parametrize("blank", [chr(code) for code in range(1, 33)] + ["\x1f\xa0", "\xa0\x01"])
+@pytest.mark.parametrize(("key", "value"), [("{}a", "1"), ("a{}", "1"), ("a", "1{}"), ("{}", "1"), ("a", "{}")])
+def test_attributes_are_keys_as_a_server_reads_them(blank: str, key: str, value: str) -> None:
+    """It cuts everything up to the blank off an entry: what differs in that alone is one key to it, twice."""
+    attrs = {"b": "2", key.format(blank): value.format(blank)}
+    with pytest.raises(InvalidMessageError, match="ends") as caught:
+        check_attrs(attrs, message_type=5)
+    assert caught.value.code == "BAD_ATTRIBUTE"
+
+
+def test_control_characters_inside_and_in_front_of_a_value_travel() -> None:
+    assert check_attrs({"a\x01b": "\x02c\x03d"}) == "a\x01b=\x02c\x03d"

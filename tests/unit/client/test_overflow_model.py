@@ -6,6 +6,7 @@ The producer's proxies refuse every connection, so that nothing is ever written 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,10 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataproxy
+from dataproxy._core.client.order import bucket_of
 from tests.io.scripted import Scripted
 
 STREAMS = ("a", "b", "c")
-FRAMING = 4
+KEYS = ("", "", "k0", "k1")
+BUCKETS = {"": None, **{key: bucket_of(key, 2) for key in KEYS if key}}
+FRAMING = {7: 4, 5: 4, 3: 1}
+LANE = tuple[str, int | None]  # a stream and the bucket of a key, None without one
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +33,7 @@ def nowhere() -> str:
 @dataclass
 class Pack:
     opened: int
-    stream: str
+    lane: LANE
     items: list[int] = field(default_factory=list)  # numbers of messages
     size: int = 0
 
@@ -36,10 +41,13 @@ class Pack:
 class Model:
     """What becomes of each message: ``fate`` by number, None while it is pending."""
 
-    def __init__(self, mode: str, limit: int, most: int, batch_bytes: int, batch_messages: int) -> None:
+    def __init__(
+        self, mode: str, limit: int, most: int, batch_bytes: int, batch_messages: int, message_type: int
+    ) -> None:
+        self.framing = FRAMING[message_type]
         self.mode, self.limit, self.most = mode, limit, most
         self.batch_bytes, self.batch_messages = batch_bytes, batch_messages
-        self.open: dict[str, Pack] = {}
+        self.open: dict[LANE, Pack] = {}
         self.sealed: list[Pack] = []
         self.fate: list[str | None] = []
         self.opened = 0
@@ -54,7 +62,7 @@ class Model:
 
     def oldest(self) -> list[Pack]:
         sealed = list(self.sealed)
-        young = sorted((p for p in self.open.values() if p.items), key=lambda p: p.opened)
+        young = sorted(self.open.values(), key=lambda p: p.opened)
         out = []
         while sealed or young:
             source = sealed if sealed and (not young or sealed[0].opened < young[0].opened) else young
@@ -73,22 +81,22 @@ class Model:
             if pack in self.sealed:
                 self.sealed.remove(pack)
             else:
-                del self.open[pack.stream]
+                del self.open[pack.lane]
             for number in pack.items:
                 self.fate[number] = "displaced"
         return True
 
-    def seal(self, stream: str) -> None:
-        self.sealed.append(self.open.pop(stream))
+    def seal(self, lane: LANE) -> None:
+        self.sealed.append(self.open.pop(lane))
 
-    def pack_for(self, stream: str, need: int) -> Pack:
-        pack = self.open.get(stream)
-        if pack is not None and pack.size + need > self.batch_bytes and pack.items:
-            self.seal(stream)
+    def pack_for(self, lane: LANE, need: int) -> Pack:
+        pack = self.open.get(lane)
+        if pack is not None and pack.size + need > self.batch_bytes:
+            self.seal(lane)
             pack = None
         if pack is None:
             self.opened += 1
-            pack = self.open[stream] = Pack(self.opened, stream)
+            pack = self.open[lane] = Pack(self.opened, lane)
         return pack
 
     def append(self, pack: Pack, need: int) -> None:
@@ -96,14 +104,14 @@ class Model:
         pack.size += need
         self.fate.append(None)
 
-    def send_batch(self, stream: str, sizes: list[int]) -> bool:
+    def send_batch(self, lane: LANE, sizes: list[int]) -> bool:
         """Offer a batch; False when nothing of it is accepted."""
-        needs = [size + FRAMING for size in sizes]
+        needs = [size + self.framing for size in sizes]
         if self.mode == "raise" and not self.fits(sum(needs), (0, 1 - len(needs))):
             return False
         at = 0
         while at < len(needs):
-            pack = self.pack_for(stream, 1)
+            pack = self.pack_for(lane, 1)
             full = False
             while at < len(needs) and not full:
                 if (pack.size + needs[at] > self.batch_bytes and pack.items) or len(pack.items) >= self.batch_messages:
@@ -113,34 +121,39 @@ class Model:
                     self.append(pack, needs[at])
                     at += 1
             whole = pack.size >= self.batch_bytes or len(pack.items) >= self.batch_messages
-            if pack.items and ((at < len(needs) and not full) or whole):
-                self.seal(stream)
+            if not pack.items:
+                del self.open[lane]
+            elif (at < len(needs) and not full) or whole:
+                self.seal(lane)
             if full and not (self.mode == "drop_oldest" and self.make_room(needs[at])):
                 while at < len(needs) and not self.fits(needs[at]):
                     self.fate.append("refused")
                     at += 1
         return True
 
-    def send(self, stream: str, size: int) -> bool:
+    def send(self, lane: LANE, size: int) -> bool:
         """Offer one message; False when it is not accepted."""
-        need = size + FRAMING
+        need = size + self.framing
         if not self.fits(need) and not (self.mode == "drop_oldest" and self.make_room(need)):
             if self.mode == "raise":
                 return False
             self.fate.append("refused")
             return True
-        pack = self.pack_for(stream, need)
+        pack = self.pack_for(lane, need)
         self.append(pack, need)
         if pack.size + need > self.batch_bytes or len(pack.items) >= self.batch_messages:
-            self.seal(stream)
+            self.seal(lane)
         return True
 
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("send"), st.sampled_from(STREAMS), st.integers(1, 150)),
-        st.tuples(st.just("batch"), st.sampled_from(STREAMS), st.lists(st.integers(1, 200), min_size=1, max_size=9)),
-        st.tuples(st.just("flush"), st.none(), st.none()),
+        st.tuples(st.just("send"), st.sampled_from(STREAMS), st.sampled_from(KEYS), st.integers(1, 150)),
+        st.tuples(
+            st.just("batch"), st.sampled_from(STREAMS), st.sampled_from(KEYS),
+            st.lists(st.integers(1, 200), min_size=1, max_size=9),
+        ),
+        st.tuples(st.just("flush"), st.just(""), st.just(""), st.none()),
     ),
     min_size=1, max_size=80,
 )  # fmt: skip
@@ -157,6 +170,20 @@ def check(p: dataproxy.Producer, model: Model, sent: list[tuple[int, dataproxy.D
     assert all(delivery.done() == (model.fate[number] is not None) for number, delivery in sent)
 
 
+def body(number: int, size: int) -> bytes:
+    """Return a body that tells messages apart, without a line feed."""
+    return bytes([32 + number % 200]) * size
+
+
+def came_back(p: dataproxy.Producer, model: Model, sizes: list[int]) -> None:
+    """Check that every message that was in a pack comes back whole, and none twice."""
+    lost = Counter((m.body, m.error.code) for m in p.undelivered())
+    codes = {"displaced": "DROPPED", None: "CLOSED"}
+    assert lost == Counter(
+        (body(number, sizes[number]), codes[fate]) for number, fate in enumerate(model.fate) if fate != "refused"
+    )
+
+
 def fates_of(batch: dataproxy.BatchDelivery) -> list[bool]:
     """Tell for each message of a batch whether it was dropped."""
     result = batch.result(0)
@@ -171,37 +198,41 @@ def fates_of(batch: dataproxy.BatchDelivery) -> list[bool]:
 @given(
     st.sampled_from(("raise", "drop_newest", "drop_oldest")),
     st.integers(1024, 1100), st.sampled_from((0, 0, 1, 5, 20)), st.sampled_from((1, 200, 500)),
-    st.sampled_from((2, 65535)), STEPS,
+    st.sampled_from((2, 65535)), st.sampled_from((7, 5, 3)), STEPS,
 )  # fmt: skip
 def test_every_message_has_the_fate_of_the_model(
-    nowhere, mode, limit, most, batch_bytes, batch_messages, steps
+    nowhere, mode, limit, most, batch_bytes, batch_messages, message_type, steps
 ) -> None:
-    model = Model(mode, limit, most, batch_bytes, batch_messages)
+    model = Model(mode, limit, most, batch_bytes, batch_messages, message_type)
+    sizes: list[int] = []  # of what was accepted, by number
     results: list[dataproxy.DeliveryResult] = []
     p = dataproxy.Producer(
         nowhere, group_id="g", linger=60, on_full=mode, buffer_bytes=limit, buffer_messages=most,
-        batch_bytes=batch_bytes, batch_messages=batch_messages, on_delivery=results.append,
+        batch_bytes=batch_bytes, batch_messages=batch_messages, on_delivery=results.append, ordering="key",
+        key_buckets=2, message_type=message_type, undelivered_bytes="16MiB",
     )  # fmt: skip
     sent: list[tuple[int, dataproxy.Delivery]] = []
     batches: list[tuple[int, dataproxy.BatchDelivery]] = []
     try:
-        for kind, stream, size in steps:
+        for kind, stream, key, size in steps:
+            lane = (stream, BUCKETS[key])
+            extra = {"key": key} if key else {}
             if kind == "flush":
                 with contextlib.suppress(dataproxy.FlushTimeout):
                     p.flush(0)
                 for pack in sorted(model.open.values(), key=lambda pack: pack.opened):
-                    if pack.items:
-                        model.seal(pack.stream)
-                model.open.clear()
+                    model.seal(pack.lane)
                 continue
             number = len(model.fate)
-            expected = model.send(stream, size) if kind == "send" else model.send_batch(stream, size)
+            expected = model.send(lane, size) if kind == "send" else model.send_batch(lane, size)
             try:
                 if kind == "send":
-                    sent.append((number, p.send(stream, b"x" * size)))
+                    sent.append((number, p.send(stream, body(number, size), **extra)))
                 else:
-                    batches.append((number, p.send_batch(stream, [b"x" * n for n in size])))
+                    bodies = [body(number + i, n) for i, n in enumerate(size)]
+                    batches.append((number, p.send_batch(stream, bodies, **extra)))
                 assert expected
+                sizes += [size] if kind == "send" else size
             except dataproxy.BufferFullError:
                 assert not expected
             check(p, model, sent)
@@ -215,3 +246,4 @@ def test_every_message_has_the_fate_of_the_model(
     ids = [r.error.details["id"] for r in results]
     assert len(set(ids)) == len(ids) == len(model.fate)
     assert {delivery.id for _, delivery in sent} <= set(ids)
+    came_back(p, model, sizes)

@@ -12,11 +12,11 @@ from dataproxy.client.callbacks import _parts
 from dataproxy.outcomes import Watch, delivery_result
 from tests.io.scripted import Scripted
 
-DELIVERED = (1, 0, "", 2, False, "[::1]:46801", 0.0125, 4294967295, "abcdefghijklm-1f")
-FAILED = (2, 3, "no", 1, False, "[::1]:46801", 0.5, 7, "abcdefghijklm-20")
+DELIVERED = (1, 0, "", 2, False, "[::1]:46801", 0.0125, 4294967295, "abcdefghijklm-1f", 0)
+FAILED = (2, 3, "no", 1, False, "[::1]:46801", 0.5, 7, "abcdefghijklm-20", 3)
 
 
-@pytest.mark.parametrize("facts", [DELIVERED, (*DELIVERED[:8], "größer-1")])
+@pytest.mark.parametrize("facts", [DELIVERED, (*DELIVERED[:8], "größer-1", 0)])
 @pytest.mark.parametrize("first", [0, 9, 99, 4294967290])
 def test_equal_to_those_of_outcomes(facts, first):
     watch = Watch(print, None, "g", "s", first, 5, None)
@@ -39,7 +39,7 @@ def test_errors_are_those_of_outcomes():
     assert [result.delivered for result in made] == [None, None]
 
 
-@pytest.mark.parametrize("later", [DELIVERED, (*DELIVERED[:5], "[::1]:46802", 0.5, 8, "abcdefghijklm-21"), FAILED])
+@pytest.mark.parametrize("later", [DELIVERED, (*DELIVERED[:5], "[::1]:46802", 0.5, 8, "abcdefghijklm-21", 0), FAILED])
 @pytest.mark.parametrize("count", [1, 4, 9])
 @pytest.mark.parametrize("own_ids", [None, [f"own{number}" for number in range(9)]])
 def test_results_that_nobody_kept_are_used_again_and_kept_ones_never_change(later, count, own_ids):

@@ -122,7 +122,10 @@ def test_no_target():
         ({"group_id": "a\0b"}, "option group_id (argument): 'a\\x00b' holds a NUL character; remove it"),
         ({"batch_bytes": "1MiB"}, "batch_bytes (1MiB) plus 1024 bytes of overhead is above max_frame_bytes (512KiB);"),
         ({"batch_bytes": "8KiB", "buffer_bytes": "4KiB"}, "batch_bytes (8KiB) is above buffer_bytes (4KiB); lower"),
-        ({"ack_timeout": 9, "delivery_timeout": 8}, "ack_timeout (9s) is above delivery_timeout (8s); lower ack"),
+        ({"ack_timeout": 9, "delivery_timeout": 8}, "ack_timeout (9s) is above half of delivery_timeout (8s), so"),
+        ({"ack_timeout": 5, "delivery_timeout": 9}, "ack_timeout (5s) is above half of delivery_timeout (9s), so"),
+        ({"ack_timeout": 200}, "ack_timeout (200s) is above half of delivery_timeout (2m), so a frame that nobody"),
+        ({"linger": 7, "ack_timeout": 2, "delivery_timeout": 8}, "linger (7s) is above delivery_timeout (8s) less one"),
         ({"linger": 9, "delivery_timeout": 8}, "linger (9s) is above delivery_timeout (8s); lower linger"),
         ({"retry_backoff": 9, "retry_backoff_max": 8}, "retry_backoff (9s) is above retry_backoff_max (8s)"),
         ({"reconnect_backoff": 9, "reconnect_backoff_max": 8}, "reconnect_backoff (9s) is above reconnect_backoff"),
@@ -138,7 +141,7 @@ def test_complaints(options, message):
 
 def test_defaults_give_way():
     config = load(delivery_timeout=2, buffer_bytes="8KiB", retry_backoff="7s", max_frame_bytes="4KiB")
-    assert (config.ack_timeout, config.batch_bytes, config.retry_backoff_max) == (2.0, 3 << 10, 7.0)
+    assert (config.ack_timeout, config.batch_bytes, config.retry_backoff_max) == (0.665, 3 << 10, 7.0)
     assert config.origin("ack_timeout") == "default, changed to fit delivery_timeout"
     assert config.origin("batch_bytes") == "default, changed to fit max_frame_bytes"
     wider = config.replace(delivery_timeout=60)
@@ -147,6 +150,27 @@ def test_defaults_give_way():
     assert config.delivery_timeout == 2.0
     assert load(retry_backoff_max=0).retry_backoff == 0.0
     assert load(heartbeat="off", heartbeat_interval="170s", heartbeat_retries=100).heartbeat == "off"
+
+
+@pytest.mark.parametrize("delivery", [0.01, 0.02, 0.05, 0.3, 1, 2.5, 10, 20, 25, 30, 30.004, 60, 120, 7 * 86400])
+def test_default_timeouts_leave_time_for_two_more_attempts(delivery):
+    config = load(delivery_timeout=delivery)
+    assert config.linger == min(0.005, delivery / 10)
+    assert config.linger + 3 * config.ack_timeout <= delivery + 1e-9
+    assert config.ack_timeout == 10.0 or config.linger + 3 * (config.ack_timeout + 0.001) >= delivery
+    assert config.ack_timeout >= 0.003
+    assert config.connect_timeout == min(5.0, config.ack_timeout)
+
+
+def test_linger_that_was_chosen_counts_in_the_default_ack_timeout():
+    assert load(delivery_timeout=10, linger=4).ack_timeout == 2.0
+    assert load(delivery_timeout=120, linger=60).ack_timeout == 10.0
+    assert load(delivery_timeout=10, linger=9).ack_timeout == 0.333
+
+
+def test_an_ack_timeout_that_was_chosen_may_be_half():
+    config = load(delivery_timeout=1, ack_timeout=0.5)
+    assert (config.ack_timeout, config.linger) == (0.5, 0.005)
 
 
 def test_configurations_are_frozen_values():

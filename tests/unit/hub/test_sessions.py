@@ -89,3 +89,22 @@ def test_replies_that_were_written_give_their_memory_back():
         assert taken > 11_000_000
         assert sessions.reply_memory(one) < 1 << 20
         sessions.remove(one)
+
+
+def test_kept_answers_come_out_in_their_order_and_only_when_it_is_their_turn():
+    draw = random.Random(5)
+    for _ in range(200):
+        sessions = Sessions()
+        one = sessions.add()
+        places = list(range(1, draw.randint(2, 30)))
+        draw.shuffle(places)
+        answered, given = 0, []
+        for place in places:
+            assert sessions.keep(one, place, b"%d" % place * draw.randint(1, 5)) > 0
+            while (answer := sessions.next(one, answered)) is not None:
+                answered += 1
+                assert answer.startswith(b"%d" % answered)
+                given.append(answered)
+        assert given == sorted(places), "whatever came first, each in its turn"
+        assert sessions.keep(one, 1000, b"") == sessions.keep(one, 1001, b"") / 2, "nothing else is kept"
+        sessions.remove(one)

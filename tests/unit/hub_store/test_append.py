@@ -75,7 +75,7 @@ def test_a_name_over_its_limit_refuses_that_entry_alone(store):
     results = store.append_for_test(
         [("g", "s" * 256, b"1"), ("", "s", b"2"), ("g", "s" * 255, b"3"), ("h" * 256, "s", b"4")]
     )
-    assert [status for _, status in results] == ["store error", "store error", "ok", "store error"]
+    assert [status for _, status in results] == ["over the limit", "over the limit", "ok", "over the limit"]
     assert store.counts().keys() == {("g", "s" * 255)}
     assert store.append_for_test([("g", "s", b"5")]) == [(1, "ok")]
 
@@ -171,7 +171,7 @@ def test_a_stream_name_over_the_limit_leaves_no_trace(tmp_path, group):
     store = StoreCore(path)
     assert store.append_for_test([("known", "s", b"x")]) == [(0, "ok")]
     made = [(group, "s" * 256, b"x"), ("after", "s", b"y")]
-    assert store.append_for_test(made) == [(0, "store error"), (0, "ok")]
+    assert store.append_for_test(made) == [(0, "over the limit"), (0, "ok")]
     assert [log[:4] for log in store.logs()] == [("after", 0, 0, 1), ("known", 0, 0, 1)]
     store.close()
     del store

@@ -78,9 +78,9 @@ def test_another_format_version(path):
         meta = env.open_db(b"meta")
         with env.begin(write=True, db=meta) as txn:
             mark = txn.get(b"format")
-            assert mark == b"dataproxy hub store" + struct.pack(">I", 1)
+            assert mark == b"dataproxy hub store" + struct.pack(">I", 2)
             txn.put(b"format", mark[:-4] + struct.pack(">I", 9))
-    refused(path, "format version is 9, not 1")
+    refused(path, "format version is 9, not 2")
 
 
 def test_a_file_that_lost_its_end(path):
@@ -109,7 +109,79 @@ def test_a_damaged_entry(path):
             txn.put(struct.pack(">IQ", 0, 3), b"\xff" * 50)
     store = StoreCore(path, retention_ms=1)
     assert len(store.read("g", 0, 0, max_entries=3)) == 3
-    with pytest.raises(StoreError, match="entry 3 of 'g'"):
-        store.read("g", 0, 0)
+    assert len(store.read("g", 0, 0)) == 3  # what is before it, first
+    with pytest.raises(StoreError, match="entry 3 of 'g'") as caught:
+        store.read("g", 0, 3)
+    assert (caught.value.code, caught.value.details["offset"]) == ("STORE_DAMAGED", 3)
+    assert len(store.read("g", 0, 4)) == 96
     assert store.append_for_test([("g", "s", b"still works")]) == [(100, "ok")]
+    store.close()
+
+
+def change(path, offset, at):
+    """Flip a bit of an entry in the way that a disk may: nobody is told."""
+    with lmdb.open(path, max_dbs=8) as env:
+        base = env.open_db(b"entries")
+        with env.begin(write=True, db=base) as txn:
+            key = struct.pack(">IQ", 0, offset)
+            value = bytearray(txn.get(key))
+            value[at] ^= 1
+            txn.put(key, bytes(value))
+
+
+@pytest.mark.parametrize("stream", [None, "s"])
+@pytest.mark.parametrize("at", [0, 4, 8, 16, 24, 28, 32, 40, 44, 48, 51, 60, -1])
+def test_an_entry_that_is_not_what_was_stored_is_never_given(path, at, stream):
+    change(path, 7, at)
+    store = StoreCore(path)
+    assert [entry[0] for entry in store.read("g", 0, 0, stream=stream)] == list(range(7))
+    with pytest.raises(StoreError) as caught:
+        store.read("g", 0, 7, stream=stream)
+    assert caught.value.code == "STORE_DAMAGED"
+    assert caught.value.details["offset"] == 7
+    assert "entry 7 of 'g'" in caught.value.message
+    assert [entry[0] for entry in store.read("g", 0, 8, stream=stream)] == list(range(8, 100))
+    store.close()
+
+
+def test_an_entry_at_another_place_is_not_what_was_stored_there(path):
+    with lmdb.open(path, max_dbs=8) as env:
+        base = env.open_db(b"entries")
+        with env.begin(write=True, db=base) as txn:
+            txn.put(struct.pack(">IQ", 0, 7), txn.get(struct.pack(">IQ", 0, 8)))
+    store = StoreCore(path)
+    with pytest.raises(StoreError, match="checksum"):
+        store.read("g", 0, 7)
+    store.close()
+
+
+@pytest.mark.parametrize("name", [b"logs", b"streams"])
+def test_a_count_that_is_not_what_was_stored(path, name):
+    with lmdb.open(path, max_dbs=8) as env:
+        base = env.open_db(name)
+        with env.begin(write=True, db=base) as txn:
+            [(key, value)] = txn.cursor()
+            txn.put(key, value[:12] + bytes([value[12] ^ 1]) + value[13:])
+    refused(path, "a row cannot be read", opens=[StoreCore])
+
+
+@pytest.mark.parametrize("at", [8, None])
+def test_retention_goes_on_behind_an_entry_that_cannot_be_read(path, at):
+    if at is None:
+        with lmdb.open(path, max_dbs=8) as env:
+            base = env.open_db(b"entries")
+            with env.begin(write=True, db=base) as txn:
+                assert txn.delete(struct.pack(">IQ", 0, 50))
+    else:
+        change(path, 50, at)
+    store = StoreCore(path, retention_ms=1000)
+    now = 10**9
+    while store.retain_for_test(now):
+        pass
+    assert store.logs()[0][2] == 50  # its age is not known: it is kept for one
+    while store.retain_for_test(now + 1001):
+        pass
+    assert store.logs() == [("g", 0, 100, 100, 0, 0, 0)]
+    assert store.counts() == {("g", "s"): (0, 0, 0)}
+    assert store.stats()["damaged_entries"] == 1
     store.close()

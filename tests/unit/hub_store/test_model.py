@@ -45,7 +45,7 @@ class Model:
                 log.pop(0)
 
 
-HEADER = 34 + len("127.0.0.1")
+HEADER = 50 + len("127.0.0.1")
 
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.io.test_links import SECOND, ack, connect_all, opened, write_all
+from dataproxy._core.testing.probe_links import Links
+from tests.unit.io.test_links import CLASSES, SECOND, ack, connect_all, opened, write_all
 
 
 def peers(pool) -> list[str]:
@@ -104,3 +105,38 @@ def test_several_executors_spread_over_the_list() -> None:
         connect_all(pool, 0)
         used += peers(pool)
     assert sorted(used) == labels
+
+
+def alone(labels: list[str]) -> Links:
+    """Return one link that is to connect to proxies of two addresses each."""
+    pool = Links(classes=CLASSES)
+    pool.endpoints(labels, 1, 0, two=True)
+    return pool
+
+
+def tried(pool: Links, failures: int) -> list[tuple[str, int]]:
+    """Return to which proxies, at which family of addresses, the link connects while none can be reached."""
+    seen = []
+    for i in range(failures):
+        link = pool.link(0)
+        seen.append((link["peer"], {2: 4, 10: 6}[link["family"]]))
+        pool.take_work()
+        pool.lost(0, 2, 111, i * SECOND)
+        pool.expire(pool.next_due())
+    return seen
+
+
+def test_a_proxy_that_cannot_be_reached_is_tried_at_its_other_address() -> None:
+    assert tried(alone(["a:1"]), 4) == [("a:1", 4), ("a:1", 6), ("a:1", 4), ("a:1", 6)]
+    both = [("a:1", 4), ("b:1", 4), ("a:1", 6), ("b:1", 6)]
+    assert tried(alone(["a:1", "b:1"]), 6) == both + both[:2]
+
+
+def test_an_address_that_works_is_kept_while_it_works() -> None:
+    pool = alone(["a:1"])
+    assert tried(pool, 1) == [("a:1", 4)]
+    connect_all(pool, SECOND)
+    assert (pool.link(0)["family"], pool.link(0)["active"]) == (10, True)
+    pool.lost(0, 3, 104, 2 * SECOND)
+    pool.expire(pool.next_due())
+    assert pool.link(0)["family"] == 10, "a lost connection says nothing against the address"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.io.test_links import SECOND, ack, connect_all, opened, write_all
 
-SILENT = 4
+SILENT, DEAF = 4, 9
 
 
 @pytest.mark.parametrize(("kind", "first"), [(8, 8), (1, 1)])
@@ -46,8 +46,8 @@ def test_silence_replaces_the_link(retries: int) -> None:
         assert write_all(pool, 0, turn * SECOND)
     now = (retries + 1) * SECOND
     pool.expire(now)
-    assert pool.take_work() == (0, "close", SILENT)
-    pool.lost(0, SILENT, 0, now)
+    assert pool.take_work() == (0, "close", DEAF)
+    pool.lost(0, DEAF, 0, now)
     pool.expire(now)
     connect_all(pool, now)
     link = pool.link(0)

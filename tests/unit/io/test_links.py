@@ -8,6 +8,7 @@ from tests.sim.proxy import frame_seq
 SECOND = 1_000_000
 CLASSES = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256}
 DELIVERED, FAILED, EXPIRED = 1, 2, 3
+STRANGE = b"\x00\x00\x00\x05\x7fABCD"  # a frame of an unknown type, which answers nothing
 
 
 def opened(labels: list[str], links: int | None = None, **config: object) -> Links:
@@ -116,15 +117,14 @@ def test_garbage_counts_as_no_reply() -> None:
 
 def test_a_success_for_a_half_written_resend_counts_even_when_the_pool_is_aborted() -> None:
     pool = opened(["a:1"], ack_timeout=SECOND)
-    other = pool.submit(2, 8, [b"y"], 100 * SECOND, 0)
     frame = pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
     write_all(pool, 0, 0)
-    pool.feed(0, ack(other), SECOND // 2)  # it is not silent
+    pool.feed(0, STRANGE, SECOND // 2)  # it is not silent
     pool.expire(SECOND)
     assert pool.link(0)["queue"] == [1]
     pool.wrote(0, 5, SECOND)
     pool.feed(0, ack(frame), SECOND + 1)
-    assert [r["ident"] for r in pool.take_settled()] == [2]
+    assert pool.take_settled() == []
     pool.abort(-4)
     (result,) = pool.take_settled()
     assert result["outcome"] == DELIVERED
@@ -132,15 +132,12 @@ def test_a_success_for_a_half_written_resend_counts_even_when_the_pool_is_aborte
 
 def test_an_unanswered_frame_expires_with_the_cause() -> None:
     pool = opened(["a:1"], ack_timeout=SECOND, retry_backoff=SECOND, retry_backoff_max=SECOND, heartbeat=0)
-    other = pool.submit(2, 8, [b"y"], 100 * SECOND, 0)
     pool.submit(1, 7, [b"x"], 2 * SECOND + 1, 0)
     write_all(pool, 0, 0)
-    pool.feed(0, ack(other), SECOND // 2)
+    pool.feed(0, STRANGE, SECOND // 2)  # it is not silent
     pool.expire(SECOND)
     write_all(pool, 0, SECOND)
-    third = pool.submit(3, 9, [b"z"], 100 * SECOND, SECOND)
-    write_all(pool, 0, SECOND)
-    pool.feed(0, ack(third), SECOND + SECOND // 2)
+    pool.feed(0, STRANGE, SECOND + SECOND // 2)
     pool.expire(2 * SECOND)
     results = {r["ident"]: r for r in pool.take_settled()}
     assert 1 not in results

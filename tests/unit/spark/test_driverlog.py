@@ -17,10 +17,10 @@ def main(monkeypatch):
     """Return a function that names the main module of this process, whose loggers then have no handlers."""
 
     def named(name):
-        for one in (logging.getLogger(), logger("spark")):
+        for one in (logging.getLogger(), logging.getLogger("dataproxy.spark")):
             monkeypatch.setattr(one, "handlers", [])
-        monkeypatch.setattr(logger(), "handlers", [logging.NullHandler()])
-        monkeypatch.setattr(logger(), "level", logging.NOTSET)
+        monkeypatch.setattr(logging.getLogger("dataproxy"), "handlers", [logging.NullHandler()])
+        monkeypatch.setattr(logging.getLogger("dataproxy"), "level", logging.NOTSET)
         monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__spec__=SimpleNamespace(name=name)))
 
     yield named

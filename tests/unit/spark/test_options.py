@@ -135,3 +135,12 @@ def test_equal_options_share_a_producer():
     assert one == other
     assert hash(one) == hash(other)
     assert read(linger="1ms").for_tasks("tcp://h:1") != one
+
+
+@pytest.mark.parametrize("target", ["http://me:s3cret@h:1", "http://h/?s3cret", "me:s3cret@h", "tcp://h#s3cret"])
+@pytest.mark.parametrize("name", ["target", "dataproxy.target", "TARGET"])
+def test_a_secret_in_the_target_is_refused_and_not_shown(name, target):
+    with pytest.raises(ConfigError) as caught:
+        read_options({name: target, "groupId": "g", "streamId": "s"})
+    assert "Spark shows the value of the option 'target' in plans" in str(caught.value)
+    assert "s3cret" not in f"{caught.value} {caught.value!r} {caught.value.details}"

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 ctypedef struct Clock:
     int64_t (*now_us)() noexcept nogil      # monotonic, for deadlines
     int64_t (*wall_ms)() noexcept nogil     # since 1970, for what goes over the wire
+    int64_t (*boot_us)() noexcept nogil     # monotonic, goes on while the machine sleeps; for ages
 
 
 cdef const Clock* system_clock() noexcept nogil

@@ -2,11 +2,12 @@
 
 from libc.stdint cimport int64_t
 
-from dataproxy._core.plat.clock cimport now_us, wall_ms
+from dataproxy._core.plat.clock cimport boot_us, now_us, wall_ms
 
 cdef Clock SYSTEM
 SYSTEM.now_us = _now_us
 SYSTEM.wall_ms = _wall_ms
+SYSTEM.boot_us = _boot_us
 
 
 cdef const Clock* system_clock() noexcept nogil:
@@ -20,3 +21,7 @@ cdef int64_t _now_us() noexcept nogil:
 
 cdef int64_t _wall_ms() noexcept nogil:
     return wall_ms()
+
+
+cdef int64_t _boot_us() noexcept nogil:
+    return boot_us()

@@ -52,6 +52,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     int outcome
     int code                # the server's error code, or a LocalCode
     int attempts
+    int refused             # code of the last refusal heard, 0 without one; `text` goes with it
     bint maybe_delivered
     bint watched            # guarded by the books' lock: Python wants a call when it is done
     void* loop_waits         # guarded by the books' lock: event loops that wait for it (client/loopqueue)
@@ -70,7 +71,7 @@ ctypedef struct Pack:
     size_t cap
     size_t head             # head room in front of the items
     size_t body_n           # bytes of items
-    size_t charge           # bytes counted against the buffer limit
+    size_t most             # bytes of items that it takes; one message that is larger travels alone (open packs)
     void* stream
     int64_t bucket          # span of data time that its messages share (open packs)
     uint32_t count          # messages
@@ -94,13 +95,15 @@ ctypedef struct Pack:
     bint lingered           # open although it is old enough: its lane is busy
     bint counted            # among the lane's unsettled ones
     # Accounting.
+    size_t charge           # bytes counted against the buffer limit: its items as they were when it was sealed
     int64_t serial          # counts the sealed packs of a producer; a flush waits for all up to one
     Pack* older             # neighbours in the books' order of sealing
     Pack* newer
     # Delivery.
     int64_t opened_us
     int64_t deadline_us
-    int64_t sent_us         # last time its last byte was written
+    int64_t sent_us         # since when its answer is awaited: io/progress
+    int64_t sent_end        # how many bytes its connection had been given with its last one
     int attempts            # times it was written whole
     int open_attempts       # of these, without an answer: the frame may be stored
     Asked asked[4]          # the newest of the open ones, in the order of writing
@@ -117,7 +120,8 @@ ctypedef struct Pack:
     int code
     int64_t latency_us      # from opened_us to the final result
     bint report             # the completion queue wants it
-    char* error_text        # owned, may be NULL
+    int refused             # code of the newest refusal by a server, 0 without one
+    char* error_text        # its text; owned, may be NULL
     char node[64]
 
 

@@ -4,6 +4,7 @@ Formats taken as bodies: binary ``z``, utf8 ``u``, their large forms ``Z`` and `
 and ``vu``, and fixed-size binary ``w:N``.
 """
 
+from cpython.object cimport PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -11,6 +12,7 @@ from libc.string cimport memset
 from dataproxy._core.client.arrowshape cimport check_part, check_schema, field_name
 from dataproxy._core.client.rows cimport ROWS_FIXED, ROWS_OFFSETS32, ROWS_OFFSETS64, ROWS_VIEWS, Rows
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import InvalidMessageError
 
@@ -170,3 +172,6 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
     if values.null_count != 0:
         rows.validity = <const uint8_t*>values.buffers[0]
     return 0
+
+
+refuse_blank(<PyTypeObject*>ArrowChunks)

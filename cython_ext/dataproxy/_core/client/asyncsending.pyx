@@ -4,6 +4,7 @@ The calls forward their arguments untouched, so that they have every parameter t
 """
 
 cimport cython
+from cpython.object cimport PyTypeObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
@@ -19,23 +20,26 @@ from dataproxy._core.client.segments cimport segments_add
 from dataproxy._core.client.sending cimport Stream
 from dataproxy._core.client.waiter cimport new_waiter
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.errors import BufferFullError, ClosedError, ForkedError, LocalProtocolError
 
-__all__ = ["AsyncCore", "AsyncStream", "grow_batch", "new_batch", "released", "room", "seal_all", "seal_idle"]
+__all__ = [
+    "AsyncCore", "AsyncStream", "checked_body", "grow_batch", "new_batch", "released", "room", "seal_all", "seal_idle",
+]
 
 
 cdef class AsyncCore:
     """Forward sending calls to the plain producer inside.  ``later`` of the derived class finishes what must wait."""
 
-    def __init__(self):
+    def __cinit__(self, *args, **options):
         self.bells = {}
         self.generation = this_generation
 
     # --- seams for the Python layer
 
-    def attach(self, ProducerCore target):
+    def attach(self, ProducerCore target not None):
         """Use an open producer from now on.  The loop's thread that opened it."""
         self.core = target
         self.target_send = target.send
@@ -174,7 +178,7 @@ cdef class AsyncCore:
 cdef class AsyncStream:
     """Sending calls bound to one group, stream and set of attributes; made by ``AsyncProducer.stream``."""
 
-    def __init__(self, AsyncCore producer, Stream plain):
+    def __init__(self, AsyncCore producer not None, Stream plain not None):
         self.producer = producer
         self.plain = plain
         self.plain_send = plain.send
@@ -261,6 +265,13 @@ def seal_idle(CoreHandle core):
             batcher_seal_all(&core.engine.batcher)
 
 
+def checked_body(
+    Stream stream not None, body, *, attrs=None, dt=None, message_id=None, key=None, on_delivery=None,
+):
+    """Return a copy of a body that ``stream.send`` would accept once there is room; raises what that raises."""
+    return stream.checked(body, attrs, dt, message_id, key, on_delivery)
+
+
 def new_batch(CoreHandle core):
     """Return a BatchDelivery without a message, for ``grow_batch``.  Thread: any."""
     cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
@@ -284,3 +295,4 @@ def _follow():
 
 
 _follow()
+refuse_blank(<PyTypeObject*>AsyncStream)

@@ -58,9 +58,10 @@ ctypedef struct Batcher:
     int key_buckets         # 0: ordering is off
     bint lines              # message type 3: bodies joined by LF
     bint report_all         # every pack's result goes to the completion queue
-    size_t max_frame
     # Guarded by lock.
     pthread_mutex_t lock
+    size_t max_frame        # bytes of the largest frame that the next message may be in
+    size_t least_body       # a body of so many bytes fits every stream
     StreamTable streams
     PackList open           # in the order of opening
     int64_t accepted
@@ -77,6 +78,7 @@ ctypedef struct Batcher:
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil

@@ -9,15 +9,17 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport Pack, PackList, Verdict, list_push, list_remove
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_CLOSED, ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_CLOSED, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.books cimport books_mark, books_refuse, books_sealed
 from dataproxy._core.client.ids cimport item_text_size
-from dataproxy._core.client.item cimport item_accepted, item_placed, item_size, item_write
+from dataproxy._core.client.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
 from dataproxy._core.client.leftovers cimport leftovers_missed
 from dataproxy._core.client.openpacks cimport (
-    openpack_claim, openpack_for, openpack_seal, openpack_seal_old, openpack_seal_or_drop, openpack_stream,
+    openpack_claim, openpack_for, openpack_limit, openpack_limit_stream, openpack_seal, openpack_seal_old,
+    openpack_stream, openpack_undo,
 )
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
+from dataproxy._core.client.rows cimport body_limit
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
 from dataproxy._core.client.streams cimport Stream, streams_forget
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
@@ -40,13 +42,39 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
     return s
 
 
-cdef inline void _place(
-    Batcher* b, Pack* p, const uint8_t* body, size_t n, size_t text_n, const Extras* extras, size_t need,
-) noexcept nogil:
-    """Write a message into its pack, and seal that when another one like it would not fit.  Locks: lock is held."""
-    item_write(p, body, n, text_n, extras.own_id, extras.attrs)
+cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
+    """Let no message be accepted from now on that would need a larger frame than ``max_frame``.
+
+    Locality: any thread.  Locks: takes lock; books.lock and an inbox's when it seals.  What was accepted before keeps
+    the frame that it was promised: an open pack that is larger than a new one may be is sealed as it is.
+    """
+    cdef Pack* p
+    cdef Pack* following
+    cdef Stream* s
+    cdef size_t i
+    pthread_mutex_lock(&b.lock)
+    batcher_unstage(b)
+    b.max_frame = max_frame
+    b.least_body = max_frame
+    for i in range(b.streams.mask + 1):
+        s = b.streams.slots[i]
+        while s != NULL:
+            openpack_limit_stream(b, s)
+            s = s.next
+    p = b.open.head
+    while p != NULL:
+        following = p.next
+        openpack_limit(b, p)
+        if p.body_n > p.most:
+            openpack_seal(b, p)
+        p = following
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef inline void _placed(Batcher* b, Pack* p, size_t need) noexcept nogil:
+    """Count what was written into a pack; seal that when another one like it would not fit.  Locks: lock is held."""
     item_placed(p, need)
-    if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
+    if p.body_n + need > p.most or p.count >= b.batch_messages:
         openpack_seal(b, p)
 
 
@@ -69,14 +97,15 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
         n = t.ends[i] - at
         need = item_size(b, n, 0)
         p = t.streams[i].plain
-        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > b.batch_bytes:
+        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
             p = openpack_for(b, t.streams[i], &x, need, False)
         if p == NULL:
             staging_keep(t, i)
             return ST_NO_MEMORY
         if p.count == 0:
             p.opened_us = t.since_us
-        _place(b, p, t.bytes + at, n, 0, &x, need)
+        item_write(p, t.bytes + at, n, 0, x.own_id, x.attrs)
+        _placed(b, p, need)
         at = t.ends[i]
     t.n = 0
     return ST_OK
@@ -84,7 +113,7 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
 
 cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
     """Accept a message without touching its pack; False when it has to go there itself.  Locks: lock is held."""
-    if b.closed or not has_room(b, need) or not staging_put(&b.staged, s, body, n):
+    if b.closed or n > b.least_body or not has_room(b, need) or not staging_put(&b.staged, s, body, n):
         return False
     item_accepted(b, n, need)
     if b.staged.n == 1:
@@ -94,14 +123,33 @@ cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t ne
     return True
 
 
+cdef inline int _take(
+    Batcher* b, Pack* p, const uint8_t* body, size_t n, size_t text_n, const Extras* extras, size_t need,
+    Verdict** verdict, uint32_t* index,
+) noexcept nogil:
+    """Accept a message into a pack that has room for it; results as of ``batcher_append``.  Locks: lock is held."""
+    cdef int status = ST_OK
+    item_write(p, body, n, text_n, extras.own_id, extras.attrs)
+    if b.lines and item_holds_lf(p, n):
+        status = ST_INVALID
+    elif verdict != NULL:
+        status = openpack_claim(p, verdict, index)
+    if status == ST_OK:
+        item_accepted(b, n, need)
+        _placed(b, p, need)
+    elif p.count == 0:
+        openpack_undo(b, p)
+    return status
+
+
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil:
-    """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED or ST_NO_MEMORY (then nothing was accepted).
+    """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED, ST_NO_MEMORY, or for one that has changed ST_INVALID.
 
-    Locality: any thread.  Locks: takes lock.  A message that is dropped for want of room is accepted.  With ``verdict``
-    the caller gets a reference to the pack's
-    verdict and the message's index in it.
+    Locality: any thread.  Locks: takes lock.  ST_LIMIT: it is larger than its stream takes, perhaps only since a moment
+    ago.  A message that is dropped for want of room is accepted; with any status but ST_OK nothing is.  With
+    ``verdict`` the caller gets a reference to the pack's verdict and the message's index in it.
     """
     cdef Pack* p = NULL
     cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
@@ -115,21 +163,17 @@ cdef int batcher_append(
         return ST_OK
     if b.closed:
         status = ST_CLOSED
+    elif n > body_limit(s.max_body, text_n):
+        status = ST_LIMIT
     elif b.staged.n and batcher_unstage(b) != ST_OK:
         status = ST_NO_MEMORY
     elif not has_room(b, need) and not make_room(b, need):
         status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
     else:
         p = s.plain if plain else NULL
-        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > b.batch_bytes:
+        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
             p = openpack_for(b, s, extras, need, text_n != 0)
-        if p == NULL:
-            status = ST_NO_MEMORY
-        elif verdict != NULL:
-            status = openpack_claim(p, verdict, index)
-    if status == ST_OK and p != NULL:
-        item_accepted(b, n, need)
-        _place(b, p, body, n, text_n, extras, need)
+        status = ST_NO_MEMORY if p == NULL else _take(b, p, body, n, text_n, extras, need, verdict, index)
     pthread_mutex_unlock(&b.lock)
     return status
 
@@ -159,13 +203,13 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
             return ST_OK
     elif not b.closed and b.staged.n == 0 and has_room(b, need):
         p = s.plain
-        if p != NULL and p.head + p.body_n + need <= p.cap and p.body_n + need <= b.batch_bytes:
+        if p != NULL and p.head + p.body_n + need <= p.cap and p.body_n + need <= p.most:
             item_accepted(b, n, need)
             store_be32(p.buf + p.head + p.body_n, <uint32_t>n)
             memcpy(p.buf + p.head + p.body_n + 4, body, n)
             item_placed(p, need)
             _fetch_next(p)
-            if p.body_n + need > b.batch_bytes or p.count >= b.batch_messages:
+            if p.body_n + need > p.most or p.count >= b.batch_messages:
                 openpack_seal(b, p)
             pthread_mutex_unlock(&b.lock)
             return ST_OK
@@ -196,7 +240,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     pthread_mutex_lock(&b.lock)
     batcher_unstage(b)
     while b.open.head != NULL:
-        openpack_seal_or_drop(b, b.open.head)
+        openpack_seal(b, b.open.head)
     mark = books_mark(b.books)
     pthread_mutex_unlock(&b.lock)
     return mark
@@ -263,6 +307,7 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
         streams_forget(<Stream*>p.stream, p)
         list_remove(&b.open, p)
         b.open_messages -= p.count
+        p.charge = p.body_n
         books_sealed(b.books, p)
         list_push(out, p)
     pthread_mutex_unlock(&b.lock)

@@ -9,6 +9,7 @@ import contextvars
 from functools import partial
 
 cimport cython
+from cpython.object cimport PyTypeObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
@@ -22,6 +23,7 @@ from dataproxy._core.client.loopqueue cimport (
     MARK_ROOM, LoopWait, loopqueue_close, loopqueue_new, loopqueue_poke, loopqueue_put, loopqueue_release,
     loopqueue_take, wait_free, wait_new,
 )
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import LocalProtocolError, TransportError
 
@@ -305,3 +307,6 @@ cdef class Bell:
 
     def __repr__(self):
         return f"<Bell of {self.loop!r}, {len(self.waits)} waits>"
+
+
+refuse_blank(<PyTypeObject*>Bell)

@@ -85,6 +85,7 @@ cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogi
     v.seq = p.seq
     memcpy(v.id, p.id, sizeof(v.id))
     v.latency_us = latency
+    v.refused = p.refused
     memcpy(v.node, p.node, sizeof(v.node))
     if p.error_text != NULL:
         strncpy(v.text, p.error_text, sizeof(v.text) - 1)

@@ -23,7 +23,7 @@ from dataproxy._core.client.sending cimport Stream
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.plat.pytype cimport (
     CallSlot, bind_method, bytes_size, bytes_text, call_again, call_of, count_args, dict_value, is_bytes, is_kind,
-    set_call_field, set_in_class, swap_call, type_of,
+    is_text, refuse_blank, set_call_field, set_in_class, swap_call, type_of,
 )
 
 __all__ = ["BoundSend", "SendMethod"]
@@ -46,10 +46,9 @@ cdef inline bint _quick(Engine* g, CStream* s, PyObject* body) noexcept:
 
 cdef inline bint _by_handle(Stream stream, PyObject* body) noexcept:
     """Accept a body by a stream's handle; False when nothing was done.  Locality: GIL.  Locks: takes batcher.lock."""
-    cdef size_t limit = min(stream.max_body, <size_t>QUICK)
     if stream.generation != this_generation or stream.policy.lines or not is_bytes(body):
         return False
-    if <size_t>bytes_size(body) - 1 >= limit:           # empty ones too
+    if <size_t>bytes_size(body) - 1 >= QUICK:           # empty ones too
         return False
     return _quick(stream.core.engine, stream.stream, body)
 
@@ -75,10 +74,10 @@ cdef PyObject* _call_producer(PyObject* function, PyObject** args, size_t nargsf
     cdef PyObject* found
     if n and not is_kind(args[0], <PyTypeObject*>ProducerCore):
         raise TypeError(f"Producer.send_nowait needs a Producer first, not {<object>args[0]!r}")
-    if names == NULL and n == 3:
+    if names == NULL and n == 3 and is_text(args[1]):
         found = dict_value(<PyObject*>(<ProducerCore>args[0]).own_streams, args[1])
         if found == NULL:
-            PyErr_Clear()           # not to be hashed: the method says so
+            PyErr_Clear()           # the method is the one to raise
         elif _by_handle(<Stream>found, args[2]):
             return _nothing()
     return _call_written_of_producer(<PyObject*>_written_of_producer, args, nargsf, names)
@@ -110,7 +109,7 @@ cdef void _follow(BoundSend me) noexcept:
         return
     me.engine = owner.core.engine
     me.stream = owner.stream
-    me.call = _call_slow if owner.policy.lines or owner.max_body < QUICK else _call_bound
+    me.call = _call_slow if owner.policy.lines else _call_bound
 
 
 @cython.final
@@ -226,3 +225,5 @@ cdef int _install() except -1:
 
 
 _install()
+refuse_blank(<PyTypeObject*>BoundSend)
+refuse_blank(<PyTypeObject*>SendMethod)

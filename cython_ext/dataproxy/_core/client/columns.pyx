@@ -20,6 +20,7 @@ from dataproxy._core.client.rows cimport (
 from dataproxy._core.client.streams cimport (
     Stream, streams_fetch, streams_find, streams_find_hashed, streams_hash,
 )
+from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.bits cimport prefetch
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
@@ -227,7 +228,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     cdef Run* run = &t.runs[t.n - 1] if t.n else NULL
     cdef int problem = RUN_DONE, kind, status
     cdef int64_t when = NO_TIME
-    cdef size_t size = 0, text_at = t.text.n, text_n = 0, full_n
+    cdef size_t size = 0, text_at = t.text.n, text_n = 0, full_n, limit
     cdef Slice own_id
     cdef Stream* stream = NULL
     if c.marked != NULL and c.marked[i]:
@@ -235,7 +236,8 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
     stream = _stream_of(b, c, t, i, run.stream if run != NULL else NULL, &problem)
     if stream == NULL:
         return problem
-    kind = _body(&c.value, i, stream.max_body, lines, &size)
+    limit = <size_t>relaxed_load(<int64_t*>&stream.max_body)
+    kind = _body(&c.value, i, limit, lines, &size)
     if kind != ROW_GOOD and not (kind == ROW_NULL and skips & 1) and not (kind == ROW_EMPTY and skips & 2):
         t.check.problem = kind
         t.check.bad_size = <int64_t>size
@@ -251,7 +253,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         if not _name(c.value.ids, i, &own_id) or not (c.ids_made or own_id_valid(own_id.p, own_id.n)):
             return RUN_BAD_ID
         full_n = item_text_size(own_id, slice_of(t.text.p, text_n))
-    if kind == ROW_GOOD and full_n and size + full_n + 4 > stream.max_body:
+    if kind == ROW_GOOD and full_n and size + full_n + 4 > limit:
         t.check.problem = ROW_TOO_LARGE
         t.check.bad_size = <int64_t>size
         return RUN_BAD_BODY
@@ -293,7 +295,7 @@ cdef void _go_on(const Columns* c, RunTable* t) noexcept nogil:
     cdef int64_t i = t.next_row, count, bytes = 0
     if c.value.ids != NULL:
         text_n = OWN_ID_KEY + <size_t>c.value.ids.width
-    limit = body_limit(run.stream.max_body, text_n)
+    limit = body_limit(<size_t>relaxed_load(<int64_t*>&run.stream.max_body), text_n)
     while i < c.value.n and rows_get(&c.value, i, &p, &size) and 0 < size <= limit:
         bytes += <int64_t>size
         i += 1

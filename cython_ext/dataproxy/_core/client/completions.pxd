@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
@@ -13,6 +14,7 @@ ctypedef struct Event:
     int kind                # io.link.LinkEvent
     int detail
     char label[64]
+    char text[160]          # what the server said, cut; empty without one
 
 
 ctypedef struct Completions:
@@ -21,6 +23,7 @@ ctypedef struct Completions:
     # Guarded by lock.
     PackList packs
     Event* events           # EVENT_ROOM of them
+    Event* taken            # as many, for the dispatcher alone until it comes again
     int n_events
     int64_t lost_events
     bint poked              # Python left something for the dispatcher
@@ -30,9 +33,9 @@ ctypedef struct Completions:
 cdef int completions_open(Completions* c) noexcept nogil
 cdef void completions_close(Completions* c) noexcept nogil
 cdef void completions_put(Completions* c, PackList* packs) noexcept nogil
-cdef void completions_event(Completions* c, int kind, const char* label, int detail) noexcept nogil
+cdef void completions_event(Completions* c, int kind, const char* label, int detail, Slice text) noexcept nogil
 cdef bint completions_take(
-    Completions* c, PackList* packs, Event* events, int* n, int64_t* lost, int64_t deadline_us,
+    Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil
 cdef void completions_poke(Completions* c) noexcept nogil
 cdef void completions_end(Completions* c) noexcept nogil

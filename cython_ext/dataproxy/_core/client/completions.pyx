@@ -20,17 +20,19 @@ cdef int completions_open(Completions* c) noexcept nogil:
     cdef pthread_condattr_t attr
     memset(c, 0, sizeof(Completions))
     c.events = <Event*>calloc(EVENT_ROOM, sizeof(Event))
+    c.taken = <Event*>calloc(EVENT_ROOM, sizeof(Event))
     pthread_mutex_init(&c.lock, NULL)
     pthread_condattr_init(&attr)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC)
     pthread_cond_init(&c.ready, &attr)
     pthread_condattr_destroy(&attr)
-    return ST_OK if c.events != NULL else ST_NO_MEMORY
+    return ST_OK if c.events != NULL and c.taken != NULL else ST_NO_MEMORY
 
 
 cdef void completions_close(Completions* c) noexcept nogil:
     """Release the queue; its packs were taken.  Locality: the last user.  Locks: none."""
     free(c.events)
+    free(c.taken)
     pthread_cond_destroy(&c.ready)
     pthread_mutex_destroy(&c.lock)
 
@@ -47,15 +49,20 @@ cdef void completions_put(Completions* c, PackList* packs) noexcept nogil:
     pthread_mutex_unlock(&c.lock)
 
 
-cdef void completions_event(Completions* c, int kind, const char* label, int detail) noexcept nogil:
+cdef void completions_event(Completions* c, int kind, const char* label, int detail, Slice text) noexcept nogil:
     """Report an event for the log.  Locality: executor.  Locks: takes lock."""
     cdef Event* event
+    cdef size_t n
     pthread_mutex_lock(&c.lock)
     if c.n_events < EVENT_ROOM:
         event = &c.events[c.n_events]
         event.kind = kind
         event.detail = detail
         strncpy(event.label, label, sizeof(event.label) - 1)
+        n = text.n if text.n < sizeof(event.text) else sizeof(event.text) - 1
+        if n > 0:
+            memcpy(event.text, text.p, n)
+        event.text[n] = 0
         c.n_events += 1
         pthread_cond_signal(&c.ready)
     else:
@@ -64,11 +71,11 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
 
 
 cdef bint completions_take(
-    Completions* c, PackList* packs, Event* events, int* n, int64_t* lost, int64_t deadline_us,
+    Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil:
     """Wait for something and take it all; False when the queue has ended and is empty.
 
-    Locality: dispatcher, without the GIL.  Locks: takes lock.  ``events`` has room for EVENT_ROOM.
+    Locality: dispatcher, without the GIL.  Locks: takes lock.  ``events`` stay as they are until the next call.
     """
     cdef timespec t
     cdef bint going
@@ -80,7 +87,9 @@ cdef bint completions_take(
     packs[0] = c.packs
     memset(&c.packs, 0, sizeof(PackList))
     n[0] = c.n_events
-    memcpy(events, c.events, <size_t>c.n_events * sizeof(Event))
+    events[0] = c.events
+    c.events = c.taken
+    c.taken = events[0]
     c.n_events = 0
     lost[0] = c.lost_events
     c.lost_events = 0

@@ -27,6 +27,5 @@ cdef class BatchDelivery:
     cdef str own_id(self, size_t* at)
 
 
-cdef object outcome_of(tuple facts, uint32_t index, object own_id)
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id)
 cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil

@@ -1,6 +1,7 @@
 """Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
 
 cimport cython
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
@@ -18,6 +19,7 @@ from dataproxy._core.client.rows cimport Rows, rows_get
 from dataproxy._core.client.watching cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import DeliveryPending
 from dataproxy.outcomes import BatchDelivered, Failure, delivery_error, message_id
@@ -280,3 +282,7 @@ cdef class BatchDelivery:
     def __repr__(self):
         state = "done" if _all_done(&self.segments) else "pending"
         return f"<BatchDelivery of {self.segments.messages} messages {state}>"
+
+
+refuse_blank(<PyTypeObject*>Delivery)
+refuse_blank(<PyTypeObject*>BatchDelivery)

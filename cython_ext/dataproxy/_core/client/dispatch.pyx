@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport OUT_DROPPED, Pack, PackList, list_pop, pool_give
-from dataproxy._core.client.completions cimport EVENT_ROOM, Event, completions_take
+from dataproxy._core.client.completions cimport Event, completions_take
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.packitems cimport pack_own_ids
@@ -21,7 +21,7 @@ cdef tuple _report(Pack* p):
     facts = (
         p.outcome, p.code, text, p.attempts, p.outcome != 1 and p.open_attempts > 0,
         p.node.decode("utf-8", "replace"), p.latency_us / 1e6, p.seq,
-        p.id.decode(),
+        p.id.decode(), p.refused,
     )
     return (
         (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(), p.count, facts,
@@ -32,18 +32,18 @@ def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
 
     Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts,
-    the caller's ids or None), a callback (Watch, facts), an event (kind, label, detail).
+    the caller's ids or None), a callback (Watch, facts), an event (kind, label, detail, text).
     Thread: the dispatcher alone.
     """
     cdef PackList packs
-    cdef Event events[EVENT_ROOM]
+    cdef Event* events = NULL
     cdef int i, n = 0
     cdef int64_t lost = 0, deadline = now_us() + <int64_t>(seconds * 1e6)
     cdef bint going
     cdef Pack* p
     g = core.engine
     with nogil:
-        going = completions_take(&g.completions, &packs, events, &n, &lost, deadline)
+        going = completions_take(&g.completions, &packs, &events, &n, &lost, deadline)
     if not going and not core.late:
         core.dispatched = True      # from here on callbacks run in the thread that registers them
         return None
@@ -70,5 +70,7 @@ def next_batch(CoreHandle core, double seconds):
     callbacks.extend(late)
     said = []
     for i in range(n):
-        said.append((events[i].kind, events[i].label.decode("utf-8", "replace"), events[i].detail))
+        said.append((
+            events[i].kind, events[i].label.decode("utf-8", "replace"), events[i].detail,
+            events[i].text.decode("utf-8", "replace")))
     return reports, callbacks, said, lost

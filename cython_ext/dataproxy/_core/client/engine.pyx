@@ -10,16 +10,19 @@ from dataproxy._core.base.pack cimport (
     OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close,
     pool_give, pool_open, pool_retire,
 )
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport OF_DROP_OLDEST, batcher_abandon, batcher_tick
 from dataproxy._core.client.books cimport books_close, books_open, books_put_away, books_settle, books_wake
 from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
-from dataproxy._core.client.ids cimport ids_renew
+from dataproxy._core.client.ids cimport ids_renew, ids_seed
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
 from dataproxy._core.client.order cimport order_settled
 from dataproxy._core.client.packitems cimport pack_keep_ids
 from dataproxy._core.client.streams cimport streams_close, streams_open
-from dataproxy._core.io.executor cimport Executor, ExecutorHooks, executor_free, executor_open, executor_retire
+from dataproxy._core.io.executor cimport (
+    Executor, ExecutorHooks, executor_free, executor_open, executor_retire, executor_seed,
+)
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
 from dataproxy._core.plat.thread cimport (
@@ -80,8 +83,8 @@ cdef int64_t _tick(void* context, int64_t now) noexcept nogil:
     return batcher_tick(&(<Engine*>context).batcher, now)
 
 
-cdef void _event(void* context, int kind, const char* label, int detail) noexcept nogil:
-    completions_event(&(<Engine*>context).completions, kind, label, detail)
+cdef void _event(void* context, int kind, const char* label, int detail, Slice text) noexcept nogil:
+    completions_event(&(<Engine*>context).completions, kind, label, detail, text)
 
 
 cdef int engine_open(
@@ -110,6 +113,7 @@ cdef int engine_open(
     g.batcher.spares = &g.spares
     g.batcher.wire = inlong_ops()
     g.batcher.clock = g.clock
+    g.batcher.least_body = g.batcher.max_frame
     g.batcher.next_seq = <uint32_t>g.clock.now_us()
     ids_renew(&g.batcher.ids)
     if completions_open(&g.completions) != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
@@ -130,6 +134,7 @@ cdef int engine_open(
         if status != ST_OK:
             free(g.executors[i])
             return status
+        executor_seed(g.executors[i], ids_seed())
         g.executors[i].pool.sheds = g.batcher.on_full == OF_DROP_OLDEST
         g.n_executors = i + 1
     g.batcher.n_executors = executors

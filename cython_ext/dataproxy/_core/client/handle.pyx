@@ -54,6 +54,7 @@ cdef class CoreHandle:
         self.late = []
         self.callers = set()
         self.generation = this_generation
+        self.closed = True          # until there is an engine
 
     @property
     def inherited(self):

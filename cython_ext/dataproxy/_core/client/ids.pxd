@@ -17,6 +17,7 @@ ctypedef struct PackIds:    # guarded by its owner's lock
     uint64_t serial         # of the newest pack
 
 
+cdef uint64_t ids_seed() noexcept nogil
 cdef void ids_renew(PackIds* ids) noexcept nogil
 cdef int ids_next(PackIds* ids, char* to) noexcept nogil
 cdef bint own_id_valid(const uint8_t* p, size_t n) noexcept nogil

@@ -15,18 +15,28 @@ cdef const char* BASE32 = b"abcdefghijklmnopqrstuvwxyz234567"
 cdef const char* HEX = b"0123456789abcdef"
 
 
+cdef uint64_t ids_seed() noexcept nogil:
+    """Return 64 random bits.  Locality: any thread.  Locks: none.
+
+    It needs neither the GIL nor memory.  A kernel without random bytes (none since 3.17) leaves the clocks and an
+    address.
+    """
+    cdef uint64_t bits = 0, mixed
+    if getrandom(&bits, sizeof(bits), 0) != sizeof(bits):
+        mixed = <uint64_t>wall_ms() ^ (<uint64_t>now_us() << 20) ^ <uint64_t><size_t>&bits
+        rand_next(&mixed)
+        bits = rand_next(&mixed)
+    return bits
+
+
 cdef void ids_renew(PackIds* ids) noexcept nogil:
     """Begin a new instance: with a new producer, and in a forked child before its first message.
 
     Locality: the owner.  Locks: the owner's is held, or nobody else sees ``ids``.  It needs neither the GIL
-    nor memory.  A kernel without random bytes (none since 3.17) leaves the clocks and the address.
+    nor memory.
     """
-    cdef uint64_t bits = 0, mixed
+    cdef uint64_t bits = ids_seed()
     cdef int i
-    if getrandom(&bits, sizeof(bits), 0) != sizeof(bits):
-        mixed = <uint64_t>wall_ms() ^ (<uint64_t>now_us() << 20) ^ <uint64_t><size_t>ids
-        rand_next(&mixed)
-        bits = rand_next(&mixed)
     for i in range(INSTANCE_SIZE):
         ids.instance[i] = BASE32[bits & 31]
         bits >>= 5

@@ -7,6 +7,7 @@ from dataproxy._core.client.rows cimport Rows
 from dataproxy._core.client.sources cimport BodyList
 
 
+cdef object exact_text(object value)
 cdef int own_id_of(object value, Slice* out) except -1
 cdef BodyList id_rows(object ids, int64_t n)
 cdef object bad_id(const Rows* rows, int64_t i, int64_t item, int64_t accepted)

@@ -1,7 +1,7 @@
 """Where the ids of callers lie: one text, a sequence of them, or a column of Arrow data."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_CheckExact
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport malloc
 
@@ -16,13 +16,21 @@ from dataproxy.problems import id_problem
 __all__: list = []
 
 
+cdef object exact_text(object value):
+    """Return text as a plain ``str``, whatever a subclass says of itself; anything else as it is.  Locality: GIL."""
+    return str.__str__(value) if isinstance(value, str) and not PyUnicode_CheckExact(value) else value
+
+
 cdef int own_id_of(object value, Slice* out) except -1:
     """Point ``out`` at one id, which lives as long as ``value``.  Raises InvalidMessageError.  Locality: GIL."""
     cdef Py_ssize_t n = 0
     cdef const char* p
-    if not isinstance(value, str) or not value.isascii():
+    if not isinstance(value, str):
         raise id_problem(value)
-    p = PyUnicode_AsUTF8AndSize(value, &n)
+    try:
+        p = PyUnicode_AsUTF8AndSize(value, &n)
+    except UnicodeEncodeError:
+        raise id_problem(value) from None
     if not own_id_valid(<const uint8_t*>p, <size_t>n):
         raise id_problem(value)
     out[0] = slice_of(p, <size_t>n)
@@ -57,7 +65,7 @@ cdef BodyList id_rows(object ids, int64_t n):
     if out.pointers == NULL or out.lengths == NULL:
         raise MemoryError(f"no memory for {n} message ids")
     for i in range(n):
-        value = items[i]
+        value = items[i] = exact_text(items[i])
         if isinstance(value, str) and value.isascii():
             out.pointers[i] = <const uint8_t*>PyUnicode_AsUTF8AndSize(value, &size)
             out.lengths[i] = size

@@ -1,7 +1,7 @@
 """One message as an item of an open pack: its size, its bytes, its place in the counts."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memchr, memcpy
 
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice
@@ -36,6 +36,15 @@ cdef inline void item_write(
             p.own_ids = True
 
 
+cdef inline bint item_holds_lf(const Pack* p, size_t n) noexcept nogil:
+    """Tell whether the body of ``n`` bytes that was just written behind the others holds a line feed.
+
+    Locality: any thread.  Locks: the batcher's is held.  The caller's memory was checked before the call waited for
+    room, or for other threads; what counts among lines is what was copied.
+    """
+    return memchr(p.buf + p.head + p.body_n, 10, n) != NULL
+
+
 cdef inline uint8_t* item_begin(Pack* p, const uint8_t* body, size_t n, size_t text_n) noexcept nogil:
     """Write an item but for its attribute text, an id of the caller's among it; return where that begins.
 
@@ -60,5 +69,4 @@ cdef inline void item_accepted(Batcher* b, size_t n, size_t need) noexcept nogil
 cdef inline void item_placed(Pack* p, size_t need) noexcept nogil:
     """Count an item that was written to its pack.  Locality: any thread.  Locks: the batcher's is held."""
     p.body_n += need
-    p.charge += need
     p.count += 1

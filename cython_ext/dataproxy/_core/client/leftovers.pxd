@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.pack cimport Pack, Verdict
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.client.streams cimport Stream
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 
@@ -41,3 +42,4 @@ cdef void leftovers_put_back(Leftovers* l, Leftover* x) noexcept nogil
 cdef void leftovers_spent(Leftovers* l, Leftover* x) noexcept nogil
 cdef void leftovers_counts(Leftovers* l, int64_t* charged, int64_t* not_kept) noexcept nogil
 cdef int leftover_open(Leftover* x) noexcept nogil
+cdef bint leftover_next(Leftover* x, Slice* body, Slice* attrs) noexcept nogil

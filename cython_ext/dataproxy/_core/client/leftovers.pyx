@@ -13,6 +13,7 @@ from dataproxy._core.base.compress cimport unpack_block
 from dataproxy._core.base.pack cimport Pack, verdict_new, verdict_release
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.client.books cimport verdict_fill
+from dataproxy._core.client.packitems cimport ItemWalk, item_next
 from dataproxy._core.client.streams cimport Stream
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
@@ -163,3 +164,16 @@ cdef int leftover_open(Leftover* x) noexcept nogil:
     x.end = out.n
     x.compressed = False
     return ST_OK
+
+
+cdef bint leftover_next(Leftover* x, Slice* body, Slice* attrs) noexcept nogil:
+    """Move past the next message of an open one; False when there is none.  Locality: its owner.  Locks: none."""
+    cdef ItemWalk walk
+    walk.p = x.buf + x.at
+    walk.n = x.end - x.at
+    walk.items = x.items
+    if x.index == x.count or not item_next(&walk, body, attrs):
+        return False
+    x.at = x.end - walk.n
+    x.index += 1
+    return True

@@ -9,9 +9,11 @@ from dataproxy._core.client.streams cimport Stream
 
 
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil
+cdef void openpack_limit(const Batcher* b, Pack* p) noexcept nogil
 cdef Pack* openpack_for(Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs) noexcept nogil
 cdef int openpack_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil
 cdef int openpack_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil
 cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil
-cdef void openpack_seal_or_drop(Batcher* b, Pack* p) noexcept nogil
+cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil
 cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil

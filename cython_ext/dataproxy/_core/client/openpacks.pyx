@@ -1,6 +1,7 @@
 """Open packs: found or opened for a message, grown, sealed when they are full or need not wait.
 
-Each function is called under the lock of its batcher.
+Each function is called under the lock of its batcher.  Whoever lets go of that lock leaves no open pack without a
+message: one that was opened for a message which then did not come in is given back by ``openpack_undo``.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -19,27 +20,39 @@ from dataproxy._core.client.streams cimport (
     Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
 )
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
-from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_store
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
     FIRST_CAP = 512         # of a stream's first pack; later ones start at the size of the last
     SMALL = 16384           # bytes of a pack that grows in large steps
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
+    ITEM_LENGTH_SIZE = 4
 
 
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
     """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: lock is held."""
     cdef Stream* s = streams_find(&b.streams, group, stream, attrs)
-    cdef size_t overhead
     if s == NULL:
         s = streams_add(&b.streams, group, stream, attrs, b.max_others)
         if s != NULL:
-            overhead = b.wire.head_room + s.text_n + ATTRS_SPARE + 4
-            s.max_body = b.max_frame - overhead if b.max_frame > overhead else 0
-            if s.max_body + 4 > <size_t>b.limit_bytes:
-                s.max_body = <size_t>b.limit_bytes - 4
+            openpack_limit_stream(b, s)
     return s
+
+
+cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil:
+    """Find out what a body may take beside all else in a frame of ``s``.  Locality: any.  Locks: lock is held."""
+    cdef size_t overhead = b.wire.head_room + s.text_n + ATTRS_SPARE + ITEM_LENGTH_SIZE
+    cdef size_t room = b.max_frame - overhead if b.max_frame > overhead else 0
+    if room + ITEM_LENGTH_SIZE > <size_t>b.limit_bytes:
+        room = <size_t>b.limit_bytes - ITEM_LENGTH_SIZE
+    relaxed_store(<int64_t*>&s.max_body, <int64_t>room)         # senders look at it without the lock
+    b.least_body = min(b.least_body, room)
+
+
+cdef void openpack_limit(const Batcher* b, Pack* p) noexcept nogil:
+    """Let an open pack take no more than a frame of its stream has room for.  Locality: any.  Locks: lock is held."""
+    p.most = min(b.batch_bytes, (<Stream*>p.stream).max_body + ITEM_LENGTH_SIZE)
 
 
 cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
@@ -52,7 +65,10 @@ cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
 
 
 cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
-    """Send an open pack on its way.  Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's."""
+    """Send an open pack, which holds a message, on its way.
+
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's.
+    """
     cdef Stream* s = <Stream*>p.stream
     cdef Lane* lane = <Lane*>p.lane
     streams_forget(s, p)
@@ -61,6 +77,7 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
         s.size_hint = p.body_n
     else:
         lane.size_hint = p.body_n
+    p.charge = p.body_n
     if p.items == ITEM_LINES:
         p.body_n -= 1                       # no LF after the last line
     p.attrs = slice_of(s.text, s.text_n)
@@ -77,14 +94,8 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
     executor_post(b.executors[p.executor], p)
 
 
-cdef void openpack_seal_or_drop(Batcher* b, Pack* p) noexcept nogil:
-    """Seal ``p``; one without a message (its first append failed) goes back to the pool.
-
-    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's.
-    """
-    if p.count > 0:
-        openpack_seal(b, p)
-        return
+cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil:
+    """Give back a pack that no message came into.  Locality: any thread.  Locks: lock is held; takes the pool's."""
     streams_forget(<Stream*>p.stream, p)
     list_remove(&b.open, p)
     pool_give(b.spares, p)
@@ -98,7 +109,7 @@ cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil:
     if p.lane != NULL and atomic_load(&(<Lane*>p.lane).unsettled) > 0:
         p.lingered = True                   # it goes on growing until its predecessor has a result
     else:
-        openpack_seal_or_drop(b, p)
+        openpack_seal(b, p)
 
 
 cdef Pack* _open(
@@ -107,9 +118,10 @@ cdef Pack* _open(
     """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
     cdef size_t hint = s.size_hint if lane == NULL else lane.size_hint
     cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
+    cdef size_t full = min(b.batch_bytes, s.max_body + ITEM_LENGTH_SIZE)
     cdef Pack* p
-    if cap > b.batch_bytes // 4 * 3:
-        cap = b.batch_bytes                 # a stream that fills its packs: none of them has to grow
+    if cap > full // 4 * 3:
+        cap = full                          # a stream that fills its packs: none of them has to grow
     if cap < need:
         cap = need
     p = pool_take(b.spares, b.wire.head_room, b.wire.head_room + cap + s.text_n + ATTRS_SPARE)
@@ -117,6 +129,7 @@ cdef Pack* _open(
         return NULL
     p.state = PK_OPEN
     p.stream = s
+    openpack_limit(b, p)
     p.items = items
     p.bucket = bucket
     p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else b.clock.wall_ms()
@@ -130,7 +143,7 @@ cdef Pack* _open(
         lane.open = p
     elif items == ITEM_ATTRS or bucket != NO_TIME:
         if s.n_others == b.max_others:
-            openpack_seal_or_drop(b, s.others[0])
+            openpack_seal(b, s.others[0])
         streams_keep(s, p)
     else:
         s.plain = p
@@ -151,7 +164,7 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
     if lane != NULL:
         p = lane.open
         if p != NULL and (p.stream != s or p.items != items or p.bucket != bucket):
-            openpack_seal_or_drop(b, p)
+            openpack_seal(b, p)
             p = NULL
         return p
     if items != ITEM_ATTRS and bucket == NO_TIME:
@@ -172,7 +185,7 @@ cdef int openpack_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil:
     Locality: any thread.  Locks: lock is held.  A small one grows fourfold, so that little is copied, and never beyond
     what a full one takes: memory that is touched in part is paid for in whole pages.
     """
-    cdef size_t full = p.head + b.batch_bytes + (<Stream*>p.stream).text_n + ATTRS_SPARE
+    cdef size_t full = p.head + p.most + (<Stream*>p.stream).text_n + ATTRS_SPARE
     cdef size_t least = p.head + p.body_n + need
     if least <= p.cap:
         return ST_OK
@@ -186,7 +199,8 @@ cdef Pack* openpack_for(
 ) noexcept nogil:
     """Return an open pack with room for ``need`` more bytes; NULL without memory.
 
-    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.  A pack that it opened
+    holds nothing: under the same hold of the lock the caller puts a message in, or undoes it.
     """
     cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
     cdef int64_t when_ms = extras.when_ms
@@ -198,7 +212,7 @@ cdef Pack* openpack_for(
         if lane == NULL:
             return NULL
     p = _find(b, s, lane, items, bucket)
-    if p != NULL and p.body_n + need > b.batch_bytes and p.count > 0:
+    if p != NULL and p.body_n + need > p.most:
         openpack_seal(b, p)
         p = NULL
     if p == NULL:

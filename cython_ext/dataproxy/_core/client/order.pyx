@@ -6,7 +6,7 @@ lane is busy its open pack goes on growing instead of being sealed for its age, 
 larger packs and not more of them.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport uint8_t, uint32_t
@@ -14,6 +14,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack, PackList
 from dataproxy._core.client.batcher cimport Batcher
+from dataproxy._core.client.buffers cimport buffer_copy, buffer_open
 from dataproxy._core.client.openpacks cimport openpack_seal
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -77,12 +78,12 @@ cdef int key_bucket(object key, int buckets) except -1:
         p = PyBytes_AS_STRING(key)
         n = PyBytes_GET_SIZE(key)
     elif PyObject_CheckBuffer(key):
+        if buffer_open(key, &view) is not None:
+            raise key_problem(key, 0, KEY_MAX)
         try:
-            PyObject_GetBuffer(key, &view, PyBUF_SIMPLE)
-        except (BufferError, ValueError):
-            raise key_problem(key, 0, KEY_MAX) from None
-        try:
-            return key_bucket((<const char*>view.buf)[:view.len], buckets)
+            if view.len > KEY_MAX:
+                raise key_problem(key, view.len, KEY_MAX)
+            return key_bucket(buffer_copy(&view), buckets)
         finally:
             PyBuffer_Release(&view)
     else:

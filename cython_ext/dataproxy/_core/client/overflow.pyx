@@ -34,12 +34,6 @@ cdef enum:
     SHED_SLACK = 4194304
 
 
-cdef inline Pack* _oldest_open(Pack* p) noexcept nogil:
-    while p != NULL and p.count == 0:
-        p = p.next
-    return p
-
-
 cdef bint _enough(Batcher* b, size_t need) noexcept nogil:
     """Tell whether giving up packs can make the room: none is given up in vain.  Locks: both are held."""
     cdef Books* k = b.books
@@ -56,18 +50,18 @@ cdef bint _enough(Batcher* b, size_t need) noexcept nogil:
         p = books_unsent(k, p)
     if shed > b.limit_bytes + SHED_SLACK:
         return False                    # the executors are behind: memory stays bounded
-    p = _oldest_open(b.open.head)
+    p = b.open.head
     while (bytes > 0 or messages > 0) and p != NULL:
-        bytes -= <int64_t>p.charge
+        bytes -= <int64_t>p.body_n
         messages -= p.count
-        p = _oldest_open(p.next)
+        p = p.next
     return bytes <= 0 and messages <= 0
 
 
 cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
     """Give up the oldest pack that can be; False when there is none.  Locks: both are held."""
     cdef Pack* p = books_unsent(b.books, NULL)
-    cdef Pack* young = _oldest_open(b.open.head)
+    cdef Pack* young = b.open.head
     if p != NULL and (young == NULL or <int32_t>(p.seq - young.seq) < 0):      # numbered as they were opened
         if atomic_replace(&p.claim, CL_FREE, CL_DROPPED):
             books_drop(b.books, p, LC_DISPLACED, b.clock.now_us())
@@ -84,6 +78,7 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
     list_remove(&b.open, young)
     b.open_messages -= young.count
     young.claim = CL_DROPPED
+    young.charge = young.body_n
     books_enter(b.books, young)
     books_drop(b.books, young, LC_DISPLACED, b.clock.now_us())
     young.outcome = OUT_DROPPED

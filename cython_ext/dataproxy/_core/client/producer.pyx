@@ -11,22 +11,25 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport (
-    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_seal_all, batcher_stream,
+    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_limit_frames, batcher_seal_all, batcher_stream,
 )
 from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
 from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
+from dataproxy._core.client.idsource cimport exact_text
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, latency_steps, link_list
 from dataproxy._core.io.address cimport address_parse
 from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.io.framing cimport FrameRules
-from dataproxy._core.io.link cimport Endpoint, LinkConfig
+from dataproxy._core.io.link cimport MAX_REPLY, Endpoint, LinkConfig
+from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
-from dataproxy.errors import ConfigError, TransportError
+from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
 
 __all__ = ["ProducerCore"]
 
@@ -51,7 +54,7 @@ cdef int _fill_links(LinkConfig* links, dict o) except -1:
     links.avoid_us = 10 * 1000000
     links.late_attempts = o["late_attempts"]
     links.retry_share = o["retry_budget"] * 10
-    links.max_frame = o["max_frame_bytes"]
+    links.max_reply = MAX_REPLY
     links.unknown_class = o["unknown_class"]
     for code in range(256):
         links.classes[code] = links.unknown_class
@@ -69,6 +72,7 @@ cdef class ProducerCore(CoreHandle):
         self.policy = policy
         self.own_streams = {}
         self.open_engine()
+        self.closed = False
 
     cdef int open_engine(self) except -1:
         """Fill the blank engine; after an error it is a blank again.  Locality: GIL.  Locks: none."""
@@ -134,8 +138,13 @@ cdef class ProducerCore(CoreHandle):
             slice_of(<const char*>attrs, len(attrs)))
         if out.stream == NULL:
             raise MemoryError("no memory for a stream")
+        if relaxed_load(<int64_t*>&out.stream.max_body) <= 0:
+            raise InvalidMessageError(
+                f"names and attributes of {out.stream.text_n} bytes leave no room for a body in a frame of "
+                f"{self.engine.batcher.max_frame} bytes",
+                hint="put large values into the body, or raise max_frame_bytes if the proxies take larger frames",
+                details={"size": out.stream.text_n, "limit": self.engine.batcher.max_frame}, code="BAD_ATTRIBUTE")
         out.core = self
-        out.max_body = out.stream.max_body
         out.generation = self.generation
         out.policy = self.policy
         out.frame_keys = frame_keys
@@ -178,7 +187,9 @@ cdef class ProducerCore(CoreHandle):
         self.closed = True
 
     def set_endpoints(self, list endpoints, list links):
-        """Give (label, address, port, family) of each proxy, and the links wanted of each executor.
+        """Give (label, address, port, family, other address) of each proxy, and the links wanted of each executor.
+
+        The other address is an IPv6 one, or "".
 
         Raises ConfigError for an address that is not numeric.  Thread: any.
         """
@@ -190,13 +201,17 @@ cdef class ProducerCore(CoreHandle):
         if array == NULL:
             raise MemoryError("no memory for the proxy list")
         try:
-            for i, (label, address, port, family) in enumerate(endpoints):
+            for i, (label, address, port, family, other) in enumerate(endpoints):
                 name = label.encode("utf-8", "replace")
                 name = name[max(0, len(name) - 63):]        # the end holds the port and the address
                 memcpy(array[i].label, <const char*>name, len(name))
                 array[i].family = family
                 if address_parse(address.encode(), port, &array[i].address) != ST_OK:
                     raise ConfigError(f"{address!r} is no numeric address")
+                if other:
+                    if address_parse(other.encode(), port, &array[i].other) != ST_OK:
+                        raise ConfigError(f"{other!r} is no numeric address")
+                    array[i].other_family = AF_INET6
             for i in range(self.engine.n_executors):
                 status = executor_set_endpoints(self.engine.executors[i], array, n, links[i])
                 if status != ST_OK:
@@ -204,8 +219,21 @@ cdef class ProducerCore(CoreHandle):
         finally:
             free(array)
 
+    def limit_frames(self, size_t size):
+        """Accept from now on what fits a frame of ``size`` bytes; what was accepted before is sent as it is.
+
+        Thread: any.
+        """
+        cdef Engine* g = self.engine
+        if not self.made:
+            return
+        with nogil:
+            batcher_limit_frames(&g.batcher, size)
+
     def run_executor(self, int index):
         """Run executor ``index`` until ``stop``; the body of its thread.  Releases the GIL for good."""
+        if not 0 <= index < self.engine.n_executors:
+            raise IndexError(f"there is no executor {index}")
         executor = self.engine.executors[index]
         with nogil:
             executor_run(executor)
@@ -216,8 +244,8 @@ cdef class ProducerCore(CoreHandle):
         cdef int64_t mark
         cdef bint settled = False
         g = self.engine
-        if self.generation != this_generation:
-            return True         # nothing was accepted in this process
+        if self.generation != this_generation or not self.made:
+            return True         # nothing was accepted here
         with nogil:
             mark = batcher_seal_all(&g.batcher)
         while not settled:
@@ -288,8 +316,8 @@ cdef class ProducerCore(CoreHandle):
 
     cdef Stream find(self, object stream_id, object group_id):
         """Return the Stream for these names, made and checked on first use.  Locality: GIL.  Locks: none."""
-        if group_id is None:
-            found = self.own_streams.get(stream_id)
+        if group_id is None and isinstance(stream_id, str):
+            found = self.own_streams.get(exact_text(stream_id))
             if found is not None:
                 return <Stream>found
         return self.stream(stream_id, group_id=group_id)
@@ -298,7 +326,8 @@ cdef class ProducerCore(CoreHandle):
         """Accept one message and return nothing; its fate is counted and reported like any other.
 
         ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
-        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str.  ``dt``: its
+        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str; of a subclass
+        of str (an ``Enum``), here and in names, the text that it holds is taken.  ``dt``: its
         data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id of the caller's, see
         ``Stream.send_nowait``; without it the message gets one.  ``key``: bytes or text; with ``ordering="key"``
         messages of one key keep their order.  Waits up to ``max_block`` for room.

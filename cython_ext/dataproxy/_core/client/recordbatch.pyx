@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from dataproxy._core.base.slice cimport slice_of
-from dataproxy._core.base.status cimport ST_FULL, ST_OK
+from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
 from dataproxy._core.client.arrowshape cimport check_part
 from dataproxy._core.client.batcher cimport batcher_fits
@@ -21,7 +21,7 @@ from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rowids cimport ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
-from dataproxy._core.client.sending cimport raise_full
+from dataproxy._core.client.sending cimport outgrown, raise_full
 from dataproxy._core.encode.lines cimport Lines, lines_free
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 from dataproxy._core.plat.atomic cimport atomic_load
@@ -337,6 +337,10 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made) excep
             status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made)
         if status == ST_OK:
             return 0
+        if status == ST_INVALID:
+            raise row_problem(row, "line", 0, t.runs[run].stream.max_body, _sent_before(c, row))
+        if status == ST_LIMIT:
+            raise outgrown(&c.value, row, 0, t.runs[run].stream, t.runs[run].text_n, _sent_before(c, row))
         if status != ST_FULL:
             core.check_usable()
             raise MemoryError(f"no memory for the rows from number {row} on")

@@ -6,11 +6,11 @@ reported with an id that was made for it.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport (
-    OUT_DROPPED, PK_SETTLED, Pack, Verdict, list_push, pack_room, verdict_new,
+    OUT_DROPPED, PK_SETTLED, Pack, Verdict, list_push, list_remove, pack_room, verdict_new, verdict_release,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
@@ -61,6 +61,13 @@ cdef Pack* _entry(Completions* c, PackIds* ids, Stream* s, int64_t now, bint wit
     return p
 
 
+cdef void _free_entry(Pack* p) noexcept nogil:
+    if p.verdict != NULL:
+        verdict_release(p.verdict)
+    free(p.buf)
+    free(p)
+
+
 cdef int _note_id(Pack* p, Slice own_id) noexcept nogil:
     cdef uint8_t* to
     if pack_room(p, 1 + own_id.n) != ST_OK:
@@ -97,6 +104,10 @@ cdef int refusals_add(
             index[0] = p.count
         p.count += <uint32_t>messages
         status = ST_OK
+    elif p != NULL and p.count == 0:
+        s.refused[with_id] = NULL           # an entry tells of a message at least
+        list_remove(&c.packs, p)
+        _free_entry(p)
     pthread_mutex_unlock(&c.lock)
     return status
 

@@ -8,14 +8,16 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_unstage
 from dataproxy._core.client.ids cimport item_text_size
-from dataproxy._core.client.item cimport item_accepted, item_begin, item_placed, item_size, item_write
-from dataproxy._core.client.openpacks cimport openpack_claim, openpack_for, openpack_grow, openpack_seal
+from dataproxy._core.client.item cimport (
+    item_accepted, item_begin, item_holds_lf, item_placed, item_size, item_write,
+)
+from dataproxy._core.client.openpacks cimport openpack_claim, openpack_for, openpack_grow, openpack_seal, openpack_undo
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rowids cimport row_ids_make, row_ids_put
-from dataproxy._core.client.rows cimport ROWS_POINTERS, rows_get
+from dataproxy._core.client.rows cimport ROWS_POINTERS, body_limit, rows_get
 from dataproxy._core.client.segments cimport segments_add
 from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
@@ -58,6 +60,7 @@ cdef int _fill(
 ) noexcept nogil:
     """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held.
 
+    ST_OK, ST_FULL, ST_NO_MEMORY, or ST_INVALID for a row that has changed since it was checked; ``at`` is exact.
     With ``made`` the ids are written when their rows are, where they belong if nothing stands beside them.
     """
     cdef const uint8_t* body = NULL
@@ -75,8 +78,14 @@ cdef int _fill(
             rows_get(rows.ids, i, &own_id.p, &own_id.n)
             text_n = item_text_size(own_id, attrs)
         need = item_size(b, n, text_n)
-        if p.body_n + need > b.batch_bytes and p.count > 0 or p.count >= b.batch_messages:
+        if p.count >= b.batch_messages:
             break
+        if p.body_n + need > p.most:
+            if p.count > 0:
+                break
+            if n > body_limit((<Stream*>p.stream).max_body, text_n):
+                status = ST_LIMIT           # frames became smaller since the rows were checked
+                break
         if not has_room(b, need):
             status = ST_FULL
             break
@@ -85,6 +94,9 @@ cdef int _fill(
             break
         if made == NULL:
             item_write(p, body, n, text_n, own_id, attrs)
+            if b.lines and item_holds_lf(p, n):
+                status = ST_INVALID
+                break
         elif attrs.n == 0:
             row_ids_put(made, i, item_begin(p, body, n, text_n))
         else:
@@ -152,10 +164,12 @@ cdef int _one_pack(
         return ST_NO_MEMORY
     before = p.count
     status = _fill(b, p, rows, at, end, extras.attrs, made)
+    full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
     if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
         status = ST_NO_MEMORY
-    full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
-    if p.count > 0 and (at[0] < end and not full or p.body_n >= b.batch_bytes or p.count >= b.batch_messages):
+    if p.count == 0:
+        openpack_undo(b, p)                 # no row found room, or none is left that is sent
+    elif at[0] < end and not full or p.body_n >= p.most or p.count >= b.batch_messages:
         openpack_seal(b, p)
     return _overflow(b, s, rows, at, end, extras.attrs, segments, made) if full else status
 
@@ -182,7 +196,8 @@ cdef int rowpacks_append(
     """Accept checked rows of one stream from ``at`` on; ``at`` moves past what was accepted or skipped.
 
     Locality: any thread.  Locks: takes the batcher's, anew for each pack.  ST_OK when all are in, else ST_FULL,
-    ST_CLOSED or ST_NO_MEMORY with ``at`` exact.  Rows that are dropped for want of room are accepted.
+    ST_CLOSED, ST_INVALID, ST_LIMIT (the row at ``at`` is too large now) or ST_NO_MEMORY with ``at`` exact.  Rows that
+    are dropped for want of room are accepted.
     With ``may_pause`` a sender that is far ahead lets the executors write meanwhile what its cache still holds.
     """
     cdef int status = ST_OK

@@ -24,7 +24,6 @@ cdef class Stream:
     # What a call reads comes first, in one cache line.
     cdef CoreHandle core
     cdef CStream* stream
-    cdef size_t max_body        # that of `stream`
     cdef SendPolicy policy
     cdef uint32_t generation    # of the process that `stream` belongs to; GIL
     # The rest is for other calls.
@@ -34,10 +33,13 @@ cdef class Stream:
     cdef bytes attrs
 
     cdef int bind(self) except -1
+    cdef size_t max_body(self)
     cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key)
     cdef int put(
         self, object body, object attrs, object dt, object own_id, object key, Verdict** verdict, uint32_t* index,
     ) except -1
+    cdef int check_bytes(self, const uint8_t* p, size_t n, const Extras* x) except -1
+    cdef bytes checked(self, object body, object attrs, object dt, object own_id, object key, object on_delivery)
     cdef int put_bytes(
         self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index) except -1
     cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object key, object on_delivery)
@@ -48,4 +50,6 @@ cdef class Stream:
 cdef int append_blocking(
     CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
     BatchDelivery out, int64_t before) except -1
+cdef object outgrown(
+    const Rows* rows, int64_t i, int64_t before, const CStream* stream, size_t attrs_n, int64_t accepted)
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1

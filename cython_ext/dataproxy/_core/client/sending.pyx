@@ -1,35 +1,38 @@
 """The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.base.slice cimport slice_of
-from dataproxy._core.base.status cimport ST_FULL, ST_OK
+from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport (
     NO_KEY, NO_TIME, Extras, batcher_append, batcher_fits, batcher_stream,
 )
+from dataproxy._core.client.buffers cimport buffer_bytes, buffer_copy, buffer_is_plain, buffer_open
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size
-from dataproxy._core.client.idsource cimport bad_id, id_rows, own_id_of
+from dataproxy._core.client.idsource cimport bad_id, exact_text, id_rows, own_id_of
 from dataproxy._core.client.order cimport key_bucket
 from dataproxy._core.client.rowpacks cimport rowpacks_append
-from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check
+from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check, rows_get
 from dataproxy._core.client.sources cimport BodyList, body_rows
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.client.watching cimport check_callback, watch_message, watch_segments
 from dataproxy._core.plat.arrow cimport ArrowArray
-from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import BufferFullError, InvalidMessageError
-from dataproxy.problems import body_type, row_problem, size_problem
+from dataproxy.problems import body_type, buffer_problem, row_problem, size_problem
 
 __all__ = ["SendPolicy", "Stream"]
 
@@ -71,6 +74,17 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
         details={"limit_bytes": limit, "accepted": accepted})
 
 
+cdef object outgrown(
+    const Rows* rows, int64_t i, int64_t before, const CStream* stream, size_t attrs_n, int64_t accepted,
+):
+    """Return the error for a row that no frame has room for since the proxies' limit was lowered.  Locality: GIL."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    cdef size_t limit = body_limit(<size_t>relaxed_load(<int64_t*>&stream.max_body), attrs_n)
+    rows_get(rows, i, &p, &n)
+    return row_problem(before + i, "large", n, limit, accepted)
+
+
 cdef int append_blocking(
     CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
     BatchDelivery out, int64_t before,
@@ -88,6 +102,10 @@ cdef int append_blocking(
             status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, x, &out.segments, may_pause)
         if status == ST_OK:
             return 0
+        if status == ST_INVALID:
+            raise row_problem(before + at[0], "line", 0, stream.max_body, out.segments.messages)
+        if status == ST_LIMIT:
+            raise outgrown(rows, at[0], before, stream, x.attrs.n, out.segments.messages)
         if status != ST_FULL:
             core.check_usable()
             raise MemoryError(f"no memory for the messages from number {before + at[0]} on")
@@ -120,12 +138,27 @@ cdef class Stream:
             slice_of(<const char*>self.attrs, len(self.attrs)))
         if self.stream == NULL:
             raise MemoryError("no memory for a stream")
-        self.max_body = self.stream.max_body
         self.generation = core.generation
         return 0
 
+    cdef size_t max_body(self):
+        """Return the largest body that fits a frame now.  Locality: GIL.  Locks: none."""
+        return <size_t>relaxed_load(<int64_t*>&self.stream.max_body)
+
     def __reduce__(self):
         raise TypeError("a Stream belongs to its producer and cannot be pickled; make a producer in each process")
+
+    cdef int check_bytes(self, const uint8_t* p, size_t n, const Extras* x) except -1:
+        """Raise InvalidMessageError for a body that cannot be sent.  Locality: GIL.  Locks: none."""
+        cdef size_t limit
+        if self.generation != this_generation:
+            self.bind()
+        limit = body_limit(self.max_body(), item_text_size(x.own_id, x.attrs))
+        if n == 0 or n > limit:
+            raise size_problem(n, limit)
+        if self.policy.lines and memchr(p, 10, n) != NULL:
+            raise row_problem(0, "line", n, limit)
+        return 0
 
     cdef int put_bytes(
         self, const uint8_t* p, size_t n, const Extras* x, Verdict** verdict, uint32_t* index,
@@ -134,19 +167,16 @@ cdef class Stream:
         cdef CoreHandle core = self.core
         cdef int64_t seen, deadline = 0
         cdef int status
-        cdef size_t limit
-        if self.generation != this_generation:
-            self.bind()
-        limit = body_limit(self.max_body, item_text_size(x.own_id, x.attrs))
-        if n == 0 or n > limit:
-            raise size_problem(n, limit)
-        if self.policy.lines and memchr(p, 10, n) != NULL:
-            raise row_problem(0, "line", n, limit)
+        self.check_bytes(p, n, x)
         while True:
             seen = atomic_load(&core.engine.books.released)
             status = batcher_append(&core.engine.batcher, self.stream, p, n, x, verdict, index)
             if status == ST_OK:
                 return 0
+            if status == ST_INVALID:
+                raise row_problem(0, "line", n, self.max_body())
+            if status == ST_LIMIT:
+                raise size_problem(n, body_limit(self.max_body(), item_text_size(x.own_id, x.attrs)))
             if status != ST_FULL:
                 core.check_usable()
                 raise MemoryError("no memory for the message")
@@ -178,19 +208,21 @@ cdef class Stream:
         """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Py_buffer view
         cdef Extras x
+        cdef bytes copy
         _kept = self.extras(&x, attrs, dt, own_id, key)
         if PyBytes_CheckExact(body):
             return self.put_bytes(
                 <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, verdict, index)
         if isinstance(body, str) or not PyObject_CheckBuffer(body):
             raise body_type(body)
+        reason = buffer_open(body, &view)
+        if reason is not None:
+            raise buffer_problem(reason)
         try:
-            PyObject_GetBuffer(body, &view, PyBUF_ND | PyBUF_FORMAT)
-        except (BufferError, ValueError):       # not contiguous
-            return self.put(bytes(body), attrs, dt, own_id, key, verdict, index)
-        try:
-            if view.format != NULL and b"O" in view.format:
-                raise body_type(body)           # an array of objects: its bytes are addresses
+            if not buffer_is_plain(&view):
+                copy = buffer_copy(&view)
+                return self.put_bytes(
+                    <const uint8_t*>PyBytes_AS_STRING(copy), <size_t>view.len, &x, verdict, index)
             return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, &x, verdict, index)
         finally:
             PyBuffer_Release(&view)
@@ -208,6 +240,18 @@ cdef class Stream:
         """
         self.put(body, attrs, dt, message_id, key, NULL, NULL)
 
+    cdef bytes checked(self, object body, object attrs, object dt, object own_id, object key, object on_delivery):
+        """Return a copy of a body that ``send`` would accept once there is room; raises what it raises.  GIL."""
+        cdef Extras x
+        cdef bytes copy
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        self.core.check_usable()
+        _kept = self.extras(&x, attrs, dt, own_id, key)
+        copy = body if PyBytes_CheckExact(body) else buffer_bytes(body, None)
+        self.check_bytes(<const uint8_t*>PyBytes_AS_STRING(copy), <size_t>PyBytes_GET_SIZE(copy), &x)
+        return copy
+
     cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object key, object on_delivery):
         """Accept one message and return its Delivery.  Locality: GIL.  Locks: takes batcher.lock."""
         cdef Verdict* verdict = NULL
@@ -215,6 +259,8 @@ cdef class Stream:
         cdef Delivery out
         if on_delivery is not None:
             check_callback(on_delivery)
+        if own_id is not None:
+            own_id = exact_text(own_id)         # a Delivery's id is what has travelled
         self.put(body, attrs, dt, own_id, key, &verdict, &index)
         out = new_delivery(self.core, verdict, index, own_id)
         if on_delivery is not None:
@@ -233,22 +279,23 @@ cdef class Stream:
         """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
         cdef RowsCheck check
         cdef int64_t at = 0, messages
-        cdef size_t overhead = 8 + x.attrs.n if x.attrs.n else 4
+        cdef size_t max_body, overhead = 8 + x.attrs.n if x.attrs.n else 4
         cdef CoreHandle core = self.core
         cdef SendPolicy policy = self.policy
         cdef int status
         core.check_usable()
         if self.generation != this_generation:
             self.bind()
+        max_body = self.max_body()
         with nogil:
             rows_check(
-                rows, self.max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)
+                rows, max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)
         if check.problem == ROW_BAD_ID:
             raise bad_id(rows.ids, check.first_bad, before + check.first_bad, out.segments.messages)
         if check.first_bad >= 0:
             raise row_problem(
                 before + check.first_bad, ("", "null", "empty", "large", "line")[check.problem], check.bad_size,
-                body_limit(self.max_body, x.attrs.n), out.segments.messages)
+                body_limit(max_body, x.attrs.n), out.segments.messages)
         if policy.lines:
             overhead = 1
         elif rows.ids != NULL:
@@ -280,7 +327,8 @@ cdef class Stream:
         """Accept many messages in one call and return their BatchDelivery.
 
         ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
-        protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``), each record one body.
+        protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``; ctypes and shared memory too),
+        each record one body.  Items that hold objects, addresses or text are refused.
         ``message_ids`` is a sequence with an id (text or bytes) for each body, ``key`` the key of all of them.
         All are checked before the first is accepted.  Raises InvalidMessageError naming the item,
         BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.  ``on_delivery`` is called
@@ -345,3 +393,7 @@ cdef class Stream:
 
     def __repr__(self):
         return f"<Stream {self.group_id}/{self.stream_id}>"
+
+
+refuse_blank(<PyTypeObject*>SendPolicy)
+refuse_blank(<PyTypeObject*>Stream)

@@ -1,27 +1,26 @@
 """Where the bodies of a batch lie: in a sequence of bytes-like objects, or in one buffer of records."""
 
-import re
-
-from cpython.buffer cimport PyBUF_RECORDS_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from dataproxy._core.client.buffers cimport buffer_bytes, buffer_copy, buffer_open
 from dataproxy._core.client.rows cimport ROWS_POINTERS, ROWS_STRIDED
 from dataproxy._core.plat.bits cimport prefetch_write
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import InvalidMessageError
-from dataproxy.problems import body_type
+from dataproxy.problems import buffer_problem
 
 __all__ = ["BodyList"]
 
 cdef enum:
     AHEAD = 8               # items
-
-_NAMES = re.compile(":[^:]*:")
 
 
 cdef class BodyList:
@@ -64,9 +63,7 @@ cdef BodyList _sequence(BodyList out, list items):
     for i in range(n):
         body = items[i]
         if not PyBytes_CheckExact(body):
-            if isinstance(body, str) or not PyObject_CheckBuffer(body):
-                raise body_type(body, i)
-            copy = bytes(body)          # other kinds may change while the lock is held elsewhere
+            copy = buffer_bytes(body, i)        # other kinds may change while the lock is held elsewhere
             if out.views is None:
                 out.views = []
             out.views.append(copy)
@@ -83,32 +80,31 @@ cdef BodyList _sequence(BodyList out, list items):
 cdef BodyList _records(BodyList out, object data):
     """Take an array: one-dimensional with items of a fixed width, or two-dimensional bytes, rows packed."""
     cdef Py_buffer* v = &out.view
-    try:
-        PyObject_GetBuffer(data, v, PyBUF_RECORDS_RO)
-    except (BufferError, ValueError) as error:
-        raise InvalidMessageError(
-            f"{type(data).__name__!r} gives no buffer of bytes: {error}",
-            hint="pass a list of bytes, or view the array as bytes of a fixed width", code="BAD_BODY") from None
+    cdef bytes packed
+    reason = buffer_open(data, v)
+    if reason is not None:
+        raise buffer_problem(reason)
     out.has_view = True
-    form = v.format.decode() if v.format != NULL else "B"
-    kinds = _NAMES.sub("", form)        # of a structured format, without the field names
-    if "O" in kinds or "w" in kinds or "u" in kinds or "&" in kinds:
-        raise InvalidMessageError(
-            f"an array of format {form!r} holds objects or text, not bytes",
-            hint="pass a list of bytes, or encode text: numpy.char.encode(a, 'utf-8')", code="BAD_BODY")
     out.rows.kind = ROWS_STRIDED
-    out.rows.base = <const uint8_t*>v.buf
     if v.ndim == 1 and v.itemsize > 1:
         out.rows.width = v.itemsize
-    elif v.ndim == 2 and v.itemsize == 1 and v.strides[1] == 1:
+    elif v.ndim == 2 and v.itemsize == 1 and (
+            v.strides == NULL or v.strides[1] == 1 or v.shape[1] <= 1 or v.suboffsets != NULL):
         out.rows.width = v.shape[1]
     else:
+        form = v.format.decode("latin-1") if v.format != NULL else "B"
         raise InvalidMessageError(
             f"an array of {v.ndim} dimensions with items of format {form!r} ({v.itemsize} bytes) is no batch of bodies",
             hint="pass a list of bytes, a one-dimensional array of fixed-width records, or two-dimensional uint8 "
                  "with contiguous rows", code="BAD_BODY")
-    out.rows.n = v.shape[0]
-    out.rows.stride = v.strides[0]
+    out.rows.n = v.shape[0] if v.shape != NULL else v.len // v.itemsize
+    out.rows.base = <const uint8_t*>v.buf
+    out.rows.stride = v.strides[0] if v.strides != NULL else out.rows.width
+    if v.suboffsets != NULL:
+        packed = buffer_copy(v)         # its rows, or the bytes of a row, lie behind pointers
+        out.keep = packed
+        out.rows.base = <const uint8_t*>PyBytes_AS_STRING(packed)
+        out.rows.stride = out.rows.width
     return out
 
 
@@ -130,3 +126,6 @@ cdef BodyList body_rows(object bodies):
             f"{type(bodies).__name__!r} is no batch of bodies", hint="pass a list of bytes or an array",
             code="BAD_BODY") from None
     return _sequence(out, items)
+
+
+refuse_blank(<PyTypeObject*>BodyList)

@@ -10,7 +10,7 @@ from dataproxy._core.base.slice cimport Slice
 ctypedef struct Stream:         # lives as long as its producer; its text follows it in memory
     # What an append or a look at the table reads comes first, in one cache line: with many streams every line counts.
     Pack* plain                 # open pack of messages without own time or attributes; guarded by the batcher's lock
-    size_t max_body             # largest body that fits a frame with this text
+    size_t max_body             # largest body that fits a frame with this text; set under the batcher's lock, atomic
     Stream* next                # in its hash slot; guarded by the batcher's lock
     uint64_t hash
     Slice group                 # inside text

@@ -1,46 +1,20 @@
 """Messages that were not delivered, one at a time and only when asked for."""
 
 cimport cython
-from libc.stdint cimport uint8_t, uint32_t
-from libc.string cimport memchr
+from libc.stdint cimport uint32_t
 
 from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.client.facts cimport verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle, check_own
 from dataproxy._core.client.leftovers cimport (
-    Leftover, leftover_open, leftovers_put_back, leftovers_spent, leftovers_take,
+    Leftover, leftover_next, leftover_open, leftovers_missed, leftovers_put_back, leftovers_spent, leftovers_take,
 )
-from dataproxy._core.plat.endian cimport load_be32
-from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES
 
 from dataproxy.outcomes import undelivered
 
 __all__ = ["UndeliveredMessages"]
-
-
-cdef tuple _next_item(Leftover* x):
-    """Return (body, attribute text) of the next message and move past it.  Locality: GIL."""
-    cdef const uint8_t* p = x.buf + x.at
-    cdef const uint8_t* end
-    cdef size_t left = x.end - x.at, n, m = 0
-    if x.items == ITEM_LINES:
-        end = <const uint8_t*>memchr(p, 10, left)
-        n = <size_t>(end - p) if end != NULL else left
-        body = p[:n]
-        x.at += min(left, n + 1)
-        attrs = b""
-    else:
-        n = load_be32(p)
-        body = p[4:4 + n]
-        attrs = b""
-        if x.items == ITEM_ATTRS:
-            m = load_be32(p + 4 + n)
-            attrs = p[8 + n:8 + n + m]
-            n += 4 + m
-        x.at += 4 + n
-    x.index += 1
-    return body, attrs
 
 
 @cython.final
@@ -70,30 +44,49 @@ cdef class UndeliveredMessages:
     def __iter__(self):
         return self
 
-    def __next__(self):
+    cdef Leftover* next_pack(self) except? NULL:
+        """Return the pack that the next message is in, readable, or NULL when there is none.  Locality: GIL."""
         cdef Leftover* x = self.current
         cdef int status
-        check_own(self, self.generation)
-        if self.empty:
-            raise StopIteration
         if x == NULL:
             x = leftovers_take(&self.core.engine.leftovers)
             if x == NULL:
-                raise StopIteration
+                return NULL
             self.current = x
             with nogil:
                 status = leftover_open(x)
             if status != ST_OK:
                 raise MemoryError("no memory to unpack what was not delivered")
+        return x
+
+    cdef int spent(self, Leftover* x) except -1:
+        """Let go of a pack; messages that it should still hold are counted as not kept.  Locality: GIL."""
+        self.current = NULL
+        if x.index < x.count:
+            leftovers_missed(&self.core.engine.leftovers, x.count - x.index)
+        leftovers_spent(&self.core.engine.leftovers, x)
+        return 0
+
+    def __next__(self):
+        cdef Leftover* x
+        cdef Slice body, attrs
+        check_own(self, self.generation)
+        if self.empty:
+            raise StopIteration
+        while True:
+            x = self.next_pack()
+            if x == NULL:
+                raise StopIteration
+            if leftover_next(x, &body, &attrs):
+                break
+            self.spent(x)
         facts = verdict_facts(x.verdict)
-        index = x.index
-        body, attrs = _next_item(x)
         out = undelivered(
             (<const char*>x.stream.group.p)[:x.stream.group.n].decode(),
             (<const char*>x.stream.stream.p)[:x.stream.stream.n].decode(),
             (<const char*>x.stream.attrs.p)[:x.stream.attrs.n].decode() if x.stream.attrs.n else "",
-            attrs.decode(), x.data_time_ms, body, index, facts)
+            (<const char*>attrs.p)[:attrs.n].decode() if attrs.n else "",
+            x.data_time_ms, body.p[:body.n], x.index - 1, facts)
         if x.index == x.count:
-            self.current = NULL
-            leftovers_spent(&self.core.engine.leftovers, x)
+            self.spent(x)
         return out

@@ -18,14 +18,23 @@ cdef class Waiter:
     cdef object callback        # the first of them; nearly always a task's wake-up, and the only one
     cdef object context
     cdef list more              # (callback, context)
-    cdef object message         # of the cancellation
-    cdef object value
+    cdef public object _cancel_message
+    cdef object value           # the Delivered, once somebody asked
+    cdef object error           # the DeliveryError, once somebody asked
     cdef int state
-    cdef public bint _asyncio_future_blocking
+    cdef bint blocking          # an await has yielded it to its task
+    cdef bint asked             # for the result: nobody has to be told that it is an error
 
     cdef int begin(self) except -1
-    cdef Delivery delivery(self)
+    cdef bint pending(self) except -1
+    cdef int block(self) except -1
+    cdef int look(self) noexcept
+    cdef int check_done(self) except -1
+    cdef tuple take_callbacks(self)
+    cdef int schedule(self, list callbacks) except -1
     cdef object outcome(self)
+    cdef object failure(self)
+    cdef int tell_unasked(self) except -1
     cdef int wake(self) except -1
     cdef int call(self, object callback, object context) except -1
 

@@ -1,6 +1,9 @@
-"""Waiters: to asyncio what its futures are, one for each await of a message's result."""
+"""Waiters: a coroutine to asyncio until they are waited for, a future of asyncio's kind from then on."""
 
+import sys
+import warnings
 from asyncio import CancelledError, InvalidStateError
+from types import GenericAlias, TracebackType
 
 cimport cython
 from cpython.contextvars cimport PyContext_CopyCurrent, PyContext_Enter, PyContext_Exit
@@ -8,19 +11,21 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
-from dataproxy._core.base.pack cimport Verdict, verdict_release
+from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.client.bell cimport Bell, WakeFunction, bell_here, set_wake
-from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, new_delivery, outcome_of
+from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, new_delivery
 from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.receipts cimport receipt
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.pytype cimport SEND_NEXT, SEND_RETURN, SendSlot, is_builtin, set_send_slot
+from dataproxy._core.plat.pytype cimport SEND_NEXT, SEND_RETURN, SendSlot, is_builtin, refuse_blank, set_send_slot
 
 from dataproxy.errors import DeliveryError
+from dataproxy.outcomes import delivery_error
 
 __all__ = ["Waiter", "await_batch", "await_delivery"]
 
 cdef enum:
-    FRESH = 0           # nobody waits yet
+    FRESH = 0           # nobody waits yet, and nobody has looked
     WAITING = 1         # in its pack's list
     DONE = 2
     CANCELLED = 3
@@ -74,8 +79,11 @@ cdef Waiter new_waiter(Bell bell, Delivery delivery, bint keep):
 cdef class Waiter:
     """One await of a message's result, made by ``AsyncProducer.send`` and by ``await delivery``.
 
-    It can be awaited, wrapped into a task or used where asyncio wants a future.  Cancelling it ends the wait
-    and nothing else: the message is on its way and stays in the books.  Its loop's thread.
+    To asyncio it is a coroutine: ``create_task``, ``TaskGroup``, ``gather``, ``ensure_future``, ``shield``,
+    ``as_completed`` and ``wait_for`` make of it what they make of any.  Once somebody waits for it, it has what an
+    ``asyncio.Future`` documents, and does the same: any number of tasks may await it and each gets the same result;
+    cancelling one of those cancels the wait of all.  Cancelling ends the wait and nothing else: the message is on
+    its way and stays in the books.  Its loop's thread.
     """
 
     def __init__(self):
@@ -83,23 +91,25 @@ cdef class Waiter:
 
     def __dealloc__(self):
         if self.verdict != NULL:
+            if not self.asked and self.state == DONE and self.verdict.outcome != OUT_DELIVERED:
+                self.tell_unasked()
             verdict_release(self.verdict)
+
+    def __class_getitem__(cls, item):
+        """Return the generic alias, as for ``asyncio.Future[...]``."""
+        return GenericAlias(cls, item)
 
     # --- as an awaitable and a coroutine
 
     def __await__(self):
-        if self.state == FRESH:
-            return self
-        return new_waiter(bell_here(), self.delivery(), False)
+        return self             # an iteration keeps nothing of its own, so that all awaits can share it
 
     def __iter__(self):
-        return self.__await__()
+        return self
 
     def __next__(self):
-        if self.state == FRESH:
-            self.begin()
-        if self.state == WAITING:
-            self._asyncio_future_blocking = True
+        if self.pending():
+            self.block()
             return self
         raise StopIteration(self.result())
 
@@ -108,72 +118,101 @@ cdef class Waiter:
         return self.__next__()
 
     def throw(self, kind, value=None, trace=None):
-        """Raise the exception in the place of the await, as a coroutine does."""
-        self.close()
-        if value is None:
-            value = kind() if isinstance(kind, type) else kind
-        raise value
+        """Raise the exception in the place of an await, as a coroutine does; others go on waiting."""
+        if sys.version_info >= (3, 12) and (value is not None or trace is not None):
+            warnings.warn(
+                "the (type, exc, tb) signature of throw() is deprecated, use the single-arg signature instead.",
+                DeprecationWarning, 1)
+        if trace is not None and not isinstance(trace, TracebackType):
+            raise TypeError("throw() third argument must be a traceback object")
+        if isinstance(kind, BaseException):
+            if value is not None:
+                raise TypeError("instance exception may not have a separate value")
+            value = kind
+        elif not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise TypeError(f"exceptions must be classes or instances deriving from BaseException, not {kind!r}")
+        elif not isinstance(value, kind):
+            value = kind() if value is None else kind(*value) if isinstance(value, tuple) else kind(value)
+        raise value if trace is None else value.with_traceback(trace)
 
     def close(self):
-        """End the wait, as for a coroutine; the message is not touched."""
-        if self.state < DONE:
-            self.state = CANCELLED
-        self.callback = None
-        self.context = None
-        self.more = None
+        """Give up one await, as for a coroutine; the message is not touched, and others go on waiting."""
 
     # --- as a future
 
+    @property
+    def _asyncio_future_blocking(self):
+        # None says to asyncio that it is no future, so that it makes a task of the coroutine.
+        return None if self.state == FRESH else self.blocking
+
+    @_asyncio_future_blocking.setter
+    def _asyncio_future_blocking(self, bint value):
+        self.blocking = value
+
+    @property
+    def _log_traceback(self):
+        return self.state == DONE and not self.asked and self.verdict.outcome != OUT_DELIVERED
+
+    @_log_traceback.setter
+    def _log_traceback(self, bint value):
+        if value:
+            raise ValueError("_log_traceback can only be set to False")
+        self.asked = True
+
+    def get_loop(self):
+        """Return the event loop that it is bound to."""
+        return self._loop
+
     def done(self):
         """Return whether there is a result, or the wait was cancelled."""
-        return self.state >= DONE
+        return self.look() >= DONE
 
     def cancelled(self):
         """Return whether the wait was cancelled."""
         return self.state == CANCELLED
 
     def cancel(self, msg=None):
-        """End the wait; the message goes on.  Returns False when there was a result already."""
-        if self.state >= DONE:
+        """End the wait, for all who wait; the message goes on.  Returns False when there was a result already."""
+        if self.look() >= DONE:
             return False
         self.state = CANCELLED
-        self.message = msg
-        loop = self._loop
-        if self.callback is not None:
-            loop.call_soon(self.callback, self, context=self.context)
-        for callback, context in self.more or ():
-            loop.call_soon(callback, self, context=context)
-        self.callback = None
-        self.context = None
-        self.more = None
+        self._cancel_message = msg
+        callback, context, more = self.take_callbacks()
+        if callback is not None:
+            self._loop.call_soon(callback, self, context=context)
+        self.schedule(more)
         return True
 
     def _make_cancelled_error(self):
-        return CancelledError() if self.message is None else CancelledError(self.message)
+        return CancelledError() if self._cancel_message is None else CancelledError(self._cancel_message)
 
     def result(self):
         """Return the Delivered, or raise the DeliveryError, CancelledError or InvalidStateError (not done)."""
-        if self.state == CANCELLED:
-            raise self._make_cancelled_error()
-        if self.state != DONE:
-            raise InvalidStateError("the message has no result yet")
+        self.check_done()
         return self.outcome()
 
     def exception(self):
         """Return the DeliveryError or None; raises CancelledError, or InvalidStateError when not done."""
-        if self.state == CANCELLED:
-            raise self._make_cancelled_error()
-        if self.state != DONE:
-            raise InvalidStateError("the message has no result yet")
-        return self.delivery().exception(0)
+        self.check_done()
+        if self.verdict.outcome == OUT_DELIVERED:
+            return None
+        self.asked = True
+        return self.failure()
+
+    def set_result(self, result):
+        """Refuse: the hub's answer is the result."""
+        raise RuntimeError("a Waiter does not support set_result: the answer to its message is its result")
+
+    def set_exception(self, exception):
+        """Refuse: the hub's answer is the result."""
+        raise RuntimeError("a Waiter does not support set_exception: the answer to its message is its result")
 
     def add_done_callback(self, callback, *, context=None):
         """Call ``callback(self)`` in the loop once it is done."""
         if context is None:
             context = PyContext_CopyCurrent()
-        if self.state == FRESH:
-            self.begin()
-        if self.state >= DONE:
+        self.pending()
+        if self.state != WAITING:
             self._loop.call_soon(callback, self, context=context)
         elif self.callback is None:
             self.callback = callback
@@ -186,13 +225,24 @@ cdef class Waiter:
     def remove_done_callback(self, callback):
         """Take back a callback; returns how many times it was found."""
         cdef int n = 0
-        kept = [pair for pair in self.more or () if pair[0] != callback]
-        n = len(self.more or ()) - len(kept)
-        if self.callback is not None and self.callback == callback:
-            n += 1
-            self.callback, self.context = kept.pop(0) if kept else (None, None)
+        if self.callback is None:
+            return 0
+        first, context, more = self.take_callbacks()
+        kept = []
+        for pair in [(first, context), *(more or ())]:
+            if pair[0] == callback:
+                n += 1
+            else:
+                kept.append(pair)
+        if self.callback is not None:       # a comparison has added some
+            kept += [(self.callback, self.context), *(self.more or ())]
+        self.callback, self.context = kept.pop(0) if kept else (None, None)
         self.more = kept or None
         return n
+
+    @property
+    def _callbacks(self):
+        return None if self.callback is None else [(self.callback, self.context), *(self.more or ())]
 
     # --- inside
 
@@ -212,56 +262,119 @@ cdef class Waiter:
             self.state = WAITING
         return 0
 
-    cdef Delivery delivery(self):
-        """Return a Delivery of the same message."""
-        atomic_add(&self.verdict.refs, 1)
-        return new_delivery(self.core, self.verdict, self.index, self.own_id)
+    cdef bint pending(self) except -1:
+        """Tell whether there is nothing to go on with yet; the wait is begun here if need be."""
+        if self.state == FRESH:
+            self.begin()
+        return self.look() == WAITING
+
+    cdef int block(self) except -1:
+        """Mark what an await yields, for its task to take."""
+        if self.blocking:
+            raise RuntimeError("await wasn't used with future")
+        self.blocking = True
+        return 0
+
+    cdef int look(self) noexcept:
+        """Return the state: it is done as soon as its pack is settled, also before the loop calls the callbacks."""
+        if self.state < DONE and atomic_load(&self.verdict.done):
+            if self.state == WAITING:
+                return DONE
+            self.state = DONE
+        return self.state
+
+    cdef int check_done(self) except -1:
+        """Raise CancelledError, or InvalidStateError without a result."""
+        if self.state == CANCELLED:
+            raise self._make_cancelled_error()
+        if self.look() != DONE:
+            raise InvalidStateError("the message has no result yet")
+        return 0
+
+    cdef tuple take_callbacks(self):
+        """Return (callback, context, more), which are those of nobody any more."""
+        taken = self.callback, self.context, self.more
+        self.callback = None
+        self.context = None
+        self.more = None
+        return taken
+
+    cdef int schedule(self, list callbacks) except -1:
+        """Have callbacks called by the loop."""
+        if callbacks is not None:
+            for callback, context in callbacks:
+                self._loop.call_soon(callback, self, context=context)
+        return 0
 
     cdef object outcome(self):
-        """Return the Delivered, made once, or raise the DeliveryError."""
+        """Return the Delivered or raise the DeliveryError, each made once."""
         cdef Bell bell = self.bell
-        if self.value is None:
-            if bell.current != NULL and bell.current.verdict == self.verdict:
-                self.value = outcome_of(bell.facts, self.index, self.own_id)
-            else:
-                self.value = outcome_of(verdict_facts(self.verdict), self.index, self.own_id)
-        return self.value
+        self.asked = True
+        if self.value is not None:
+            return self.value
+        if self.verdict.outcome == OUT_DELIVERED:
+            facts = bell.facts if bell.current != NULL and bell.current.verdict == self.verdict else None
+            if facts is None:
+                facts = verdict_facts(self.verdict)
+            self.value = receipt(facts, self.index, self.own_id)
+            return self.value
+        raise self.failure().with_traceback(None)
+
+    cdef object failure(self):
+        """Return the DeliveryError, made once."""
+        if self.error is None:
+            self.error = delivery_error(verdict_facts(self.verdict), self.index, self.own_id)
+        return self.error
+
+    cdef int tell_unasked(self) except -1:
+        """Say what asyncio says of a future's exception that nobody has asked for.  It is being freed."""
+        context = {"message": "Waiter exception was never retrieved", "exception": self.failure()}
+        if self.core is not None:
+            atomic_add(&self.verdict.refs, 1)
+            context["delivery"] = new_delivery(self.core, self.verdict, self.index, self.own_id)
+        if self._loop is not None:      # else the garbage collector has cleared it
+            self._loop.call_exception_handler(context)
+        return 0
 
     cdef int wake(self) except -1:
         """Call the callbacks.  Locality: the reader callback of the loop, outside of any task."""
-        callback, context, more = self.callback, self.context, self.more
         if self.state != WAITING:
             return 0
+        callback, context, more = self.callback, self.context, self.more
         self.state = DONE
         self.callback = None
         self.context = None
         if more is not None:
             self.more = None
-            for other, its_context in more:
-                self._loop.call_soon(other, self, context=its_context)
+            self.schedule(more)
         if callback is not None:
             self.call(callback, context)
         return 0
 
     cdef int call(self, object callback, object context) except -1:
-        """Call one callback in its context; its exceptions go to the loop's handler.
+        """Call one callback in its context, as the loop would; its exceptions go to the loop's handler.
 
         A task only asks what woke it for an error before it goes on, to ask for the result then: it is told of none.
         """
+        cdef bint entered = False
         done = self.bell.done if is_builtin(callback, b"task_wakeup") else self
-        PyContext_Enter(context)
         try:
+            PyContext_Enter(context)
+            entered = True
             callback(done)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             self._loop.call_exception_handler({
                 "message": f"the callback {callback!r} raised", "exception": error, "future": self})
         finally:
-            PyContext_Exit(context)
+            if entered:
+                PyContext_Exit(context)
         return 0
 
     def __repr__(self):
-        state = ("fresh", "waiting", "done", "cancelled")[self.state]
-        return f"<Waiter for {self.delivery()!r} {state}>"
+        state = ("fresh", "pending", "finished", "cancelled")[self.look()]
+        return f"<Waiter for message {self.verdict.seq}:{self.index} {state}>"
 
 
 cdef int _wake(object waiter) except -1:
@@ -271,16 +384,15 @@ cdef int _wake(object waiter) except -1:
 cdef int _send(PyObject* self, PyObject* value, PyObject** result) except -1:
     """Do what ``__next__`` does, and return the result without the StopIteration that an iterator would need."""
     cdef Waiter w = <Waiter>self
-    if w.state == FRESH:
-        w.begin()
-    out = w if w.state == WAITING else w.outcome() if w.state == DONE else w.result()
+    cdef bint pending = w.pending()
+    if pending:
+        w.block()
+    out = w if pending else w.result() if w.state == CANCELLED else w.outcome()
     Py_INCREF(out)
     result[0] = <PyObject*>out
-    if w.state == WAITING:
-        w._asyncio_future_blocking = True
-        return SEND_NEXT
-    return SEND_RETURN
+    return SEND_NEXT if pending else SEND_RETURN
 
 
 set_send_slot(<PyTypeObject*>Waiter, <SendSlot>_send)
 set_wake(<WakeFunction>_wake)
+refuse_blank(<PyTypeObject*>Waiter)

@@ -10,7 +10,7 @@ from dataproxy._core.hub.entries cimport entry_footprint
 from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
 from dataproxy._core.hub.stages cimport STAGE_ANSWERED, STAGE_COMMITTED, STAGE_TAKEN, stage_passed
 from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
-from dataproxy._core.plat.clock cimport now_us, wall_ms
+from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
     pthread_cond_broadcast,
     pthread_cond_destroy,
@@ -122,7 +122,7 @@ cdef void committer_run(Committer* c) noexcept nogil:
     cdef int64_t retain_at = now_us()
     atomic_store(&c.running, 1)
     while committer_step(c, retain_at) or not _is_stopping(c):
-        if now_us() >= retain_at and c.ops.retain(c.store, wall_ms()) == 0:
+        if now_us() >= retain_at and c.ops.retain(c.store) == 0:
             retain_at = now_us() + c.limits.retain_every_ms * 1000
     atomic_store(&c.running, 0)
 

@@ -1,6 +1,6 @@
 """What of an entry is new: the same decision for the durable store and the one in memory."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
@@ -23,4 +23,5 @@ ctypedef struct Rest:           # what is to be stored of an entry; valid until 
 
 
 cdef void dedupe_free(Dedupe* d) noexcept nogil
-cdef int dedupe_entry(Dedupe* d, Entry* entry, Rest* rest) noexcept nogil      # ST_OK or ST_NO_MEMORY
+# At a time of the store's own clock: ST_OK or ST_NO_MEMORY.
+cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexcept nogil

@@ -1,7 +1,7 @@
 """Judging the messages of an entry against the window, and writing the entry again without those that are known."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport buf_free, buf_put, buf_reserve
@@ -21,7 +21,7 @@ cdef void dedupe_free(Dedupe* d) noexcept nogil:
     buf_free(&d.value)
 
 
-cdef int dedupe_entry(Dedupe* d, Entry* entry, Rest* rest) noexcept nogil:
+cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexcept nogil:
     """Tell what of an entry is new and add its ids to the window.
 
     The duplicates are counted in the entry, in the window both they and the conflicts.
@@ -38,7 +38,7 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, Rest* rest) noexcept nogil:
     rest.records = entry.records
     d.dropped.n = 0
     for i in range(n):
-        verdict = window_look(&d.window, &ids[i], entry.receive_ms)
+        verdict = window_look(&d.window, &ids[i], now_ms)
         if verdict == WINDOW_KNOWN:
             entry.duplicates += ids[i].messages
             if ids[i].item == ID_OF_REST:
@@ -48,7 +48,7 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, Rest* rest) noexcept nogil:
             continue
         if verdict == WINDOW_OTHER:
             d.window.differed += ids[i].messages
-        if window_add(&d.window, ids[i].high, ids[i].low, ids[i].digest, entry.receive_ms) != ST_OK:
+        if window_add(&d.window, ids[i].high, ids[i].low, ids[i].digest, now_ms) != ST_OK:
             return ST_NO_MEMORY
     d.window.found += entry.duplicates
     if entry.duplicates == 0:

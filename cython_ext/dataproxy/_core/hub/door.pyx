@@ -6,25 +6,27 @@ one chain, settles what came back from the store and writes each connection's re
 
 from libc.stdint cimport int64_t, uint64_t
 
-from dataproxy._core.base.buf cimport buf_free
+from dataproxy._core.base.buf cimport Buf, buf_free
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport (
-    ST_DISK_FULL, ST_FULL, ST_OK, ST_STORE, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
+    ST_DISK_FULL, ST_FULL, ST_LIMIT, ST_OK, ST_STORE, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
 )
+from dataproxy._core.hub.answers cimport answer_give, answers_abound, answers_subside
 from dataproxy._core.hub.committer cimport committer_submit
 from dataproxy._core.hub.dooraccept cimport accept_follow, accept_from, accept_pause, accept_resume
-from dataproxy._core.hub.doorread cimport door_read
+from dataproxy._core.hub.doorread cimport door_read, door_reread
 from dataproxy._core.hub.doorstate cimport (
     DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, TAG_END, close_session, count_code, door_clock, door_take, end_session,
-    mark_dirty, park_session, unpark_all,
+    hold_answers, mark_dirty, park_session, unpark_all,
 )
 from dataproxy._core.hub.entries cimport entry_footprint, entry_free
 from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.faultrelease cimport release_all, release_due, release_obsolete
-from dataproxy._core.hub.misbehaviour cimport misbehave_reply
+from dataproxy._core.hub.faults cimport FaultWhat
 from dataproxy._core.hub.session cimport (
     CLOSE_FAULT, CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED, HOLD_ENDING, HOLD_FROZEN,
     HOLD_QUEUE, HOLD_REPLIES, HOLD_SLOW, Session, session_delivered, session_discard, session_flush, session_free,
-    session_linger, session_reply, session_unsent, session_watch, table_find, table_touch,
+    session_linger, session_unsent, session_watch, table_find, table_touch,
 )
 from dataproxy._core.io.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_remove, poller_wait,
@@ -36,6 +38,7 @@ from dataproxy._core.plat.thread cimport pthread_cond_broadcast, pthread_mutex_l
 
 cdef enum:
     REFUSE_CODE = 114           # the request could not be queued
+    NAME_CODE = 113             # the store cannot take this group or stream
     SCRATCH_KEEP = 4194304      # larger working buffers are given back
     LOAD_FULL = 65534
     LINGER_US = 1000000         # a peer that has our last reply has so long to end the stream, too
@@ -112,6 +115,10 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
     _submit(d)
     _relax(d)
     _flush(d)
+    while d.resumed != NULL:
+        _resume(d)
+        _submit(d)
+        _flush(d)
     _bury(d)
     if d.request.entry.cap > SCRATCH_KEEP:
         buf_free(&d.request.entry)
@@ -265,24 +272,23 @@ cdef void _settle(Door* d, Entry* chain) noexcept nogil:
     """Answer requests that are back from the store, in commit order.  Locality: door loop.  Locks: none."""
     cdef Entry* entry
     cdef Session* s
-    cdef int64_t queued = relaxed_load(&d.queued_bytes)
     while chain != NULL:
         entry = chain
         chain = entry.next
-        queued -= <int64_t>entry_footprint(entry)
+        relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) - <int64_t>entry_footprint(entry))
         d.outstanding -= 1
         if entry.status == ST_OK:
             _count_stored(d, entry)
         else:
-            count_code(d, REFUSE_CODE)
+            count_code(d, NAME_CODE if entry.status == ST_LIMIT else REFUSE_CODE)
         s = table_find(&d.table, entry.session)
         if s == NULL:
             relaxed_add(&d.counters.unanswered, 1)
         else:
             s.pending -= 1
+            s.owed_bytes -= entry.reply.n
             _answer(d, s, entry)
         entry_free(entry)
-    relaxed_store(&d.queued_bytes, queued)
 
 
 cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
@@ -296,26 +302,45 @@ cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
 
 
 cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
-    """Queue the reply to one settled request.  Locality: door loop.  Locks: none."""
+    """Answer one settled request, in its turn.  Locality: door loop.  Locks: takes FaultTable.mutex with a fault."""
+    cdef Slice reply = entry.reply
+    cdef const FaultWhat* fault = entry.fault
+    cdef Buf* refusal = &d.request.reply
+    cdef const char* words = "Put msg event to channel failure: the store refused it"
+    cdef int code = REFUSE_CODE
     cdef int status = ST_OK
     mark_dirty(d, s)
-    if entry.reply.n == 0:
-        return
-    if entry.fault != NULL and entry.status == ST_OK:
-        status = misbehave_reply(d, s, entry.fault, entry.reply)
-    elif entry.status == ST_OK:
-        status = session_reply(s, entry.reply)
-        relaxed_add(&d.counters.replies, 1)
-    elif entry.status == ST_DISK_FULL:
-        status = d.shared.wire.refuse(entry.reply.p, entry.reply.n, REFUSE_CODE,
-                                      "Put msg event to channel failure: the disk of the store is full", &s.output)
-    else:
-        status = d.shared.wire.refuse(entry.reply.p, entry.reply.n, REFUSE_CODE,
-                                      "Put msg event to channel failure: the store refused it", &s.output)
-    if entry.status != ST_OK:
-        relaxed_add(&d.counters.replies, 1)
+    if entry.status != ST_OK and reply.n > 0:
+        if entry.status == ST_LIMIT:
+            code = NAME_CODE
+            words = "GroupId or streamId refused: over 255 bytes, or the store has no room for another name"
+        if entry.status == ST_DISK_FULL:
+            words = "Put msg event to channel failure: the disk of the store is full"
+        refusal.n = 0
+        status = d.shared.wire.refuse(reply.p, reply.n, code, words, refusal)
+        reply = slice_of(refusal.p, refusal.n)
+        fault = NULL
+    elif entry.unanswered:
+        reply.n = 0
+    if status == ST_OK:
+        status = answer_give(d, s, entry.place, reply, fault)
     if status != ST_OK:
         close_session(d, s, CLOSE_MEMORY)
+
+
+cdef void _resume(Door* d) noexcept nogil:
+    """Go on with frames that were received when there was no room for their answers.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Session* s
+    while d.resumed != NULL:
+        s = d.resumed
+        d.resumed = s.resumed_next
+        s.resumed = False
+        if not s.closed:
+            door_reread(d, s)
 
 
 cdef void _flush(Door* d) noexcept nogil:
@@ -338,16 +363,31 @@ cdef void _flush(Door* d) noexcept nogil:
         unsent = session_unsent(s)
         if s.hold & HOLD_ENDING and s.pending == 0 and unsent == 0 and _part(d, s):
             continue
-        if unsent > d.shared.reply_bytes:
-            if d.profile.compat:
-                close_session(d, s, CLOSE_REPLIES)
-                continue
-            s.hold |= HOLD_REPLIES
-        elif s.hold & HOLD_REPLIES and unsent <= d.shared.reply_bytes // 2:
-            s.hold &= ~(<int>HOLD_REPLIES)
-            table_touch(&d.table, s, d.now_us)
-        if session_watch(s, &d.poller) != ST_OK:
+        if unsent > d.shared.reply_bytes and d.profile.compat:
+            close_session(d, s, CLOSE_REPLIES)
+            continue
+        _bound_answers(d, s)
+        hold_answers(d, s, sent > 0)
+        if not s.closed and session_watch(s, &d.poller) != ST_OK:
             close_session(d, s, CLOSE_RESET)
+
+
+cdef void _bound_answers(Door* d, Session* s) noexcept nogil:
+    """Stop reading a session with too many answers to come; read it again once most are gone.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    if not s.hold & HOLD_REPLIES:
+        if answers_abound(d, s):
+            s.hold |= HOLD_REPLIES
+    elif answers_subside(d, s):
+        s.hold &= ~(<int>HOLD_REPLIES)
+        table_touch(&d.table, s, d.now_us)
+        if s.received.end > s.received.start and not s.resumed and not s.hold & HOLD_ENDING:
+            s.resumed = True
+            s.resumed_next = d.resumed
+            d.resumed = s
 
 
 cdef bint _part(Door* d, Session* s) noexcept nogil:

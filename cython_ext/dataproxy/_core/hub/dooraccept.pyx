@@ -6,6 +6,7 @@ from dataproxy._core.base.status cimport ST_OK, ST_WANT_READ
 from dataproxy._core.hub.doorread cimport READ_CHUNK
 from dataproxy._core.hub.doorstate cimport TAG_LISTENER, close_session
 from dataproxy._core.hub.faults cimport POINT_CONNECT
+from dataproxy._core.hub.holders cimport holder_name, holders_join
 from dataproxy._core.hub.listener cimport Listener, listener_accept
 from dataproxy._core.hub.misbehaviour cimport misbehave_connect
 from dataproxy._core.hub.session cimport (
@@ -141,6 +142,7 @@ cdef void _welcome(Door* d, int fd, const Address* peer, int listener) noexcept 
     if s == NULL:
         _turn_away(d, fd, CLOSE_MEMORY)
         return
+    s.holder = holders_join(&d.holders, holder_name(peer))
     table_touch(&d.table, s, d.now_us)
     relaxed_store(&d.sessions, d.table.count)
     address_text(peer, s.source)
@@ -148,6 +150,10 @@ cdef void _welcome(Door* d, int fd, const Address* peer, int listener) noexcept 
     s.listener = listener
     s.number = atomic_add(&d.shared.listeners[listener].accepted, 1)
     s.interest = POLL_READ
+    if s.holder == NULL:
+        transport_adopt(&s.transport, fd, NULL)
+        close_session(d, s, CLOSE_MEMORY)
+        return
     if (transport_adopt(&s.transport, fd, NULL) != ST_OK
             or poller_add(&d.poller, &s.transport, <void*>s.id, POLL_READ) != ST_OK):
         close_session(d, s, CLOSE_RESET)

@@ -5,17 +5,20 @@ from libc.stdlib cimport malloc
 
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, ST_WANT_READ, ST_WANT_WRITE
-from dataproxy._core.hub.doorstate cimport close_session, count_code, end_session, mark_dirty, park_session
+from dataproxy._core.hub.answers cimport answer_give, answer_place, answers_abound
+from dataproxy._core.hub.doorstate cimport (
+    close_session, count_code, end_session, hold_frames, mark_dirty, park_session, refuse_request,
+)
 from dataproxy._core.hub.entries cimport Middle, entry_footprint, entry_new
 from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.entryids cimport ids_read
 from dataproxy._core.hub.faults cimport DO_REPLY, POINT_BYTES, FaultWhat
+from dataproxy._core.hub.holders cimport HOLDS_FRAMES
 from dataproxy._core.hub.misbehaviour cimport (
-    FRAME_GOES_ON, FRAME_STAYS, misbehave_after, misbehave_frame, misbehave_received, misbehave_reply,
-    misbehave_room,
+    FRAME_GOES_ON, FRAME_STAYS, misbehave_after, misbehave_frame, misbehave_received, misbehave_room,
 )
 from dataproxy._core.hub.session cimport (
-    CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, HOLD_FROZEN, session_reply,
+    CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, HOLD_FROZEN, HOLD_REPLIES,
     session_source, table_touch,
 )
 from dataproxy._core.io.recvbuf cimport (
@@ -25,6 +28,7 @@ from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_stor
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
 
 cdef enum:
+    QUEUE_FULL = 114            # the reference server refuses order messages, others wait
     HELD_SPARSE = 16            # a block is cut to its data when they fill less than a 16th of it
 
 
@@ -34,10 +38,10 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
     Locality: door loop.
     Locks: none.
     """
-    cdef int64_t before = <int64_t>s.received.cap
     cdef int64_t budget = READ_ROUND
     cdef int64_t receive_ms = d.wall_ms
     cdef uint8_t* p = NULL
+    cdef bint progress = False
     cdef size_t room = 0
     cdef size_t got = 0
     cdef int status
@@ -57,7 +61,6 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
             end_session(d, s, CLOSE_PEER)
             break
         if status != ST_OK:
-            d.held += <int64_t>s.received.cap - before
             close_session(d, s, CLOSE_RESET)
             return
         relaxed_add(&d.counters.bytes_in, <int64_t>got)
@@ -66,7 +69,7 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
             table_touch(&d.table, s, d.now_us)
         budget -= <int64_t>got
         s.received_bytes += <int64_t>got
-        _frames(d, s, receive_ms)
+        progress |= _frames(d, s, receive_ms)
         if relaxed_load(&d.shared.faults.armed) & POINT_BYTES:
             misbehave_received(d, s)
         if relaxed_load(&d.queued_bytes) > d.shared.queue_bytes:
@@ -74,7 +77,7 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
             park_session(d, s)
         if got < room:
             break
-    _rest(d, s, before)
+    _rest(d, s, progress)
 
 
 cdef void door_reread(Door* d, Session* s) noexcept nogil:
@@ -83,17 +86,16 @@ cdef void door_reread(Door* d, Session* s) noexcept nogil:
     Locality: door loop.
     Locks: none.
     """
-    cdef int64_t before = <int64_t>s.received.cap
-    _frames(d, s, d.wall_ms)
-    _rest(d, s, before)
+    _rest(d, s, _frames(d, s, d.wall_ms))
 
 
-cdef void _rest(Door* d, Session* s, int64_t before) noexcept nogil:
+cdef void _rest(Door* d, Session* s, bint progress) noexcept nogil:
     """Give back receive memory, and enforce the budget of half-received frames.
 
     Locality: door loop.
     Locks: none.
     """
+    cdef int64_t others = d.holders.bytes[<int>HOLDS_FRAMES] - s.holdings[<int>HOLDS_FRAMES].bytes
     if s.hold & HOLD_ENDING:
         recvbuf_free(&s.received)
     elif s.received.end == s.received.start:
@@ -103,16 +105,14 @@ cdef void _rest(Door* d, Session* s, int64_t before) noexcept nogil:
         else:
             recvbuf_free(&s.received)
     elif ((s.received.end - s.received.start) * HELD_SPARSE < s.received.cap
-            or d.held - before + <int64_t>s.received.cap > d.shared.held_bytes // 2):
+            or others + <int64_t>s.received.cap > d.shared.held_bytes // 2):
         # Few connections keep their large blocks from round to round, many do not.
         recvbuf_rest(&s.received, 0)
-    d.held += <int64_t>s.received.cap - before
-    if d.held > d.shared.held_bytes:
-        close_session(d, s, CLOSE_MEMORY)
+    hold_frames(d, s, progress)
 
 
-cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
-    """Act on every whole frame that was received.
+cdef bint _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
+    """Act on the whole frames that were received, while there is room for their answers; tell whether there was one.
 
     Locality: door loop.
     Locks: none.
@@ -122,7 +122,8 @@ cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
     cdef size_t size = 0
     cdef int64_t frames = 0
     cdef int status
-    while at < data.n and not s.hold & (HOLD_ENDING | HOLD_FROZEN):
+    d.profile.port = d.shared.listeners[s.listener].port
+    while at < data.n and not s.hold & (HOLD_ENDING | HOLD_FROZEN | HOLD_REPLIES):
         status = d.shared.wire.delimit(data.p + at, data.n - at, d.shared.max_frame, &size)
         if status == ST_NEED_DATA:
             break
@@ -136,11 +137,15 @@ cdef void _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
             break
         frames += 1
         at += size
+        if answers_abound(d, s):
+            s.hold |= HOLD_REPLIES
+            mark_dirty(d, s)
     recvbuf_consume(&s.received, at)
     if frames > 0:
         relaxed_add(&d.counters.frames, frames)
         if d.profile.compat:
             table_touch(&d.table, s, d.now_us)
+    return frames > 0
 
 
 cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
@@ -181,12 +186,16 @@ cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultW
     Locality: door loop.
     Locks: none.
     """
-    cdef int status
     if r.action == REQ_CLOSE:
         end_session(d, s, CLOSE_PROTOCOL)
         return
     if what != NULL and not what.actions & DO_REPLY:
         what = NULL
+    if (r.action == REQ_STORE and d.profile.compat and r.order and r.reply.n > 0
+            and relaxed_load(&d.queued_bytes) > d.shared.queue_bytes
+            and refuse_request(d, QUEUE_FULL, "Put msg event to channel failure: the queue is full") != ST_OK):
+        end_session(d, s, CLOSE_MEMORY)
+        return
     if r.action == REQ_STORE:
         _chain(d, s, r, receive_ms, what)
         return
@@ -194,15 +203,7 @@ cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultW
         count_code(d, r.code)
     elif r.msg_type == 1 or r.msg_type == 8:
         relaxed_add(&d.counters.heartbeats, 1)
-    if r.reply.n == 0:
-        return
-    if what != NULL:
-        status = misbehave_reply(d, s, what, slice_of(r.reply.p, r.reply.n))
-    else:
-        status = session_reply(s, slice_of(r.reply.p, r.reply.n))
-        relaxed_add(&d.counters.replies, 1)
-        mark_dirty(d, s)
-    if status != ST_OK:
+    if r.reply.n > 0 and answer_give(d, s, answer_place(s), slice_of(r.reply.p, r.reply.n), what) != ST_OK:
         end_session(d, s, CLOSE_MEMORY)
 
 
@@ -228,6 +229,7 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const Faul
     parts.receive_ms = receive_ms
     parts.value = slice_of(r.entry.p, r.entry.n)
     parts.reply = slice_of(r.reply.p, r.reply.n)
+    parts.unanswered = r.unanswered
     parts.ids = slice_of(NULL, 0)
     parts.items = 0
     parts.offset = 0
@@ -249,6 +251,8 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const Faul
     else:
         d.chain_last.next = entry
     d.chain_last = entry
+    entry.place = answer_place(s)
+    s.owed_bytes += entry.reply.n
     s.pending += 1
     d.outstanding += 1
     relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) + <int64_t>entry_footprint(entry))

@@ -8,6 +8,7 @@ from dataproxy._core.hub.entry cimport Entry
 from dataproxy._core.hub.entryids cimport IdReader
 from dataproxy._core.hub.faults cimport FaultTable
 from dataproxy._core.hub.faultsession cimport Held
+from dataproxy._core.hub.holders cimport Holders
 from dataproxy._core.hub.listener cimport Listener
 from dataproxy._core.hub.session cimport CLOSE_REASONS, Session, SessionTable
 from dataproxy._core.io.poller cimport Poller
@@ -62,9 +63,9 @@ ctypedef struct HubShared:          # constant while doors run, but for the atom
     size_t max_frame
     int64_t max_connections
     int64_t read_idle_us
-    size_t reply_bytes              # unread replies of one connection
-    int64_t queue_bytes             # accepted and not yet committed, for each door
-    int64_t held_bytes              # half-received frames, for each door
+    size_t reply_bytes              # unread answers of one connection
+    int64_t queue_bytes             # accepted and not yet committed or answered in turn, for each door
+    int64_t held_bytes              # half-received frames, and as much of unread answers, for each door
     uint32_t partitions
     # Atomics.
     int64_t connections
@@ -88,6 +89,8 @@ ctypedef struct Door:
     Entry* inbox_last
     int64_t queued_bytes            # atomic; changed by the loop only
     int64_t sessions                # atomic copy of table.count
+    int64_t frame_bytes             # atomic copy of what half-received frames take
+    int64_t answer_bytes            # atomic copy of what unread answers take
     int64_t ended                   # atomic: the loop has returned
     int64_t followed                # atomic: the orders that it has followed
     DoorCounters counters
@@ -95,12 +98,13 @@ ctypedef struct Door:
     Poller poller
     SessionTable table
     Session* dirty                  # replies to write
+    Session* resumed                # have room for answers again
     Session* parked                 # not read until the queue is shorter
     Session* graves                 # closed in this round
     Entry* chain                    # accepted in this round
     Entry* chain_last
     int64_t outstanding             # entries at the store
-    int64_t held                    # bytes allocated for half-received frames
+    Holders holders                 # who holds half-received frames and unread answers
     bint choked                     # the queue is full
     bint accepting
     uint64_t watched                # the listeners in the poller, by bit
@@ -127,4 +131,8 @@ cdef void park_session(Door* d, Session* s) noexcept nogil
 cdef void unpark_all(Door* d) noexcept nogil
 cdef void end_session(Door* d, Session* s, int reason) noexcept nogil       # close once everything is answered
 cdef void close_session(Door* d, Session* s, int reason) noexcept nogil     # now
+cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil    # enter what they take, keep the bound
+cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil
+# Turn the request that was just judged into a refusal: ST_OK or ST_NO_MEMORY.
+cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil
 cdef void count_code(Door* d, int code) noexcept nogil

@@ -2,13 +2,18 @@
 
 from libc.string cimport memset
 
-from dataproxy._core.base.buf cimport buf_free, buf_init
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
 from dataproxy._core.hub.entries cimport entry_free_chain
 from dataproxy._core.hub.entryids cimport ids_free, ids_init
 from dataproxy._core.hub.faultsession cimport held_free_all
+from dataproxy._core.hub.holders cimport (
+    HOLDS_ANSWERS, HOLDS_FRAMES, Holding, HoldingKind, holders_free, holders_init, holders_leave, holders_payer,
+    holders_set,
+)
 from dataproxy._core.hub.session cimport (
-    HOLD_ENDING, HOLD_QUEUE, session_free, session_watch, table_free, table_init, table_remove, table_touch,
+    CLOSE_MEMORY, CLOSE_REPLIES, HOLD_ENDING, HOLD_QUEUE, session_free, session_unsent, session_watch, table_find,
+    table_free, table_init, table_remove, table_touch,
 )
 from dataproxy._core.io.poller cimport poller_close, poller_open, poller_remove
 from dataproxy._core.io.recvbuf cimport recvbuf_free, recvbuf_init
@@ -18,6 +23,7 @@ from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
+from dataproxy._core.wire.api cimport REQ_REPLY
 
 
 cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
@@ -33,6 +39,7 @@ cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
     d.profile = shared.profile
     pthread_mutex_init(&d.mutex, NULL)
     table_init(&d.table)
+    holders_init(&d.holders)
     buf_init(&d.request.reply)
     buf_init(&d.request.entry)
     buf_init(&d.request.scratch)
@@ -56,6 +63,7 @@ cdef void door_free(Door* d) noexcept nogil:
         d.graves = s.grave_next
         session_free(s)
     table_free(&d.table)
+    holders_free(&d.holders)
     entry_free_chain(d.inbox)
     entry_free_chain(d.chain)
     held_free_all(d.delayed)
@@ -208,8 +216,13 @@ cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
     s.closed = True
     if s.parked:
         _unpark(d, s)
-    d.held -= <int64_t>s.received.cap
     recvbuf_free(&s.received)
+    relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) - <int64_t>s.waiting_bytes)
+    s.waiting_bytes = 0
+    if s.holder != NULL:
+        _hold(d, s, HOLDS_FRAMES, 0, True)
+        _hold(d, s, HOLDS_ANSWERS, 0, True)
+        holders_leave(&d.holders, s.holder)
     table_remove(&d.table, s)
     s.grave_next = d.graves
     d.graves = s
@@ -219,6 +232,65 @@ cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
     atomic_add(&d.shared.connections, -1)
     poller_remove(&d.poller, &s.transport)
     s.transport.ops.close(&s.transport)
+
+
+cdef void _hold(Door* d, Session* s, HoldingKind kind, int64_t bytes, bint progress) noexcept nogil:
+    """Enter what a session holds.  Locality: door loop.  Locks: none."""
+    s.holdings[<int>kind].session = s.id
+    holders_set(&d.holders, s.holder, &s.holdings[<int>kind], kind, bytes, progress)
+    relaxed_store(&d.frame_bytes, d.holders.bytes[<int>HOLDS_FRAMES])
+    relaxed_store(&d.answer_bytes, d.holders.bytes[<int>HOLDS_ANSWERS])
+
+
+cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
+    """Close who has to pay until the bound holds again.  Locality: door loop.  Locks: none."""
+    cdef Holding* payer
+    while d.holders.bytes[<int>kind] > d.shared.held_bytes:
+        payer = holders_payer(&d.holders, kind)
+        if payer == NULL:
+            return
+        close_session(d, table_find(&d.table, payer.session), reason)
+
+
+cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil:
+    """Enter the receive memory of a session; ``progress`` when it has completed a frame.  May close any session.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    _hold(d, s, HOLDS_FRAMES, <int64_t>s.received.cap, progress)
+    _collect(d, HOLDS_FRAMES, CLOSE_MEMORY)
+
+
+cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil:
+    """Enter the unread answers of a session; ``progress`` when the peer has taken some.  May close any session.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    _hold(d, s, HOLDS_ANSWERS, <int64_t>s.output.cap if session_unsent(s) > 0 else 0, progress)
+    _collect(d, HOLDS_ANSWERS, CLOSE_REPLIES)
+
+
+cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil:
+    """Refuse what was to be stored as the queue in front of the store does.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Request* r = &d.request
+    cdef Buf success = r.reply
+    cdef int status = ST_OK
+    r.entry.n = 0
+    if success.n > 0:
+        status = d.shared.wire.refuse(success.p, success.n, code, words, &r.entry)
+        r.reply = r.entry
+        r.entry = success
+        r.entry.n = 0
+    r.action = REQ_REPLY
+    r.code = code
+    r.records = 0
+    return status
 
 
 cdef void count_code(Door* d, int code) noexcept nogil:

@@ -30,6 +30,7 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     header.data_time_ms = parts.data_time_ms
     header.records = parts.records
     header.stream = 0
+    header.stored_ms = 0
     header.source = source
     header.node = node
     head = header_size(&header)

@@ -24,6 +24,7 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     # Origin: the server loop that gets the entry back, and the session to answer there.
     void* origin
     uint64_t session
+    int64_t place           # its turn among the answers of the session
     # Routing and counts.
     Slice group             # the topic of the log
     Slice stream
@@ -35,20 +36,21 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     void* block             # NULL, or a malloc block: the room that the store wants, then `value`; it may take it
     FaultWhat* fault        # what goes wrong with the reply, NULL: nothing; owned
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
+    bint unanswered         # `reply` is there for a refusal only
     Slice ids               # EntryIds, when the store keeps a de-duplication window; else empty
     uint32_t items          # messages in `value`, with ids
     # Filled by the store.
     uint64_t offset         # not set when nothing was left to store
     uint32_t duplicates     # messages that were not stored because they are there already
-    int status              # ST_OK, ST_DISK_FULL or ST_STORE (also: a name over 255 bytes, an empty group)
+    int status              # ST_OK, ST_DISK_FULL, ST_LIMIT (of a name: its bytes, or how many there are) or ST_STORE
 
 
 ctypedef struct StoreOps:   # a store as the committer sees it; called by one thread at a time
     # Append a chain of entries as one commit.  Sets offset and status of each; on return everything
     # with ST_OK is durable (in a durable store).  Never frees entries.
     void (*append)(void* store, Entry* chain) noexcept nogil
-    # Drop what is past the retention limits.  Returns the number of entries dropped.
-    int64_t (*retain)(void* store, int64_t now_ms) noexcept nogil
+    # Drop what is past the retention limits, by the store's own clock.  Returns the number of entries dropped.
+    int64_t (*retain)(void* store) noexcept nogil
     size_t room             # bytes in front of a value that let the store keep it without a copy; 0: it copies
 
 

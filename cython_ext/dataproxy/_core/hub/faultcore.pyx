@@ -1,5 +1,6 @@
 """The table of faults for Python: rules go in as plain checked numbers and texts, counters come out."""
 
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -7,9 +8,11 @@ from libc.string cimport memcpy
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.faults cimport (
     DO_CLOSE, DO_COPIES, DO_CORRUPT, DO_DELAY, DO_FOREIGN, DO_FREEZE, DO_GARBAGE, DO_LOAD, DO_NO_REPLY, DO_REFUSE,
-    DO_REVERSE, DO_SLICE, DO_SLOW, FAULT_GARBAGE, FAULT_NAME, FAULT_TEXT, FAULTS_MOST, POINT_BYTES, POINT_CONNECT,
-    POINT_DATA, POINT_HEARTBEAT, FaultRule, faults_add, faults_counts, faults_free, faults_init, faults_remove,
+    DO_REVERSE, DO_SLICE, DO_SLOW, FAULT_GARBAGE, FAULT_NAME, FAULT_TEXT, FAULTS_MOST, NUMBER_FAR, NUMBER_NEXT,
+    NUMBER_OTHER, NUMBER_PREVIOUS, NUMBER_SETTLED, POINT_BYTES, POINT_CONNECT, POINT_DATA, POINT_HEARTBEAT, FaultRule,
+    faults_add, faults_counts, faults_free, faults_init, faults_remove,
 )
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 ACTIONS = {
     "refuse": <int>DO_REFUSE, "no_reply": <int>DO_NO_REPLY, "delay": <int>DO_DELAY, "copies": <int>DO_COPIES,
@@ -20,6 +23,10 @@ ACTIONS = {
 POINTS = {
     "connect": <int>POINT_CONNECT, "data": <int>POINT_DATA, "heartbeat": <int>POINT_HEARTBEAT,
     "bytes": <int>POINT_BYTES,
+}
+NUMBERS = {
+    "far": <int>NUMBER_FAR, "next": <int>NUMBER_NEXT, "previous": <int>NUMBER_PREVIOUS, "other": <int>NUMBER_OTHER,
+    "settled": <int>NUMBER_SETTLED,
 }
 LIMITS = {
     "rules": <int>FAULTS_MOST, "name": <int>FAULT_NAME, "text": <int>FAULT_TEXT, "garbage": <int>FAULT_GARBAGE,
@@ -42,7 +49,7 @@ cdef class FaultCore:
             bytes stream=None, bint each=False, int64_t after=0, int64_t every=0, int64_t first=0, int64_t times=0,
             int64_t at_byte=-1, double share=1.0, uint64_t seed=0, int code=0, int load=-1, int copies=1, int batch=0,
             int stage=0, int side=0, bint reset=False, int mask=0, int64_t corrupt_at=0, int64_t delay_us=0,
-            int64_t rate=0, bytes text=b"", bytes garbage=b"") -> int:
+            int64_t rate=0, int number=0, bytes text=b"", bytes garbage=b"") -> int:
         """Add a rule of checked values and return its id.  Raises OverflowError when the table is full."""
         cdef FaultRule* rule = <FaultRule*>calloc(1, sizeof(FaultRule))
         cdef int64_t id
@@ -76,6 +83,7 @@ cdef class FaultCore:
             rule.what.corrupt_at = corrupt_at
             rule.what.delay_us = delay_us
             rule.what.rate = rate
+            rule.what.number = number
             rule.what.text_n = _copy(<uint8_t*>rule.what.text, FAULT_TEXT, text)
             rule.what.garbage_n = _copy(rule.what.garbage, FAULT_GARBAGE, garbage)
             with nogil:
@@ -128,3 +136,6 @@ cdef uint64_t _spread(uint64_t seed) noexcept:
     x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
     x ^= x >> 31
     return x if x else 1
+
+
+refuse_blank(<PyTypeObject*>FaultCore)

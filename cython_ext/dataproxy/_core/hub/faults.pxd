@@ -5,7 +5,7 @@ of the point they are at, so a hub without faults pays one load and one branch.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -53,6 +53,14 @@ cdef enum FaultSide:            # what DO_FREEZE freezes; bits
     SIDE_WRITE = 2
 
 
+cdef enum FaultNumber:          # which request DO_FOREIGN answers
+    NUMBER_FAR = 0              # one that no client has open
+    NUMBER_NEXT = 1
+    NUMBER_PREVIOUS = 2
+    NUMBER_OTHER = 3            # the newest of another connection
+    NUMBER_SETTLED = 4          # the last one of this connection whose answer was changed
+
+
 ctypedef struct FaultWhat:      # the parameters of actions, each read by its own action alone
     int actions
     int code                    # DO_REFUSE
@@ -61,6 +69,7 @@ ctypedef struct FaultWhat:      # the parameters of actions, each read by its ow
     int batch                   # DO_REVERSE: replies collected before they go out, last one first
     int stage                   # DO_CLOSE
     int side                    # DO_FREEZE
+    int number                  # DO_FOREIGN: FaultNumber
     bint reset                  # DO_CLOSE
     uint8_t mask                # DO_CORRUPT: bits turned over
     int64_t corrupt_at          # DO_CORRUPT: index in the reply, from its end if negative
@@ -114,12 +123,20 @@ ctypedef struct FaultEvent:
     FaultTally** tally          # made when a rule needs it
 
 
+ctypedef struct FaultSeen:      # the number of a request
+    bint known
+    int listener
+    int64_t connection
+    uint32_t number
+
+
 ctypedef struct FaultTable:
     int64_t armed               # atomic: the FaultPoint bits of all rules
     pthread_mutex_t mutex       # guards all below; a leaf
     int count
     int64_t last_id
     FaultRule* rules[FAULTS_MOST]   # in the order they were added
+    FaultSeen newest[2]         # requests of two connections, that of the newest first
 
 
 cdef int faults_init(FaultTable* t) noexcept nogil
@@ -130,6 +147,10 @@ cdef bint faults_has(FaultTable* t, int64_t id) noexcept nogil
 cdef bint faults_counts(FaultTable* t, int64_t id, int64_t* seen, int64_t* fired) noexcept nogil
 # Count the event in each rule that matches and put together what fires; false when nothing does.
 cdef bint faults_judge(FaultTable* t, int point, const FaultEvent* event, FaultWhat* out) noexcept nogil
+# Note the number of a request.
+cdef void faults_note(FaultTable* t, const FaultEvent* event, uint32_t number) noexcept nogil
+# Find the newest request of another connection; false when there was none.
+cdef bint faults_other(FaultTable* t, const FaultEvent* event, uint32_t* number) noexcept nogil
 # Bytes that may be read before the next byte trigger: -1 without one.  `received` is what the connection got so far.
 cdef int64_t faults_room(FaultTable* t, const FaultEvent* event, int64_t received) noexcept nogil
 # After a read: what fires at exactly this many received bytes.

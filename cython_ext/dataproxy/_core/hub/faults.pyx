@@ -232,6 +232,8 @@ cdef void _merge(FaultWhat* out, const FaultWhat* what) noexcept nogil:
     if what.actions & DO_FREEZE:
         out.side = what.side
         out.frozen_by = what.frozen_by
+    if what.actions & DO_FOREIGN:
+        out.number = what.number
     if what.actions & DO_CORRUPT:
         out.corrupt_at = what.corrupt_at
         out.mask = what.mask
@@ -258,6 +260,44 @@ cdef bint faults_judge(FaultTable* t, int point, const FaultEvent* event, FaultW
             _merge(out, &rule.what)
     pthread_mutex_unlock(&t.mutex)
     return out.actions != 0
+
+
+cdef bint _is_from(const FaultSeen* seen, const FaultEvent* event) noexcept nogil:
+    """Tell whether a number came over this connection.  Locality: holder of mutex.  Locks: none."""
+    return seen.listener == event.listener and seen.connection == event.connection
+
+
+cdef void faults_note(FaultTable* t, const FaultEvent* event, uint32_t number) noexcept nogil:
+    """Keep the newest number of the newest two connections.
+
+    Locality: door loop.
+    Locks: takes mutex.
+    """
+    pthread_mutex_lock(&t.mutex)
+    if t.newest[0].known and not _is_from(&t.newest[0], event):
+        t.newest[1] = t.newest[0]
+    t.newest[0].known = True
+    t.newest[0].listener = event.listener
+    t.newest[0].connection = event.connection
+    t.newest[0].number = number
+    pthread_mutex_unlock(&t.mutex)
+
+
+cdef bint faults_other(FaultTable* t, const FaultEvent* event, uint32_t* number) noexcept nogil:
+    """Return the newest number of another connection.
+
+    Locality: door loop.
+    Locks: takes mutex.
+    """
+    cdef int i
+    cdef bint found = False
+    pthread_mutex_lock(&t.mutex)
+    for i in range(2):
+        if not found and t.newest[i].known and not _is_from(&t.newest[i], event):
+            number[0] = t.newest[i].number
+            found = True
+    pthread_mutex_unlock(&t.mutex)
+    return found
 
 
 cdef int64_t faults_room(FaultTable* t, const FaultEvent* event, int64_t received) noexcept nogil:

@@ -1,7 +1,7 @@
 """What faults keep for one connection: counters, replies held back, how it is frozen."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.hub.faults cimport FaultTally
 
@@ -21,6 +21,8 @@ ctypedef struct SessionFaults:  # owned by the session
     bint mute               # replies stay where they are
     bint deaf               # hung up while frozen, and therefore out of the poller
     bint resets             # its close is a reset
+    bint answered           # by a changed answer: the last request so far, of this number
+    uint32_t answered_number
     size_t single           # so many unsent bytes are written one by one
     Held* reversed          # the newest reply first
     int reversed_count

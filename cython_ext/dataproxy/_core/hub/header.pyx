@@ -1,8 +1,9 @@
 """Write and read the queue header of a stored entry."""
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.crc cimport crc32c
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, ST_STORE
 from dataproxy._core.plat.endian cimport load_be16, load_be32, load_be64, store_be16, store_be32, store_be64
@@ -31,11 +32,43 @@ cdef size_t header_write(const QueueHeader* header, uint8_t* out) noexcept nogil
     store_be64(out + HEADER_AT_RECEIVE, <unsigned long long>header.receive_ms)
     store_be64(out + HEADER_AT_TIME, <unsigned long long>header.data_time_ms)
     store_be32(out + HEADER_AT_RECORDS, header.records)
-    store_be32(out + HEADER_AT_STREAM, header.stream)
+    header_place(out, header.stream, header.stored_ms)
     at += _put_text(out + at, header.source)
     at += _put_text(out + at, header.node)
     store_be16(out + HEADER_AT_SIZE, <uint16_t>at)
     return at
+
+
+cdef void header_place(uint8_t* p, uint32_t stream, int64_t stored_ms) noexcept nogil:
+    """Fill in the number of the stream and the store's time.  Locality: appending thread.  Locks: none."""
+    store_be32(p + HEADER_AT_STREAM, stream)
+    store_be64(p + HEADER_AT_STORED, <unsigned long long>stored_ms)
+
+
+cdef void header_seal(uint8_t* p, size_t n, const void* key, size_t key_n) noexcept nogil:
+    """Fill in the checksums of an entry that is complete.  Locality: appending thread.  Locks: none."""
+    cdef size_t head = load_be16(p + HEADER_AT_SIZE)
+    store_be32(p + HEADER_AT_CRC, crc32c(0, p + head, n - head))
+    store_be32(p + HEADER_AT_OWN_CRC, _own_crc(p, head, key, key_n))
+
+
+cdef int header_check(const uint8_t* p, size_t n, const void* key, size_t key_n, bint whole) noexcept nogil:
+    """Compare the checksums of a stored entry.  Locality: any thread.  Locks: none."""
+    cdef size_t head
+    if n < HEADER_FIXED + 2 or p[0] != HEADER_VERSION:
+        return ST_STORE
+    head = load_be16(p + HEADER_AT_SIZE)
+    if head < HEADER_FIXED + 2 or head > n or load_be32(p + HEADER_AT_OWN_CRC) != _own_crc(p, head, key, key_n):
+        return ST_STORE
+    if whole and load_be32(p + HEADER_AT_CRC) != crc32c(0, p + head, n - head):
+        return ST_STORE
+    return ST_OK
+
+
+cdef uint32_t _own_crc(const uint8_t* p, size_t head, const void* key, size_t key_n) noexcept nogil:
+    """Return the checksum of key and header.  Locality: any thread.  Locks: none."""
+    cdef uint32_t crc = crc32c(crc32c(0, key, key_n), p, HEADER_AT_OWN_CRC)
+    return crc32c(crc, p + HEADER_FIXED, head - HEADER_FIXED)
 
 
 cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* size) noexcept nogil:
@@ -55,6 +88,7 @@ cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* si
     header.data_time_ms = <int64_t>load_be64(p + HEADER_AT_TIME)
     header.records = load_be32(p + HEADER_AT_RECORDS)
     header.stream = load_be32(p + HEADER_AT_STREAM)
+    header.stored_ms = <int64_t>load_be64(p + HEADER_AT_STORED)
     if at + 1 + p[at] >= end:
         return ST_STORE
     header.source = slice_of(p + at + 1, p[at])

@@ -1,6 +1,7 @@
 """Facade of the hub's doors: Python opens, runs, watches and stops them; the loops hold no GIL."""
 
 cimport cython
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -25,6 +26,7 @@ from dataproxy._core.io.address cimport Address, address_parse
 from dataproxy._core.io.wakeup cimport wakeup_signal
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.thread cimport (
     pthread_cond_destroy, pthread_cond_init, pthread_cond_wait, pthread_mutex_destroy, pthread_mutex_init,
     pthread_mutex_lock, pthread_mutex_unlock,
@@ -188,7 +190,8 @@ cdef class HubCore:
             if listener_open(one, &address, BACKLOG) != ST_OK:
                 self.close_listener()
                 raise OSError(one.error, os.strerror(one.error), f"port {port}")
-            ports.append(listener_port(one))
+            one.port = listener_port(one)
+            ports.append(one.port)
         return tuple(ports)
 
     def run_door(self, int i) -> None:
@@ -328,6 +331,8 @@ cdef class HubCore:
         cdef int64_t* one
         cdef int64_t sessions = 0
         cdef int64_t queued = 0
+        cdef int64_t frames = 0
+        cdef int64_t answers = 0
         cdef int i
         cdef int k
         memset(sums, 0, sizeof(sums))
@@ -337,10 +342,15 @@ cdef class HubCore:
                 sums[k] += relaxed_load(one + k)
             sessions += relaxed_load(&self.doors[i].sessions)
             queued += relaxed_load(&self.doors[i].queued_bytes)
-        out = {"connections": sessions, "queued_bytes": queued}
+            frames += relaxed_load(&self.doors[i].frame_bytes)
+            answers += relaxed_load(&self.doors[i].answer_bytes)
+        out = {"connections": sessions, "queued_bytes": queued, "frame_bytes": frames, "answer_bytes": answers}
         for k in range(10):
             out[COUNTERS[k]] = sums[k]
         out["refused"] = self._refused_counts()
         out["closed"] = self._closed_counts()
         out["service_code"] = relaxed_load(&self.shared.service_code)
         return out
+
+
+refuse_blank(<PyTypeObject*>HubCore)

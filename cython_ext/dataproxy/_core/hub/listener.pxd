@@ -7,6 +7,7 @@ from dataproxy._core.io.address cimport Address
 
 ctypedef struct Listener:
     int fd                  # -1 while closed
+    int port                # constant while open
     int error               # errno of the last ST_SYSTEM
     # Atomics.
     int64_t shut            # 1: the kernel refuses connections

@@ -35,6 +35,7 @@ cdef int _read(void* self, Slice topic, uint32_t partition, const Slice* stream,
     cdef int status = ST_OK
     batch_clear(out)
     pthread_mutex_lock(&store.mutex)
+    out.generation = store.catalog.generation
     log = catalog_find_log(&store.catalog, topic, partition)
     if log != NULL:
         ring = <Ring*>log.extra
@@ -96,8 +97,11 @@ cdef int _names(MemStore* store, bint streams, ReadBatch* out) noexcept nogil:
     cdef int status = ST_OK
     batch_clear(out)
     pthread_mutex_lock(&store.mutex)
+    out.generation = store.catalog.generation
     for i in range(store.catalog.log_count):
         log = store.catalog.logs[i]
+        if log == NULL:
+            continue
         row.log = i
         row.partition = log.partition
         row.stream = 0
@@ -107,6 +111,8 @@ cdef int _names(MemStore* store, bint streams, ReadBatch* out) noexcept nogil:
         if not streams:
             status = batch_add_name(out, &row, log.node.name, slice_of(NULL, 0))
         for k in range(log.stream_count if streams else 0):
+            if log.streams[k] == NULL:
+                continue
             row.stream = k
             row.tally = log.streams[k].now
             status = batch_add_name(out, &row, log.node.name, log.streams[k].node.name)

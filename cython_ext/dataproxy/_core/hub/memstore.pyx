@@ -5,27 +5,33 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from dataproxy._core.base.status cimport ST_DISK_FULL, ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.base.clock cimport system_clock
+from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_STORE
 from dataproxy._core.hub.dedupe cimport Rest, dedupe_entry
 from dataproxy._core.hub.entry cimport Entry, StoreOps
-from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
+from dataproxy._core.hub.header cimport HEADER_FIXED, header_place
 from dataproxy._core.hub.ring cimport Ring, ring_at, ring_drop, ring_push, ring_reserve
 from dataproxy._core.hub.storecatalog cimport (
     LogStat,
     StreamStat,
     catalog_added,
+    catalog_counted,
     catalog_dropped,
     catalog_free,
+    catalog_give_up,
     catalog_init,
+    catalog_is_crowded,
     catalog_keep,
     catalog_log,
+    catalog_mark,
+    catalog_name_limit,
     catalog_stream,
     catalog_takes,
 )
+from dataproxy._core.hub.storeclock cimport storeclock_init, storeclock_now
 from dataproxy._core.hub.storetxn cimport StoreLimits
 from dataproxy._core.hub.window cimport Window, window_drop, window_due, window_keep, window_undo
 from dataproxy._core.plat.atomic cimport relaxed_add
-from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy,
     pthread_mutex_init,
@@ -36,6 +42,8 @@ from dataproxy._core.plat.thread cimport (
 cdef enum MemStep:
     STEP_APPEND = 128       # entries linked in one hold of the mutex
     STEP_RETAIN = 1024      # entries dropped in one call of retain
+    STEP_NAMES = 8192       # names given up at once
+    AGAIN_MS = 1000         # between two looks for them that found nothing
     STEP_FORGET = 64        # old ids forgotten with each entry, beside as many as it added
 
 cdef StoreOps _ops
@@ -53,9 +61,13 @@ cdef int memstore_init(MemStore* store, const StoreLimits* limits) noexcept nogi
     """Make an empty store.  Locality: owner.  Locks: none."""
     memset(store, 0, sizeof(MemStore))
     store.limits = limits[0]
+    storeclock_init(&store.clock, system_clock(), NULL)
     if pthread_mutex_init(&store.mutex, NULL) != 0:
         return ST_NO_MEMORY
-    return catalog_init(&store.catalog)
+    if catalog_init(&store.catalog) != ST_OK:
+        return ST_NO_MEMORY
+    store.catalog.name_limit = catalog_name_limit(limits.max_bytes)
+    return ST_OK
 
 
 cdef void memstore_free(MemStore* store) noexcept nogil:
@@ -66,8 +78,11 @@ cdef void memstore_free(MemStore* store) noexcept nogil:
     _free_entries(store.head)
     for i in range(store.catalog.log_count):
         log = store.catalog.logs[i]
+        if log == NULL:
+            continue
         for k in range(log.stream_count):
-            _free_ring(<Ring*>log.streams[k].extra)
+            if log.streams[k] != NULL:
+                _free_ring(<Ring*>log.streams[k].extra)
         _free_ring(<Ring*>log.extra)
     catalog_free(&store.catalog)
     pthread_mutex_destroy(&store.mutex)
@@ -82,6 +97,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     """
     cdef MemStore* store = <MemStore*>self
     cdef MemEntry* copies[STEP_APPEND]
+    cdef int64_t now_ms = storeclock_now(&store.clock)
     cdef int step = STEP_APPEND if store.dedupe == NULL else 1      # an entry is judged when the one before is stored
     cdef MemEntry* dropped
     cdef Entry* first = chain
@@ -92,15 +108,16 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
         n = 0
         entry = first
         while entry != NULL and n < step:
-            copies[n] = _copy(store, entry)
+            copies[n] = _copy(store, entry, now_ms)
             n += 1
             entry = entry.next
         pthread_mutex_lock(&store.mutex)
+        _make_room(store, <uint64_t>n, now_ms)
         for i in range(n):
             if copies[i] != NULL:
                 copies[i] = _link(store, first, copies[i])
             if store.dedupe != NULL:
-                _settle_window(&store.dedupe.window, first)
+                _settle_window(&store.dedupe.window, first, now_ms)
             first = first.next
         dropped = _overflow(store)
         catalog_keep(&store.catalog)
@@ -111,7 +128,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     relaxed_add(&store.commits, 1)
 
 
-cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
+cdef MemEntry* _copy(MemStore* store, Entry* entry, int64_t now_ms) noexcept nogil:
     """Return an entry's value, its block if it has one, else a copy; NULL with its status set when it cannot be kept.
 
     Locality: appending thread.
@@ -120,12 +137,15 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
     cdef MemEntry* copy
     cdef Rest rest
     entry.status = ST_STORE
-    if entry.value.n < HEADER_FIXED or not catalog_takes(entry.group, entry.stream):
+    if entry.value.n < HEADER_FIXED:
+        return NULL
+    if not catalog_takes(entry.group, entry.stream):
+        entry.status = ST_LIMIT
         return NULL
     rest.value = entry.value
     rest.records = entry.records
     if store.dedupe != NULL and entry.ids.n:
-        if dedupe_entry(store.dedupe, entry, &rest) != ST_OK:
+        if dedupe_entry(store.dedupe, entry, now_ms, &rest) != ST_OK:
             relaxed_add(&store.failures, 1)
             return NULL
         if entry.duplicates and rest.records == 0:
@@ -146,20 +166,20 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry) noexcept nogil:
             return NULL
         memcpy(<uint8_t*>copy + sizeof(MemEntry), rest.value.p, rest.value.n)
     copy.next = NULL
-    copy.receive_ms = entry.receive_ms
+    copy.stored_ms = now_ms
     copy.records = rest.records
     copy.size = rest.value.n
     return copy
 
 
-cdef void _settle_window(Window* w, const Entry* entry) noexcept nogil:
+cdef void _settle_window(Window* w, const Entry* entry, int64_t now_ms) noexcept nogil:
     """Keep an entry's ids if it was taken, and forget a bounded number of old ones.
 
     Locality: appending thread.
     Locks: none.
     """
     if entry.status == ST_OK:
-        window_drop(w, window_due(w, entry.receive_ms, w.tail - w.kept_tail + STEP_FORGET))
+        window_drop(w, window_due(w, now_ms, w.tail - w.kept_tail + STEP_FORGET))
         window_keep(w)
     else:
         window_undo(w)
@@ -173,13 +193,19 @@ cdef MemEntry* _link(MemStore* store, Entry* entry, MemEntry* copy) noexcept nog
     """
     cdef LogStat* log = NULL
     cdef StreamStat* stream = NULL
-    if (catalog_log(&store.catalog, entry.group, entry.partition, &log) != ST_OK
-            or catalog_stream(&store.catalog, log, entry.stream, &stream) != ST_OK
-            or _reserve(&log.extra) != ST_OK or _reserve(&stream.extra) != ST_OK):
+    cdef int status = catalog_log(&store.catalog, entry.group, entry.partition, &log)
+    if status == ST_OK:
+        status = catalog_stream(&store.catalog, log, entry.stream, &stream)
+    if status == ST_OK:
+        status = _reserve(&log.extra, log.next)
+    if status == ST_OK:
+        status = _reserve(&stream.extra, 0)
+    if status != ST_OK:
+        entry.status = ST_LIMIT if status == ST_LIMIT else ST_STORE
         return copy
     copy.stream = stream
     copy.offset = log.next
-    store_be32(<uint8_t*>copy + sizeof(MemEntry) + HEADER_AT_STREAM, stream.id)
+    header_place(<uint8_t*>copy + sizeof(MemEntry), stream.id, copy.stored_ms)
     ring_push(<Ring*>log.extra, <uint64_t><uintptr_t>copy)
     ring_push(<Ring*>stream.extra, log.next)
     copy.before = store.tail
@@ -195,13 +221,14 @@ cdef MemEntry* _link(MemStore* store, Entry* entry, MemEntry* copy) noexcept nog
     return NULL
 
 
-cdef int64_t _retain(void* self, int64_t now_ms) noexcept nogil:
+cdef int64_t _retain(void* self) noexcept nogil:
     """Drop up to one step of what is past the limits; returns the number dropped.
 
     Locality: appending thread.
     Locks: takes mutex.
     """
     cdef MemStore* store = <MemStore*>self
+    cdef int64_t now_ms = storeclock_now(&store.clock)
     cdef MemEntry* dropped = NULL
     cdef MemEntry* front
     cdef LogStat* log
@@ -214,7 +241,7 @@ cdef int64_t _retain(void* self, int64_t now_ms) noexcept nogil:
     pthread_mutex_lock(&store.mutex)
     for i in range(store.catalog.log_count):
         log = store.catalog.logs[i]
-        while n < STEP_RETAIN and log.now.entries:
+        while n < STEP_RETAIN and log != NULL and log.now.entries:
             front = <MemEntry*><uintptr_t>ring_at(<Ring*>log.extra, log.first)
             if not _is_past(store, log, front, now_ms):
                 break
@@ -237,7 +264,7 @@ cdef bint _is_past(MemStore* store, LogStat* log, MemEntry* front, int64_t now_m
     cdef StoreLimits* limits = &store.limits
     if limits.retention_bytes and log.now.bytes > limits.retention_bytes:
         return True
-    return limits.retention_ms != 0 and front.receive_ms < now_ms - limits.retention_ms
+    return limits.retention_ms != 0 and front.stored_ms < now_ms - limits.retention_ms
 
 
 cdef MemEntry* _overflow(MemStore* store) noexcept nogil:
@@ -248,7 +275,8 @@ cdef MemEntry* _overflow(MemStore* store) noexcept nogil:
     """
     cdef MemEntry* dropped = NULL
     cdef MemEntry* oldest
-    while store.limits.max_bytes and store.held_bytes > store.limits.max_bytes and store.head != NULL:
+    while (store.limits.max_bytes and store.held_bytes + catalog_counted(&store.catalog) > store.limits.max_bytes
+            and store.head != NULL):
         oldest = store.head
         _unlink(store, oldest)
         oldest.next = dropped
@@ -275,8 +303,34 @@ cdef void _unlink(MemStore* store, MemEntry* entry) noexcept nogil:
     relaxed_add(&store.dropped_bytes, <int64_t>entry.size)
 
 
-cdef int _reserve(void** extra) noexcept nogil:
-    """Make the ring of a log or stream if need be, with room for one value.
+cdef void _make_room(MemStore* store, uint64_t wanted, int64_t now_ms) noexcept nogil:
+    """Give up names without entries if so many new ones may not fit.
+
+    Locality: appending thread.
+    Locks: the caller holds mutex.
+    """
+    cdef LogStat* log
+    cdef uint32_t i
+    cdef uint32_t k
+    if not catalog_is_crowded(&store.catalog, wanted) or now_ms < store.names_after_ms:
+        return
+    if catalog_mark(&store.catalog, STEP_NAMES) == 0:
+        store.names_after_ms = now_ms + AGAIN_MS
+        return
+    for i in range(store.catalog.log_count):
+        log = store.catalog.logs[i]
+        if log == NULL:
+            continue
+        for k in range(log.stream_count):
+            if log.streams[k] != NULL and log.streams[k].node.marked:
+                _free_ring(<Ring*>log.streams[k].extra)
+        if log.node.marked:
+            _free_ring(<Ring*>log.extra)
+    catalog_give_up(&store.catalog)
+
+
+cdef int _reserve(void** extra, uint64_t start) noexcept nogil:
+    """Make the ring of a log or stream if need be, its first position ``start``, with room for one value.
 
     Locality: appending thread.
     Locks: the caller holds mutex.
@@ -285,6 +339,7 @@ cdef int _reserve(void** extra) noexcept nogil:
         extra[0] = calloc(1, sizeof(Ring))
         if extra[0] == NULL:
             return ST_NO_MEMORY
+        (<Ring*>extra[0]).head = (<Ring*>extra[0]).tail = start
     return ring_reserve(<Ring*>extra[0])
 
 

@@ -1,16 +1,17 @@
 """Carrying out faults: frozen sessions, closed connections, wrong, late and missing replies."""
 
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.hub.doorstate cimport end_session, mark_dirty
+from dataproxy._core.hub.doorstate cimport end_session, mark_dirty, refuse_request
 from dataproxy._core.hub.faults cimport (
     DO_CLOSE, DO_COPIES, DO_CORRUPT, DO_DELAY, DO_FOREIGN, DO_FREEZE, DO_GARBAGE, DO_LOAD, DO_NO_REPLY, DO_REFUSE,
-    DO_REVERSE, DO_SLICE, POINT_CONNECT, POINT_DATA, POINT_HEARTBEAT, SIDE_READ, SIDE_WRITE, STAGE_AFTER_STORE,
-    STAGE_BEFORE_STORE, FaultEvent, faults_has, faults_judge, faults_rate, faults_reached, faults_room,
+    DO_REVERSE, DO_SLICE, NUMBER_NEXT, NUMBER_OTHER, NUMBER_PREVIOUS, NUMBER_SETTLED, POINT_CONNECT, POINT_DATA,
+    POINT_HEARTBEAT, SIDE_READ, SIDE_WRITE, STAGE_AFTER_STORE, STAGE_BEFORE_STORE, FaultEvent, faults_has, faults_judge,
+    faults_note, faults_other, faults_rate, faults_reached, faults_room,
 )
 from dataproxy._core.hub.faultsession cimport faultsession_new, held_bytes, held_insert, held_new
 from dataproxy._core.hub.session cimport (
@@ -18,11 +19,12 @@ from dataproxy._core.hub.session cimport (
 )
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.socket cimport SO_LINGER, SOL_SOCKET, linger, setsockopt
-from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_REPLY, Request, ServerProfile
+from dataproxy._core.wire.api cimport EV_ACK, REQ_CLOSE, Request, ServerProfile, WireEvent
 
 cdef enum:
     SLOW_STEPS = 100            # reads in a second of a slow connection
     SECOND_US = 1000000
+    FAR_AWAY = 0x40000000       # no client has so many requests open
 
 
 cdef bint _event(Session* s, FaultEvent* event, Slice group, Slice stream) noexcept nogil:
@@ -88,10 +90,13 @@ cdef int misbehave_frame(Door* d, Session* s, const uint8_t* p, size_t n, int64_
     cdef Request* r = &d.request
     cdef bint heartbeat = r.msg_type == 1 or r.msg_type == 8
     cdef FaultEvent event
+    cdef uint32_t number = 0
     cdef int status = ST_OK
     what.actions = 0
     if r.action == REQ_CLOSE or not _event(s, &event, r.group, r.stream):
         return FRAME_GOES_ON
+    if not heartbeat and _number_of(d, slice_of(r.reply.p, r.reply.n), &number):
+        faults_note(d.shared.faults, &event, number)
     if s.faults.judged:
         s.faults.judged = False
         return FRAME_GOES_ON
@@ -133,22 +138,9 @@ cdef int _refuse(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, const 
     Locality: door loop.
     Locks: none.
     """
-    cdef Request* r = &d.request
-    cdef Buf success
-    cdef int status = ST_OK
     if what.text_n == 0:
         return _serve_again(d, p, n, receive_ms, what.code, d.profile.load)
-    r.entry.n = 0
-    if r.reply.n > 0:
-        success = r.reply
-        status = d.shared.wire.refuse(success.p, success.n, what.code, what.text, &r.entry)
-        r.reply = r.entry
-        r.entry = success
-        r.entry.n = 0
-    r.action = REQ_REPLY
-    r.code = what.code
-    r.records = 0
-    return status
+    return refuse_request(d, what.code, what.text)
 
 
 cdef void misbehave_after(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
@@ -171,6 +163,7 @@ cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply
     cdef int copies = what.copies if what.actions & DO_COPIES else 1
     cdef uint8_t* at
     cdef Held* held
+    cdef uint32_t number = 0
     cdef int _i
     if what.actions & DO_NO_REPLY or reply.n == 0:
         return ST_OK
@@ -185,8 +178,11 @@ cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply
             memcpy(at, what.garbage, garbage)
         at += garbage
         memcpy(at, reply.p, reply.n)
-        _spoil(d, what, at, reply.n)
+        _spoil(d, s, what, at, reply.n)
         at += reply.n
+    if s.faults != NULL and _number_of(d, reply, &number):
+        s.faults.answered = True
+        s.faults.answered_number = number
     # Nobody would send what is collected for a rule that is gone.
     if what.actions & DO_REVERSE and faults_has(d.shared.faults, what.reversed_by):
         s.pending += 1
@@ -203,11 +199,43 @@ cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply
     return give_reply(d, s, held)
 
 
-cdef void _spoil(Door* d, const FaultWhat* what, uint8_t* reply, size_t n) noexcept nogil:
-    """Change the bytes of a reply in place.  Locality: door loop.  Locks: none."""
+cdef bint _number_of(Door* d, Slice reply, uint32_t* number) noexcept nogil:
+    """Read which request a reply answers; false when it does not say.  Locality: door loop.  Locks: none."""
+    cdef WireEvent answer
+    if reply.n == 0 or d.shared.wire.parse_reply(reply.p, reply.n, &answer) != ST_OK:
+        return False
+    number[0] = answer.seq
+    return answer.kind == EV_ACK and answer.has_seq
+
+
+cdef void _foreign(Door* d, Session* s, int which, uint8_t* reply, size_t n) noexcept nogil:
+    """Have a reply answer another request; one that there is none of is answered as it should be.
+
+    Locality: door loop.
+    Locks: takes FaultTable.mutex.
+    """
+    cdef FaultEvent event
+    cdef uint32_t number = 0
+    cdef uint32_t own = 0
+    if not _number_of(d, slice_of(reply, n), &own) or not _event(s, &event, slice_of(NULL, 0), slice_of(NULL, 0)):
+        return
+    number = own ^ <uint32_t>FAR_AWAY
+    if which == NUMBER_NEXT:
+        number = own + 1
+    elif which == NUMBER_PREVIOUS:
+        number = own - 1
+    elif which == NUMBER_OTHER and not faults_other(d.shared.faults, &event, &number):
+        return
+    elif which == NUMBER_SETTLED:
+        number = s.faults.answered_number if s.faults.answered else own
+    d.shared.wire.misaddress(reply, n, number)
+
+
+cdef void _spoil(Door* d, Session* s, const FaultWhat* what, uint8_t* reply, size_t n) noexcept nogil:
+    """Change the bytes of a reply in place.  Locality: door loop.  Locks: takes FaultTable.mutex."""
     cdef int64_t at = what.corrupt_at
     if what.actions & DO_FOREIGN:
-        d.shared.wire.misaddress(reply, n)
+        _foreign(d, s, what.number, reply, n)
     if what.actions & DO_CORRUPT:
         at = at if at >= 0 else at + <int64_t>n
         if 0 <= at < <int64_t>n:

@@ -30,7 +30,9 @@ ctypedef struct NameRow:    # one log, or one stream of a log
 ctypedef struct ReadBatch:  # filled by one read; reused by the caller
     Buf rows                # ReadRow or NameRow structs
     Buf data
+    uint64_t generation     # times that names were given up before the read
     int error               # library or system error behind ST_STORE
+    uint64_t damaged        # offset of the entry behind FAULT_CHECKSUM
 
 
 ctypedef struct ReaderOps:  # all: ST_OK, ST_STORE or ST_NO_MEMORY; any thread; what is unknown gives no rows

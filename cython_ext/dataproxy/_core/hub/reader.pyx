@@ -6,8 +6,10 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_slice
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
+from dataproxy._core.hub.header cimport header_check
 from dataproxy._core.hub.storecatalog cimport CATALOG_NAME_MAX
 from dataproxy._core.hub.storeenv cimport (
+    FAULT_CHECKSUM,
     FAULT_ROW,
     KEY_ENTRY,
     KEY_INDEX,
@@ -16,11 +18,13 @@ from dataproxy._core.hub.storeenv cimport (
     LOG_ROW,
     STREAM_ROW,
     StoreEnv,
+    env_names,
     key_entry,
     key_index,
     key_name,
     read_begin,
     read_end,
+    row_fits,
 )
 from dataproxy._core.plat.endian cimport load_be32, load_be64
 from dataproxy._core.plat.lmdb cimport (
@@ -110,13 +114,16 @@ cdef int _read(void* store, Slice topic, uint32_t partition, const Slice* stream
     cdef StoreEnv* e = <StoreEnv*>store
     cdef MDB_txn* txn = NULL
     cdef LogKeys log
+    cdef uint64_t floor
     cdef int status
     cdef int rc
     batch_clear(out)
     rc = read_begin(e, &txn)
     if rc:
         return _settle(out, rc)
-    rc = _find_log(e, txn, topic, partition, &log)
+    rc = env_names(e, txn, &floor, &out.generation)
+    if rc == 0:
+        rc = _find_log(e, txn, topic, partition, &log)
     if rc:
         status = _settle(out, rc)
     elif stream == NULL:
@@ -143,6 +150,9 @@ cdef int _read_log(StoreEnv* e, MDB_txn* txn, LogKeys* log, uint64_t offset, siz
     while n < max_entries and status == ST_OK and (n == 0 or out.data.n < max_bytes):
         rc = mdb_cursor_get(cursor, &key, &value, op)
         if rc or key.mv_size != KEY_ENTRY or load_be32(key.mv_data) != log.id:
+            break
+        if header_check(<const uint8_t*>value.mv_data, value.mv_size, key.mv_data, KEY_ENTRY, True) != ST_OK:
+            rc = _damaged(out, load_be64(<uint8_t*>key.mv_data + 4))
             break
         status = batch_add(out, load_be64(<uint8_t*>key.mv_data + 4), value.mv_data, value.mv_size)
         op = MDB_NEXT
@@ -179,13 +189,28 @@ cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uin
         entry = key_entry(entry_raw, log.id, at)
         rc = mdb_get(txn, e.entries, &entry, &value)
         if rc:
-            rc = FAULT_ROW if rc == MDB_NOTFOUND else rc
+            rc = _damaged(out, at) if rc == MDB_NOTFOUND else rc
+            break
+        if header_check(<const uint8_t*>value.mv_data, value.mv_size, entry.mv_data, KEY_ENTRY, True) != ST_OK:
+            rc = _damaged(out, at)
             break
         status = batch_add(out, at, value.mv_data, value.mv_size)
         op = MDB_NEXT
         n += 1
     mdb_cursor_close(cursor)
     return status if status != ST_OK else _settle(out, rc)
+
+
+cdef int _damaged(ReadBatch* out, uint64_t offset) noexcept nogil:
+    """Return what a read ends with at an entry that is not what was stored: what is before it is given first.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    if out.rows.n:
+        return 0
+    out.damaged = offset
+    return FAULT_CHECKSUM
 
 
 cdef int _offsets(void* store, Slice topic, uint32_t partition, Slice stream, uint64_t start, size_t n,
@@ -248,13 +273,16 @@ cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
     cdef MDB_val key
     cdef MDB_val value
     cdef NameRow row
+    cdef uint64_t floor
     cdef int status = ST_OK
     cdef int rc
     batch_clear(out)
     rc = read_begin(e, &txn)
     if rc:
         return _settle(out, rc)
-    rc = mdb_cursor_open(txn, e.logs, &cursor)
+    rc = env_names(e, txn, &floor, &out.generation)
+    if rc == 0:
+        rc = mdb_cursor_open(txn, e.logs, &cursor)
     if rc:
         read_end(e, txn)
         return _settle(out, rc)
@@ -263,7 +291,7 @@ cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
         op = MDB_NEXT
         if rc:
             break
-        if value.mv_size != LOG_ROW or key.mv_size < 4:
+        if not row_fits(&key, &value, LOG_ROW) or key.mv_size < 4:
             rc = FAULT_ROW
             break
         row.partition = load_be32(key.mv_data)
@@ -299,7 +327,7 @@ cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, Read
         op = MDB_NEXT
         if rc or key.mv_size < 4 or load_be32(key.mv_data) != row.log:
             break
-        if value.mv_size != STREAM_ROW:
+        if not row_fits(&key, &value, STREAM_ROW):
             rc = FAULT_ROW
             break
         row.stream = load_be32(value.mv_data)
@@ -329,7 +357,7 @@ cdef int _find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, L
     rc = mdb_get(txn, e.logs, &key, &value)
     if rc:
         return rc
-    if value.mv_size != LOG_ROW:
+    if not row_fits(&key, &value, LOG_ROW):
         return FAULT_ROW
     out.id = load_be32(value.mv_data)
     out.first = load_be64(<uint8_t*>value.mv_data + 4)
@@ -352,7 +380,7 @@ cdef int _find_stream(StoreEnv* e, MDB_txn* txn, uint32_t log, Slice name, uint3
     rc = mdb_get(txn, e.streams, &key, &value)
     if rc:
         return rc
-    if value.mv_size != STREAM_ROW:
+    if not row_fits(&key, &value, STREAM_ROW):
         return FAULT_ROW
     number[0] = load_be32(value.mv_data)
     return 0

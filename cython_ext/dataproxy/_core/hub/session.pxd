@@ -4,7 +4,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.hub.faults cimport FaultWhat
 from dataproxy._core.hub.faultsession cimport SessionFaults
+from dataproxy._core.hub.holders cimport HOLDING_KINDS, Holder, Holding
 from dataproxy._core.io.address cimport ADDRESS_TEXT
 from dataproxy._core.io.poller cimport Poller
 from dataproxy._core.io.recvbuf cimport RecvBuf
@@ -27,11 +29,18 @@ cdef enum CloseReason:
 
 
 cdef enum Hold:             # why a session is not read; bits
-    HOLD_REPLIES = 1        # the peer does not read its replies
+    HOLD_REPLIES = 1        # too many answers are unread, or will be; whole frames may wait in `received`
     HOLD_QUEUE = 2          # too much is waiting for the store
     HOLD_ENDING = 4         # nothing more will be read: close once everything is answered
     HOLD_FROZEN = 8         # a fault
     HOLD_SLOW = 16          # a fault: not read for a moment
+
+
+ctypedef struct Answer:     # one block: the struct, then `n` bytes; waits until every earlier request is answered
+    Answer* next
+    int64_t place
+    FaultWhat* fault        # what goes wrong with it once it is its turn, NULL: nothing; owned
+    size_t n
 
 
 ctypedef struct Session:    # owned by one door loop
@@ -40,15 +49,24 @@ ctypedef struct Session:    # owned by one door loop
     Session* dirty_next     # has replies to write at the end of the round
     Session* parked_prev    # HOLD_QUEUE
     Session* parked_next
+    Session* resumed_next   # may go on with the frames that it has received
     Session* grave_next     # closed, freed at the end of the round
     uint64_t id             # generation << 32 | slot
     int64_t active_us       # last activity, for the idle limit
     int64_t pending         # entries on their way through the store, and replies that a fault holds back
+    int64_t places          # places given to requests that have an answer, or go to the store
+    int64_t answered        # the last place whose answer was given; answers go out in the order of places
+    Answer* waiting         # answers whose turn has not come, by place
+    Answer* waiting_last
+    size_t waiting_bytes
+    size_t owed_bytes       # answers of the entries that are on their way through the store
+    Holder* holder          # who pays for what it holds
+    Holding holdings[HOLDING_KINDS]
     int64_t number          # of the connection at its listener, from 1
     int64_t received_bytes
     SessionFaults* faults   # NULL until a fault looks at the session
     Transport transport
-    RecvBuf received        # at most one half-received frame between rounds
+    RecvBuf received        # at most one half-received frame between rounds, unless HOLD_REPLIES or HOLD_FROZEN
     Buf output              # replies; those before output_start are written
     size_t output_start
     int interest            # what the poller was told
@@ -56,6 +74,7 @@ ctypedef struct Session:    # owned by one door loop
     int listener            # index of the listener that accepted it
     int reason              # CloseReason of HOLD_ENDING
     bint dirty
+    bint resumed
     bint parked
     bint lingers            # all is said; what the peer still sends is thrown away until it ends, too
     bint closed
@@ -85,6 +104,9 @@ cdef void table_touch(SessionTable* t, Session* s, int64_t now_us) noexcept nogi
 cdef void session_free(Session* s) noexcept nogil
 cdef Slice session_source(Session* s) noexcept nogil
 cdef int session_reply(Session* s, Slice reply) noexcept nogil              # ST_OK or ST_NO_MEMORY
+cdef int session_keep(Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil     # until its turn
+cdef Answer* session_next(Session* s) noexcept nogil        # the kept answer whose turn it is, or NULL; the caller's
+cdef void answer_free(Answer* answer) noexcept nogil
 cdef size_t session_unsent(const Session* s) noexcept nogil
 cdef int session_flush(Session* s, size_t* sent) noexcept nogil             # ST_OK, ST_WANT_WRITE, ST_SYSTEM
 cdef int session_linger(Session* s) noexcept nogil                          # ST_OK or ST_SYSTEM

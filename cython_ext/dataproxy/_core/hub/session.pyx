@@ -1,8 +1,8 @@
 """Connections of one door loop: a table with generations, the idle order, buffered replies."""
 
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memmove
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
 
 from dataproxy._core.base.buf cimport buf_free, buf_put_slice
 from dataproxy._core.base.slice cimport slice_of
@@ -171,8 +171,13 @@ cdef void session_free(Session* s) noexcept nogil:
     Locality: door loop, or its owner after the loop has ended.
     Locks: none.
     """
+    cdef Answer* answer
     s.transport.ops.close(&s.transport)
     recvbuf_free(&s.received)
+    while s.waiting != NULL:
+        answer = s.waiting
+        s.waiting = answer.next
+        answer_free(answer)
     buf_free(&s.output)
     faultsession_free(s.faults)
     free(s)
@@ -194,6 +199,61 @@ cdef int session_reply(Session* s, Slice reply) noexcept nogil:
     Locks: none.
     """
     return buf_put_slice(&s.output, reply)
+
+
+cdef int session_keep(Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil:
+    """Keep an answer until the requests before its own have theirs.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Answer** at = &s.waiting
+    cdef Answer* answer = <Answer*>malloc(sizeof(Answer) + reply.n)
+    if answer == NULL:
+        return ST_NO_MEMORY
+    answer.place = place
+    answer.fault = NULL
+    answer.n = reply.n
+    if reply.n > 0:
+        memcpy(answer + 1, reply.p, reply.n)
+    if what != NULL:
+        answer.fault = <FaultWhat*>malloc(sizeof(FaultWhat))
+        if answer.fault == NULL:
+            free(answer)
+            return ST_NO_MEMORY
+        answer.fault[0] = what[0]
+    if s.waiting_last != NULL and s.waiting_last.place < place:
+        at = &s.waiting_last.next       # requests are judged in their order, so this is the rule
+    while at[0] != NULL and at[0].place < place:
+        at = &at[0].next
+    answer.next = at[0]
+    at[0] = answer
+    if answer.next == NULL:
+        s.waiting_last = answer
+    s.waiting_bytes += sizeof(Answer) + reply.n
+    return ST_OK
+
+
+cdef Answer* session_next(Session* s) noexcept nogil:
+    """Take out the kept answer that follows the last one given, if it is there.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Answer* answer = s.waiting
+    if answer == NULL or answer.place != s.answered + 1:
+        return NULL
+    s.waiting = answer.next
+    if s.waiting == NULL:
+        s.waiting_last = NULL
+    s.waiting_bytes -= sizeof(Answer) + answer.n
+    return answer
+
+
+cdef void answer_free(Answer* answer) noexcept nogil:
+    """Release a kept answer.  Locality: door loop, or its owner after the loop has ended.  Locks: none."""
+    free(answer.fault)
+    free(answer)
 
 
 cdef size_t session_unsent(const Session* s) noexcept nogil:

@@ -7,12 +7,14 @@ from libc.string cimport memcpy
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
 from dataproxy._core.hub.dedupe cimport Rest, dedupe_entry
 from dataproxy._core.hub.entry cimport Entry, StoreOps
-from dataproxy._core.hub.header cimport HEADER_AT_STREAM, HEADER_FIXED
+from dataproxy._core.hub.header cimport HEADER_FIXED, header_place, header_seal
 from dataproxy._core.hub.stages cimport STAGE_PUT, stage_passed
 from dataproxy._core.hub.storecatalog cimport (
     LogStat, StreamStat, catalog_added, catalog_log, catalog_stream, catalog_takes,
 )
+from dataproxy._core.hub.storeclock cimport storeclock_now
 from dataproxy._core.hub.storeenv cimport KEY_ENTRY, KEY_INDEX, key_entry, key_index
+from dataproxy._core.hub.storenames cimport names_make_room
 from dataproxy._core.hub.storeretain cimport store_retain
 from dataproxy._core.hub.storetxn cimport (
     ENTRY_OVERHEAD,
@@ -21,10 +23,10 @@ from dataproxy._core.hub.storetxn cimport (
     store_failed,
     store_finish,
     store_grow,
+    store_has_room,
     store_is_full,
 )
 from dataproxy._core.hub.windowlog cimport windowlog_expire, windowlog_put
-from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
 
 cdef StoreOps _ops
@@ -45,6 +47,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     """
     cdef Store* store = <Store*>self
     cdef int rc = MDB_MAP_FULL
+    names_make_room(store, _count(chain))
     if _has_room(store, chain):
         rc = _commit(store, chain)
         while store_grow(store, rc):
@@ -61,14 +64,13 @@ cdef int _commit(Store* store, Entry* chain) noexcept nogil:
     Locks: the library's writer lock.
     """
     cdef MDB_txn* txn = NULL
-    cdef int64_t now_ms = chain.receive_ms
+    cdef int64_t now_ms = storeclock_now(&store.clock)
     cdef int rc = store_begin(store, &txn)
     if rc:
         return rc
     while chain != NULL and rc == 0:
         chain.status = ST_OK
-        now_ms = chain.receive_ms
-        rc = _put_entry(store, txn, chain)
+        rc = _put_entry(store, txn, chain, now_ms)
         chain = chain.next
     stage_passed(STAGE_PUT)
     if rc == 0 and store.window != NULL:
@@ -76,10 +78,11 @@ cdef int _commit(Store* store, Entry* chain) noexcept nogil:
     return store_finish(store, txn, rc)
 
 
-cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:
+cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry, int64_t now_ms) noexcept nogil:
     """Put what is new of one entry.
 
-    A name over its limit refuses this entry alone.  Returns 0 or an error that fails the commit.
+    A name over its limit, or one for which there is no room, refuses this entry alone.
+    Returns 0 or an error that fails the commit.
     Locality: appending thread.
     Locks: none.
     """
@@ -96,23 +99,23 @@ cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry) noexcept nogil:
     if status == ST_OK:
         status = catalog_stream(&store.catalog, log, entry.stream, &stream)
     if status == ST_LIMIT:
-        entry.status = ST_STORE
+        entry.status = ST_LIMIT
         return 0
     if status != ST_OK:
         return ENOMEM
     if store.window != NULL and entry.ids.n:
         start = store.window.dedupe.window.tail
-        if dedupe_entry(store.window.dedupe, entry, &rest) != ST_OK:
+        if dedupe_entry(store.window.dedupe, entry, now_ms, &rest) != ST_OK:
             return ENOMEM
-        rc = windowlog_put(store.window, txn, start, entry.receive_ms)
+        rc = windowlog_put(store.window, txn, start, now_ms)
         if rc or (entry.duplicates and rest.records == 0):
             return rc
     entry.offset = log.next
-    return _put_value(store, txn, stream, &rest)
+    return _put_value(store, txn, stream, now_ms, &rest)
 
 
-cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, const Rest* rest) noexcept nogil:
-    """Put a value and its index row at the next offset of the log: 0 or an error.
+cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, int64_t now_ms, const Rest* rest) noexcept nogil:
+    """Put a value with its checksums and its index row at the next offset of the log: 0 or an error.
 
     Locality: appending thread.
     Locks: none.
@@ -129,7 +132,8 @@ cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, const Rest* 
     if rc:
         return rc
     memcpy(value.mv_data, rest.value.p, rest.value.n)
-    store_be32(<uint8_t*>value.mv_data + HEADER_AT_STREAM, stream.id)
+    header_place(<uint8_t*>value.mv_data, stream.id, now_ms)
+    header_seal(<uint8_t*>value.mv_data, rest.value.n, raw, KEY_ENTRY)
     key = key_index(index_raw, log.id, stream.id, log.next)
     value.mv_size = 0
     value.mv_data = NULL
@@ -139,15 +143,22 @@ cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, const Rest* 
     return rc
 
 
+cdef uint64_t _count(const Entry* chain) noexcept nogil:
+    """Return the number of entries of a chain.  Locality: owner.  Locks: none."""
+    cdef uint64_t n = 0
+    while chain != NULL:
+        n += 1
+        chain = chain.next
+    return n
+
+
 cdef bint _has_room(Store* store, Entry* chain) noexcept nogil:
     """Tell whether the chain fits the store's own limit.  Locality: appending thread.  Locks: none."""
-    cdef uint64_t wanted = store.catalog.now.bytes + store.catalog.now.entries * ENTRY_OVERHEAD
-    if store.limits.max_bytes == 0:
-        return True
+    cdef uint64_t wanted = 0
     while chain != NULL:
         wanted += chain.value.n + ENTRY_OVERHEAD
         chain = chain.next
-    return wanted <= store.limits.max_bytes
+    return store_has_room(store, wanted)
 
 
 cdef int _refusal(int rc) noexcept nogil:

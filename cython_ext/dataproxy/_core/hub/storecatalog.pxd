@@ -2,10 +2,14 @@
 
 Changes since the last ``catalog_keep`` can be taken back (``catalog_undo``) when a commit fails.  An
 offset of a failed commit was never seen by anybody and is given out again.
+
+A log without entries can be given up, and so can a stream, when room for names is wanted.  No offset is used again for
+that: a log that is made later begins at ``floor``, which no log that was given up had passed.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.base.slice cimport Slice
 
 
@@ -13,6 +17,8 @@ cdef enum CatalogLimit:
     CATALOG_NAME_MAX = 255          # bytes of a topic or stream name
     CATALOG_LOGS_MAX = 1 << 16
     CATALOG_STREAMS_MAX = 1 << 20   # over all logs
+    NAME_OVERHEAD = 256             # what a name takes beside its bytes: its row, its node
+    NAMES_FREE = 64 << 10           # bytes of names that do not count
 
 
 ctypedef struct Tally:
@@ -26,6 +32,7 @@ ctypedef struct NameNode:       # first member of everything in the name table
     uint64_t hash
     uint64_t owner              # logs: the partition; streams: 1 << 32 | log id
     Slice name                  # owned
+    bint marked                 # about to be given up
 
 
 ctypedef struct LogStat:
@@ -44,6 +51,8 @@ ctypedef struct LogStat:
     StreamStat** streams        # by stream number
     uint32_t stream_count
     uint32_t stream_room
+    uint32_t used_streams
+    uint32_t free_from          # no number before it is free
     StreamStat* last_stream     # the stream found last
     void* extra                 # of the store
 
@@ -63,6 +72,13 @@ ctypedef struct Catalog:
     NameNode** table
     uint64_t table_size         # a power of two
     uint64_t names
+    uint64_t name_bytes         # of all names, with NAME_OVERHEAD each
+    uint64_t name_limit         # most of them; 0 = none
+    HashKey key                 # nobody outside knows which names share a chain
+    uint64_t floor              # first offset of a log that is made
+    uint64_t generation         # changes when names are given up: their numbers may stand for others then
+    uint32_t used_logs
+    uint32_t free_from          # no log number before it is free
     LogStat** logs              # by log id; NULL where a number is unused
     uint32_t log_count
     uint32_t log_room
@@ -86,8 +102,26 @@ cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noex
 cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexcept nogil
 cdef void catalog_added(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
 cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
+cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t size) noexcept nogil
+# Whether `names` new ones may not fit.
+cdef bint catalog_is_crowded(const Catalog* c, uint64_t names) noexcept nogil
+# Mark up to `most` logs and streams that have no entries, and count them; then give up what is marked, or do not.
+# Nothing may have changed since the last `catalog_keep`.
+cdef uint32_t catalog_mark(Catalog* c, uint32_t most) noexcept nogil
+cdef void catalog_give_up(Catalog* c) noexcept nogil
+cdef void catalog_unmark(Catalog* c) noexcept nogil
 cdef void catalog_keep(Catalog* c) noexcept nogil
 cdef void catalog_undo(Catalog* c) noexcept nogil
+
+
+cdef inline uint64_t catalog_name_limit(uint64_t max_bytes) noexcept nogil:
+    """Return the most bytes of names in a store with a limit, 0 for none.  Locality: any thread.  Locks: none."""
+    return max_bytes // 2 + NAMES_FREE if max_bytes else 0
+
+
+cdef inline uint64_t catalog_counted(const Catalog* c) noexcept nogil:
+    """Return the bytes of names that count against a store's limit.  Locality: owner.  Locks: none."""
+    return c.name_bytes - NAMES_FREE if c.name_bytes > NAMES_FREE else 0
 
 
 cdef inline bint catalog_takes(Slice topic, Slice stream) noexcept nogil:

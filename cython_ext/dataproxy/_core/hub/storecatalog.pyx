@@ -4,13 +4,20 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.base.siphash cimport hash_bytes, hash_key
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
+from dataproxy._core.plat.endian cimport store_be64
+from dataproxy._core.plat.random cimport getrandom
 
 
 cdef int catalog_init(Catalog* c) noexcept nogil:
     """Make an empty catalog.  Locality: owner.  Locks: none."""
+    cdef uint8_t key[16]
     memset(c, 0, sizeof(Catalog))
+    if getrandom(key, sizeof(key), 0) != sizeof(key):
+        return ST_NO_MEMORY
+    c.key = hash_key(key)
     c.table_size = 256
     c.table = <NameNode**>calloc(c.table_size, sizeof(NameNode*))
     return ST_OK if c.table != NULL else ST_NO_MEMORY
@@ -41,7 +48,7 @@ cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noex
     cdef LogStat* log = c.last_log
     if log != NULL and log.partition == partition and slice_equals(log.node.name, topic):
         return log
-    log = <LogStat*>_find(c, partition, topic, _hash(partition, topic))
+    log = <LogStat*>_find(c, partition, topic, _hash(c, partition, topic))
     if log != NULL:
         c.last_log = log
     return log
@@ -53,7 +60,7 @@ cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexc
     cdef uint64_t owner = (<uint64_t>1 << 32) | log.id
     if stream != NULL and slice_equals(stream.node.name, name):
         return stream
-    stream = <StreamStat*>_find(c, owner, name, _hash(owner, name))
+    stream = <StreamStat*>_find(c, owner, name, _hash(c, owner, name))
     if stream != NULL:
         log.last_stream = stream
     return stream
@@ -61,10 +68,17 @@ cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexc
 
 cdef int catalog_log(Catalog* c, Slice topic, uint32_t partition, LogStat** out) noexcept nogil:
     """Find or make a log.  Locality: owner.  Locks: none."""
+    cdef int status
     out[0] = catalog_find_log(c, topic, partition)
     if out[0] != NULL:
         return ST_OK
-    return catalog_restore_log(c, topic, partition, c.log_count, out)
+    if _is_over(c, topic):
+        return ST_LIMIT
+    status = catalog_restore_log(
+        c, topic, partition, _free_number(<void**>c.logs, c.log_count, c.used_logs, &c.free_from), out)
+    if status == ST_OK:
+        out[0].first = out[0].next = out[0].kept_first = out[0].kept_next = c.floor
+    return status
 
 
 cdef int catalog_stream(Catalog* c, LogStat* log, Slice name, StreamStat** out) noexcept nogil:
@@ -72,7 +86,10 @@ cdef int catalog_stream(Catalog* c, LogStat* log, Slice name, StreamStat** out) 
     out[0] = catalog_find_stream(c, log, name)
     if out[0] != NULL:
         return ST_OK
-    return catalog_restore_stream(c, log, name, log.stream_count, out)
+    if _is_over(c, name):
+        return ST_LIMIT
+    return catalog_restore_stream(
+        c, log, name, _free_number(<void**>log.streams, log.stream_count, log.used_streams, &log.free_from), out)
 
 
 cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32_t id, LogStat** out) noexcept nogil:
@@ -89,6 +106,7 @@ cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32
     log.front_ms = -1
     log.id = id
     c.logs[id] = log
+    c.used_logs += 1
     if id >= c.log_count:
         c.log_count = id + 1
     c.last_log = log
@@ -109,6 +127,7 @@ cdef int catalog_restore_stream(Catalog* c, LogStat* log, Slice name, uint32_t i
     stream.log = log
     stream.id = id
     log.streams[id] = stream
+    log.used_streams += 1
     if id >= log.stream_count:
         log.stream_count = id + 1
     c.stream_count += 1
@@ -136,6 +155,98 @@ cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint
     _count(&log.now, -1, -<int64_t>records, -<int64_t>size)
     _count(&stream.now, -1, -<int64_t>records, -<int64_t>size)
     _count(&c.now, -1, -<int64_t>records, -<int64_t>size)
+    if stream.now.entries == 0 and (stream.now.records or stream.now.bytes):
+        # What entries that could not be read had counted for.
+        _count(&log.now, 0, -<int64_t>stream.now.records, -<int64_t>stream.now.bytes)
+        _count(&c.now, 0, -<int64_t>stream.now.records, -<int64_t>stream.now.bytes)
+        stream.now.records = 0
+        stream.now.bytes = 0
+
+
+cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t size) noexcept nogil:
+    """Count the oldest entry of the log out, which cannot be read: its records go with the last one of its stream.
+
+    ``stream`` NULL: nobody knows which it was in.
+    Locality: owner.
+    Locks: none.
+    """
+    if stream != NULL:
+        catalog_dropped(c, stream, 0, size)
+        return
+    log.first += 1
+    log.front_ms = -1
+    _touch_log(c, log)
+    _count(&log.now, -1, 0, 0)
+    _count(&c.now, -1, 0, 0)
+
+
+cdef bint catalog_is_crowded(const Catalog* c, uint64_t names) noexcept nogil:
+    """Tell whether so many new names may not fit.  Locality: owner.  Locks: none."""
+    return (c.used_logs + names > CATALOG_LOGS_MAX or c.stream_count + names > CATALOG_STREAMS_MAX
+            or (c.name_limit and c.name_bytes + 2 * names * (NAME_OVERHEAD + CATALOG_NAME_MAX) > c.name_limit))
+
+
+cdef uint32_t catalog_mark(Catalog* c, uint32_t most) noexcept nogil:
+    """Mark names without entries, a log with all its streams.  Locality: owner.  Locks: none."""
+    cdef LogStat* log
+    cdef uint32_t n = 0
+    cdef uint32_t i
+    cdef uint32_t k
+    for i in range(c.log_count):
+        log = c.logs[i]
+        if log == NULL or n >= most:
+            continue
+        log.node.marked = log.now.entries == 0
+        n += log.node.marked
+        for k in range(log.stream_count):
+            if log.streams[k] != NULL and (log.node.marked or (n < most and log.streams[k].now.entries == 0)):
+                log.streams[k].node.marked = True
+                n += 1
+    return n
+
+
+cdef void catalog_give_up(Catalog* c) noexcept nogil:
+    """Release every marked name but its ``extra``.  Locality: owner.  Locks: none."""
+    cdef LogStat* log
+    cdef uint32_t i
+    cdef uint32_t k
+    c.generation += 1
+    c.last_log = NULL
+    c.free_from = 0
+    for i in range(c.log_count):
+        log = c.logs[i]
+        if log == NULL:
+            continue
+        log.last_stream = NULL
+        log.free_from = 0
+        for k in range(log.stream_count):
+            if log.streams[k] != NULL and log.streams[k].node.marked:
+                _remove(c, &log.streams[k].node)
+                log.streams[k] = NULL
+                log.used_streams -= 1
+                c.stream_count -= 1
+        if log.node.marked:
+            if log.next > c.floor:
+                c.floor = log.next
+            free(log.streams)
+            _remove(c, &log.node)
+            c.logs[i] = NULL
+            c.used_logs -= 1
+
+
+cdef void catalog_unmark(Catalog* c) noexcept nogil:
+    """Keep every name after all.  Locality: owner.  Locks: none."""
+    cdef LogStat* log
+    cdef uint32_t i
+    cdef uint32_t k
+    for i in range(c.log_count):
+        log = c.logs[i]
+        if log == NULL:
+            continue
+        log.node.marked = False
+        for k in range(log.stream_count):
+            if log.streams[k] != NULL:
+                log.streams[k].node.marked = False
 
 
 cdef void catalog_keep(Catalog* c) noexcept nogil:
@@ -194,13 +305,31 @@ cdef int _room(void*** array, uint32_t* room, uint32_t id) noexcept nogil:
     return ST_OK
 
 
-cdef void _touch(Catalog* c, StreamStat* stream) noexcept nogil:
-    """Note that stream and log have changed.  Locality: owner.  Locks: none."""
-    cdef LogStat* log = stream.log
+cdef void _touch_log(Catalog* c, LogStat* log) noexcept nogil:
+    """Note that a log has changed.  Locality: owner.  Locks: none."""
     if not log.touched:
         log.touched = True
         log.next_touched = c.touched_logs
         c.touched_logs = log
+
+
+cdef bint _is_over(const Catalog* c, Slice name) noexcept nogil:
+    """Tell whether a new name is beyond the limit of their bytes.  Locality: owner.  Locks: none."""
+    return c.name_limit != 0 and c.name_bytes + NAME_OVERHEAD + name.n > c.name_limit
+
+
+cdef uint32_t _free_number(void** array, uint32_t count, uint32_t used, uint32_t* start) noexcept nogil:
+    """Return a number that nothing has: one that was given up, else the next.  Locality: owner.  Locks: none."""
+    if used == count:
+        return count
+    while start[0] < count and array[start[0]] != NULL:
+        start[0] += 1
+    return start[0]
+
+
+cdef void _touch(Catalog* c, StreamStat* stream) noexcept nogil:
+    """Note that stream and log have changed.  Locality: owner.  Locks: none."""
+    _touch_log(c, stream.log)
     if not stream.touched:
         stream.touched = True
         stream.next_touched = c.touched_streams
@@ -214,13 +343,14 @@ cdef void _count(Tally* tally, int64_t entries, int64_t records, int64_t size) n
     tally.bytes += <uint64_t>size
 
 
-cdef uint64_t _hash(uint64_t owner, Slice name) noexcept nogil:
-    """Return a hash of owner and name (FNV-1a, mixed).  Locality: any thread.  Locks: none."""
-    cdef uint64_t h = <uint64_t>0xCBF29CE484222325 ^ owner
-    cdef size_t i
-    for i in range(name.n):
-        h = (h ^ name.p[i]) * <uint64_t>0x100000001B3
-    return h ^ (h >> 29)
+cdef uint64_t _hash(const Catalog* c, uint64_t owner, Slice name) noexcept nogil:
+    """Return a keyed hash of owner and name.  Locality: any thread.  Locks: none."""
+    cdef uint8_t text[8 + CATALOG_NAME_MAX]
+    cdef size_t n = name.n if name.n <= CATALOG_NAME_MAX else CATALOG_NAME_MAX
+    store_be64(text, owner)
+    if n:
+        memcpy(text + 8, name.p, n)
+    return hash_bytes(&c.key, text, 8 + n).first
 
 
 cdef NameNode* _find(Catalog* c, uint64_t owner, Slice name, uint64_t h) noexcept nogil:
@@ -250,12 +380,25 @@ cdef NameNode* _add(Catalog* c, uint64_t owner, Slice name, size_t size) noexcep
         memcpy(text, name.p, name.n)
     node.name = slice_of(text, name.n)
     node.owner = owner
-    node.hash = _hash(owner, name)
+    node.hash = _hash(c, owner, name)
     slot = node.hash & (c.table_size - 1)
     node.chain = c.table[slot]
     c.table[slot] = node
     c.names += 1
+    c.name_bytes += NAME_OVERHEAD + name.n
     return node
+
+
+cdef void _remove(Catalog* c, NameNode* node) noexcept nogil:
+    """Take a node out of the table and release it.  Locality: owner.  Locks: none."""
+    cdef NameNode** place = &c.table[node.hash & (c.table_size - 1)]
+    while place[0] != node:
+        place = &place[0].chain
+    place[0] = node.chain
+    c.names -= 1
+    c.name_bytes -= NAME_OVERHEAD + node.name.n
+    free(<void*>node.name.p)
+    free(node)
 
 
 cdef void _grow(Catalog* c) noexcept nogil:

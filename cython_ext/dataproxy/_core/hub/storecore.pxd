@@ -3,6 +3,7 @@
 from dataproxy._core.hub.committer cimport Committer, CommitterLimits
 from libc.stdint cimport int64_t, uint64_t
 
+from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.hub.dedupe cimport Dedupe
 from dataproxy._core.hub.entry cimport EntryDone, StoreOps
@@ -27,11 +28,15 @@ cdef class StoreCore(StoreView):
     cdef bint _own_done             # entries come from append_for_test
     cdef object _gate
     cdef object _ended              # set when the loop has returned
-    cdef object _lock_file
+    cdef int _claims[2]             # descriptors that hold the locks of the file and of the directory; -1: none
+    cdef ForkNode _forks
 
     cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1
     cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace, size_t map_bytes) except -1
+    cdef int _claim(self) except -1
+    cdef int _give_up(self) except -1
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1
     cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids) except -1
+    cdef int _set_clock(self, int64_t now_ms) except -1
     cdef const HashKey* window_key(self) noexcept       # NULL without a de-duplication window
     cdef int set_done(self, EntryDone done) except -1   # before the loop starts

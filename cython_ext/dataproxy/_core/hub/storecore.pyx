@@ -1,14 +1,17 @@
 """The store for Python and for the hub's server: durable in a directory, or in memory."""
 
-import contextlib
 import fcntl
+import errno
 import os
 import threading
 import time
+import uuid
 
 from dataproxy.errors import ClosedError, StoreError
 
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint64_t
+from posix.unistd cimport close
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.committer cimport (
@@ -18,6 +21,7 @@ from dataproxy._core.hub.committer cimport (
     committer_run,
     committer_stop,
 )
+from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.siphash cimport HashKey, hash_key
 from dataproxy._core.hub.dedupe cimport dedupe_free
 from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
@@ -26,12 +30,14 @@ from dataproxy._core.hub.memstore cimport memstore_free, memstore_init, memstore
 from dataproxy._core.hub.reader cimport durable_reader
 from dataproxy._core.hub.store cimport store_ops
 from dataproxy._core.hub.storefeed cimport feed_chain, feed_done, feed_results, feed_through
+from dataproxy._core.hub.storeclock cimport storeclock_set
 from dataproxy._core.hub.storeenv cimport env_error
 from dataproxy._core.hub.storeshared cimport prepare_directory, shared_env, store_fault
 from dataproxy._core.hub.storetxn cimport StoreLimits, store_free, store_init
 from dataproxy._core.hub.window cimport window_init
-from dataproxy._core.hub.windowlog cimport windowlog_load, windowlog_open
+from dataproxy._core.hub.windowlog cimport windowlog_load
 from dataproxy._core.plat.atomic cimport relaxed_load
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 cdef enum MapSize:
@@ -74,20 +80,25 @@ cdef class StoreCore(StoreView):
                 self._open_window(dedupe_ms, dedupe_ids)
         else:
             prepare_directory(path, True)
-            self._lock_file = _lock_directory(path)
+            self._claim()
             try:
                 self._open_durable(&limits, &pace, map_bytes)
                 if dedupe_ids:
                     self._open_window(dedupe_ms, dedupe_ids)
             except BaseException:
-                self._lock_file.close()
+                self._give_up()
                 raise
         self._own_done = True
         self._closed = False
 
+    def __cinit__(self, *args, **kwargs):
+        self._claims[0] = self._claims[1] = -1
+
     def __dealloc__(self):
+        forks_unwatch(&self._forks)
         if self._pid != os.getpid():
             return
+        self._give_up()
         if self._has_committer:
             committer_free(&self._committer)
         if self._has_memory:
@@ -95,6 +106,26 @@ cdef class StoreCore(StoreView):
         if self._has_store:
             store_free(&self._store)
         dedupe_free(&self._dedupe)
+
+    cdef int _claim(self) except -1:
+        """Lock the directory for this process alone, not for its children.  Raises StoreError.
+
+        Locality: GIL.
+        Locks: none.
+        """
+        self._claims[0], self._claims[1] = _lock_directory(self.path)
+        forks_watch(&self._forks, _give_up_in_child, <void*>self._claims)
+        return 0
+
+    cdef int _give_up(self) except -1:
+        """Let others have the directory; idempotent.  Locality: GIL.  Locks: none."""
+        cdef int i
+        forks_unwatch(&self._forks)
+        for i in range(2):
+            if self._claims[i] >= 0:
+                os.close(self._claims[i])
+                self._claims[i] = -1
+        return 0
 
     cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1:
         """Make the store in memory.  Locality: GIL.  Locks: none."""
@@ -109,6 +140,8 @@ cdef class StoreCore(StoreView):
         """Open the locked directory.  Locality: GIL.  Locks: none."""
         cdef size_t map_limit = <size_t>1 << 46
         cdef const char* text
+        cdef bytes number = _boot_number()
+        cdef const unsigned char* boot = <const unsigned char*>number if number is not None else NULL
         cdef int error = 0
         cdef int status
         if 0 < limits.max_bytes < map_limit // 4:   # pages are not full, and dropped ones wait for reuse
@@ -119,7 +152,7 @@ cdef class StoreCore(StoreView):
         self._shared = shared_env(self.path, True, map_bytes)
         text = self._shared.path
         with nogil:
-            status = store_init(&self._store, &self._shared.env, text, map_bytes, map_limit, limits, &error)
+            status = store_init(&self._store, &self._shared.env, text, map_bytes, map_limit, limits, boot, &error)
         self._has_store = True
         if status == ST_NO_MEMORY:
             raise MemoryError
@@ -135,18 +168,18 @@ cdef class StoreCore(StoreView):
         cdef HashKey key = hash_key(<const unsigned char*>fresh)
         cdef int error = 0
         self._dedupe.wire = inlong_ops()
-        if self._has_memory:
+        if not self._has_memory:
+            key = hash_key(self._shared.env.ids_key)
+        else:
             window_init(&self._dedupe.window, &key, keep_ms, max_ids)
             self._memory.dedupe = &self._dedupe
             self._has_window = True
             return 0
         self._window_log.dedupe = &self._dedupe
-        error = windowlog_open(&self._window_log, &self._shared.env, <const unsigned char*>fresh, &key)
-        if error:
-            raise store_fault(error, self.path, "open the de-duplication window of")
+        self._window_log.env = &self._shared.env
         window_init(&self._dedupe.window, &key, keep_ms, max_ids)
         with nogil:
-            error = windowlog_load(&self._window_log, &self._shared.env)
+            error = windowlog_load(&self._window_log)
         if error:
             raise store_fault(error, self.path, "load the de-duplication window of")
         self._store.window = &self._window_log
@@ -214,12 +247,15 @@ cdef class StoreCore(StoreView):
             self._ended.set()
         self._ended.wait()
         self._closed = True
-        if self._lock_file is not None:
-            self._lock_file.close()
+        self._give_up()
 
     def stats(self):
-        """Return counters of committer and store as a dictionary of numbers, with the last error as text."""
+        """Return counters of committer and store as a dictionary of numbers, and two texts.
+
+        ``last_error`` is the last failure, ``trouble`` why nothing can be stored now, "" when it can.
+        """
         cdef int64_t error = relaxed_load(&self._store.last_error)
+        cdef int64_t trouble = relaxed_load(&self._store.trouble)
         cdef dict found = {
             "commits": relaxed_load(&self._committer.commits),
             "entries": relaxed_load(&self._committer.entries),
@@ -230,19 +266,27 @@ cdef class StoreCore(StoreView):
             "dropped_records": relaxed_load(&self._store.dropped_records) + relaxed_load(&self._memory.dropped_records),
             "dropped_bytes": relaxed_load(&self._store.dropped_bytes) + relaxed_load(&self._memory.dropped_bytes),
         }
+        found["damaged_entries"] = relaxed_load(&self._store.damaged_entries)
         if self._has_window:
             found["duplicates"] = relaxed_load(&self._dedupe.window.duplicates)
             found["conflicts"] = relaxed_load(&self._dedupe.window.conflicts)
             found["ids"] = relaxed_load(&self._dedupe.window.ids)
             found["expired_ids"] = relaxed_load(&self._dedupe.window.expired)
         found["last_error"] = env_error(<int>error).decode("utf-8", "replace") if error else ""
+        found["trouble"] = env_error(<int>trouble).decode("utf-8", "replace") if trouble else ""
         return found
+
+    cdef int _set_clock(self, int64_t now_ms) except -1:
+        """Stop the store's own clock at a test's time.  Locality: GIL.  Locks: the caller holds _gate."""
+        storeclock_set(&self._memory.clock if self._has_memory else &self._store.clock, now_ms)
+        return 0
 
     def append_for_test(self, entries, *, unsigned int partition=0, unsigned int records=1, int64_t data_time_ms=0,
                         receive_ms=None, str source="127.0.0.1"):
         """Append (group, stream, InLongMsg bytes[, records]) tuples as one chain: [(offset, status name)].
 
-        Through the committer when it runs, else directly.  Not beside a running server.
+        Through the committer when it runs, else directly; then ``receive_ms`` sets the store's own clock, too.
+        Not beside a running server.
         """
         cdef Entry* chain
         cdef bint through = False
@@ -255,6 +299,8 @@ cdef class StoreCore(StoreView):
         with self._gate:
             through = self._in_loop
             if not through:
+                if receive_ms is not None:
+                    self._set_clock(receive_ms)
                 with nogil:
                     self._committer.ops.append(self._committer.store, chain)
         if through:
@@ -262,16 +308,35 @@ cdef class StoreCore(StoreView):
                 chain = feed_through(&self._committer, chain)
         return feed_results(chain)
 
-    def retain_for_test(self, int64_t now_ms):
-        """Drop one step of what is past the limits and return the number of entries; the committer must not run."""
+    def retain_for_test(self, now_ms=None):
+        """Drop one step of what is past the limits, at a time of the store's own clock if one is given.
+
+        Returns the number of entries dropped.
+        The committer must not run.
+        """
         cdef int64_t dropped = 0
         self._ensure_open()
         with self._gate:
             if self._in_loop:
                 raise ClosedError("the committer runs", hint="it applies the retention limits itself")
+            if now_ms is not None:
+                self._set_clock(now_ms)
             with nogil:
-                dropped = self._committer.ops.retain(self._committer.store, now_ms)
+                dropped = self._committer.ops.retain(self._committer.store)
         return dropped
+
+
+def _boot_number():
+    """Return the 16 bytes that name this boot of the machine, None where they are not known.
+
+    Locality: GIL.
+    Locks: none.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return uuid.UUID(file.read().strip()).bytes
+    except (OSError, ValueError):
+        return None
 
 
 def _file_bytes(str path):
@@ -282,25 +347,79 @@ def _file_bytes(str path):
         return 0
 
 
+cdef void _give_up_in_child(void* context) noexcept nogil:
+    """Close what would keep the directory locked for as long as a forked child lives.
+
+    Locality: the child's only thread.
+    Locks: none.
+    """
+    cdef int* claims = <int*>context
+    cdef int i
+    for i in range(2):
+        if claims[i] >= 0:
+            close(claims[i])
+            claims[i] = -1
+
+
 def _lock_directory(str path):
-    """Take the writer's lock of a directory and return its open file.  Raises StoreError."""
+    """Take the writer's locks of a directory and return their descriptors.  Raises StoreError.
+
+    The lock file tells who holds it; the directory's own lock holds also when somebody removes that file.
+    """
     cdef str name = os.path.join(path, "writer.lock")
+    cdef int folder = -1
+    cdef int held = -1
     try:
-        held = open(name, "a+b", buffering=0)
+        held = _locked_file(name)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as failure:
+            if failure.errno == errno.EWOULDBLOCK:
+                raise
+            # A file system without locks of directories: the file's must do.
     except OSError as failure:
-        raise store_fault(failure.errno, path, "lock the store") from failure
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as failure:
-        held.seek(0)
-        holder = held.read(20).decode("ascii", "replace").strip() or "unknown"
-        held.close()
+        for fd in (held, folder):
+            if fd >= 0:
+                os.close(fd)
+        if failure.errno != errno.EWOULDBLOCK:
+            raise store_fault(failure.errno, path, "lock the store") from failure
+        holder = _holder(name)
         raise StoreError(
             f"the store {path!r} is in use by another hub (process {holder})",
+            code="STORE_TAKEN",
             hint="stop that hub, or give this one a directory of its own",
             details={"path": path, "holder": holder},
         ) from failure
-    with contextlib.suppress(OSError):      # the lock holds also where a full disk has no room for our name
-        held.truncate(0)
-        held.write(b"%d\n" % os.getpid())
-    return held
+    try:
+        os.ftruncate(held, 0)
+        os.pwrite(held, b"%d\n" % os.getpid(), 0)
+    except OSError:
+        pass        # the lock holds also where a full disk has no room for our name
+    return held, folder
+
+
+def _locked_file(str name):
+    """Open and lock a file that has this name afterwards, too; return its descriptor.  Raises OSError."""
+    while True:
+        held = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.exists(name) and os.path.samestat(os.fstat(held), os.stat(name)):
+                return held
+        except OSError:
+            os.close(held)
+            raise
+        os.close(held)      # it was removed between the two calls
+
+
+def _holder(str name):
+    """Return the process that the lock file names.  Locality: GIL.  Locks: none."""
+    try:
+        with open(name, "rb") as file:
+            return file.read(20).decode("ascii", "replace").strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
+refuse_blank(<PyTypeObject*>StoreCore)

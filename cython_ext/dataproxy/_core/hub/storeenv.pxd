@@ -12,13 +12,16 @@ from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 
 cdef enum StoreConst:
-    STORE_FORMAT = 1
+    STORE_FORMAT = 2
     KEY_LOG = 4 + 255           # logs: partition u32, topic
     KEY_STREAM = 4 + 255        # streams: log u32, name
     KEY_ENTRY = 12              # entries: log u32, offset u64
     KEY_INDEX = 16              # index: log u32, stream number u32, offset u64
-    LOG_ROW = 44                # id u32, first u64, next u64, entries u64, records u64, bytes u64
-    STREAM_ROW = 28             # stream number u32, entries u64, records u64, bytes u64
+    LOG_ROW = 48                # id u32, first u64, next u64, entries u64, records u64, bytes u64, checksum u32
+    STREAM_ROW = 32             # stream number u32, entries u64, records u64, bytes u64, checksum u32
+    ROW_CRC = 4                 # CRC-32C of key and row, the last of each row of logs, streams, ids and the clock
+    IDS_KEY = 16
+    NAMES_ROW = 8 + 8 + 4       # first offset of new logs u64, times that names were given up u64, checksum u32
 
 
 cdef enum EnvFault:             # beside the library's (negative) and the system's (positive) codes
@@ -27,6 +30,9 @@ cdef enum EnvFault:             # beside the library's (negative) and the system
     FAULT_TRUNCATED = -20003    # the file is shorter than its own header says
     FAULT_ROW = -20004          # a row that cannot be read
     FAULT_MISSING = -20005      # no store there
+    FAULT_GONE = -20006         # its files were removed or replaced
+    FAULT_OWNER = -20007        # somebody else has written to it
+    FAULT_CHECKSUM = -20008     # an entry is not what was stored
 
 
 ctypedef struct StoreEnv:
@@ -36,6 +42,8 @@ ctypedef struct StoreEnv:
     MDB_dbi streams
     MDB_dbi entries
     MDB_dbi index
+    MDB_dbi ids
+    uint8_t ids_key[IDS_KEY]    # for the hashes of the de-duplication window
     uint32_t version            # format version found
     pthread_mutex_t mutex       # guards the next two
     pthread_cond_t cond
@@ -51,9 +59,14 @@ cdef void env_close(StoreEnv* e) noexcept nogil
 cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil
 cdef int env_take_over(StoreEnv* e) noexcept nogil
 cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil
+# What names begin with after some were given up; zeros before that.
+cdef int env_names(StoreEnv* e, MDB_txn* txn, uint64_t* floor, uint64_t* generation) noexcept nogil
 cdef int read_begin(StoreEnv* e, MDB_txn** txn) noexcept nogil
 cdef void read_end(StoreEnv* e, MDB_txn* txn) noexcept nogil
 cdef const char* env_error(int error) noexcept nogil
+cdef void row_seal(const MDB_val* key, uint8_t* row, size_t size) noexcept nogil        # writes the checksum at its end
+cdef bint row_fits(const MDB_val* key, const MDB_val* value, size_t size) noexcept nogil
+cdef MDB_val key_meta(const char* name) noexcept nogil
 cdef MDB_val key_entry(uint8_t* out, uint32_t log, uint64_t offset) noexcept nogil
 cdef MDB_val key_index(uint8_t* out, uint32_t log, uint32_t stream, uint64_t offset) noexcept nogil
 cdef MDB_val key_name(uint8_t* out, uint32_t number, Slice name) noexcept nogil   # a log or a stream

@@ -5,10 +5,12 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset, strlen
 from posix.stat cimport stat, struct_stat
 
+from dataproxy._core.base.crc cimport crc32c
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
 from dataproxy._core.hub.stages cimport STAGE_OPENING, stage_passed
-from dataproxy._core.plat.endian cimport load_be32, store_be32, store_be64
+from dataproxy._core.hub.storefiles cimport PATH_ROOM, files_path, files_prepare
+from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.lmdb cimport (
     MDB_CREATE,
     MDB_MAP_RESIZED,
@@ -42,6 +44,7 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_txn_begin,
     mdb_txn_commit,
 )
+from dataproxy._core.plat.random cimport getrandom
 from dataproxy._core.plat.thread cimport (
     pthread_cond_broadcast,
     pthread_cond_destroy,
@@ -66,7 +69,7 @@ cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, si
     if pthread_mutex_init(&e.mutex, NULL) != 0 or pthread_cond_init(&e.cond, NULL) != 0:
         return ST_NO_MEMORY
     e.ready = True
-    error[0] = _open(e, path, create, read_only, map_bytes)
+    error[0] = _open(e, path, create, create, read_only, map_bytes)
     return ST_OK if error[0] == 0 else ST_STORE
 
 
@@ -129,8 +132,25 @@ cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept no
     if e.env != NULL:
         mdb_env_close(e.env)
         e.env = NULL
-    rc = _open(e, path, True, False, map_bytes)
+    rc = _open(e, path, False, True, False, map_bytes)      # what is not there any more is not made again
     _leave_exclusive(e)
+    return rc
+
+
+cdef int env_names(StoreEnv* e, MDB_txn* txn, uint64_t* floor, uint64_t* generation) noexcept nogil:
+    """Read the row about names that were given up: 0 or an error.  Locality: any thread.  Locks: none."""
+    cdef MDB_val key = key_meta(b"names")
+    cdef MDB_val value
+    cdef int rc = mdb_get(txn, e.meta, &key, &value)
+    floor[0] = 0
+    generation[0] = 0
+    if rc == MDB_NOTFOUND:
+        return 0
+    if rc == 0 and not row_fits(&key, &value, NAMES_ROW):
+        rc = FAULT_ROW
+    if rc == 0:
+        floor[0] = load_be64(value.mv_data)
+        generation[0] = load_be64(<const uint8_t*>value.mv_data + 8)
     return rc
 
 
@@ -173,7 +193,31 @@ cdef const char* env_error(int error) noexcept nogil:
     if error == FAULT_TRUNCATED: return "data.mdb is shorter than its own header says"
     if error == FAULT_ROW: return "a row cannot be read"
     if error == FAULT_MISSING: return "there is no store"
+    if error == FAULT_GONE: return "its files were removed or replaced while it was open"
+    if error == FAULT_OWNER: return "another process has written to it"
+    if error == FAULT_CHECKSUM: return "an entry is not what was stored: its checksum differs"
     return mdb_strerror(error)
+
+
+cdef void row_seal(const MDB_val* key, uint8_t* row, size_t size) noexcept nogil:
+    """Write the checksum of key and row to the row's end.  Locality: any thread.  Locks: none."""
+    store_be32(row + size - ROW_CRC, crc32c(crc32c(0, key.mv_data, key.mv_size), row, size - ROW_CRC))
+
+
+cdef bint row_fits(const MDB_val* key, const MDB_val* value, size_t size) noexcept nogil:
+    """Tell whether a row has its size and checksum.  Locality: any thread.  Locks: none."""
+    if value.mv_size != size or size < ROW_CRC:
+        return False
+    return load_be32(<const uint8_t*>value.mv_data + size - ROW_CRC) == crc32c(
+        crc32c(0, key.mv_data, key.mv_size), value.mv_data, size - ROW_CRC)
+
+
+cdef MDB_val key_meta(const char* name) noexcept nogil:
+    """Return the key of a row of ``meta``.  Locality: any thread.  Locks: none."""
+    cdef MDB_val key
+    key.mv_data = <void*>name
+    key.mv_size = strlen(name)
+    return key
 
 
 cdef MDB_val key_entry(uint8_t* out, uint32_t log, uint64_t offset) noexcept nogil:
@@ -213,13 +257,16 @@ cdef MDB_val key_name(uint8_t* out, uint32_t number, Slice name) noexcept nogil:
     return key
 
 
-cdef int _open(StoreEnv* e, const char* path, bint create, bint read_only, size_t map_bytes) noexcept nogil:
+cdef int _open(StoreEnv* e, const char* path, bint create, bint writes, bint read_only,
+               size_t map_bytes) noexcept nogil:
     """Open environment and databases: 0 or an error.  Locality: as the caller.  Locks: none."""
     cdef MDB_env* env = NULL
     cdef MDB_txn* txn = NULL
     cdef unsigned int flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT | (MDB_RDONLY if read_only else 0)
     cdef int dead = 0
-    cdef int rc = mdb_env_create(&env)
+    cdef int rc = files_prepare(path)
+    if rc == 0:
+        rc = mdb_env_create(&env)
     if rc:
         return rc
     rc = mdb_env_set_maxdbs(env, 8)
@@ -232,7 +279,7 @@ cdef int _open(StoreEnv* e, const char* path, bint create, bint read_only, size_
     if rc == 0 and not read_only:
         mdb_reader_check(env, &dead)
     if rc == 0:
-        rc = mdb_txn_begin(env, NULL, 0 if create else MDB_RDONLY, &txn)
+        rc = mdb_txn_begin(env, NULL, 0 if writes else MDB_RDONLY, &txn)
     if rc == 0:
         rc = _open_databases(e, txn, create)
         stage_passed(STAGE_OPENING)
@@ -256,13 +303,10 @@ cdef int _check_length(MDB_env* env, const char* path) noexcept nogil:
     cdef MDB_envinfo info
     cdef MDB_stat st
     cdef struct_stat on_disk
-    cdef const char* file = b"/data.mdb"
-    cdef char name[4096]
-    cdef size_t n = strlen(path)
-    if n + strlen(file) + 1 > sizeof(name):
-        return FAULT_MISSING
-    memcpy(name, path, n)
-    memcpy(name + n, file, strlen(file) + 1)
+    cdef char name[PATH_ROOM]
+    cdef int rc = files_path(path, b"data.mdb", name)
+    if rc:
+        return rc
     if stat(name, &on_disk) != 0:
         return errno
     mdb_env_stat(env, &st)
@@ -299,20 +343,40 @@ cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
         rc = mdb_dbi_open(txn, b"entries", flags, &e.entries)
     if rc == 0:
         rc = mdb_dbi_open(txn, b"index", flags, &e.index)
+    if rc == 0:
+        rc = mdb_dbi_open(txn, b"ids", flags, &e.ids)
+    if rc == 0:
+        rc = _read_ids_key(e, txn, fresh)
+    return rc
+
+
+cdef int _read_ids_key(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
+    """Read the key for hashes of ids, or put one to a fresh store.  Locality: as the caller.  Locks: none."""
+    cdef MDB_val key = key_meta(b"ids key")
+    cdef MDB_val value
+    cdef int rc
+    if fresh:
+        if getrandom(e.ids_key, IDS_KEY, 0) != IDS_KEY:
+            return errno
+        value.mv_data = e.ids_key
+        value.mv_size = IDS_KEY
+        return mdb_put(txn, e.meta, &key, &value, 0)
+    rc = mdb_get(txn, e.meta, &key, &value)
+    if rc == MDB_NOTFOUND or (rc == 0 and value.mv_size != IDS_KEY):
+        rc = FAULT_ROW
+    if rc == 0:
+        memcpy(e.ids_key, value.mv_data, IDS_KEY)
     return rc
 
 
 cdef int _check_format(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
     """Read the format row, or write it to a fresh store.  Locality: as the caller.  Locks: none."""
-    cdef const char* name = b"format"
     cdef const char* mark = b"dataproxy hub store"
     cdef size_t n = strlen(mark)
     cdef uint8_t row[32]
-    cdef MDB_val key
+    cdef MDB_val key = key_meta(b"format")
     cdef MDB_val value
     cdef int rc
-    key.mv_data = <void*>name
-    key.mv_size = strlen(name)
     if fresh:
         memcpy(row, mark, n)
         store_be32(row + n, STORE_FORMAT)

@@ -1,15 +1,14 @@
 """The reserve file of a store directory."""
 
-from libc.string cimport memcpy, strlen
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_WRONLY, open
 from posix.stat cimport fstat, struct_stat
 from posix.unistd cimport close, ftruncate
 
+from dataproxy._core.hub.storefiles cimport PATH_ROOM, files_path
 from dataproxy._core.plat.file cimport posix_fallocate
 
 cdef enum Reserve:
     RESERVE_BYTES = 4 << 20
-    NAME_MAX = 4096
 
 
 cdef void reserve_make(const char* folder) noexcept nogil:
@@ -46,11 +45,7 @@ cdef bint reserve_drop(const char* folder) noexcept nogil:
 
 cdef int _open(const char* folder) noexcept nogil:
     """Open the reserve file: its descriptor, or -1.  Locality: appending thread.  Locks: none."""
-    cdef const char* file = b"/reserve"
-    cdef char name[NAME_MAX]
-    cdef size_t n = strlen(folder)
-    if n + strlen(file) + 1 > NAME_MAX:
+    cdef char name[PATH_ROOM]
+    if files_path(folder, b"reserve", name) != 0:
         return -1
-    memcpy(name, folder, n)
-    memcpy(name + n, file, strlen(file) + 1)
     return open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o640)

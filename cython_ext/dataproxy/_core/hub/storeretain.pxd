@@ -3,4 +3,4 @@
 from libc.stdint cimport int64_t
 
 
-cdef int64_t store_retain(void* store, int64_t now_ms) noexcept nogil
+cdef int64_t store_retain(void* store) noexcept nogil

@@ -3,10 +3,11 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.hub.header cimport QueueHeader, header_read
+from dataproxy._core.hub.header cimport QueueHeader, header_check, header_read
 from dataproxy._core.hub.stages cimport STAGE_DROPPED, stage_passed
-from dataproxy._core.hub.storecatalog cimport LogStat, Tally, catalog_dropped
-from dataproxy._core.hub.storeenv cimport FAULT_ROW, KEY_ENTRY, KEY_INDEX, key_entry, key_index, read_begin, read_end
+from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, Tally, catalog_dropped, catalog_lost
+from dataproxy._core.hub.storeclock cimport storeclock_now
+from dataproxy._core.hub.storeenv cimport FAULT_CHECKSUM, FAULT_ROW, KEY_ENTRY, KEY_INDEX, key_entry, key_index
 from dataproxy._core.hub.storereserve cimport reserve_drop, reserve_make
 from dataproxy._core.hub.storetxn cimport (
     Store,
@@ -15,25 +16,29 @@ from dataproxy._core.hub.storetxn cimport (
     store_failed,
     store_finish,
     store_grow,
+    store_has_room,
     store_is_full,
+    store_save_clock,
 )
 from dataproxy._core.hub.windowlog cimport windowlog_expire, windowlog_is_due
-from dataproxy._core.plat.atomic cimport relaxed_add
-from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get, mdb_reader_check
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.lmdb cimport MDB_NOTFOUND, MDB_txn, MDB_val, mdb_del, mdb_get, mdb_reader_check, mdb_txn_abort
 
 cdef enum RetainStep:
     STEP_ENTRIES = 1024
     STEP_TIGHT = 256        # with the reserve as the only room
     STEP_BYTES = 32 << 20
+    CLOCK_KEPT_MS = 60000   # what the clock may lose when the machine stops
 
 
-cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
+cdef int64_t store_retain(void* self) noexcept nogil:
     """Drop up to one step of what is past the limits and return the number of entries dropped.
 
     Locality: appending thread.
     Locks: the library's writer lock, only when there is something to drop.
     """
     cdef Store* store = <Store*>self
+    cdef int64_t now_ms = storeclock_now(&store.clock)
     cdef Tally before = store.catalog.now
     cdef int64_t dropped
     cdef int dead = 0
@@ -44,6 +49,7 @@ cdef int64_t store_retain(void* self, int64_t now_ms) noexcept nogil:
         rc = _forget(store, now_ms)
         if rc:
             store_failed(store, rc)
+    _keep_clock(store, now_ms)
     if not _is_due(store, now_ms):
         return 0
     rc = _step(store, now_ms, STEP_ENTRIES)
@@ -76,18 +82,37 @@ cdef int _forget(Store* store, int64_t now_ms) noexcept nogil:
     return store_finish(store, txn, rc)
 
 
+cdef void _keep_clock(Store* store, int64_t now_ms) noexcept nogil:
+    """Write the clock down now and then, and find out whether a disk that failed works again.
+
+    Locality: appending thread.
+    Locks: the library's writer lock, only when there is something to write.
+    """
+    cdef bint troubled = relaxed_load(&store.trouble) != 0 and store_has_room(store, 1)
+    cdef int rc
+    if troubled or (store.catalog.now.entries and now_ms - store.clock.saved_ms >= CLOCK_KEPT_MS):
+        rc = store_save_clock(store)
+        if rc:
+            relaxed_store(&store.trouble, rc)
+
+
 cdef bint _is_due(Store* store, int64_t now_ms) noexcept nogil:
-    """Tell whether an entry has to go.  Locality: appending thread.  Locks: takes the environment's mutex."""
+    """Tell whether an entry has to go.
+
+    In a write transaction: there is always room for one, while other processes may take every reader's place.
+    Locality: appending thread.
+    Locks: the library's writer lock.
+    """
     cdef MDB_txn* txn = NULL
     cdef LogStat* log = NULL
     cdef uint32_t at = 0
     cdef int rc
     if store.catalog.now.entries == 0 or (store.limits.retention_bytes == 0 and store.limits.retention_ms == 0):
         return False
-    rc = read_begin(store.env, &txn)
+    rc = store_begin(store, &txn)
     if rc == 0:
         rc = _next_due(store, txn, now_ms, &at, &log)
-        read_end(store.env, txn)
+        mdb_txn_abort(txn)
     if rc:
         store_failed(store, rc)
     return rc == 0 and log != NULL
@@ -135,9 +160,12 @@ cdef int _next_due(Store* store, MDB_txn* txn, int64_t now_ms, uint32_t* at, Log
         if log != NULL and log.now.entries:
             if limits.retention_ms and log.front_ms < 0:
                 rc = _front(store, txn, log, &header, &size)
-                if rc:
+                if rc == FAULT_CHECKSUM:
+                    log.front_ms = now_ms       # nobody knows its age: it is kept for one from here on
+                elif rc:
                     return rc
-                log.front_ms = header.receive_ms if header.receive_ms >= 0 else 0
+                else:
+                    log.front_ms = header.stored_ms if header.stored_ms >= 0 else 0
             if (limits.retention_bytes and log.now.bytes > limits.retention_bytes) or (
                     limits.retention_ms and log.front_ms < now_ms - limits.retention_ms):
                 out[0] = log
@@ -147,7 +175,7 @@ cdef int _next_due(Store* store, MDB_txn* txn, int64_t now_ms, uint32_t* at, Log
 
 
 cdef int _front(Store* store, MDB_txn* txn, LogStat* log, QueueHeader* header, size_t* size) noexcept nogil:
-    """Read the header and the value size of a log's oldest entry: 0 or an error.
+    """Read the header and the value size of a log's oldest entry: 0 or an error, FAULT_CHECKSUM if that is damaged.
 
     Locality: appending thread.
     Locks: none.
@@ -157,11 +185,13 @@ cdef int _front(Store* store, MDB_txn* txn, LogStat* log, QueueHeader* header, s
     cdef MDB_val value
     cdef size_t header_bytes = 0
     cdef int rc = mdb_get(txn, store.env.entries, &key, &value)
+    size[0] = 0
     if rc:
-        return FAULT_ROW if rc == MDB_NOTFOUND else rc
+        return FAULT_CHECKSUM if rc == MDB_NOTFOUND else rc
     size[0] = value.mv_size
-    if header_read(<const uint8_t*>value.mv_data, value.mv_size, header, &header_bytes) != ST_OK:
-        return FAULT_ROW
+    if (header_check(<const uint8_t*>value.mv_data, value.mv_size, raw, KEY_ENTRY, False) != ST_OK
+            or header_read(<const uint8_t*>value.mv_data, value.mv_size, header, &header_bytes) != ST_OK):
+        return FAULT_CHECKSUM
     return 0
 
 
@@ -177,6 +207,8 @@ cdef int _drop_front(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
     cdef QueueHeader header
     cdef size_t size = 0
     cdef int rc = _front(store, txn, log, &header, &size)
+    if rc == FAULT_CHECKSUM:
+        return _drop_damaged(store, txn, log, size)
     if rc == 0 and (header.stream >= log.stream_count or log.streams[header.stream] == NULL):
         rc = FAULT_ROW
     if rc:
@@ -189,4 +221,33 @@ cdef int _drop_front(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
     if rc:
         return FAULT_ROW if rc == MDB_NOTFOUND else rc
     catalog_dropped(&store.catalog, log.streams[header.stream], header.records, size)
+    return 0
+
+
+cdef int _drop_damaged(Store* store, MDB_txn* txn, LogStat* log, size_t size) noexcept nogil:
+    """Delete the oldest entry of a log, which is not what was stored: 0 or an error.
+
+    Its stream is the one whose index knows its offset.
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef uint8_t raw[KEY_ENTRY]
+    cdef uint8_t index_raw[KEY_INDEX]
+    cdef StreamStat* stream = NULL
+    cdef MDB_val key
+    cdef uint32_t i
+    cdef int rc
+    for i in range(log.stream_count):
+        key = key_index(index_raw, log.id, i, log.first)
+        rc = mdb_del(txn, store.env.index, &key, NULL)
+        if rc == 0:
+            stream = log.streams[i]
+        elif rc != MDB_NOTFOUND:
+            return rc
+    key = key_entry(raw, log.id, log.first)
+    rc = mdb_del(txn, store.env.entries, &key, NULL)
+    if rc and rc != MDB_NOTFOUND:
+        return rc
+    catalog_lost(&store.catalog, log, stream, size)
+    relaxed_add(&store.damaged_entries, 1)
     return 0

@@ -13,4 +13,5 @@ cdef class SharedEnv:
 
 cdef SharedEnv shared_env(str path, bint create, size_t map_bytes)
 cdef object store_fault(int error, str path, str doing)
+cdef object entry_fault(str path, str topic, unsigned int partition, unsigned long long offset)
 cdef int prepare_directory(str path, bint create) except -1

@@ -6,13 +6,17 @@ import weakref
 
 from dataproxy.errors import StoreError
 
+from cpython.object cimport PyTypeObject
 from libc.errno cimport EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from libc.stddef cimport size_t
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.storeenv cimport (
+    FAULT_CHECKSUM,
     FAULT_FORMAT,
+    FAULT_GONE,
     FAULT_MISSING,
+    FAULT_OWNER,
     FAULT_ROW,
     FAULT_TRUNCATED,
     FAULT_VERSION,
@@ -23,7 +27,16 @@ from dataproxy._core.hub.storeenv cimport (
     env_resize,
     env_take_over,
 )
-from dataproxy._core.plat.lmdb cimport MDB_CORRUPTED, MDB_INVALID, MDB_MAP_FULL, MDB_VERSION_MISMATCH
+from dataproxy._core.hub.storefiles cimport files_sync
+from dataproxy._core.plat.lmdb cimport (
+    MDB_CORRUPTED,
+    MDB_INVALID,
+    MDB_MAP_FULL,
+    MDB_PAGE_NOTFOUND,
+    MDB_READERS_FULL,
+    MDB_VERSION_MISMATCH,
+)
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 _open = weakref.WeakValueDictionary()   # (device, inode) of the directory -> SharedEnv
 _opening = threading.Lock()             # guards _open
@@ -92,16 +105,37 @@ cdef object store_fault(int error, str path, str doing):
     cdef str reason = env_error(error).decode("utf-8", "replace")
     cdef bint full = error in (ENOSPC, EDQUOT, MDB_MAP_FULL)
     cdef str hint = "look at the file system and its log; the directory may have to be restored from a copy"
+    cdef str code = "STORE"
     if error in (FAULT_FORMAT, FAULT_MISSING, MDB_INVALID, MDB_VERSION_MISMATCH, ENOENT):
         hint = "give the directory of a hub store, or an empty one to create a store in"
-    elif error in (FAULT_TRUNCATED, FAULT_ROW, MDB_CORRUPTED):
-        hint = "the store is damaged: restore the directory from a copy, or move it away and start with an empty one"
+    elif error in (FAULT_TRUNCATED, FAULT_ROW, FAULT_CHECKSUM, MDB_CORRUPTED, MDB_PAGE_NOTFOUND):
+        code = "STORE_DAMAGED"
+        hint = ("`dataproxy store verify` tells what of it is damaged; restore the directory from a copy, or move it"
+                " away and start with an empty one")
+    elif error in (FAULT_GONE, FAULT_OWNER):
+        code = "STORE_TAKEN"
+        hint = "nothing more is stored there; look who changed the directory, then start the hub again"
+    elif error == MDB_READERS_FULL:
+        code = "STORE_READERS"
+        hint = "other processes hold every reader's place of the store; close some of them"
     elif error in (EACCES, EPERM, EROFS):
         hint = "readers need write permission on lock.mdb, the hub on the whole directory"
     elif full:
+        code = "DISK_FULL"
         hint = "make room on the disk, raise max_bytes, or set a retention limit"
-    return StoreError(f"cannot {doing} {path!r}: {reason}", hint=hint, retriable=full,
-                      details={"path": path, "error": error})
+    return StoreError(f"cannot {doing} {path!r}: {reason}", code=code, hint=hint,
+                      retriable=full or error == MDB_READERS_FULL, details={"path": path, "error": error})
+
+
+cdef object entry_fault(str path, str topic, unsigned int partition, unsigned long long offset):
+    """Return a StoreError for an entry that is not what was stored.  Locality: GIL.  Locks: none."""
+    return StoreError(
+        f"cannot read entry {offset} of {topic!r} (partition {partition}) in the store {path!r}:"
+        " it is not what was stored, its checksum differs",
+        code="STORE_DAMAGED",
+        hint=f"what is behind it can be read from offset {offset + 1} on; `dataproxy store verify` lists all damage",
+        details={"path": path, "topic": topic, "partition": partition, "offset": offset, "error": FAULT_CHECKSUM},
+    )
 
 
 def _version_fault(SharedEnv shared, str path):
@@ -113,6 +147,22 @@ def _version_fault(SharedEnv shared, str path):
     )
 
 
+def _make_directory(str path):
+    """Make a directory and those above it that are missing; their names survive a power failure.  Raises OSError."""
+    cdef bytes above
+    cdef int error
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(os.path.abspath(path))
+    for path in reversed(missing):
+        os.makedirs(path, mode=0o750, exist_ok=True)
+        above = os.fsencode(os.path.dirname(os.path.abspath(path)))
+        error = files_sync(above)
+        if error:
+            raise OSError(error, os.strerror(error), path)
+
+
 cdef int prepare_directory(str path, bint create) except -1:
     """Refuse what cannot be a store before the library touches it; ``create`` makes a missing directory.
 
@@ -122,7 +172,7 @@ cdef int prepare_directory(str path, bint create) except -1:
     """
     try:
         if create:
-            os.makedirs(path, mode=0o750, exist_ok=True)
+            _make_directory(path)
         names = set(os.listdir(path))
     except OSError as failure:
         raise StoreError(
@@ -143,3 +193,6 @@ cdef int prepare_directory(str path, bint create) except -1:
             details={"path": path},
         )
     return 0
+
+
+refuse_blank(<PyTypeObject*>SharedEnv)

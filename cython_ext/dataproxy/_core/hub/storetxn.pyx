@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 from posix.stat cimport fstat, struct_stat
 
+from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
 from dataproxy._core.hub.stages cimport STAGE_BEGUN, STAGE_CATALOG, STAGE_WRITTEN, stage_passed
@@ -12,26 +13,40 @@ from dataproxy._core.hub.storecatalog cimport (
     LogStat,
     StreamStat,
     Tally,
+    catalog_counted,
     catalog_free,
     catalog_init,
     catalog_keep,
+    catalog_name_limit,
     catalog_restore_log,
     catalog_restore_stream,
     catalog_undo,
 )
+from dataproxy._core.hub.storeclock cimport (
+    CLOCK_ROW,
+    storeclock_init,
+    storeclock_now,
+    storeclock_read,
+    storeclock_write,
+)
 from dataproxy._core.hub.storeenv cimport (
+    FAULT_OWNER,
     FAULT_ROW,
     KEY_LOG,
     LOG_ROW,
+    ROW_CRC,
     STREAM_ROW,
+    env_names,
     env_reopen,
     env_resize,
+    key_meta,
     key_name,
-    read_begin,
-    read_end,
+    row_fits,
+    row_seal,
 )
+from dataproxy._core.hub.storefiles cimport files_check, files_note, files_sync
 from dataproxy._core.hub.storereserve cimport reserve_make
-from dataproxy._core.hub.windowlog cimport windowlog_attach, windowlog_settle
+from dataproxy._core.hub.windowlog cimport windowlog_settle, windowlog_writes
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.file cimport posix_fallocate
@@ -49,18 +64,21 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_cursor_get,
     mdb_cursor_open,
     mdb_env_get_fd,
+    mdb_get,
     mdb_put,
     mdb_txn_abort,
     mdb_txn_begin,
     mdb_txn_commit,
+    mdb_txn_id,
 )
 
 cdef enum Probe:
     PROBE_BYTES = 64 << 10      # asked of the file system to tell a full disk from a broken one
+    CLOCK_EVERY_MS = 1000       # so often a commit takes the clock with it
 
 
 cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, size_t map_limit,
-                    const StoreLimits* limits, int* error) noexcept nogil:
+                    const StoreLimits* limits, const uint8_t* boot, int* error) noexcept nogil:
     """Load the catalog of an open environment: ST_OK, ST_NO_MEMORY, or ST_STORE with *error.
 
     Locality: owner, before the appending thread starts.
@@ -77,15 +95,25 @@ cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_by
     error[0] = 0
     if catalog_init(&store.catalog) != ST_OK:
         return ST_NO_MEMORY
-    error[0] = read_begin(env, &txn)
+    store.catalog.name_limit = catalog_name_limit(limits.max_bytes)
+    storeclock_init(&store.clock, system_clock(), boot)
+    error[0] = files_note(&store.files, env.env, path)
+    if error[0] == 0:       # for writing, as another process may have taken every reader's place
+        error[0] = mdb_txn_begin(env.env, NULL, 0, &txn)
     if error[0]:
         return ST_STORE
-    status = _load_logs(store, txn, error)
+    store.last_txn = mdb_txn_id(txn) - 1
+    error[0] = _load_clock(store, txn)
+    if error[0] == 0:
+        error[0] = env_names(env, txn, &store.catalog.floor, &store.catalog.generation)
+    status = _load_logs(store, txn, error) if error[0] == 0 else ST_STORE
     if status == ST_OK:
         status = _load_streams(store, txn, error)
-    read_end(env, txn)
+    mdb_txn_abort(txn)
     if status == ST_OK:
         reserve_make(path)
+        error[0] = files_sync(path)
+        status = ST_OK if error[0] == 0 else ST_STORE
     return status
 
 
@@ -97,21 +125,24 @@ cdef void store_free(Store* store) noexcept nogil:
 cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil:
     """Begin a write transaction, opening the environment afresh if the library gave it up.
 
-    Returns 0 or the library's error.
+    Nothing is written to a store whose files are no longer at their names, or that somebody else has written to.
+    Returns 0 or an error.
     Locality: appending thread.
     Locks: takes the environment's mutex; the library's writer lock until the transaction ends.
     """
-    cdef int rc = MDB_PANIC
+    cdef int rc = files_check(&store.files, store.path)
+    if rc:
+        return rc
+    rc = MDB_PANIC
     if store.env.env != NULL:
         rc = mdb_txn_begin(store.env.env, NULL, 0, txn)
     if rc == MDB_PANIC:
         rc = env_reopen(store.env, store.path, store.map_bytes)
         if rc == 0:
             rc = mdb_txn_begin(store.env.env, NULL, 0, txn)
-        if rc == 0 and store.window != NULL:
-            rc = windowlog_attach(store.window, txn[0])
-            if rc:
-                mdb_txn_abort(txn[0])
+    if rc == 0 and mdb_txn_id(txn[0]) != store.last_txn + 1:
+        mdb_txn_abort(txn[0])
+        rc = FAULT_OWNER
     stage_passed(STAGE_BEGUN)
     return rc
 
@@ -119,12 +150,35 @@ cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil:
 cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
     """Write the changed counts and commit; with an error in ``rc`` or on the way, take everything back.
 
-    Returns 0 or the library's error.
+    A commit to files that were removed meanwhile counts as failed.
+    Returns 0 or an error.
     Locality: appending thread.
     Locks: none.
     """
+    cdef bint writes = (store.catalog.touched_logs != NULL
+                        or (store.window != NULL and windowlog_writes(store.window)))
     if rc == 0:
         rc = _save_catalog(store, txn)
+    if rc == 0 and writes and storeclock_now(&store.clock) - store.clock.saved_ms >= CLOCK_EVERY_MS:
+        rc = _put_clock(store, txn)
+    return store_settle(store, txn, rc, writes)
+
+
+cdef int store_save_clock(Store* store) noexcept nogil:
+    """Commit the clock alone, which also tells whether the disk takes commits again: 0 or an error.
+
+    Locality: appending thread.
+    Locks: the library's writer lock.
+    """
+    cdef MDB_txn* txn = NULL
+    cdef int rc = store_begin(store, &txn)
+    if rc:
+        return rc
+    return store_settle(store, txn, _put_clock(store, txn), True)
+
+
+cdef int store_settle(Store* store, MDB_txn* txn, int rc, bint writes) noexcept nogil:
+    """Commit, or take everything back: 0 or an error.  Locality: appending thread.  Locks: none."""
     if rc == 0:
         stage_passed(STAGE_CATALOG)
         rc = mdb_txn_commit(txn)
@@ -134,8 +188,12 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
     if store.window != NULL:
         windowlog_settle(store.window, rc == 0)
     if rc == 0:
+        store.last_txn += 1 if writes else 0        # the library gives no number to a commit of nothing
         catalog_keep(&store.catalog)
-        relaxed_add(&store.commits, 1)
+        rc = files_check(&store.files, store.path)
+        if rc == 0:
+            relaxed_add(&store.commits, 1)
+            relaxed_store(&store.trouble, 0)
     else:
         catalog_undo(&store.catalog)
         if rc == EIO:
@@ -176,10 +234,19 @@ cdef bint store_grow(Store* store, int rc) noexcept nogil:
     return True
 
 
+cdef bint store_has_room(Store* store, uint64_t wanted) noexcept nogil:
+    """Tell whether so many bytes more fit the store's own limit.  Locality: appending thread.  Locks: none."""
+    if store.limits.max_bytes == 0:
+        return True
+    return (store.catalog.now.bytes + store.catalog.now.entries * ENTRY_OVERHEAD + catalog_counted(&store.catalog)
+            + wanted <= store.limits.max_bytes)
+
+
 cdef void store_failed(Store* store, int error) noexcept nogil:
     """Count a refused commit and keep its error for the statistics.  Locality: appending thread.  Locks: none."""
     relaxed_add(&store.failures, 1)
     relaxed_store(&store.last_error, error)
+    relaxed_store(&store.trouble, error)
 
 
 cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:
@@ -203,6 +270,7 @@ cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:
         _store_tally(row + 20, &log.now)
         value.mv_size = LOG_ROW
         key = key_name(raw, log.partition, log.node.name)
+        row_seal(&key, row, LOG_ROW)
         rc = mdb_put(txn, store.env.logs, &key, &value, 0)
         log = log.next_touched
     while stream != NULL and rc == 0:
@@ -210,8 +278,35 @@ cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:
         _store_tally(row + 4, &stream.now)
         value.mv_size = STREAM_ROW
         key = key_name(raw, stream.log.id, stream.node.name)
+        row_seal(&key, row, STREAM_ROW)
         rc = mdb_put(txn, store.env.streams, &key, &value, 0)
         stream = stream.next_touched
+    return rc
+
+
+cdef int _put_clock(Store* store, MDB_txn* txn) noexcept nogil:
+    """Put the row of the store's clock: 0 or an error.  Locality: appending thread.  Locks: none."""
+    cdef uint8_t row[CLOCK_ROW + ROW_CRC]
+    cdef MDB_val key = key_meta(b"clock")
+    cdef MDB_val value
+    storeclock_write(&store.clock, row)
+    row_seal(&key, row, CLOCK_ROW + ROW_CRC)
+    value.mv_data = row
+    value.mv_size = CLOCK_ROW + ROW_CRC
+    return mdb_put(txn, store.env.meta, &key, &value, 0)
+
+
+cdef int _load_clock(Store* store, MDB_txn* txn) noexcept nogil:
+    """Go on with the clock of the row, if there is one: 0 or an error.  Locality: owner.  Locks: none."""
+    cdef MDB_val key = key_meta(b"clock")
+    cdef MDB_val value
+    cdef int rc = mdb_get(txn, store.env.meta, &key, &value)
+    if rc == MDB_NOTFOUND:
+        return 0
+    if rc == 0 and not row_fits(&key, &value, CLOCK_ROW + ROW_CRC):
+        rc = FAULT_ROW
+    if rc == 0:
+        storeclock_read(&store.clock, <const uint8_t*>value.mv_data)
     return rc
 
 
@@ -248,7 +343,7 @@ cdef int _load_logs(Store* store, MDB_txn* txn, int* error) noexcept nogil:
         if rc:
             break
         row = <uint8_t*>value.mv_data
-        if value.mv_size != LOG_ROW or key.mv_size < 4:
+        if not row_fits(&key, &value, LOG_ROW) or key.mv_size < 4:
             rc = FAULT_ROW
             break
         status = catalog_restore_log(&store.catalog, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4),
@@ -288,7 +383,7 @@ cdef int _load_streams(Store* store, MDB_txn* txn, int* error) noexcept nogil:
         if rc:
             break
         id = load_be32(key.mv_data) if key.mv_size >= 4 else store.catalog.log_count
-        if value.mv_size != STREAM_ROW or id >= store.catalog.log_count or store.catalog.logs[id] == NULL:
+        if not row_fits(&key, &value, STREAM_ROW) or id >= store.catalog.log_count or store.catalog.logs[id] == NULL:
             rc = FAULT_ROW
             break
         status = catalog_restore_stream(&store.catalog, store.catalog.logs[id],

@@ -1,6 +1,6 @@
 """Python's read access to a store."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from dataproxy._core.hub.reader cimport ReadBatch, ReaderOps
 from dataproxy._core.hub.storeshared cimport SharedEnv
@@ -12,6 +12,7 @@ cdef class StoreView:
     cdef SharedEnv _shared          # durable stores: keeps _source alive
     cdef readonly str path          # None in memory mode
     cdef dict _names                # (topic, partition) -> {stream number: name}
+    cdef uint64_t _generation       # of these names
     cdef bint _closed
     cdef int _pid
 

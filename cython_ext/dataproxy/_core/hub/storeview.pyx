@@ -4,9 +4,11 @@ import os
 
 from dataproxy.errors import ClosedError, ForkedError
 
+from cpython.object cimport PyTypeObject
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 
+from dataproxy._core.base.crc cimport crc32c
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.header cimport QueueHeader, header_read
@@ -18,8 +20,16 @@ from dataproxy._core.hub.reader cimport (
     batch_init,
     durable_reader,
 )
-from dataproxy._core.hub.storeenv cimport FAULT_ROW
-from dataproxy._core.hub.storeshared cimport shared_env, store_fault
+from dataproxy._core.hub.storeenv cimport FAULT_CHECKSUM, STORE_FORMAT as FORMAT
+from dataproxy._core.hub.storeshared cimport entry_fault, shared_env, store_fault
+from dataproxy._core.plat.pytype cimport refuse_blank
+
+STORE_FORMAT = <int>FORMAT
+
+
+def checksum(const unsigned char[:] data, unsigned int before=0):
+    """Return the CRC-32C of bytes that follow those with the checksum ``before``."""
+    return crc32c(before, &data[0] if data.shape[0] else NULL, <size_t>data.shape[0])
 
 
 cdef class StoreView:
@@ -54,7 +64,9 @@ cdef class StoreView:
 
         The header is (receive_ms, data_time_ms, records, stream_id, source, node).  With ``stream`` only
         entries of that stream.  A batch ends after ``max_entries`` or when ``max_bytes`` are reached; one
-        entry is always given.  Raises StoreError, ClosedError.
+        entry is always given.  Every entry is compared with its checksum: one that differs ends the batch, and as
+        the first of a batch it is a StoreError (code STORE_DAMAGED) whose details have its ``offset``; what is behind
+        it can be read from the next offset on.  Raises StoreError, ClosedError.
         """
         cdef bytes topic_raw = topic.encode()
         cdef bytes stream_raw = b"" if stream is None else stream.encode()
@@ -63,14 +75,23 @@ cdef class StoreView:
         cdef const Slice* only = NULL if stream is None else &stream_slice
         cdef ReadBatch batch
         cdef int status
+        cdef uint64_t generation
         self._ensure_open()
         batch_init(&batch)
         try:
-            with nogil:
-                status = self._reader.read(self._source, topic_slice, partition, only, offset, max_entries, max_bytes,
-                                           &batch)
-            self._check(status, batch.error)
-            return self._entries(topic, partition, &batch)
+            while True:
+                with nogil:
+                    status = self._reader.read(self._source, topic_slice, partition, only, offset, max_entries,
+                                               max_bytes, &batch)
+                if batch.error == FAULT_CHECKSUM:
+                    raise entry_fault(self.path or "", topic, partition, batch.damaged)
+                self._check(status, batch.error)
+                generation = batch.generation
+                if self._generation != generation:
+                    self._names_of(True)
+                found = self._entries(topic, partition, &batch)
+                if self._generation == generation:      # else numbers of streams got other names meanwhile
+                    return found
         finally:
             batch_free(&batch)
 
@@ -131,7 +152,7 @@ cdef class StoreView:
         cdef list found = []
         for i in range(batch.rows.n // sizeof(ReadRow)):
             if header_read(batch.data.p + rows[i].start, rows[i].size, &header, &head) != ST_OK:
-                raise store_fault(FAULT_ROW, self.path or "", f"read entry {rows[i].offset} of {topic!r} in the store")
+                raise entry_fault(self.path or "", topic, partition, rows[i].offset)
             found.append((
                 rows[i].offset,
                 (header.receive_ms, header.data_time_ms, header.records,
@@ -165,6 +186,9 @@ cdef class StoreView:
             with nogil:
                 status = (self._reader.streams if streams else self._reader.logs)(self._source, &batch)
             self._check(status, batch.error)
+            if streams and self._generation != batch.generation:
+                self._names = {}
+                self._generation = batch.generation
             for i in range(batch.rows.n // sizeof(NameRow)):
                 row = <NameRow*>batch.rows.p + i
                 topic = _text(slice_of(batch.data.p + row.start, row.topic_size))
@@ -186,3 +210,6 @@ cdef inline Slice _slice(bytes raw):
 cdef inline str _text(Slice slice):
     """Return a text that may not be UTF-8.  Locality: GIL.  Locks: none."""
     return (<const char*>slice.p)[:slice.n].decode("utf-8", "surrogateescape") if slice.n else ""
+
+
+refuse_blank(<PyTypeObject*>StoreView)

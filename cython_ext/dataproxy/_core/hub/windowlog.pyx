@@ -6,19 +6,16 @@ Functions return 0 or the error of the library, the system or the environment.
 from libc.errno cimport ENOMEM
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy, strlen
 
-from dataproxy._core.base.siphash cimport HashKey, hash_key
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, STAGE_OPENING, stage_passed
-from dataproxy._core.hub.storeenv cimport FAULT_ROW, StoreEnv, read_begin, read_end
+from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
+from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, read_begin, read_end, row_fits, row_seal
 from dataproxy._core.hub.window cimport (
     Window, WindowPlace, window_add, window_at, window_drop, window_due, window_keep, window_undo,
 )
 from dataproxy._core.plat.endian cimport load_be64, store_be64
 from dataproxy._core.plat.lmdb cimport (
     MDB_APPEND,
-    MDB_CREATE,
     MDB_FIRST,
     MDB_NEXT,
     MDB_NOTFOUND,
@@ -31,45 +28,11 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_cursor_del,
     mdb_cursor_get,
     mdb_cursor_open,
-    mdb_dbi_open,
-    mdb_get,
     mdb_put,
-    mdb_txn_abort,
-    mdb_txn_begin,
-    mdb_txn_commit,
 )
 
-cdef enum:
-    RAW_KEY = 16
 
-
-cdef int windowlog_open(WindowLog* log, StoreEnv* env, const uint8_t* fresh, HashKey* key) noexcept nogil:
-    """Open the rows of an open environment.
-
-    Locality: owner, before the appending thread starts.
-    Locks: the library's writer lock.
-    """
-    cdef MDB_txn* txn = NULL
-    cdef int rc = mdb_txn_begin(env.env, NULL, 0, &txn)
-    if rc:
-        return rc
-    log.until = 0
-    rc = windowlog_attach(log, txn)
-    if rc == 0:
-        rc = _read_key(env, txn, fresh, key)
-    stage_passed(STAGE_OPENING)
-    if rc == 0:
-        return mdb_txn_commit(txn)
-    mdb_txn_abort(txn)
-    return rc
-
-
-cdef int windowlog_attach(WindowLog* log, MDB_txn* txn) noexcept nogil:
-    """Open the database of the rows.  Locality: appending thread.  Locks: none."""
-    return mdb_dbi_open(txn, b"ids", MDB_CREATE, &log.ids)
-
-
-cdef int windowlog_load(WindowLog* log, StoreEnv* env) noexcept nogil:
+cdef int windowlog_load(WindowLog* log) noexcept nogil:
     """Read all rows into the window.
 
     Locality: owner, before the appending thread starts.
@@ -80,10 +43,10 @@ cdef int windowlog_load(WindowLog* log, StoreEnv* env) noexcept nogil:
     cdef MDB_cursor_op op = MDB_FIRST
     cdef MDB_val key
     cdef MDB_val value
-    cdef int rc = read_begin(env, &txn)
+    cdef int rc = read_begin(log.env, &txn)
     if rc:
         return rc
-    rc = mdb_cursor_open(txn, log.ids, &cursor)
+    rc = mdb_cursor_open(txn, log.env.ids, &cursor)
     while rc == 0:
         rc = mdb_cursor_get(cursor, &key, &value, op)
         op = MDB_NEXT
@@ -91,7 +54,7 @@ cdef int windowlog_load(WindowLog* log, StoreEnv* env) noexcept nogil:
             rc = _load_row(&log.dedupe.window, &key, &value)
     if cursor != NULL:
         mdb_cursor_close(cursor)
-    read_end(env, txn)
+    read_end(log.env, txn)
     window_keep(&log.dedupe.window)
     return 0 if rc == MDB_NOTFOUND else rc
 
@@ -106,15 +69,17 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
     cdef MDB_val value
     cdef uint64_t position
     cdef uint64_t n
+    cdef size_t size
     cdef int rc
     key.mv_data = raw
     key.mv_size = KEY_IDS
     while start < w.tail:
         n = min(w.tail - start, <uint64_t>ROW_IDS)
         store_be64(raw, start)
-        value.mv_size = <size_t>(IDS_ROW + n * ID_ROW)
+        size = <size_t>(IDS_ROW + n * ID_ROW + ROW_CRC)
+        value.mv_size = size
         value.mv_data = NULL
-        rc = mdb_put(txn, log.ids, &key, &value, MDB_RESERVE | MDB_APPEND)
+        rc = mdb_put(txn, log.env.ids, &key, &value, MDB_RESERVE | MDB_APPEND)
         if rc:
             return rc
         row = <uint8_t*>value.mv_data
@@ -126,6 +91,7 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
             store_be64(row + 8, place.low)
             store_be64(row + 16, place.digest)
             row += ID_ROW
+        row_seal(&key, <uint8_t*>value.mv_data, size)
         start += n
     return 0
 
@@ -142,15 +108,15 @@ cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept
     log.until = w.head
     if due == w.head:
         return 0
-    rc = mdb_cursor_open(txn, log.ids, &cursor)
+    rc = mdb_cursor_open(txn, log.env.ids, &cursor)
     while rc == 0:
         rc = mdb_cursor_get(cursor, &key, &value, MDB_FIRST)
         if rc:
             break
-        if key.mv_size != KEY_IDS or value.mv_size < IDS_ROW:
+        if key.mv_size != KEY_IDS or value.mv_size < IDS_ROW + ROW_CRC:
             rc = FAULT_ROW
             break
-        behind = load_be64(key.mv_data) + (value.mv_size - IDS_ROW) // ID_ROW
+        behind = load_be64(key.mv_data) + (value.mv_size - IDS_ROW - ROW_CRC) // ID_ROW
         if behind > due:
             break
         rc = mdb_cursor_del(cursor, 0)
@@ -169,6 +135,16 @@ cdef bint windowlog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
     return due - w.head >= DUE_IDS or (due > w.head and due == w.tail)
 
 
+cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
+    """Tell whether rows were put or deleted since the last ``windowlog_settle``.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef Window* w = &log.dedupe.window
+    return w.tail != w.kept_tail or log.until > w.head
+
+
 cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
     """Bring the window in line with what the transaction became.  Locality: appending thread.  Locks: none."""
     cdef Window* w = &log.dedupe.window
@@ -181,35 +157,13 @@ cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
     log.until = 0
 
 
-cdef int _read_key(StoreEnv* env, MDB_txn* txn, const uint8_t* fresh, HashKey* out) noexcept nogil:
-    """Read the key for hashing, or put a fresh one.  Locality: owner.  Locks: none."""
-    cdef const char* name = b"ids key"
-    cdef uint8_t raw[RAW_KEY]
-    cdef MDB_val key
-    cdef MDB_val value
-    cdef int rc
-    key.mv_data = <void*>name
-    key.mv_size = strlen(name)
-    rc = mdb_get(txn, env.meta, &key, &value)
-    if rc == 0:
-        if value.mv_size != RAW_KEY:
-            return FAULT_ROW
-        memcpy(raw, value.mv_data, RAW_KEY)
-    elif rc == MDB_NOTFOUND:
-        memcpy(raw, fresh, RAW_KEY)
-        value.mv_data = raw
-        value.mv_size = RAW_KEY
-        rc = mdb_put(txn, env.meta, &key, &value, 0)
-    out[0] = hash_key(raw)
-    return rc
-
-
 cdef int _load_row(Window* w, const MDB_val* key, const MDB_val* value) noexcept nogil:
     """Add the ids of one row.  Locality: owner.  Locks: none."""
     cdef const uint8_t* row = <const uint8_t*>value.mv_data
-    cdef const uint8_t* end = row + value.mv_size
+    cdef const uint8_t* end = row + value.mv_size - ROW_CRC
     cdef int64_t at_ms
-    if key.mv_size != KEY_IDS or value.mv_size < IDS_ROW or (value.mv_size - IDS_ROW) % ID_ROW != 0:
+    if (key.mv_size != KEY_IDS or value.mv_size < IDS_ROW + ROW_CRC
+            or (value.mv_size - IDS_ROW - ROW_CRC) % ID_ROW != 0 or not row_fits(key, value, value.mv_size)):
         return FAULT_ROW
     if w.tail == w.head:
         w.head = w.tail = w.kept_tail = load_be64(key.mv_data)

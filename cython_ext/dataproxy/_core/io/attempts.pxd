@@ -1,8 +1,9 @@
 """Which attempts of a frame are without an answer."""
 
 from dataproxy._core.base.pack cimport Pack
-from dataproxy._core.io.link cimport Link
+from dataproxy._core.io.link cimport Link, LinkPool
 
 
-cdef void attempt_made(Pack* p, const Link* link) noexcept nogil
+cdef void attempt_made(const LinkPool* pool, Pack* p, const Link* link) noexcept nogil
+cdef bint attempt_open(const Pack* p, const Link* link) noexcept nogil
 cdef int attempt_refused(Pack* p, const Link* link) noexcept nogil

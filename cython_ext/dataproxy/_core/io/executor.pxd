@@ -1,6 +1,6 @@
 """Executor: one thread, one epoll set, one pool of links."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.forks cimport ForkNode
@@ -66,6 +66,7 @@ cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
     PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil
+cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil
 cdef void executor_retire(Executor* e) noexcept nogil
 cdef void executor_free(Executor* e) noexcept nogil
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil

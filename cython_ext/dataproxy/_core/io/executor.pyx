@@ -5,7 +5,7 @@ Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_set
 """
 
 from libc.errno cimport ENOMEM
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -14,6 +14,7 @@ from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.pack cimport (
     CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push,
 )
+from dataproxy._core.base.rand cimport rand_next
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport (
     ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
@@ -23,12 +24,12 @@ from dataproxy._core.io.disown cimport executor_disown
 from dataproxy._core.io.framing cimport FrameRules, frame_pack
 from dataproxy._core.io.lanes cimport lanes_advance
 from dataproxy._core.io.link cimport (
-    LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_WRITE, Endpoint, Link,
-    LinkConfig,
+    LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, Endpoint,
+    Link, LinkConfig,
 )
 from dataproxy._core.io.links cimport (
-    links_abort, links_connected, links_endpoints, links_expire, links_free, links_lost, links_open, links_submit,
-    links_take_dirty,
+    links_abort, links_connected, links_endpoints, links_expire, links_free, links_looked, links_lost, links_open,
+    links_submit, links_take_dirty,
 )
 from dataproxy._core.io.linkstate cimport LS_ACTIVE, LS_CONNECTING
 from dataproxy._core.io.poller cimport (
@@ -80,7 +81,7 @@ cdef int executor_open(
     if links_open(&e.pool, wire, config, hooks.event, hooks.context) != ST_OK:
         return ST_NO_MEMORY
     e.pool.wall_offset_ms = wall_offset_ms
-    e.pool.random = (<uint64_t>e.clock.now_us() << 16) + <uint64_t>index + 1
+    executor_seed(e, (<uint64_t>e.clock.now_us() << 16) + <uint64_t>index + 1)
     if poller_open(&e.poller) != ST_OK:
         links_free(&e.pool)
         return ST_SYSTEM
@@ -91,6 +92,14 @@ cdef int executor_open(
         return ST_SYSTEM
     forks_watch(&e.at_fork, executor_disown, e)
     return ST_OK
+
+
+cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil:
+    """Begin the choices of links and the jitter of waits with ``seed``.  Locality: its creator.  Locks: none."""
+    e.pool.random = seed
+    rand_next(&e.pool.random)           # neighbours among seeds choose alike at first
+    rand_next(&e.pool.random)
+    e.pool.cursor = <uint32_t>rand_next(&e.pool.random)
 
 
 cdef void executor_retire(Executor* e) noexcept nogil:
@@ -228,7 +237,7 @@ cdef void _connect(Executor* e, Link* link) noexcept nogil:
         return
     c = e.channels[link.index]
     transport_init(&c.transport, e.transport)
-    recvbuf_init(&c.received, e.pool.config.max_frame + READ_CHUNK)
+    recvbuf_init(&c.received, e.pool.config.max_reply + READ_CHUNK)
     if c.transport.ops.open(&c.transport, link.peer.family, &e.options) != ST_OK:
         links_lost(&e.pool, link, LE_CONNECT_FAILED, c.transport.error, e.clock.now_us())
         return
@@ -308,21 +317,31 @@ cdef void _write(Executor* e, Link* link) noexcept nogil:
     _watch(e, link)
 
 
+cdef void _look(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    links_looked(&e.pool, link, c.transport.ops.held(&c.transport), e.clock.now_us())
+
+
 cdef void _work_on_links(Executor* e) noexcept nogil:
-    """Do what the decisions asked for: closes first, then connects, then writes."""
+    """Do what the decisions asked for: closes first, then connects, then writes and looks."""
     cdef Link* link = links_take_dirty(&e.pool)
-    cdef int flags, event
+    cdef int flags, event, detail
     while link != NULL:
         flags = link.flags
         link.flags = 0
         if flags & LF_CLOSE:
             event = link.close_event
+            detail = link.close_detail
             link.close_event = 0
-            _lose(e, link, event, 0)
+            link.close_detail = 0
+            _lose(e, link, event, detail)
         elif flags & LF_CONNECT:
             _connect(e, link)
-        elif flags & LF_WRITE and link.state == LS_ACTIVE:
-            _write(e, link)
+        else:
+            if flags & LF_WRITE and link.state == LS_ACTIVE:
+                _write(e, link)
+            if flags & LF_LOOK and link.state == LS_ACTIVE:
+                _look(e, link)
         link = links_take_dirty(&e.pool)
 
 

@@ -1,9 +1,9 @@
-"""Heartbeats: only when nothing waits in the send queue, and supervised."""
+"""Heartbeats: only when nothing waits in the send queue, and supervised.  What waits is watched by progress."""
 
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.io.link cimport LE_SILENT, LF_CLOSE, LF_WRITE, Link, LinkPool
+from dataproxy._core.io.link cimport LE_DEAF, LF_CLOSE, LF_WRITE, Link, LinkPool
 from dataproxy._core.io.sendq cimport mark_dirty, sendq_empty
 from dataproxy._core.plat.atomic cimport relaxed_store
 
@@ -18,13 +18,15 @@ cdef void heartbeat_due(LinkPool* pool, Link* link, int64_t now_us) noexcept nog
     """Send a heartbeat if it is time and the send queue is empty, else skip this round.
 
     Locality: executor.  Locks: none.  After ``heartbeat_retries`` unanswered ones in a row the link is
-    closed and replaced.
+    closed and replaced.  One that has not reached the peer's host is not unanswered, and none follows it.
     """
     if pool.config.heartbeat_us == 0 or now_us < link.heartbeat_at_us:
         return
     link.heartbeat_at_us = now_us + pool.config.heartbeat_us
+    if link.heartbeat_end > link.acked:
+        return
     if link.unanswered >= pool.config.heartbeat_retries:
-        link_silent(pool, link, LE_SILENT)
+        link_silent(pool, link, LE_DEAF)
         return
     if not sendq_empty(link):
         return

@@ -9,6 +9,7 @@ from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer, Timers
 from dataproxy._core.io.address cimport Address
 from dataproxy._core.io.budget cimport RetryBudget
@@ -21,6 +22,12 @@ cdef enum LinkFlag:         # what the executor has to do for a link
     LF_CONNECT = 1
     LF_CLOSE = 2
     LF_WRITE = 4
+    LF_LOOK = 8             # see what the socket still holds: links_looked
+
+
+cdef enum:
+    MAX_REPLY = 1048576     # bytes of a server's frame; it may quote our attributes twice, whatever our own frames are
+    REASON_ROOM = 160
 
 
 cdef enum TimerKind:
@@ -47,25 +54,33 @@ cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
     RC_NEVER = 4            # permanent
     RC_DRAINED = 5          # another node, and leave this one alone for a while
     RC_FEW = 6              # back off, any node, a few times
+    RC_FRAMING = 7          # permanent, and the connection is replaced
 
 
 cdef enum LinkEvent:
     LE_CONNECTED = 1
     LE_CONNECT_FAILED = 2   # detail: errno, or 0 for a timeout
     LE_LOST = 3             # detail: errno, 0 for end of stream
-    LE_SILENT = 4           # heartbeats or frames stayed unanswered; closed
+    LE_SILENT = 4           # frames stayed unanswered for ack_timeout, or nothing moved; closed
     LE_PROTOCOL = 5         # bytes that are no reply; closed
     LE_UNKNOWN_FRAME = 6    # detail: message type; skipped
     LE_DRAINED = 7          # detail: server code; left alone for a while
-    LE_REFUSED = 8          # detail: server code of a refused frame
+    LE_REFUSED = 8          # detail: server code of a refused frame, with the server's text
+    LE_DEAF = 9             # heartbeats stayed unanswered; closed
+    LE_FRAMING = 10         # detail: server code that says the bytes of this connection are out of step; closed
+    LE_MISDIRECTED = 11     # an answer to a frame that has no open attempt over this connection; ignored
+    LE_UNEXPECTED = 12      # an answer to a number that is not pending; ignored
 
 
-ctypedef void (*EventSink)(void* context, int event, const char* label, int detail) noexcept nogil
+# `text` (may be empty) is what the server said; it is borrowed.
+ctypedef void (*EventSink)(void* context, int event, const char* label, int detail, Slice text) noexcept nogil
 
 
 ctypedef struct Endpoint:
     Address address
     int family
+    Address other           # of the same proxy, tried in turn with the first while connecting fails
+    int other_family        # 0: there is none
     char label[64]          # host:port as the user knows it
 
 
@@ -82,7 +97,7 @@ ctypedef struct LinkConfig:
     int64_t avoid_us            # how long a drained node is left alone
     int late_attempts           # attempts of a frame refused with RC_LATE or RC_FEW
     int64_t retry_share         # resends without success for each 1,000 delivered frames
-    size_t max_frame
+    size_t max_reply            # largest frame of a server
     int8_t classes[256]         # RetryClass by server code
     int unknown_class           # RetryClass of all other codes
 
@@ -122,14 +137,26 @@ ctypedef struct Link:           # executor only, but for `counters`
     PackList flight
     int64_t flight_bytes
     Timer timer
+    # Progress, in bytes ever given to the connection's socket (counters.sent_bytes): io/progress.
+    int64_t acked               # so many the peer's host had acknowledged at the last look
+    int64_t heartbeat_end       # position of the newest heartbeat's last byte
+    bint waits                  # something waits here or in the socket, at the last look or written since
+    int64_t moved_us            # with `waits`: when it last was seen that something moved
+    bint doubted                # closed for silence, and nothing came from the proxy since
     int64_t connect_deadline_us
     int64_t reconnect_at_us
     int64_t heartbeat_at_us
     int64_t last_read_us
     int64_t avoid_until_us
     int close_event             # why LF_CLOSE was asked for: a LinkEvent, 0 = by plan
+    int close_detail            # of that event
     int failures                # connects and losses in a row without a single reply
     int unanswered              # heartbeats
+    int64_t owed                # attempts written to this connection that no answer has closed
+    int64_t told_us             # when an answer that counts for nothing was last told of
+    int reason_code             # of the last refusal over this connection that named no frame, 0 = none
+    int64_t reason_end          # bytes that were written to the connection when it came
+    char reason[160]
     LoadWindow load
     LinkCounters counters
 
@@ -163,5 +190,5 @@ ctypedef struct LinkPool:       # executor only
     int64_t flight_bytes        # of all links
     int64_t retries
     int64_t held_back           # times that a resend waited for the retry budget
-    int64_t unmatched           # replies to numbers that are not pending
+    int64_t unmatched           # replies to what is not pending, or has no open attempt over that connection
     int64_t duplicates          # answers that came after the first attempt was given up

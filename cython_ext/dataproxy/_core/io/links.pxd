@@ -17,6 +17,7 @@ cdef int links_endpoints(
 cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil
 cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil
 cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil
+cdef void links_looked(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil
 cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil
 cdef void links_abort(LinkPool* pool, int code) noexcept nogil
 cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil

@@ -5,27 +5,30 @@ Everything here takes the time as an argument and asks for socket work through `
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset, strcmp
+from libc.string cimport memcmp, memcpy, memset, strcmp
 
 from dataproxy._core.base.buf cimport buf_free
 from dataproxy._core.base.pack cimport OUT_EXPIRED, OUT_FAILED, Pack
+from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport (
     Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop,
 )
+from dataproxy._core.io.address cimport Address
 from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.budget cimport budget_open
 from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
 from dataproxy._core.io.lanes cimport lane_enter, lanes_abort
 from dataproxy._core.io.link cimport (
-    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_SILENT, LF_CLOSE, LF_CONNECT,
-    TK_LINK, Endpoint, EventSink, Link, LinkConfig, LinkPool,
+    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_SILENT, LF_CLOSE,
+    LF_CONNECT, LF_LOOK, TK_LINK, Endpoint, EventSink, Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.linkstate cimport (
     LS_ACTIVE, LS_BACKOFF, LS_CLOSED, LS_CONNECTING, LS_IDLE, link_change_allowed,
 )
 from dataproxy._core.io.load cimport LOAD_STOPPED, LOAD_UNKNOWN, load_clear
+from dataproxy._core.io.progress cimport look_every_us, progress_begin, progress_look, progress_stalled
 from dataproxy._core.io.retry cimport retry_due, retry_expired, retry_unanswered, route, route_waiting
 from dataproxy._core.io.sendq cimport mark_dirty
 from dataproxy._core.io.settle cimport detach, settle_delivered, settle_failed
@@ -132,6 +135,27 @@ cdef void _start_connect(LinkPool* pool, Link* link, int endpoint, int64_t now_u
     mark_dirty(pool, link, LF_CONNECT)
 
 
+cdef void _turn_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
+    """Let the next connect to a proxy that ``link`` could not reach try its other address.
+
+    The turn belongs to the proxy: with several proxies a link comes back to each by and by, at its other address.
+    """
+    cdef Endpoint* one
+    cdef Address address
+    cdef int family
+    if link.endpoint < 0 or pool.endpoints[link.endpoint].other_family == 0:
+        return
+    one = &pool.endpoints[link.endpoint]
+    if memcmp(&one.address, &link.peer.address, sizeof(Address)) != 0:
+        return                          # another link has turned it meanwhile
+    memcpy(&address, &one.address, sizeof(Address))
+    family = one.family
+    memcpy(&one.address, &one.other, sizeof(Address))
+    one.family = one.other_family
+    memcpy(&one.other, &address, sizeof(Address))
+    one.other_family = family
+
+
 cdef Link* _new_link(LinkPool* pool) noexcept nogil:
     cdef Link* link = <Link*>calloc(1, sizeof(Link))
     cdef Link** links = <Link**>realloc(pool.links, <size_t>(pool.n_links + 1) * sizeof(Link*))
@@ -189,7 +213,7 @@ cdef int links_endpoints(
         link.endpoint = _find_endpoint(pool, link.peer.label)
         if link.endpoint < 0:
             link.retired = True
-            _retire(pool, link, now_us)
+            _retire(pool, link)
         else:
             link.retired = False
             if link.state == LS_ACTIVE:
@@ -215,13 +239,12 @@ cdef int _busy_links(const LinkPool* pool) noexcept nogil:
     return n
 
 
-cdef void _retire(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+cdef void _retire(LinkPool* pool, Link* link) noexcept nogil:
     """Stop using a link whose proxy left the list; what it holds may still be answered."""
     _deactivate(pool, link)             # no new frames
     if link.queue.head == NULL and link.flight.head == NULL:
         mark_dirty(pool, link, LF_CLOSE)
-    else:
-        timers_arm(&pool.timers, &link.timer, now_us + pool.config.ack_timeout_us)
+    # else its timer is armed, for a look after ack_timeout at most: it closes when nothing is left
 
 
 cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
@@ -241,19 +264,25 @@ cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept n
     link.control.n = 0
     link.control_sent = 0
     link.unanswered = 0
-    link.avoid_until_us = 0
+    link.avoid_until_us = now_us + pool.config.avoid_us if link.doubted else 0
     link.last_read_us = now_us
-    link.heartbeat_at_us = now_us + pool.config.heartbeat_us
+    link.owed = 0
+    link.reason_code = 0
+    link.heartbeat_at_us = now_us if link.doubted else now_us + pool.config.heartbeat_us
+    progress_begin(pool, link, now_us)
     link_enter(pool, link, LS_ACTIVE)
     relaxed_store(&link.counters.load, LOAD_UNKNOWN)
     relaxed_store(&link.counters.unanswered, 0)
     _arm(pool, link, now_us)
-    pool.event(pool.event_context, LE_CONNECTED, link.peer.label, 0)
+    pool.event(pool.event_context, LE_CONNECTED, link.peer.label, 0, slice_of(NULL, 0))
     route_waiting(pool, now_us)
 
 
-cdef void _give_back(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Hand on everything a lost link held: unanswered frames first, then the unwritten, in order."""
+cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexcept nogil:
+    """Hand on everything a lost link held: unanswered frames first, then the unwritten, in order.
+
+    ``code`` says why it was lost: a connection that was given up for its silence was not lost by anybody else.
+    """
     cdef Pack* p
     cdef int64_t n = link.flight.n
     link.head_sent = 0
@@ -263,7 +292,7 @@ cdef void _give_back(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
         if now_us >= p.deadline_us:
             retry_expired(pool, p)
         else:
-            retry_unanswered(pool, p, LC_CONNECTION_LOST, now_us)
+            retry_unanswered(pool, p, code, now_us)
     n = link.queue.n
     while n > 0:
         n -= 1
@@ -274,15 +303,30 @@ cdef void _give_back(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
             retry_expired(pool, p)
         else:
             detach(pool, p)
-            p.code = LC_CONNECTION_LOST
+            p.code = code
             route(pool, p, now_us)
+
+
+cdef void _doubt_others(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
+    """Avoid the other links to a proxy that was silent until they hear something; those that may ask do so at once."""
+    cdef Link* other
+    cdef int i
+    for i in range(pool.n_links):
+        other = pool.links[i]
+        if other == link or other.state != LS_ACTIVE or strcmp(other.peer.label, link.peer.label) != 0:
+            continue
+        other.doubted = True
+        other.heartbeat_at_us = now_us
+        if other.avoid_until_us < now_us + pool.config.avoid_us:
+            other.avoid_until_us = now_us + pool.config.avoid_us
+        _arm(pool, other, now_us)
 
 
 cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil:
     """Act on a failed connect or a lost connection; the executor has closed the socket.
 
     Locality: executor.  Locks: none.  The link connects again after a backoff, to the next proxy of the
-    list if there is another.
+    list if there is another; a proxy that could not be reached is tried at its other address then.
     """
     if link.state == LS_IDLE or link.state == LS_CLOSED:
         return
@@ -290,8 +334,13 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
     relaxed_add(&link.counters.losses, 1)
     timers_cancel(&pool.timers, &link.timer)
     if event:
-        pool.event(pool.event_context, event, link.peer.label, detail)
+        pool.event(pool.event_context, event, link.peer.label, detail, slice_of(NULL, 0))
     link.failures += 1
+    if link.state == LS_CONNECTING:
+        _turn_endpoint(pool, link)
+    if event == LE_SILENT or event == LE_DEAF:
+        link.doubted = True
+        _doubt_others(pool, link, now_us)
     if link.retired or pool.closing:
         link_enter(pool, link, LS_IDLE)
         link.endpoint = -1
@@ -300,14 +349,16 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
         link.reconnect_at_us = now_us + backoff_us(
             link.failures, pool.config.reconnect_backoff_us, pool.config.reconnect_backoff_max_us, &pool.random)
         timers_arm(&pool.timers, &link.timer, link.reconnect_at_us)
-    _give_back(pool, link, now_us)
+    _give_back(pool, link, LC_ACK_TIMEOUT if event == LE_SILENT else LC_CONNECTION_LOST, now_us)
     relaxed_store(&link.counters.waiting, 0)
     relaxed_store(&link.counters.in_flight, 0)
 
 
 cdef void _arm(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
     """Arm an active link's timer for the earliest of what it has to watch."""
-    cdef int64_t due = now_us + pool.config.ack_timeout_us
+    cdef int64_t due = now_us + (look_every_us(&pool.config) if link.waits else pool.config.ack_timeout_us)
+    if link.waits and link.moved_us + pool.config.ack_timeout_us < due:
+        due = link.moved_us + pool.config.ack_timeout_us
     if pool.config.heartbeat_us and link.heartbeat_at_us < due:
         due = link.heartbeat_at_us
     if link.flight.head != NULL and link.flight.head.sent_us + pool.config.ack_timeout_us < due:
@@ -318,10 +369,13 @@ cdef void _arm(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
 cdef void _ack_timeouts(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
     cdef Pack* p
     cdef int64_t oldest = now_us - pool.config.ack_timeout_us
+    if progress_stalled(pool, link, now_us):
+        link_silent(pool, link, LE_SILENT)
+        return
     while link.flight.head != NULL and link.flight.head.sent_us <= oldest:
         p = link.flight.head
-        if link.last_read_us < p.sent_us:
-            # Nothing at all was heard since it was written: the connection is as good as dead.
+        if link.last_read_us <= p.sent_us:
+            # Nothing at all was heard since it was the proxy's turn: the connection is as good as dead.
             link_silent(pool, link, LE_SILENT)
             return
         retry_unanswered(pool, p, LC_ACK_TIMEOUT, now_us)
@@ -336,10 +390,16 @@ cdef void _link_timer(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil
         if link.retired and link.queue.head == NULL and link.flight.head == NULL:
             mark_dirty(pool, link, LF_CLOSE)
             return
-        _ack_timeouts(pool, link, now_us)
-        if not (link.flags & LF_CLOSE):
-            heartbeat_due(pool, link, now_us)
-        _arm(pool, link, now_us)
+        mark_dirty(pool, link, LF_LOOK)
+
+
+cdef void links_looked(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil:
+    """Judge an active link whose socket still holds so many bytes.  Locality: executor.  Locks: none."""
+    progress_look(pool, link, held, now_us)
+    _ack_timeouts(pool, link, now_us)
+    if not (link.flags & LF_CLOSE):
+        heartbeat_due(pool, link, now_us)
+    _arm(pool, link, now_us)
 
 
 cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:

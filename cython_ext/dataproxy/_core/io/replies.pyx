@@ -4,19 +4,26 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, Pack
+from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
-from dataproxy._core.io.attempts cimport attempt_refused
+from dataproxy._core.io.attempts cimport attempt_open, attempt_refused
 from dataproxy._core.io.inflight cimport inflight_get
-from dataproxy._core.io.link cimport LE_UNKNOWN_FRAME, RC_OK, Link, LinkPool
+from dataproxy._core.io.link cimport (
+    LE_MISDIRECTED, LE_REFUSED, LE_UNEXPECTED, LE_UNKNOWN_FRAME, RC_OK, Link, LinkPool,
+)
 from dataproxy._core.io.load cimport LOAD_UNKNOWN, load_add, load_average
+from dataproxy._core.io.reasons cimport reason_note, reason_note_link
 from dataproxy._core.io.retry cimport retry_class, retry_refused
-from dataproxy._core.io.settle cimport note_error, settle_delivered
+from dataproxy._core.io.settle cimport settle_delivered
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.wire.api cimport EV_ACK, EV_HEARTBEAT_ACK, WireEvent
 
+cdef enum:
+    TOLD_US = 1000000       # answers that count for nothing are told of so often at most; all are counted
+
 
 cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
-    """A success for ``p``, from whichever attempt."""
+    """A success for ``p``, from whichever attempt that is open over ``link``."""
     cdef Link* queued_on
     memcpy(p.node, link.peer.label, sizeof(p.node))
     if p.state == PK_QUEUED:
@@ -27,25 +34,56 @@ cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
     settle_delivered(pool, p)
 
 
-cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
-    cdef Pack* p = NULL
-    cdef int attempt
-    if event.has_seq:
-        p = inflight_get(&pool.in_flight, event.seq)
-    if p == NULL:
-        relaxed_add(&pool.unmatched, 1)
-        return
-    relaxed_add(&link.counters.acked_frames, 1)
-    if event.code == 0 or retry_class(&pool.config, event.code) == RC_OK:
-        _acked(pool, link, p)
-        return
-    attempt = attempt_refused(p, link)
-    if attempt == 0:
-        relaxed_add(&pool.unmatched, 1)     # that attempt has its answer already
-    elif attempt == p.attempts and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
-        note_error(p, event.message)
-        retry_refused(pool, link, p, event.code, now_us)
+cdef void _counts_for_nothing(LinkPool* pool, Link* link, int event, int64_t now_us) noexcept nogil:
+    relaxed_add(&pool.unmatched, 1)
+    if link.told_us == 0 or now_us - link.told_us >= TOLD_US:
+        link.told_us = now_us if now_us else 1
+        pool.event(pool.event_context, event, link.peer.label, 0, slice_of(NULL, 0))
+
+
+cdef void _refused(LinkPool* pool, Link* link, Pack* p, const WireEvent* event, int64_t now_us) noexcept nogil:
+    """A refusal of ``p``, which has an open attempt over ``link``: the oldest one there is answered."""
+    cdef int attempt = attempt_refused(p, link)
+    reason_note(p, event.code, event.message)
+    if attempt == p.attempts and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
+        retry_refused(pool, link, p, event.code, event.message, now_us)
     # else an older attempt was refused, and the newer one decides
+
+
+cdef void _refused_unnamed(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
+    """A refusal that names no frame: it can be no other than the only one that waits for an answer here."""
+    if link.owed == 1 and link.flight.n == 1:
+        link.owed = 0
+        relaxed_add(&link.counters.acked_frames, 1)
+        _refused(pool, link, link.flight.head, event, now_us)
+        return
+    relaxed_add(&pool.unmatched, 1)
+    reason_note_link(link, event.code, event.message)
+    pool.event(pool.event_context, LE_REFUSED, link.peer.label, event.code, event.message)
+
+
+cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
+    cdef Pack* p
+    cdef bint success = event.code == 0 or retry_class(&pool.config, event.code) == RC_OK
+    if not event.has_seq and not success:
+        _refused_unnamed(pool, link, event, now_us)
+        return
+    p = inflight_get(&pool.in_flight, event.seq) if event.has_seq else NULL
+    if p == NULL:
+        _counts_for_nothing(pool, link, LE_UNEXPECTED, now_us)
+        return
+    if not attempt_open(p, link):
+        _counts_for_nothing(pool, link, LE_MISDIRECTED, now_us)
+        return
+    if not p.answered:
+        link.owed -= 1
+    relaxed_add(&link.counters.acked_frames, 1)
+    if p.state == PK_IN_FLIGHT and p.link == link.index:
+        p.sent_us = now_us          # for the frame behind it, whose turn it is now
+    if success:
+        _acked(pool, link, p)
+    else:
+        _refused(pool, link, p, event, now_us)
 
 
 cdef void _heartbeat_answered(LinkPool* pool, Link* link, int load) noexcept nogil:
@@ -67,7 +105,7 @@ cdef int take_bytes(
     cdef int status
     link.last_read_us = now_us
     while at < n:
-        status = pool.wire.delimit(p + at, n - at, pool.config.max_frame, &size)
+        status = pool.wire.delimit(p + at, n - at, pool.config.max_reply, &size)
         if status == ST_NEED_DATA:
             break
         if status != ST_OK:
@@ -77,12 +115,15 @@ cdef int take_bytes(
             used[0] = at
             return ST_PROTOCOL
         link.failures = 0
+        if link.doubted:
+            link.doubted = False
+            link.avoid_until_us = 0
         if event.kind == EV_ACK:
             _ack(pool, link, &event, now_us)
         elif event.kind == EV_HEARTBEAT_ACK:
             _heartbeat_answered(pool, link, event.load)
         else:
-            pool.event(pool.event_context, LE_UNKNOWN_FRAME, link.peer.label, event.msg_type)
+            pool.event(pool.event_context, LE_UNKNOWN_FRAME, link.peer.label, event.msg_type, slice_of(NULL, 0))
         at += size
     used[0] = at
     return ST_OK

@@ -3,16 +3,17 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport (
-    OUT_EXPIRED, OUT_FAILED, PK_BACKOFF, PK_QUEUED, PK_WAITING, Pack, list_push,
+    OUT_EXPIRED, OUT_FAILED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_WAITING, Pack, list_push,
 )
 from dataproxy._core.base.timers cimport timers_arm
 from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.budget cimport budget_take
 from dataproxy._core.io.choose cimport choose_link
 from dataproxy._core.io.link cimport (
-    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_LATE, RC_NEVER, RC_NODE, Link, LinkConfig,
-    LinkPool,
+    LC_TIMEOUT, LE_DRAINED, LE_FRAMING, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER,
+    RC_NODE, Link, LinkConfig, LinkPool,
 )
+from dataproxy._core.io.reasons cimport reason_inherit
 from dataproxy._core.io.sendq cimport mark_dirty, sendq_put
 from dataproxy._core.io.settle cimport detach, settle_failed
 from dataproxy._core.plat.atomic cimport relaxed_add
@@ -79,16 +80,23 @@ cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
     return span // 2 + backoff_us(1, span // 2, span // 2, &pool.random)
 
 
-cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t now_us) noexcept nogil:
-    """Decide on a frame that the server refused with ``code`` in its newest attempt.
+cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice text, int64_t now_us) noexcept nogil:
+    """Decide on a frame that the server refused with ``code`` and ``text`` in its newest attempt.
 
     Locality: executor.
     Locks: none.
     """
     cdef const LinkConfig* config = &pool.config
     cdef int kind = retry_class(config, code)
-    pool.event(pool.event_context, LE_DRAINED if kind == RC_DRAINED else LE_REFUSED, link.peer.label, code)
-    if kind == RC_NEVER or ((kind == RC_LATE or kind == RC_FEW) and p.attempts >= config.late_attempts):
+    pool.event(pool.event_context, LE_DRAINED if kind == RC_DRAINED else LE_REFUSED, link.peer.label, code, text)
+    if kind == RC_FRAMING:
+        # The server lost its place in what this connection carried: what follows would be misread as well.
+        link.close_event = LE_FRAMING
+        link.close_detail = code
+        mark_dirty(pool, link, LF_CLOSE)
+    if kind == RC_NEVER or kind == RC_FRAMING or (
+        (kind == RC_LATE or kind == RC_FEW) and p.attempts >= config.late_attempts
+    ):
         settle_failed(pool, p, OUT_FAILED, code)
         return
     if kind == RC_DRAINED:
@@ -102,6 +110,7 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, int64_t n
 cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
     """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor.  Locks: none."""
     p.code = code
+    reason_inherit(pool, p)
     if p.attempts <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
         detach(pool, p)         # the first time, another link may have it at once
         route(pool, p, now_us)
@@ -111,6 +120,8 @@ cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) no
 
 cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil:
     """End a frame whose deadline passed.  Locality: executor.  Locks: none."""
+    if p.state == PK_IN_FLIGHT:
+        reason_inherit(pool, p)
     settle_failed(pool, p, OUT_EXPIRED, p.code if p.code != 0 else LC_TIMEOUT)    # the newest cause says more
 
 

@@ -10,6 +10,7 @@ from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.io.attempts cimport attempt_made
 from dataproxy._core.io.inflight cimport inflight_put
 from dataproxy._core.io.link cimport LF_WRITE, Link, LinkPool
+from dataproxy._core.io.progress cimport progress_wrote
 from dataproxy._core.io.settle cimport detach, settle_delivered
 from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
 from dataproxy._core.plat.socket cimport iovec
@@ -71,12 +72,14 @@ cdef int sendq_gather(LinkPool* pool, Link* link, iovec* out, int most, size_t m
     return n
 
 
-cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t now_us) noexcept nogil:
+cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t end, int64_t now_us) noexcept nogil:
     list_remove(&link.queue, p)
     link.queue_bytes -= <int64_t>p.frame_n
     link.head_sent = 0
-    attempt_made(p, link)
+    attempt_made(pool, p, link)
+    link.owed += 1
     p.sent_us = now_us
+    p.sent_end = end
     if not p.answered:
         memcpy(p.node, link.peer.label, sizeof(p.node))
     relaxed_add(&link.counters.sent_frames, 1)
@@ -104,8 +107,12 @@ cdef void _let_go(Link* link) noexcept nogil:
 cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noexcept nogil:
     """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave.  Locality: executor.  Locks: none."""
     cdef size_t part
+    cdef int64_t end
     cdef Pack* p
     relaxed_add(&link.counters.sent_bytes, <int64_t>n)
+    end = link.counters.sent_bytes
+    if not link.waits:
+        progress_wrote(pool, link, now_us)
     if link.control_sent < link.control.n and link.head_sent == 0:
         part = link.control.n - link.control_sent
         part = part if part < n else n
@@ -114,6 +121,7 @@ cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noex
         if link.control_sent == link.control.n:
             link.control.n = 0
             link.control_sent = 0
+            link.heartbeat_end = end - <int64_t>n
     while n > 0 and link.queue.head != NULL:
         p = link.queue.head
         p.touched = True
@@ -125,7 +133,7 @@ cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noex
             break
         n -= part
         link.gathered -= 1
-        _written(pool, link, p, now_us)
+        _written(pool, link, p, end - <int64_t>n, now_us)
     if pool.sheds:
         _let_go(link)
     relaxed_store(&link.counters.waiting, link.queue.n)

@@ -1,7 +1,6 @@
 """Final results: the only place where a pack leaves a link pool."""
 
 from dataproxy._core.base.pack cimport Pack
-from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.io.link cimport LinkPool
 
 
@@ -9,4 +8,3 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil
 cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil
 cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
 cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil
-cdef void note_error(Pack* p, Slice text) noexcept nogil

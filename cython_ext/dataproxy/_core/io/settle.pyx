@@ -1,15 +1,12 @@
 """Final results of packs."""
 
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
     OUT_DELIVERED, OUT_DROPPED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack,
     list_push, list_remove, pack_hold,
 )
-from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport timers_cancel
 from dataproxy._core.io.budget cimport budget_earn
 from dataproxy._core.io.inflight cimport inflight_remove
@@ -34,6 +31,8 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
         relaxed_store(&link.counters.waiting, link.queue.n)
     elif p.state == PK_IN_FLIGHT:
         link = pool.links[p.link]
+        if p.next != NULL and p.next.sent_us < p.sent_us:
+            p.next.sent_us = p.sent_us
         list_remove(&link.flight, p)
         link.flight_bytes -= <int64_t>p.frame_n
         relaxed_add(&pool.flight_bytes, -<int64_t>p.frame_n)
@@ -85,18 +84,3 @@ cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept
 cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil:
     """Put away ``p``, which a sender gave up and entered in the books.  Locality: executor.  Locks: none."""
     _settle(pool, p, OUT_DROPPED, LC_DISPLACED)
-
-
-cdef void note_error(Pack* p, Slice text) noexcept nogil:
-    """Keep the server's text of the newest refusal (cut at 400 bytes).  Locality: executor.  Locks: none."""
-    cdef size_t n = text.n if text.n < 400 else 400
-    cdef char* copy
-    if n == 0:
-        return
-    copy = <char*>malloc(n + 1)
-    if copy == NULL:
-        return      # the code alone must do
-    memcpy(copy, text.p, n)
-    copy[n] = 0
-    free(p.error_text)
-    p.error_text = copy

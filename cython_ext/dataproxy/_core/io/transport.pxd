@@ -4,6 +4,8 @@ Callers see statuses, never a descriptor: an operation that cannot go on says wh
 for, and that need not be its own direction (a TLS transport may have to read in order to send).
 """
 
+from libc.stdint cimport int64_t
+
 from dataproxy._core.io.address cimport Address
 from dataproxy._core.plat.socket cimport iovec
 
@@ -29,6 +31,8 @@ ctypedef struct TransportOps:
     int (*recv)(Transport* t, void* p, size_t n, size_t* got) noexcept nogil
     # Write what the peer takes now: ST_OK (*sent > 0, maybe less than all), ST_WANT_*, ST_SYSTEM.
     int (*send)(Transport* t, const iovec* parts, int n, size_t* sent) noexcept nogil
+    # Bytes written that the peer's host has not acknowledged; 0 where nobody can tell.
+    int64_t (*held)(Transport* t) noexcept nogil
     # Release the descriptor; harmless when closed.
     void (*close)(Transport* t) noexcept nogil
 

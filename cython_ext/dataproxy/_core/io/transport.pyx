@@ -1,13 +1,14 @@
 """Plain TCP as a transport: EINTR is retried here, SIGPIPE never raised."""
 
 from libc.errno cimport EAGAIN, EINPROGRESS, EINTR, EISCONN, errno
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from dataproxy._core.base.status cimport ST_EOF, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.plat.socket cimport (
-    F_GETFL, F_SETFL, IPPROTO_TCP, MSG_NOSIGNAL, O_NONBLOCK, SO_ERROR, SO_KEEPALIVE, SO_RCVBUF, SO_SNDBUF,
+    F_GETFL, F_SETFL, IPPROTO_TCP, MSG_NOSIGNAL, O_NONBLOCK, SIOCOUTQ, SO_ERROR, SO_KEEPALIVE, SO_RCVBUF, SO_SNDBUF,
     SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, close, connect, fcntl, getpeername,
-    getsockname, getsockopt, msghdr, recv, sendmsg, setsockopt, sockaddr, socket, socklen_t,
+    getsockname, getsockopt, ioctl, msghdr, recv, sendmsg, setsockopt, sockaddr, socket, socklen_t,
 )
 
 
@@ -18,6 +19,7 @@ TCP.start = tcp_start
 TCP.finish = tcp_finish
 TCP.recv = tcp_recv
 TCP.send = tcp_send
+TCP.held = tcp_held
 TCP.close = tcp_close
 
 
@@ -176,6 +178,12 @@ cdef int tcp_send(Transport* t, const iovec* parts, int n, size_t* sent) noexcep
             return ST_WANT_WRITE
         if errno != EINTR:
             return _failed(t)
+
+
+cdef int64_t tcp_held(Transport* t) noexcept nogil:
+    """Ask the socket what it still holds.  Locality: owner.  Locks: none."""
+    cdef int waiting = 0
+    return waiting if ioctl(t.fd, SIOCOUTQ, &waiting) == 0 else 0
 
 
 cdef void tcp_close(Transport* t) noexcept nogil:

@@ -1,13 +1,20 @@
 """Monotonic time for deadlines, wall time for what goes over the wire."""
 
 from libc.stdint cimport int64_t
-from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, nanosleep, timespec
+from posix.time cimport CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, nanosleep, timespec
 
 
 cdef inline int64_t now_us() noexcept nogil:
     """Return CLOCK_MONOTONIC in microseconds.  Locality: any thread.  Locks: none."""
     cdef timespec t
     clock_gettime(CLOCK_MONOTONIC, &t)
+    return <int64_t>t.tv_sec * 1000000 + t.tv_nsec // 1000
+
+
+cdef inline int64_t boot_us() noexcept nogil:
+    """Return CLOCK_BOOTTIME in microseconds.  Locality: any thread.  Locks: none."""
+    cdef timespec t
+    clock_gettime(CLOCK_BOOTTIME, &t)
     return <int64_t>t.tv_sec * 1000000 + t.tv_nsec // 1000
 
 

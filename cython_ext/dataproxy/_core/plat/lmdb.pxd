@@ -35,11 +35,13 @@ cdef extern from "lmdb.h" nogil:
     const int MDB_SUCCESS
     const int MDB_NOTFOUND
     const int MDB_CORRUPTED
+    const int MDB_PAGE_NOTFOUND
     const int MDB_PANIC
     const int MDB_VERSION_MISMATCH
     const int MDB_INVALID
     const int MDB_MAP_FULL
     const int MDB_MAP_RESIZED
+    const int MDB_READERS_FULL
 
     const char* mdb_strerror(int error) noexcept
     int mdb_env_create(MDB_env** env) noexcept
@@ -52,6 +54,7 @@ cdef extern from "lmdb.h" nogil:
     int mdb_env_set_maxdbs(MDB_env* env, MDB_dbi dbs) noexcept
     int mdb_reader_check(MDB_env* env, int* dead) noexcept
     int mdb_txn_begin(MDB_env* env, MDB_txn* parent, unsigned int flags, MDB_txn** txn) noexcept
+    size_t mdb_txn_id(MDB_txn* txn) noexcept
     int mdb_txn_commit(MDB_txn* txn) noexcept
     void mdb_txn_abort(MDB_txn* txn) noexcept
     int mdb_dbi_open(MDB_txn* txn, const char* name, unsigned int flags, MDB_dbi* dbi) noexcept

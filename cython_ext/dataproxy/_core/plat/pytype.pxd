@@ -24,10 +24,13 @@ cdef extern from "Python.h":
     PyTypeObject* type_of "Py_TYPE"(PyObject* thing)
     bint is_kind "PyObject_TypeCheck"(PyObject* thing, PyTypeObject* kind)
     bint is_bytes "PyBytes_CheckExact"(PyObject* thing)
+    bint is_text "PyUnicode_CheckExact"(PyObject* thing)
     const char* bytes_text "PyBytes_AS_STRING"(PyObject* thing)
     Py_ssize_t bytes_size "PyBytes_GET_SIZE"(PyObject* thing)
     PyObject* dict_value "PyDict_GetItemWithError"(PyObject* table, PyObject* key)
     Py_ssize_t count_args "PyVectorcall_NARGS"(size_t nargsf)
+    bint is_contiguous "PyBuffer_IsContiguous"(const Py_buffer* view, char order)
+    int copy_buffer "PyBuffer_ToContiguous"(void* to, const Py_buffer* view, Py_ssize_t n, char order) except -1
     PyObject* call_again "PyObject_Vectorcall"(
         PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL
 
@@ -72,6 +75,25 @@ cdef extern from *:
         return status;
     }
 
+    static inline PyObject *dp_refuse_new(PyObject *self, PyObject *args, PyObject *names) {
+        PyObject *kind = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
+        PyErr_Format(PyExc_TypeError, "__new__ alone makes no %s: it would have nothing inside",
+                     kind && PyType_Check(kind) ? ((PyTypeObject *)kind)->tp_name : "object");
+        return NULL;
+    }
+
+    static PyMethodDef dp_refuse_new_def = {
+        "__new__", (PyCFunction)(void (*)(void))dp_refuse_new, METH_VARARGS | METH_KEYWORDS, NULL};
+
+    /* Let a kind that no Python class derives from be made by a call of it or by compiled code, and by nobody who
+       leaves out what the object is filled with: its C fields are used without a look. */
+    static inline int dp_refuse_blank(PyTypeObject *kind) {
+        PyObject *refuse = PyCFunction_New(&dp_refuse_new_def, NULL);
+        int status = refuse ? dp_set_in_class(kind, "__new__", refuse) : -1;
+        Py_XDECREF(refuse);
+        return status;
+    }
+
     /* Tell whether the caller alone refers to a thing, so that it may change what must not change once it is seen. */
     static inline int dp_is_alone(PyObject *thing) {
     #if defined(Py_GIL_DISABLED) || PY_VERSION_HEX >= 0x030E0000    /* tuples remember their hash */
@@ -101,4 +123,5 @@ cdef extern from *:
     void set_call_field "dp_set_call_field"(PyTypeObject* kind, Py_ssize_t at, bint method)
     CallSlot call_of "dp_call_of"(PyObject* function)
     CallSlot swap_call "dp_swap_call"(PyObject* function, CallSlot slot)
+    int refuse_blank "dp_refuse_blank"(PyTypeObject* kind) except -1
     int set_in_class "dp_set_in_class"(PyTypeObject* kind, const char* name, object value) except -1

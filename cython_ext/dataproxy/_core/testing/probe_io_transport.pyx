@@ -1,5 +1,6 @@
 """Test access to transport, poller, wake-up and addresses."""
 
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 from libc.stdlib cimport free, malloc
 
@@ -13,6 +14,7 @@ from dataproxy._core.io.transport cimport (
     transport_tcp,
 )
 from dataproxy._core.io.wakeup cimport Wakeup, wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.socket cimport iovec
 
 
@@ -105,6 +107,11 @@ cdef class Stream:
         return local, peer
 
     @property
+    def held(self) -> int:
+        """Return how many bytes the peer's host has not acknowledged."""
+        return self.raw.ops.held(&self.raw)
+
+    @property
     def error(self) -> int:
         """Return errno of the last system error."""
         return self.raw.error
@@ -172,3 +179,7 @@ cdef class Poll:
     def pending(self) -> int:
         """Return the wake-up's flag."""
         return self.wakeup.pending
+
+
+refuse_blank(<PyTypeObject*>Stream)
+refuse_blank(<PyTypeObject*>Poll)

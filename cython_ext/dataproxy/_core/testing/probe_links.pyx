@@ -4,6 +4,7 @@ The caller plays the executor: it asks for work, hands over the bytes that a pee
 that a socket would carry, and says how late it is.
 """
 
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -12,32 +13,35 @@ from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
     CL_DROPPED, CL_FREE, Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take,
 )
-from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.io.choose cimport choose_link
 from dataproxy._core.io.framing cimport FrameRules, frame_pack
-from dataproxy._core.io.link cimport LF_CLOSE, LF_CONNECT, LF_WRITE, Endpoint, Link, LinkConfig, LinkPool
+from dataproxy._core.io.link cimport (
+    LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, MAX_REPLY, Endpoint, Link, LinkConfig, LinkPool,
+)
 from dataproxy._core.io.links cimport (
-    links_abort, links_connected, links_endpoints, links_expire, links_free, links_lost, links_open, links_submit,
-    links_take_dirty,
+    links_abort, links_connected, links_endpoints, links_expire, links_free, links_looked, links_lost, links_open,
+    links_submit, links_take_dirty,
 )
 from dataproxy._core.io.lanes cimport lanes_advance
-from dataproxy._core.io.linkstate cimport link_state_name
+from dataproxy._core.io.linkstate cimport LS_ACTIVE, link_state_name
 from dataproxy._core.io.replies cimport take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
 from dataproxy._core.io.settle cimport settle_dropped
 from dataproxy._core.plat.atomic cimport atomic_replace
 from dataproxy._core.plat.endian cimport store_be32
-from dataproxy._core.plat.socket cimport iovec
+from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, iovec
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 __all__ = ["Links"]
 
 
-cdef void _note_event(void* context, int event, const char* label, int detail) noexcept nogil:
+cdef void _note_event(void* context, int event, const char* label, int detail, Slice text) noexcept nogil:
     with gil:
-        (<list>context).append((event, (<bytes>label).decode(), detail))
+        (<list>context).append((event, (<bytes>label).decode(), detail, (<const char*>text.p)[:text.n]))
 
 
 cdef class Links:
@@ -48,6 +52,7 @@ cdef class Links:
     cdef FrameRules rules
     cdef bytes attrs
     cdef readonly list events
+    cdef readonly dict held     # link -> bytes that its socket still holds; none without an entry
     cdef Lane lanes[16]
     cdef dict packs             # ident -> address of a pack without a result; kept with sheds alone
     cdef list given_up          # addresses
@@ -57,6 +62,7 @@ cdef class Links:
         int64_t retry_backoff_max=5_000_000, int64_t reconnect_backoff=100_000,
         int64_t reconnect_backoff_max=10_000_000, int64_t heartbeat=30_000_000, int heartbeat_kind=8,
         int heartbeat_retries=3, int64_t avoid=10_000_000, int late_attempts=5, size_t max_frame=524288,
+        size_t max_reply=MAX_REPLY,
         int64_t retry_share=200, classes=None, int unknown_class=6, uint64_t seed=1, bint compress=False,
         bint sheds=False,
     ):
@@ -74,7 +80,7 @@ cdef class Links:
         config.avoid_us = avoid
         config.late_attempts = late_attempts
         config.retry_share = retry_share
-        config.max_frame = max_frame
+        config.max_reply = max_reply
         config.unknown_class = unknown_class
         for code in range(256):
             config.classes[code] = (classes or {}).get(code, unknown_class)
@@ -85,6 +91,7 @@ cdef class Links:
         self.rules.max_frame = max_frame
         self.attrs = b"groupId=g&streamId=s"
         self.events = []
+        self.held = {}
         memset(self.lanes, 0, sizeof(self.lanes))
         pool_open(&self.spares, 1 << 20)
         if links_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
@@ -112,8 +119,8 @@ cdef class Links:
             raise IndexError(index)
         return self.pool.links[index]
 
-    def endpoints(self, labels, int links, int64_t now, *, int offset=0):
-        """Give a new proxy list and the number of links wanted; return the status."""
+    def endpoints(self, labels, int links, int64_t now, *, int offset=0, bint two=False):
+        """Give a new proxy list and the number of links wanted; return the status.  ``two``: addresses of each."""
         cdef int i, n = len(labels), status
         cdef Endpoint* array = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
         if array == NULL:
@@ -122,6 +129,9 @@ cdef class Links:
         for i in range(n):
             name = labels[i].encode()
             memcpy(array[i].label, <const char*>name, <size_t>min(63, len(name)))
+            if two:
+                array[i].family, array[i].other_family = AF_INET, AF_INET6
+                array[i].address.n, array[i].other.n = 4, 6     # different, as the addresses of a proxy are
         status = links_endpoints(&self.pool, array, n, links, offset, now)
         free(array)
         return status
@@ -219,8 +229,15 @@ cdef class Links:
         return status, used
 
     def expire(self, int64_t now):
-        """Act on every timer that is due."""
+        """Act on every timer that is due, and look at the sockets of the links that want it."""
+        cdef Link* link
+        cdef int i
         links_expire(&self.pool, now)
+        for i in range(self.pool.n_links):
+            link = self.pool.links[i]
+            if link.flags & LF_LOOK and not link.flags & LF_CLOSE and link.state == LS_ACTIVE:
+                link.flags &= ~LF_LOOK
+                links_looked(&self.pool, link, self.held.get(i, 0), now)
 
     def next_due(self):
         """Return when the first timer is due, -1 without one."""
@@ -257,7 +274,8 @@ cdef class Links:
             self.packs.pop(<int64_t><uintptr_t>p.stream, None)
             out.append({
                 "ident": <int64_t><uintptr_t>p.stream, "outcome": p.outcome, "code": p.code, "attempts": p.attempts,
-                "open_attempts": p.open_attempts, "node": p.node.decode(), "armed": p.timer.slot >= 0,
+                "open_attempts": p.open_attempts, "refused": p.refused, "node": p.node.decode(),
+                "armed": p.timer.slot >= 0,
                 "text": p.error_text.decode("utf-8", "replace") if p.error_text != NULL else "",
             })
             pool_give(&self.spares, p)
@@ -277,7 +295,8 @@ cdef class Links:
             flying.append(<int64_t><uintptr_t>p.stream)
             p = p.next
         return {
-            "state": link_state_name(k.state).decode(), "peer": k.peer.label.decode(), "active": k.active_slot >= 0,
+            "state": link_state_name(k.state).decode(), "peer": k.peer.label.decode(),
+            "family": k.peer.family, "active": k.active_slot >= 0,
             "retired": bool(k.retired), "queue": queued, "flight": flying, "queue_bytes": k.queue_bytes,
             "flight_bytes": k.flight_bytes, "head_sent": k.head_sent, "empty": bool(sendq_empty(k)),
             "control": k.control.n - k.control_sent, "unanswered": k.unanswered, "failures": k.failures,
@@ -296,3 +315,6 @@ cdef class Links:
             "timers": pool.timers.n, "retries": pool.retries,
             "unmatched": pool.unmatched, "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
         }
+
+
+refuse_blank(<PyTypeObject*>Links)

@@ -16,7 +16,7 @@ cdef enum PipeState:
 
 ctypedef struct End:        # one side of a pipe; Transport.state points to it
     Pipe* pipe
-    Buf out                 # written here, not yet taken by the network
+    Buf out                 # written here, not yet taken by the network: the socket's send buffer
     Buf inn                 # brought by the network, not yet read
     size_t start            # first unread byte of inn
     int64_t room            # bytes that may be written before the socket is full
@@ -32,6 +32,7 @@ ctypedef struct Pipe:
     int error               # errno of a failed connect
     int port                # that the client asked for
     int64_t window          # bytes that may be on their way or unread, each way
+    int64_t buffer          # bytes that a socket holds until the other side's host has them, each way
     bint dead               # closed on both sides, and noted
     End ends[2]             # client, server
 

@@ -2,17 +2,19 @@
 the simulator has taken it, delayed it, cut it, lost it or brought it to the other side.
 """
 
+from cpython.object cimport PyTypeObject
 from libc.errno cimport EBADF, ECONNREFUSED, EPIPE
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from dataproxy._core.base.buf cimport buf_free, buf_put
 from dataproxy._core.base.status cimport ST_EOF, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.io.address cimport Address, address_text
 from dataproxy._core.io.transport cimport TransportOptions, transport_init
 from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, eventfd
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.socket cimport close, iovec
 
 __all__ = ["Net", "set_time"]
@@ -24,6 +26,7 @@ cdef Net _net = None    # the one that new connections join; one simulation runs
 cdef Clock CLOCK
 CLOCK.now_us = _now_us
 CLOCK.wall_ms = _wall_ms
+CLOCK.boot_us = _now_us
 
 cdef TransportOps OPS
 OPS.name = "simulated"
@@ -32,6 +35,7 @@ OPS.start = _start
 OPS.finish = _finish
 OPS.recv = _recv
 OPS.send = _send
+OPS.held = _held
 OPS.close = _close
 
 
@@ -130,6 +134,11 @@ cdef int _send(Transport* t, const iovec* parts, int n, size_t* sent) noexcept n
     return ST_OK if sent[0] > 0 else ST_WANT_WRITE
 
 
+cdef int64_t _held(Transport* t) noexcept nogil:
+    cdef End* end = <End*>t.state
+    return <int64_t>end.out.n + end.pipe.ends[1 if end == &end.pipe.ends[0] else 0].transit
+
+
 cdef void _close(Transport* t) noexcept nogil:
     cdef End* end = <End*>t.state
     if t.fd >= 0:
@@ -203,17 +212,32 @@ cdef class Net:
         """Return the number of connections ever asked for."""
         return self.n
 
+    def dial(self, int64_t window):
+        """Make a connection whose client side is the caller's, and return its number."""
+        cdef Pipe* pipe = <Pipe*>calloc(1, sizeof(Pipe))
+        if pipe == NULL:
+            raise MemoryError
+        pipe.ends[0].pipe = pipe
+        pipe.ends[1].pipe = pipe
+        self.join(pipe)
+        self.connected(self.n - 1, window, window)
+        return self.n - 1
+
     def port(self, int index):
         """Return the port that the client asked for."""
         return self.pipe(index).port
 
-    def connected(self, int index, int64_t window):
-        """Say that the handshake is over; each way ``window`` bytes may be under way or unread."""
+    def connected(self, int index, int64_t window, int64_t buffer):
+        """Say that the handshake is over; each way ``window`` bytes may be under way or unread.
+
+        A socket holds up to ``buffer`` bytes that the other side's host does not have.
+        """
         cdef Pipe* p = self.pipe(index)
         p.state = PIPE_UP
         p.window = window
-        p.ends[0].room = window
-        p.ends[1].room = window
+        p.buffer = buffer
+        p.ends[0].room = buffer
+        p.ends[1].room = buffer
 
     def failed(self, int index, int error=ECONNREFUSED):
         """Say that the connect failed."""
@@ -250,9 +274,7 @@ cdef class Net:
 
     cdef void open_window(self, Pipe* p, int side):
         """Set what a side may write."""
-        cdef End* other = &p.ends[1 - side]
-        p.ends[side].room = (
-            p.window - other.transit - <int64_t>(other.inn.n - other.start) - <int64_t>p.ends[side].out.n)
+        p.ends[side].room = p.buffer - p.ends[1 - side].transit - <int64_t>p.ends[side].out.n
 
     def dead(self, int index):
         """Tell whether both sides have closed."""
@@ -263,14 +285,32 @@ cdef class Net:
         self.pipe(index).window = window
 
     def under_way(self, int index, int side, int64_t change):
-        """Change how many bytes are on their way to a side."""
-        self.pipe(index).ends[side].transit += change
+        """Change how many bytes are on their way to a side; return whether the other one may write again."""
+        cdef Pipe* p = self.pipe(index)
+        cdef bint full = p.ends[1 - side].room <= 0
+        p.ends[side].transit += change
+        self.open_window(p, 1 - side)
+        return full and p.ends[1 - side].room > 0
 
-    def take(self, int index, int side):
-        """Take what a side has written."""
+    def held(self, int index, int side):
+        """Return how many bytes of a side the other side's host does not have."""
+        cdef Pipe* p = self.pipe(index)
+        return <int64_t>p.ends[side].out.n + p.ends[1 - side].transit
+
+    def open(self, int index, int side):
+        """Return how many bytes of a side its peer's window lets go."""
+        cdef Pipe* p = self.pipe(index)
+        cdef End* other = &p.ends[1 - side]
+        return max(0, min(<int64_t>p.ends[side].out.n, p.window - other.transit - <int64_t>(other.inn.n - other.start)))
+
+    def take(self, int index, int side, int64_t most=0x7FFFFFFFFFFFFFFF):
+        """Take up to so many bytes of what a side has written."""
         cdef End* end = &self.pipe(index).ends[side]
-        cdef bytes data = end.out.p[:end.out.n] if end.out.n else b""
-        end.out.n = 0
+        cdef size_t n = min(<size_t>most, end.out.n)
+        cdef bytes data = end.out.p[:n] if n else b""
+        if n < end.out.n:
+            memmove(end.out.p, end.out.p + n, end.out.n - n)
+        end.out.n -= n
         return data
 
     def give(self, int index, int side, bytes data not None):
@@ -299,3 +339,6 @@ cdef class Net:
     def up(self, int index):
         """Tell whether the connection was made."""
         return self.pipe(index).state == PIPE_UP
+
+
+refuse_blank(<PyTypeObject*>Net)

@@ -4,6 +4,7 @@ What decides is the real thing: batcher, books, links, retries, door, sessions, 
 and epoll are the simulator's.
 """
 
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 
 from dataproxy._core.base.pack cimport Pack, PackList
@@ -15,19 +16,25 @@ from dataproxy._core.client.ids cimport INSTANCE_SIZE
 from dataproxy._core.hub.committer cimport committer_step
 from dataproxy._core.hub.door cimport TAG_WAKEUP, door_round, door_timeout
 from dataproxy._core.hub.doorstate cimport Door, door_free, door_init
+from dataproxy._core.hub.doorread cimport READ_CHUNK
 from dataproxy._core.hub.entries cimport entry_free_chain
 from dataproxy._core.hub.entry cimport Entry, StoreOps
+from dataproxy._core.hub.holders cimport holder_name, holders_join
 from dataproxy._core.hub.hubcore cimport HubCore
 from dataproxy._core.hub.session cimport Session, table_add, table_touch
-from dataproxy._core.io.executor cimport Channel, Executor, executor_end, executor_round
+from dataproxy._core.io.address cimport Address, address_parse
+from dataproxy._core.io.executor cimport Channel, Executor, executor_end, executor_round, executor_seed
 from dataproxy._core.io.linkstate cimport LS_CONNECTING
 from dataproxy._core.io.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add,
 )
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.testing.probe_net cimport (
     End, Net, PIPE_FAILED, PIPE_NEW, end_readable, end_writable, sim_adopt, sim_clock, sim_transport,
 )
+
+from dataproxy._core.testing.probe_store import follow_set_time
 
 __all__ = ["Client", "Node"]
 
@@ -77,7 +84,7 @@ cdef class Client:
             e = self.engine.executors[i]
             e.clock = sim_clock()
             e.transport = sim_transport()
-            e.pool.random = seed + <uint64_t>i
+            executor_seed(e, seed + <uint64_t>i)
             e.pool.wall_offset_ms = wall_offset_ms
             _real_settled = e.hooks.settled
             e.hooks.settled = _note_settled
@@ -197,34 +204,44 @@ cdef void _disk_append(void* store, Entry* chain) noexcept nogil:
         chain = chain.next
 
 
-cdef int64_t _disk_retain(void* store, int64_t now_ms) noexcept nogil:
+cdef int64_t _disk_retain(void* store) noexcept nogil:
     cdef Disk* disk = <Disk*>store
-    return disk.ops.retain(disk.store, now_ms)
+    return disk.ops.retain(disk.store)
 
 
 cdef class Node:
     """One hub without threads: its only door and its committer, over an opened ``HubCore``."""
 
-    cdef HubCore hub
+    cdef HubCore hub       # goes before the nets, which its sessions close their connections in
+    cdef set nets
     cdef Door* door
     cdef Disk disk
 
     def __init__(self, HubCore hub not None):
         """Take over a hub that is open and does not run."""
         self.hub = hub
+        self.nets = set()
         self.door = &hub.doors[0]
         self.disk.ops = hub.store.committer.ops
         self.disk.store = hub.store.committer.store
+        follow_set_time(hub.store)
         hub.store.committer.ops = &DISK
         hub.store.committer.store = &self.disk
 
-    def accept(self, Net net not None, int index, int64_t now_us):
+    def accept(self, Net net not None, int index, int64_t now_us, str address="10.0.0.1"):
         """Take a connection, as the door does with one from its listener."""
         cdef Door* d = self.door
-        cdef Session* s = table_add(&d.table, d.shared.max_frame + 16384)
+        cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
+        cdef Address peer
         if s == NULL:
             raise MemoryError
+        if address_parse(address.encode(), 1, &peer) != ST_OK:
+            raise ValueError(address)
+        self.nets.add(net)
         sim_adopt(&s.transport, net.pipe(index))
+        s.holder = holders_join(&d.holders, holder_name(&peer))
+        if s.holder == NULL:
+            raise MemoryError
         atomic_add(&d.shared.connections, 1)
         table_touch(&d.table, s, now_us)
         s.interest = POLL_READ
@@ -285,7 +302,9 @@ cdef class Node:
     def commit(self, int fault=0):
         """Make one commit of what waits; with ``fault`` nothing is stored and every entry gets that status."""
         self.disk.fault = fault
-        return bool(committer_step(self.hub.store.committer, 0))
+        made = bool(committer_step(self.hub.store.committer, 0))
+        self.disk.ops.retain(self.disk.store)
+        return made
 
     def crash(self):
         """Lose everything but the store, as kill -9 does, and begin anew."""
@@ -303,3 +322,7 @@ cdef class Node:
     def sessions(self):
         """Return how many connections are open."""
         return self.door.table.count
+
+
+refuse_blank(<PyTypeObject*>Client)
+refuse_blank(<PyTypeObject*>Node)

@@ -66,6 +66,7 @@ ctypedef struct Request:    # what a server does with one frame; Bufs are reused
     int64_t data_time_ms
     bint order              # syncSend=true
     Slice partition_key
+    bint unanswered         # with REQ_STORE: `reply` is the answer that a refusal is made of; a success has none
     Buf reply               # the answer to send (after the commit for REQ_STORE)
     Buf entry               # InLongMsg container to store, without `body`
     Slice body              # part of the container, borrowed from the frame, that belongs into `entry` at `body_at`
@@ -132,5 +133,5 @@ ctypedef struct WireOps:
     # id of their own that they had by their place.  ST_OK, ST_PROTOCOL, ST_LIMIT (would be too large), ST_NO_MEMORY.
     int (*without)(const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch,
                    Buf* out) noexcept nogil
-    # Have a reply made by `serve` answer a request that was never sent; in place, the length stays.
-    void (*misaddress)(uint8_t* reply, size_t n) noexcept nogil
+    # Have a reply made by `serve` answer the request of this number; in place, the length stays.
+    void (*misaddress)(uint8_t* reply, size_t n, uint32_t seq) noexcept nogil

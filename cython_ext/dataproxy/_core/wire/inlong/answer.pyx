@@ -78,10 +78,11 @@ cdef int answer_success(Exchange* x) noexcept nogil:
     cdef Slice prefix = slice_of(x.prefix + 1, x.prefix_n)
     x.out.action = REQ_STORE
     x.out.code = 0
-    # The reference server never answers order and proxy messages.
-    if x.silent or (x.sink and x.profile.compat):
+    if x.silent:
         return ST_OK
-    return _put_reply(x, x.sink, 0, nothing, prefix, x.text)
+    # The reference server answers order and proxy messages when they cannot be queued, and never when they can.
+    x.out.unanswered = x.sink and x.profile.compat
+    return _put_reply(x, x.sink and not x.profile.compat, 0, nothing, prefix, x.text)
 
 
 cdef int read_controls(Exchange* x, bint* done) noexcept nogil:

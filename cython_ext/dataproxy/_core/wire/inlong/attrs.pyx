@@ -1,51 +1,102 @@
 """Strict reading of attribute text: one ``=`` in every entry, no key twice."""
 
-from libc.stdlib cimport qsort
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memset
+
+import os
 
 from dataproxy._core.base.buf cimport buf_reserve
+from dataproxy._core.base.siphash cimport HashKey, hash_bytes, hash_key
 from dataproxy._core.base.slice cimport slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 
 
 cdef enum:
     FEW_KEYS = 24               # up to here comparing each with each is the fastest
+    NO_ENTRY = 0xFFFFFFFF
+
+cdef bytes _random = os.urandom(16)
+cdef HashKey KEY = hash_key(_random)    # so that nobody can choose keys of one hash; no result depends on it
 
 
 cdef int attrs_read(Slice text, Buf* store, Attrs* out) noexcept nogil:
     """Split ``text`` into entries at the start of ``store``; ST_PROTOCOL for a malformed one.
 
+    The work is linear: what the entries need is known before the first is split off, and the first key that comes
+    twice ends it.
     Locality: owner of ``store``.  Locks: none.
     """
     cdef const uint8_t* at = text.p
     cdef const uint8_t* end = text.p + text.n
     cdef const uint8_t* stop
-    cdef Attr entry
+    cdef Attr* entry
+    cdef uint32_t* places = NULL
+    cdef size_t most
+    cdef size_t mask = 0
     store.n = 0
     out.n = 0
     out.present = 0
     if attr_is_blank(text):
         return ST_OK
+    most = _count_entries(text)
+    if most > FEW_KEYS:
+        mask = _places_for(most) - 1
+    if most >= NO_ENTRY or buf_reserve(store, most * sizeof(Attr) + (mask + 1) * sizeof(uint32_t)) != ST_OK:
+        return ST_NO_MEMORY
+    if mask > 0:
+        places = <uint32_t*>(store.p + most * sizeof(Attr))
+        memset(places, 0xFF, (mask + 1) * sizeof(uint32_t))
     while True:
         stop = <const uint8_t*>memchr(at, 38, <size_t>(end - at))
         if stop == NULL:
             stop = end
-        if not _read_entry(at, stop, &entry):
+        entry = <Attr*>store.p + out.n
+        if not _read_entry(at, stop, entry):
             return ST_PROTOCOL
         if entry.known != KEY_OTHER:
             if attrs_has(out, entry.known):
                 return ST_PROTOCOL
             out.present |= <uint32_t>1 << entry.known
             out.value[entry.known] = entry.value
-        if buf_reserve(store, sizeof(Attr)) != ST_OK:
-            return ST_NO_MEMORY
-        memcpy(store.p + store.n, &entry, sizeof(Attr))
+        elif not _is_new(<Attr*>store.p, out.n, places, mask):
+            return ST_PROTOCOL
         store.n += sizeof(Attr)
         out.n += 1
         if stop == end:
-            break
+            return ST_OK
         at = stop + 1
-    return _check_unique(store, out.n)
+
+
+cdef size_t _count_entries(Slice text) noexcept nogil:
+    cdef size_t n = 1
+    cdef size_t i
+    for i in range(text.n):
+        n += text.p[i] == 38
+    return n
+
+
+cdef size_t _places_for(size_t n) noexcept nogil:
+    # A power of two with at least as much room again.
+    cdef size_t places = 64
+    while places < 2 * n:
+        places *= 2
+    return places
+
+
+cdef bint _is_new(const Attr* entries, size_t n, uint32_t* places, size_t mask) noexcept nogil:
+    # Tells whether no entry before number `n` has its key; known keys are told apart by their numbers.
+    cdef size_t i
+    if mask == 0:
+        for i in range(n):
+            if slice_equals(entries[n].key, entries[i].key):
+                return False
+        return True
+    i = <size_t>hash_bytes(&KEY, entries[n].key.p, entries[n].key.n).first & mask
+    while places[i] != NO_ENTRY:
+        if slice_equals(entries[n].key, entries[places[i]].key):
+            return False
+        i = (i + 1) & mask
+    places[i] = <uint32_t>n
+    return True
 
 
 cdef bint attr_is_blank(Slice s) noexcept nogil:
@@ -113,35 +164,3 @@ cdef int _classify(const uint8_t* p, size_t n) noexcept nogil:
     elif n == 12:
         if memcmp(p, b"partitionKey", 12) == 0: return KEY_PARTITION
     return KEY_OTHER
-
-
-cdef int _check_unique(Buf* store, size_t n) noexcept nogil:
-    cdef Attr* entries = <Attr*>store.p
-    cdef Attr* sorted_entries
-    cdef size_t i
-    cdef size_t k
-    if n <= FEW_KEYS:
-        for i in range(1, n):
-            if entries[i].known == KEY_OTHER:
-                for k in range(i):
-                    if slice_equals(entries[i].key, entries[k].key):
-                        return ST_PROTOCOL
-        return ST_OK
-    # Many keys: sorted, so that a frame full of keys costs no quadratic time.
-    if buf_reserve(store, n * sizeof(Attr)) != ST_OK:
-        return ST_NO_MEMORY
-    sorted_entries = <Attr*>(store.p + store.n)
-    memcpy(sorted_entries, store.p, n * sizeof(Attr))
-    qsort(sorted_entries, n, sizeof(Attr), _compare_keys)
-    for i in range(1, n):
-        if slice_equals(sorted_entries[i - 1].key, sorted_entries[i].key):
-            return ST_PROTOCOL
-    return ST_OK
-
-
-cdef int _compare_keys(const void* a, const void* b) noexcept nogil:
-    cdef const Attr* left = <const Attr*>a
-    cdef const Attr* right = <const Attr*>b
-    if left.key.n != right.key.n:
-        return -1 if left.key.n < right.key.n else 1
-    return memcmp(left.key.p, right.key.p, left.key.n)

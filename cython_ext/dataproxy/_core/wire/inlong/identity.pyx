@@ -139,6 +139,8 @@ cdef int _keep(Container* c, const uint8_t* dropped, bint plain, Buf* kept, uint
             if status != ST_OK:
                 return ST_NO_MEMORY
             count[0] += 1
+            if kept.n > MAX_BODY:       # each message gets the whole id of the pack
+                return ST_LIMIT
         index += 1
 
 
@@ -161,7 +163,7 @@ cdef int _put_frame(Container* c, Buf* kept, uint32_t count, Buf* out) noexcept 
     cdef size_t start = out.n
     cdef size_t body_n
     cdef uint8_t* frame
-    if count > MAX_COUNT or kept.n > MAX_BODY:
+    if count > MAX_COUNT:
         return ST_LIMIT
     if buf_put(out, c.p, 2 + BIN_BODY) != ST_OK:
         return ST_NO_MEMORY

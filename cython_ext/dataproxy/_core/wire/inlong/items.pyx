@@ -4,6 +4,7 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK, ST_PROTOCOL
 from dataproxy._core.plat.endian cimport load_be32
 from dataproxy._core.wire.inlong.attrs cimport Attrs, attrs_read
+from dataproxy._core.wire.inlong.const cimport MAX_TEXT_ATTRS
 from dataproxy._core.wire.inlong.utf8 cimport is_utf8
 
 
@@ -48,6 +49,8 @@ cdef int walk_pairs(const uint8_t* p, size_t n, Buf* store, Walk* walk) noexcept
         if size == 0 or size > n - text_at - 4:
             break
         if store != NULL:
+            if size > MAX_TEXT_ATTRS:       # before anything is split
+                break
             status = attrs_read(slice_of(p + text_at + 4, size), store, &attrs)
             if status != ST_OK:
                 break

@@ -71,6 +71,7 @@ cdef void _reset(Request* out) noexcept nogil:
     out.records = 0
     out.data_time_ms = 0
     out.order = False
+    out.unanswered = False
     out.partition_key = slice_of(NULL, 0)
     out.reply.n = 0
     out.entry.n = 0

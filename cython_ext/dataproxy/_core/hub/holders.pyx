@@ -1,0 +1,200 @@
+"""Who holds the memory of a door: half-received frames and unread answers, by connection and by address."""
+
+from libc.stdint cimport uint8_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, sockaddr_in, sockaddr_in6
+
+cdef enum:
+    BUCKETS = 64                # of a table with its first address
+    MIX = 0x9E3779B9            # spreads neighbouring addresses
+
+
+cdef void holders_init(Holders* h) noexcept nogil:
+    """Make an empty account.
+
+    Locality: door loop, or its owner.
+    Locks: none.
+    """
+    memset(h, 0, sizeof(Holders))
+
+
+cdef void holders_free(Holders* h) noexcept nogil:
+    """Release every address.
+
+    Locality: door loop, or its owner after the loop has ended.
+    Locks: none.
+    """
+    cdef Holder* holder
+    cdef size_t i
+    for i in range(h.size):
+        while h.buckets[i] != NULL:
+            holder = h.buckets[i]
+            h.buckets[i] = holder.next
+            free(holder)
+    free(h.buckets)
+    holders_init(h)
+
+
+cdef uint64_t holder_name(const Address* peer) noexcept nogil:
+    """Return the number under which a peer's address pays: who has one IPv6 address has its whole network of 64 bits.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef const sockaddr_in* v4 = <const sockaddr_in*>&peer.raw
+    cdef const sockaddr_in6* v6 = <const sockaddr_in6*>&peer.raw
+    cdef uint64_t network = 0
+    cdef uint32_t host = 0
+    if peer.raw.ss_family == AF_INET6:
+        memcpy(&network, &v6.sin6_addr, 8)
+        if network == 0:        # an IPv4 address in the form of IPv6
+            memcpy(&host, <const uint8_t*>&v6.sin6_addr + 12, 4)
+            return host
+        return network
+    if peer.raw.ss_family == AF_INET:
+        memcpy(&host, &v4.sin_addr, 4)
+    return host
+
+
+cdef size_t _bucket(const Holders* h, uint64_t name) noexcept nogil:
+    """Return where an address is looked for.  Locality: door loop.  Locks: none."""
+    cdef uint64_t mixed = (name ^ (name >> 32)) * <uint64_t>MIX
+    return <size_t>(mixed ^ (mixed >> 29)) & (h.size - 1)
+
+
+cdef bint _grow(Holders* h) noexcept nogil:
+    """Make the table twice as large; false without memory.  Locality: door loop.  Locks: none."""
+    cdef Holders larger
+    cdef Holder* holder
+    cdef size_t i
+    cdef size_t at
+    larger.size = h.size * 2 if h.size > 0 else <size_t>BUCKETS
+    larger.buckets = <Holder**>calloc(larger.size, sizeof(Holder*))
+    if larger.buckets == NULL:
+        return False
+    for i in range(h.size):
+        while h.buckets[i] != NULL:
+            holder = h.buckets[i]
+            h.buckets[i] = holder.next
+            at = _bucket(&larger, holder.name)
+            holder.next = larger.buckets[at]
+            larger.buckets[at] = holder
+    free(h.buckets)
+    h.buckets = larger.buckets
+    h.size = larger.size
+    return True
+
+
+cdef Holder* holders_join(Holders* h, uint64_t name) noexcept nogil:
+    """Count one session more of an address.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Holder* holder
+    cdef size_t at
+    if h.count >= h.size and not _grow(h) and h.size == 0:
+        return NULL
+    at = _bucket(h, name)
+    holder = h.buckets[at]
+    while holder != NULL and holder.name != name:
+        holder = holder.next
+    if holder == NULL:
+        holder = <Holder*>calloc(1, sizeof(Holder))
+        if holder == NULL:
+            return NULL
+        holder.name = name
+        holder.next = h.buckets[at]
+        h.buckets[at] = holder
+        h.count += 1
+    holder.sessions += 1
+    return holder
+
+
+cdef void holders_leave(Holders* h, Holder* holder) noexcept nogil:
+    """Count one session less of an address, which holds nothing any more.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Holder** at = &h.buckets[_bucket(h, holder.name)]
+    holder.sessions -= 1
+    if holder.sessions > 0:
+        return
+    while at[0] != holder:
+        at = &at[0].next
+    at[0] = holder.next
+    h.count -= 1
+    free(holder)
+
+
+cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind kind, int64_t bytes,
+                      bint progress) noexcept nogil:
+    """Enter what a session holds now.
+
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef int64_t more = bytes - holding.bytes
+    cdef bint listed = holding.bytes > 0
+    h.bytes[<int>kind] += more
+    holder.bytes[<int>kind] += more
+    holding.bytes = bytes
+    if listed and (progress or bytes == 0):
+        _unlist(holder, holding, kind)
+        listed = False
+    if bytes > 0 and not listed:
+        _list(holder, holding, kind)
+
+
+cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
+    """Put a holding behind the others of its address.  Locality: door loop.  Locks: none."""
+    holding.next = NULL
+    holding.prev = holder.last[<int>kind]
+    if holding.prev != NULL:
+        holding.prev.next = holding
+    else:
+        holder.first[<int>kind] = holding
+    holder.last[<int>kind] = holding
+    holder.count[<int>kind] += 1
+
+
+cdef void _unlist(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
+    """Take a holding out.  Locality: door loop.  Locks: none."""
+    if holding.prev != NULL:
+        holding.prev.next = holding.next
+    else:
+        holder.first[<int>kind] = holding.next
+    if holding.next != NULL:
+        holding.next.prev = holding.prev
+    else:
+        holder.last[<int>kind] = holding.prev
+    holder.count[<int>kind] -= 1
+
+
+cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
+    """Return the holding that has to go: of the address that holds most the one longest without progress.
+
+    Those that hold less than half of what is usual at their address are passed over: they would pay for the others, and
+    it would take many of them to make the room of one.
+    Locality: door loop.
+    Locks: none.
+    """
+    cdef Holder* most = NULL
+    cdef Holder* holder
+    cdef Holding* holding
+    cdef size_t i
+    for i in range(h.size):
+        holder = h.buckets[i]
+        while holder != NULL:
+            if holder.bytes[<int>kind] > 0 and (most == NULL or holder.bytes[<int>kind] > most.bytes[<int>kind]):
+                most = holder
+            holder = holder.next
+    if most == NULL:
+        return NULL
+    holding = most.first[<int>kind]
+    while 2 * holding.bytes * most.count[<int>kind] < most.bytes[<int>kind]:
+        holding = holding.next      # one of them holds the mean or more
+    return holding

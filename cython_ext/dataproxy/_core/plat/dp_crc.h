@@ -1,0 +1,52 @@
+/* CRC-32C (Castagnoli, reflected): by the processor where it can, else eight tables. */
+#ifndef DP_CRC_H
+#define DP_CRC_H
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static uint32_t dp_crc_tables[8][256];
+
+static void dp_crc_prepare(void)
+{
+    for (int i = 0; i < 256; i++) {
+        uint32_t crc = (uint32_t)i;
+        for (int k = 0; k < 8; k++) crc = crc & 1 ? (crc >> 1) ^ 0x82F63B78u : crc >> 1;
+        dp_crc_tables[0][i] = crc;
+    }
+    for (int i = 0; i < 256; i++)
+        for (int t = 1; t < 8; t++)
+            dp_crc_tables[t][i] = (dp_crc_tables[t - 1][i] >> 8) ^ dp_crc_tables[0][dp_crc_tables[t - 1][i] & 255];
+}
+
+/* The state is the inverted checksum, as it stands between pieces. */
+static uint32_t dp_crc_by_tables(uint32_t crc, const uint8_t *p, size_t n)
+{
+    for (; n >= 8; n -= 8, p += 8) {
+        crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+        crc = dp_crc_tables[7][crc & 255] ^ dp_crc_tables[6][(crc >> 8) & 255] ^ dp_crc_tables[5][(crc >> 16) & 255]
+            ^ dp_crc_tables[4][crc >> 24] ^ dp_crc_tables[3][p[4]] ^ dp_crc_tables[2][p[5]] ^ dp_crc_tables[1][p[6]]
+            ^ dp_crc_tables[0][p[7]];
+    }
+    for (; n; n--, p++) crc = (crc >> 8) ^ dp_crc_tables[0][(crc ^ *p) & 255];
+    return crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t *p, size_t n)
+{
+    uint64_t wide = crc, word;
+    for (; n >= 8; n -= 8, p += 8) {
+        memcpy(&word, p, 8);
+        wide = __builtin_ia32_crc32di(wide, word);
+    }
+    crc = (uint32_t)wide;
+    for (; n; n--, p++) crc = __builtin_ia32_crc32qi(crc, *p);
+    return crc;
+}
+static int dp_crc_has_processor(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+#else
+static uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t *p, size_t n) { return dp_crc_by_tables(crc, p, n); }
+static int dp_crc_has_processor(void) { return 0; }
+#endif
+#endif

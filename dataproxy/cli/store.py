@@ -1,0 +1,81 @@
+"""``dataproxy store``: look after the directory of a durable store."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dataproxy.cli.outcome import ExitCode, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataproxy.hub import StoreReport
+
+__all__ = ["app", "verify"]
+
+app = typer.Typer(help="Look after the directory of a durable store.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Look after the directory of a durable store."""
+
+
+@app.command()
+def verify(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory of a store that no hub has open.")],
+    json: Annotated[bool, typer.Option("--json", help="Print what was found as one JSON object.")] = False,
+    progress: Annotated[
+        bool | None, typer.Option("--progress/--no-progress", help="Progress on stderr. [default: on a terminal]")
+    ] = None,
+) -> None:
+    """Compare everything in a store with its checksums and counts; nothing is changed.
+
+    The exit code is 0 when all is as it was stored, 1 when something is damaged or the store cannot be read.
+    """
+    with outcome():
+        from dataproxy.hub import verify_store
+
+        shown = sys.stderr.isatty() if progress is None else progress
+        report = verify_store(directory, _shower() if shown else _silent)
+        if shown:
+            sys.stderr.write("\n")
+        _print(report, json=json)
+        if not report.ok:
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _silent(_done: int, _all: int) -> None:
+    pass
+
+
+def _shower() -> Callable[[int, int], None]:
+    """Return what rewrites a line on stderr with each further percent."""
+    last = -1
+
+    def show(done: int, pages: int) -> None:
+        nonlocal last
+        percent = done * 100 // max(pages, 1)
+        if percent != last:
+            last = percent
+            sys.stderr.write(f"\r{percent:3d} % of {pages:,} pages")
+            sys.stderr.flush()
+
+    return show
+
+
+def _print(report: StoreReport, *, json: bool) -> None:
+    if json:
+        import dataclasses
+        import json as encoder
+
+        typer.echo(encoder.dumps({**dataclasses.asdict(report), "ok": report.ok}))
+    else:
+        for one in report.damage:
+            typer.echo(f"{one.where}\t{one.what}")
+    found = f"{report.entries:,} entries, {report.records:,} records, {report.logs:,} logs, {report.pages:,} pages"
+    verdict = "no damage" if report.ok else f"{report.damages:,} damages"
+    sys.stderr.write(f"store {report.path}: {found}: {verdict}\n")

@@ -1,0 +1,68 @@
+"""HTTP connections that can be ended while another thread waits on them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import weakref
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+__all__ = ["Calls"]
+
+
+class Calls:
+    """Hold a pool of HTTP connections, and know the sockets of all.
+
+    ``end`` may be called by any thread; whoever waits on a connection gets an error then.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # an answer may keep one that is left
+        self._ended = False
+        self.pool = urllib3.PoolManager(retries=False)
+        self.pool.pool_classes_by_scheme = {
+            "http": self._pool_class(urllib3.HTTPConnectionPool, HTTPConnection),
+            "https": self._pool_class(urllib3.HTTPSConnectionPool, HTTPSConnection),
+        }
+
+    def _pool_class(self, pool: type[Any], connection: type[Any]) -> type[Any]:
+        noted = type("NotedConnection", (connection,), {"connect": lambda one: self._connect(one, connection)})
+        return type("NotedPool", (pool,), {"ConnectionCls": noted})
+
+    def _connect(self, one: Any, kind: type[Any]) -> None:
+        with self._lock:
+            if self._is_over():
+                raise urllib3.exceptions.NewConnectionError(one, "the time for it is over")
+            self._connections.add(one)
+        kind.connect(one)
+        with self._lock:
+            self._sockets.add(one.sock)
+        if self._is_over():  # ended while there was no socket yet
+            _shut(one.sock)
+
+    def _is_over(self) -> bool:
+        return self._ended
+
+    def end(self) -> None:
+        """End every connection, and have no more."""
+        with self._lock:
+            self._ended = True
+            known = [one.sock for one in self._connections] + list(self._sockets)
+        for sock in known:
+            _shut(sock)
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self.pool.clear()
+
+
+def _shut(sock: socket.socket | None) -> None:
+    if sock is not None:
+        with contextlib.suppress(OSError):  # it has no peer any more
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS, whose own one waits for nobody either

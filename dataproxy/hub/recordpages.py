@@ -1,0 +1,121 @@
+"""Pages of stored records: bounded in bytes, attributes included, and a place to read on from, inside an entry too."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from dataproxy.errors import StoreError
+from dataproxy.hub.records import Record, StoredEntry, records_of
+
+__all__ = ["Place", "Readable", "read_page"]
+
+_OFFSET_MOST: Final = 2**63 - 1
+_PARTITION_MOST: Final = 2**32 - 1
+_INDEX_MOST: Final = 2**32 - 1
+#: What a record takes besides its body and its attributes.
+_ROW_BYTES: Final = 200
+
+
+class Readable(Protocol):
+    """What has stored requests: a hub."""
+
+    def entries(
+        self, group_id: str, stream_id: str | None = None, *, start: int = 0, at: Mapping[int, int] | None = None
+    ) -> Iterator[StoredEntry]:
+        """Return the stored requests from a place on."""
+        ...
+
+
+@dataclass(slots=True)
+class Place:
+    """Hold where to read on: an offset for each partition in ``at``, ``start`` for all others.
+
+    ``skip`` says how many records of the entry at that offset were read before.  Its text is
+    ``START[,PARTITION:OFFSET[.RECORDS]]...``, so a plain number is a place, too.
+    """
+
+    start: int = 0
+    at: dict[int, int] = field(default_factory=dict)
+    skip: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Return the place that a text names.  Raises ValueError."""
+        first, *rest = text.split(",")
+        place = cls(_number(first or "0", _OFFSET_MOST, text))
+        for item in rest:
+            partition, _, where = item.partition(":")
+            offset, dot, records = where.partition(".")
+            number = _number(partition, _PARTITION_MOST, text)
+            place.at[number] = _number(offset, _OFFSET_MOST, text)
+            if dot:
+                place.skip[number] = _number(records, _INDEX_MOST, text)
+        return place
+
+    def move(self, partition: int, offset: int, records: int = 0) -> None:
+        """Go to an entry, behind so many of its records."""
+        self.at[partition] = offset
+        self.skip.pop(partition, None)
+        if records:
+            self.skip[partition] = records
+
+    def skipped(self, entry: StoredEntry) -> int:
+        """Return how many records of an entry were read before."""
+        return self.skip.get(entry.partition, 0) if self.at.get(entry.partition) == entry.offset else 0
+
+    def __str__(self) -> str:
+        return ",".join([str(self.start), *(self._part(partition) for partition in self.at)])
+
+    def _part(self, partition: int) -> str:
+        records = self.skip.get(partition)
+        return f"{partition}:{self.at[partition]}" + (f".{records}" if records else "")
+
+
+def read_page(
+    source: Readable, group: str, stream: str | None, place: Place, limit: int, most_bytes: int
+) -> list[Record]:
+    """Return records from a place on, which moves behind them: whole entries up to ``limit`` records or a little over.
+
+    A page ends when its bodies and attributes have ``most_bytes``, in the middle of an entry where need be; it has one
+    record at least, unless there is none or ``limit`` is 0.  Raises StoreError for a damaged entry that comes first,
+    with the place behind it; pages before end in front of it.
+    """
+    rows: list[Record] = []
+    left = most_bytes
+    for entry in source.entries(group, stream, start=place.start, at=dict(place.at)):
+        if len(rows) >= limit or left <= 0:
+            break
+        done = place.skipped(entry)
+        try:
+            for record in itertools.islice(records_of(entry), done, None):
+                if left <= 0:
+                    break
+                rows.append(record)
+                done += 1
+                left -= (
+                    _ROW_BYTES + len(record.body) + sum(map(len, record.attrs)) + sum(map(len, record.attrs.values()))
+                )
+            else:
+                place.move(entry.partition, entry.offset + 1)
+                continue
+            place.move(entry.partition, entry.offset, done)
+            break
+        except StoreError as error:
+            if rows:
+                break
+            place.move(entry.partition, entry.offset + 1)
+            raise StoreError(
+                f"{error.message}; read on with start={place}",
+                hint=error.hint,
+                details={**error.details, "next": str(place)},
+            ) from error
+    return rows
+
+
+def _number(text: str, most: int, place: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) > most:
+        raise ValueError(f"the parameter start={place!r} is no place: give a number, or what next said")
+    return int(text)

@@ -1,0 +1,265 @@
+"""Looking for damage in a store that no hub has open."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dataproxy._core.hub.storeview import STORE_FORMAT, checksum
+from dataproxy.errors import StoreError
+from dataproxy.hub.pages import PageFile
+
+__all__ = ["Damage", "StoreReport", "verify_store"]
+
+_MARK: Final = b"dataproxy hub store"
+_DAMAGE_MOST: Final = 1000
+_FIXED: Final = 48  # bytes of a queue header before its texts
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Name one thing that is not as it was stored."""
+
+    where: str
+    what: str
+
+
+@dataclass(slots=True)
+class StoreReport:
+    """Say what was looked at and what is damaged; ``damage`` has the first thousand, ``damages`` counts all."""
+
+    path: str
+    pages: int = 0
+    logs: int = 0
+    streams: int = 0
+    entries: int = 0
+    records: int = 0
+    bytes: int = 0
+    ids: int = 0
+    damages: int = 0
+    damage: list[Damage] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing is damaged."""
+        return self.damages == 0
+
+    def note(self, where: str, what: str) -> None:
+        """Add a damage."""
+        self.damages += 1
+        if len(self.damage) < _DAMAGE_MOST:
+            self.damage.append(Damage(where, what))
+
+
+def verify_store(
+    path: str | os.PathLike[str], progress: Callable[[int, int], None] = lambda _done, _all: None
+) -> StoreReport:
+    """Compare every page, row and entry of a store with what it says about itself, and return what was found.
+
+    ``progress`` is called now and then with the pages that were looked at and the pages there are.  Nothing is
+    changed.  Raises StoreError when there is no store, a hub has it open, or it cannot be read.
+    """
+    path = os.fspath(path)
+    report = StoreReport(path)
+    try:
+        with _held(path), _opened(Path(path, "data.mdb"), report, progress) as file:
+            _Check(file, report).run()
+            report.pages = file.pages
+    except OSError as error:
+        raise StoreError(
+            f"cannot verify the store {path!r}: {error.strerror}",
+            hint="give the directory of a hub store that can be read",
+            details={"path": path, "error": error.errno},
+        ) from error
+    return report
+
+
+@contextmanager
+def _opened(path: Path, report: StoreReport, progress: Callable[[int, int], None]) -> Iterator[PageFile]:
+    file = PageFile(str(path), report.note, progress)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+@contextmanager
+def _held(path: str) -> Iterator[None]:
+    """Keep hubs out meanwhile.  Raises StoreError, OSError."""
+    held = []
+    try:
+        for name in (path, os.path.join(path, "writer.lock")):  # noqa: PTH118
+            if not os.path.exists(name) and name != path:  # noqa: PTH110
+                continue
+            held.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+            try:
+                fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise StoreError(
+                    f"the store {path!r} is in use by a hub",
+                    code="STORE_TAKEN",
+                    hint="stop the hub, or verify a copy of the directory",
+                    details={"path": path},
+                ) from error
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Count what was found of a log or of one of its streams."""
+
+    entries: int = 0
+    records: int = 0
+    bytes: int = 0
+    first: int = -1
+    last: int = -1
+
+    def add(self, offset: int, records: int, size: int) -> None:
+        self.entries += 1
+        self.records += records
+        self.bytes += size
+        self.first = offset if self.first < 0 else self.first
+        self.last = offset
+
+    def numbers(self) -> tuple[int, int, int]:
+        return self.entries, self.records, self.bytes
+
+
+class _Check:
+    """Compare the rows of a store with one another."""
+
+    def __init__(self, file: PageFile, report: StoreReport) -> None:
+        self._file = file
+        self._report = report
+        self._log_rows: dict[int, tuple[str, int, int, tuple[int, int, int]]] = {}  # name, first, next, counts
+        self._stream_rows: dict[tuple[int, int], tuple[str, tuple[int, int, int]]] = {}
+        self._in_logs: dict[int, _Counts] = defaultdict(_Counts)
+        self._in_streams: dict[tuple[int, int], _Counts] = defaultdict(_Counts)
+        self._offsets: dict[tuple[int, int], int] = defaultdict(int)  # sum over the hashes of a stream's entries ...
+        self._indexed: dict[tuple[int, int], int] = defaultdict(int)  # ... and of its index
+        self._next_id = -1
+
+    def run(self) -> None:
+        """Look at everything."""
+        look = {
+            "meta": self._meta,
+            "logs": self._log,
+            "streams": self._stream,
+            "entries": self._entry,
+            "index": self._index,
+            "ids": self._ids,
+        }
+        top = self._file.open()
+        trees = {} if top is None else self._file.trees(top)
+        for name, act in look.items():
+            if name not in trees:
+                self._report.note(name, "it is missing")
+                continue
+            for key, value in self._file.rows(trees[name]):
+                act(key, value)
+        self._compare()
+
+    def _fits(self, where: str, key: bytes, value: bytes, size: int) -> bool:
+        if len(value) == size and int.from_bytes(value[-4:], "big") == checksum(value[:-4], checksum(key)):
+            return True
+        self._report.note(where, f"the row {key.hex()} is not what was stored")
+        return False
+
+    def _meta(self, key: bytes, value: bytes) -> None:
+        if key == b"format":
+            if value != _MARK + struct.pack(">I", STORE_FORMAT):
+                self._report.note("meta", "the format is not that of this release")
+        elif key != b"ids key":
+            self._fits("meta", key, value, len(value))
+
+    def _log(self, key: bytes, value: bytes) -> None:
+        if not self._fits("logs", key, value, 48):
+            return
+        number, first, following, *counts = struct.unpack(">IQQQQQ", value[:44])
+        name = f"{key[4:].decode('utf-8', 'replace')!r} (partition {int.from_bytes(key[:4], 'big')})"
+        self._log_rows[number] = name, first, following, (counts[0], counts[1], counts[2])
+        self._report.logs += 1
+
+    def _stream(self, key: bytes, value: bytes) -> None:
+        if not self._fits("streams", key, value, 32):
+            return
+        number, *counts = struct.unpack(">IQQQ", value[:28])
+        place = int.from_bytes(key[:4], "big"), number
+        self._stream_rows[place] = repr(key[4:].decode("utf-8", "replace")), (counts[0], counts[1], counts[2])
+        self._report.streams += 1
+
+    def _entry(self, key: bytes, value: bytes) -> None:
+        if len(key) != 12:
+            self._report.note("entries", f"the key {key.hex()} is none")
+            return
+        log, offset = struct.unpack(">IQ", key)
+        counts = self._in_logs[log]
+        head = int.from_bytes(value[4:6], "big")
+        if (
+            not _FIXED + 2 <= head <= len(value)
+            or value[0] != 2
+            or int.from_bytes(value[44:48], "big") != checksum(value[48:head], checksum(value[:44], checksum(key)))
+        ):
+            self._report.note(self._named(log), f"entry {offset} is not what was stored")
+            return
+        if int.from_bytes(value[40:44], "big") != checksum(value[head:]):
+            self._report.note(self._named(log), f"the data of entry {offset} are not what was stored")
+        records, stream = struct.unpack_from(">II", value, 24)
+        counts.add(offset, records, len(value))
+        self._in_streams[log, stream].add(offset, records, len(value))
+        self._offsets[log, stream] += hash((offset, 1))
+        self._report.entries += 1
+        self._report.records += records
+        self._report.bytes += len(value)
+
+    def _index(self, key: bytes, value: bytes) -> None:
+        if len(key) != 16 or value:
+            self._report.note("index", f"the row {key.hex()} is none")
+            return
+        log, stream, offset = struct.unpack(">IIQ", key)
+        self._indexed[log, stream] += hash((offset, 1))
+
+    def _ids(self, key: bytes, value: bytes) -> None:
+        if not self._fits("ids", key, value, len(value)):
+            return
+        position, n = int.from_bytes(key, "big"), (len(value) - 12) // 24
+        if self._next_id not in (-1, position):
+            self._report.note("ids", f"position {position} follows where {self._next_id} should")
+        self._next_id = position + n
+        self._report.ids += n
+
+    def _named(self, log: int) -> str:
+        row = self._log_rows.get(log)
+        return f"log {log}" if row is None else row[0]
+
+    def _compare(self) -> None:
+        """Compare what the catalog says with what is there."""
+        for log in sorted({*self._log_rows, *self._in_logs}):
+            counts = self._in_logs[log]
+            if log not in self._log_rows:
+                self._report.note(f"log {log}", f"{counts.entries} entries are there, and no row of the log")
+                continue
+            name, first, following, said = self._log_rows[log]
+            if said != counts.numbers():
+                self._report.note(name, f"{counts.numbers()} entries, records and bytes are there, {said} should be")
+            if counts.entries and (counts.first < first or counts.last >= following):
+                span = f"{counts.first} to {counts.last}"
+                self._report.note(name, f"offsets {span} are there, {first} to {following - 1} should be")
+        for place in sorted({*self._stream_rows, *self._in_streams, *self._indexed}):
+            named, said = self._stream_rows.get(place, (f"number {place[1]}", (0, 0, 0)))
+            where = f"{self._named(place[0])}, stream {named}"
+            counts = self._in_streams[place]
+            if said != counts.numbers():
+                self._report.note(where, f"{counts.numbers()} entries, records and bytes are there, {said} should be")
+            if self._offsets[place] != self._indexed[place]:
+                self._report.note(where, "its index does not name its entries")

@@ -1,0 +1,160 @@
+"""Hostile Managers: each question ends within ``manager_timeout``, with an answer or a DiscoveryError."""
+
+import logging
+import socket
+import sys
+import threading
+
+import pytest
+
+from dataproxy.client.answer import decode_answer
+from dataproxy.client.discovery import ManagerClient, parse_target
+from dataproxy.client.proxies import ProxySource
+from dataproxy.codes import LOCAL_CODES
+from dataproxy.config import load_producer_config
+from dataproxy.errors import DiscoveryError
+from dataproxy.types import Endpoint, ProxyList, ResolvedEndpoint
+from tests.io.hub.peer import wait_until
+from tests.lab.httppeers.answers import ANSWERS, ENDLESS, HostileServer, proxies
+
+CODES = {name for name, code in LOCAL_CODES.items() if code.error == "DiscoveryError"}
+
+
+def fetch(url, **options):
+    client = ManagerClient(parse_target(url), load_producer_config(url, env={}, **options))
+    try:
+        return client.fetch("g")
+    finally:
+        client.close()
+
+
+def callers():
+    """Return how many threads are in a question."""
+    return sum(thread.name in ("dataproxy-manager-call", "dataproxy-name-service") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_hostile_manager_is_survived(name):
+    with HostileServer(ANSWERS[name]) as server:
+        told = None
+        try:
+            found = fetch(f"http://127.0.0.1:{server.port}", manager_timeout="300ms" if name in ENDLESS else "60s")
+        except DiscoveryError as error:
+            told = error
+        if told is None:
+            assert [endpoint.port for endpoint in found.endpoints] == [46801]
+            assert name not in ENDLESS
+        else:
+            assert told.code in CODES
+            assert told.retriable or name not in ENDLESS
+            assert str(told).isprintable()
+            assert len(str(told)) < 2000
+        wait_until(lambda: not callers())
+
+
+@pytest.mark.parametrize("name", ["a header byte by byte", "a body byte by byte", "continue for ever"])
+def test_a_client_is_of_use_after_a_manager_that_drips(name):
+    with HostileServer(ENDLESS[name]) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        client = ManagerClient(parse_target(url), load_producer_config(url, env={}, manager_timeout="100ms"))
+        for _ in range(3):
+            with pytest.raises(DiscoveryError, match=r"did not answer within 0\.1 s"):
+                client.fetch("g")
+        client.close()
+    wait_until(lambda: not callers())
+
+
+def test_a_handshake_that_drips():
+    with HostileServer(ENDLESS["silence"]) as server, pytest.raises(DiscoveryError) as caught:
+        fetch(f"https://127.0.0.1:{server.port}", manager_timeout="200ms")
+    assert caught.value.code == "MANAGER_TIMEOUT"
+    wait_until(lambda: not callers())
+
+
+def test_a_name_service_that_hangs(monkeypatch):
+    hang = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: hang.wait(60) and [])
+    with pytest.raises(DiscoveryError) as caught:
+        fetch("http://manager.test:8083", manager_timeout="200ms")
+    assert caught.value.code == "MANAGER_TIMEOUT"
+    hang.set()
+    wait_until(lambda: not callers())
+
+
+def test_what_urllib3_never_said_is_a_typed_error(monkeypatch):
+    for error in (RecursionError("deep"), MemoryError(), OverflowError("x"), ValueError("\x1b[2J")):
+
+        def ask(*_, error=error):
+            raise error
+
+        monkeypatch.setattr(ManagerClient, "_ask", ask)
+        with pytest.raises(DiscoveryError) as caught:
+            fetch("http://127.0.0.1:1")
+        assert caught.value.code == "MANAGER_ANSWER"
+        assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("depth", [32, 33, 64, 65, 100, 500_000])
+def test_depth_is_bounded_whatever_the_interpreter_allows(depth):
+    body = proxies()[:-1] + b', "more": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000_000)
+    try:
+        if depth <= 32:
+            assert isinstance(decode_answer(body), ProxyList)
+        else:
+            with pytest.raises(ValueError, match="nested deeper than 32 levels"):
+                decode_answer(body)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("text", ['"', "\\", '"\\"', "[", "]]]", '[{"', '"[', '\\"[', "\\\\"])
+def test_brackets_in_texts_do_not_count(text):
+    assert isinstance(decode_answer(proxies(name=text * 100)), ProxyList)
+
+
+class Turns:
+    """An event that is not set for so many waits."""
+
+    def __init__(self, turns):
+        self.left = turns
+
+    def wait(self, _seconds):
+        self.left -= 1
+        return self.left < 0
+
+    def is_set(self):
+        return self.left < 0
+
+
+class Told:
+    """Who is told of new proxies."""
+
+    def __init__(self):
+        self.lists = []
+
+    def apply(self, proxies):
+        self.lists.append([proxy.label for proxy in proxies])
+
+
+def test_discovery_goes_on_whatever_happens(monkeypatch, caplog):
+    config = load_producer_config("http://manager.test:8083", env={}, group_id="g")
+    told = Told()
+    source = ProxySource(config, told.apply)
+    old = ResolvedEndpoint("10.0.0.1", 1, 2, "10.0.0.1", "10.0.0.1:1")
+    source._known = [old]
+    turns = [RecursionError("deep"), DiscoveryError("no"), ValueError("odd"), MemoryError()]
+
+    def answer(_client, _group):
+        if turns:
+            raise turns.pop(0)
+        return ProxyList(1, (Endpoint("10.0.0.2", 2),), 20, 0, 0)
+
+    monkeypatch.setattr(ManagerClient, "fetch", answer)
+    source._stop = Turns(5)
+    with caplog.at_level(logging.WARNING):
+        source._run()
+    assert told.lists == [["10.0.0.2:2"]]
+    assert [record.message.partition(",")[0] for record in caplog.records] == ["the proxy list was not refreshed"] * 4
+    assert {record.name for record in caplog.records} == {"dataproxy.route"}
