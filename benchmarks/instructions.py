@@ -34,7 +34,10 @@ LINES = {
 
 
 def work(port: int) -> None:
-    """Do what is counted: calls, one batch, and messages that travel alone, so that each has an ack."""
+    """Do what is counted: calls, one batch, and messages one after the other, so that each has an ack of its own.
+
+    An ack is waited for before the next message leaves: how deep the heap of deadlines is would hang on the machine.
+    """
     body = bytes(range(100))
     with Producer(f"tcp://127.0.0.1:{port}", group_id="b_bench") as producer:
         stream = producer.stream("s_bench")
@@ -44,7 +47,7 @@ def work(port: int) -> None:
         stream.send_batch([body] * ROWS)
     with Producer(f"tcp://127.0.0.1:{port}", group_id="b_bench", batch_messages=1) as producer:
         for _ in range(ACKS):
-            producer.send("s_bench", body)
+            producer.send("s_bench", body).result()
 
 
 def count(folder: Path) -> tuple[Mapping[str, int], int]:
