@@ -33,6 +33,7 @@ class RetryClass(IntEnum):
     DRAINED = 5  #: as NODE, and leave this node alone for a while
     FEW = 6  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
     FRAMING = 7  #: as NO, and replace the connection
+    SPLIT = 8  #: as NO for a single message; several are sent again in parts, so that only the guilty fail
 
 
 #: What each class is called, and what the producer does, in words.
@@ -72,6 +73,14 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
             " place in what this one carried. Its other frames are sent again."
         ),
     ),
+    RetryClass.SPLIT: (
+        "permanent, one by one",
+        (
+            "A message that is refused alone fails at once as `DeliveryFailed`. A frame with several is sent again in"
+            " halves, one after the other, until the guilty are alone; the others are delivered. Frames of message"
+            " type 3 cannot be divided: all their messages fail."
+        ),
+    ),
 }
 
 
@@ -105,7 +114,7 @@ UNKNOWN_ERROR: Final = 2147483647
 #: Attempts that a code of class ``LATE`` or ``FEW`` may use up before the message fails.
 LATE_ATTEMPTS: Final = 5
 
-_OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW, _FRAMING = RetryClass
+_OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW, _FRAMING, _SPLIT = RetryClass
 
 _BUG = "the frame is malformed for this server; report it with the server's version"
 _HTTP = "the address answers HTTP reports; check that the target is a DataProxy TCP port"
@@ -132,7 +141,11 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(102, "MISS_REQUIRED_DT_ARGUMENT", "Parameter dt is required", _NO, "give a data time"),
     ServerCode(103, "MISS_REQUIRED_BODY_ARGUMENT", "Parameter body is required", _NO, "send a body that is not empty"),
     ServerCode(
-        104, "BODY_EXCEED_MAX_LEN", "Body length exceed the maximum length", _NO, "lower batch_bytes or max_frame_bytes"
+        104,
+        "BODY_EXCEED_MAX_LEN",
+        "Body length exceed the maximum length",
+        _SPLIT,
+        "this proxy takes no message of this size: split it, or raise the proxy's limit",
     ),
     ServerCode(105, "BODY_LENGTH_ZERO", "Body length is 0", _NO, "send a body that is not empty"),
     ServerCode(106, "BODY_LENGTH_LESS_ZERO", "Body length less than 0", _NO, _BUG),
@@ -154,7 +167,7 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(120, "DUPLICATED_MESSAGE", "Duplicated message", _OK, "the message is there already"),
     ServerCode(121, "GROUPID_OR_STREAMID_NOT_CONFIGURE", "GroupId or StreamId not found in configure", _LATE, _TOPIC),
     ServerCode(122, "GROUPID_OR_STREAMID_INCONSTANT", "GroupId or StreamId inconstant", _NO, _BUG),
-    ServerCode(123, "MSG_BODY_ITEMS_INVALID", "Msg body items invalid", _NO, _BUG),
+    ServerCode(123, "MSG_BODY_ITEMS_INVALID", "Msg body items invalid", _SPLIT, "see the proxy's text and log"),
     ServerCode(
         150,
         "ATTR_ORDER_CONTROL_CONFLICT_ERROR",

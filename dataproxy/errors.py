@@ -207,7 +207,7 @@ class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
         meaning, hint = describe(code)
         said = f": {text!r}" if text else ""
         what = f" ({meaning})" if meaning else ""
-        retriable = retry_class(code) not in (RetryClass.NO, RetryClass.FRAMING, RetryClass.OK)
+        retriable = retry_class(code) not in (RetryClass.NO, RetryClass.FRAMING, RetryClass.SPLIT, RetryClass.OK)
         return cls(
             f"the proxy refused the message with code {code}{what}{said}",
             code=code,

@@ -109,8 +109,8 @@ class Dispatcher:
             if lost:
                 _LOG.warning("%d events came too fast to be logged", lost)
             if self._on_delivery is not None:
-                for group_id, stream_id, count, facts, own_ids in reports:
-                    self._run(Watch(self._on_delivery, None, group_id, stream_id, 0, count, own_ids), facts)
+                for group_id, stream_id, first, count, facts, own_ids in reports:
+                    self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts)
             for watch, facts in watches:
                 self._run(watch, facts)
             self._hand_over()

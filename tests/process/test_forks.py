@@ -1,10 +1,14 @@
 """Forked children: an inherited producer begins afresh there, and the parent's messages stay the parent's."""
 
+import threading
+
 import pytest
 
 import dataproxy
+from dataproxy._core.testing.probe_wire import Server
+from dataproxy._core.wire.inlong.message import records
 from dataproxy.hub import Hub
-from tests.io.scripted import Scripted
+from tests.io.scripted import Peer, Scripted, ack, refusal
 from tests.process.programs import finish, launch, start
 
 QUIET = """
@@ -342,3 +346,47 @@ def test_what_belongs_to_a_process_is_not_pickled() -> None:
         config = pickle.loads(pickle.dumps(p.config))
         with dataproxy.Producer(config=config) as other:
             other.send_nowait("s", b"y")
+
+
+def test_a_fork_while_a_pack_is_being_divided() -> None:
+    """The parent's parts stay the parent's: the child sends none of them, and frees none of their memory twice."""
+    halves = threading.Event()
+
+    def react(peer: Peer, frame: bytes) -> None:
+        bodies = [body for body, _ in records(Server().serve(frame, 0)["entry"])]
+        if b"child" in bodies:
+            halves.set()
+        elif b"bad" not in bodies:
+            halves.wait(30)
+        peer.send(refusal(frame, 123) if b"bad" in bodies else ack(frame))
+
+    with Scripted(react) as server:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g", linger=60)
+    batch = p.send_batch("s", [b"1", b"2", b"bad", b"3"])
+    p.send_nowait("s", b"4")
+    while not p.stats().connections or p.stats().connections[0].sent_frames < 2:
+        try:
+            p.flush(0.01)
+        except dataproxy.FlushTimeout:
+            pass
+    child = os.fork()
+    if child == 0:
+        p.send_nowait("s", b"child")
+        assert p.close().delivered == 1
+        try:
+            batch.done()
+        except dataproxy.ForkedError:
+            os._exit(0)
+        os._exit(3)
+    reap(child)
+    p.flush()
+    assert batch.result().delivered == 3
+    report = p.close()
+    assert (report.delivered, report.failed) == (4, 1), report
+            """,
+            server.target,
+        )
+        assert server.bodies().count(b"child") == 1
+        assert len(server.frames) == 6, "the child's; all, 1 2, bad 3 4, bad, 3 4"

@@ -119,7 +119,8 @@ FEW = {codes.UNKNOWN_ERROR}
 LATE = {113, 115, 121}
 OK = {0, 120}
 FRAMING = {94}
-NO = {10, *range(31, 37), 95, 96, *range(100, 113), 122, 123, 150, 151}
+SPLIT = {104, 123}
+NO = {10, *range(31, 37), 95, 96, *range(100, 104), *range(105, 113), 122, 150, 151}
 
 
 def test_retry_classes():
@@ -132,10 +133,11 @@ def test_retry_classes():
         **dict.fromkeys(DRAINED, 5),
         **dict.fromkeys(FEW, 6),
         **dict.fromkeys(FRAMING, 7),
+        **dict.fromkeys(SPLIT, 8),
     }
     assert want == codes.RETRY_CLASS
     assert {int(member): member.name for member in codes.RetryClass} == dict(
-        enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO", "DRAINED", "FEW", "FRAMING"])
+        enumerate(["OK", "NODE", "BACKOFF", "LATE", "NO", "DRAINED", "FEW", "FRAMING", "SPLIT"])
     )
     assert codes.retry_class(77777) is codes.RetryClass.FEW
 

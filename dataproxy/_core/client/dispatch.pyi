@@ -7,7 +7,7 @@ def next_batch(
     core: CoreHandle, seconds: float
 ) -> (
     tuple[
-        list[tuple[str, str, int, Facts, list[str | None] | None]],
+        list[tuple[str, str, int, int, Facts, list[str | None] | None]],
         list[tuple[Watch, Facts]],
         list[tuple[int, str, int, str]],
         int,

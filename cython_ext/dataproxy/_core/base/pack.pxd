@@ -5,6 +5,7 @@ Exactly one owner holds it at a time: an open stream, an inbox, a link pool, a c
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
+from dataproxy._core.base.parts cimport Parts
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -27,6 +28,7 @@ cdef enum Outcome:
     OUT_FAILED = 2
     OUT_EXPIRED = 3
     OUT_DROPPED = 4     # given up by its own producer for want of room
+    OUT_MIXED = 5       # of a pack that was split: see its parts
 
 
 cdef enum PackClaim:    # who decides over a sealed pack of a producer that drops the oldest
@@ -54,6 +56,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     int attempts
     int refused             # code of the last refusal heard, 0 without one; `text` goes with it
     bint maybe_delivered
+    Parts* parts            # with OUT_MIXED: the results; holds a reference
     bint watched            # guarded by the books' lock: Python wants a call when it is done
     void* loop_waits         # guarded by the books' lock: event loops that wait for it (client/loopqueue)
     uint32_t seq
@@ -119,6 +122,7 @@ ctypedef struct Pack:
     int outcome             # Outcome
     int code
     int64_t latency_us      # from opened_us to the final result
+    Parts* parts            # of a pack that is or was split, else NULL; holds a reference
     bint report             # the completion queue wants it
     int refused             # code of the newest refusal by a server, 0 without one
     char* error_text        # its text; owned, may be NULL

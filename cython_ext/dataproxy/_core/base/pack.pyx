@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
+from dataproxy._core.base.parts cimport parts_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_replace, atomic_store
@@ -143,6 +144,9 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     if p.verdict != NULL:
         verdict_release(p.verdict)
         p.verdict = NULL
+    if p.parts != NULL:
+        parts_release(p.parts)
+        p.parts = NULL
     free(p.error_text)
     p.error_text = NULL
     pthread_mutex_lock(&pool.lock)
@@ -213,4 +217,6 @@ cdef Verdict* verdict_new() noexcept nogil:
 cdef void verdict_release(Verdict* v) noexcept nogil:
     """Drop one reference.  Locality: any thread.  Locks: none."""
     if atomic_add(&v.refs, -1) == 0:
+        if v.parts != NULL:
+            parts_release(v.parts)
         free(v)

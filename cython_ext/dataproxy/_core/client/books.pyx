@@ -5,12 +5,15 @@ message is moved from one to the other with both locks held, so that at any mome
 ``accepted = open + in_flight + delivered + failed + expired + dropped``.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy, memset, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.hist cimport hist_add
-from dataproxy._core.base.pack cimport CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, Pack, Verdict
+from dataproxy._core.base.pack cimport (
+    CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, Pack, Verdict,
+)
+from dataproxy._core.base.parts cimport Part, parts_keep
 from dataproxy._core.client.loopqueue cimport LoopWait, waits_ring, waits_ring_due
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store
 from dataproxy._core.plat.clock cimport now_us as clock_us
@@ -86,6 +89,8 @@ cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogi
     memcpy(v.id, p.id, sizeof(v.id))
     v.latency_us = latency
     v.refused = p.refused
+    if p.outcome == OUT_MIXED:
+        v.parts = parts_keep(p.parts)
     memcpy(v.node, p.node, sizeof(v.node))
     if p.error_text != NULL:
         strncpy(v.text, p.error_text, sizeof(v.text) - 1)
@@ -121,9 +126,27 @@ cdef void _unlink(Books* k, Pack* p) noexcept nogil:
         p.newer.older = p.older
 
 
+cdef inline void _count(
+    Books* k, int outcome, int code, uint32_t messages, int64_t size, int64_t latency,
+) noexcept nogil:
+    """Count messages that share a result; ``size`` is their charge."""
+    if outcome == OUT_DELIVERED:
+        k.delivered += messages
+        k.delivered_bytes += size
+        hist_add(&k.latency, latency, messages)
+        return
+    if outcome == OUT_EXPIRED:
+        k.expired += messages
+    else:
+        k.failed += messages
+    _count_code(k, code, messages)
+
+
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     """Enter the final result of one pack.  Locality: executor.  Locks: lock is held by the caller."""
     cdef int64_t latency = now_us - p.opened_us
+    cdef const Part* part
+    cdef uint32_t i
     p.latency_us = latency
     k.in_flight -= p.count
     k.in_flight_packs -= 1
@@ -131,15 +154,13 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     if p.attempts > 1:
         k.resent += p.attempts - 1
     if p.outcome == OUT_DELIVERED:
-        k.delivered += p.count
-        k.delivered_bytes += <int64_t>p.charge
-        hist_add(&k.latency, latency, p.count)
-    elif p.outcome == OUT_EXPIRED:
-        k.expired += p.count
-        _count_code(k, p.code, p.count)
+        _count(k, OUT_DELIVERED, 0, p.count, <int64_t>p.charge, latency)
+    elif p.outcome == OUT_MIXED:
+        for i in range(p.parts.n_done):
+            part = &p.parts.done[i]
+            _count(k, part.outcome, part.code, part.n, part.bytes, latency)
     else:
-        k.failed += p.count
-        _count_code(k, p.code, p.count)
+        _count(k, p.outcome, p.code, p.count, 0, latency)
     _unlink(k, p)
     if p.verdict != NULL:
         verdict_fill(p.verdict, p, latency)

@@ -12,7 +12,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.segments cimport Segment, segments_free
 from dataproxy._core.client.batcher cimport batcher_seal_of
 from dataproxy._core.client.books cimport books_wait_verdict
-from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.facts cimport delivered_at, facts_at, same_result
 from dataproxy._core.client.handle cimport CoreHandle, check_own, microseconds
 from dataproxy._core.client.receipts cimport facts_once, receipt
 from dataproxy._core.client.rows cimport Rows, rows_get
@@ -155,16 +155,16 @@ cdef class Delivery:
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s",
                 hint="it is still on its way: ask again, or raise the timeout")
-        return outcome_of(facts_once(self.core, self.verdict), self.index, self.own_id)
+        return outcome_of(facts_once(self.core, self.verdict, self.index), self.index, self.own_id)
 
     def exception(self, timeout=None):
         """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
         check_own(self, self.generation)
         if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(f"the message has no result after {timeout!r} s")
-        if self.verdict.outcome == OUT_DELIVERED:
+        if delivered_at(self.verdict, self.index):
             return None
-        return delivery_error(verdict_facts(self.verdict), self.index, self.own_id)
+        return delivery_error(facts_at(self.verdict, self.index), self.index, self.own_id)
 
     def __await__(self):
         """Wait in an event loop for what ``result`` returns or raises; any number of tasks may, of any loop."""
@@ -245,7 +245,7 @@ cdef class BatchDelivery:
         """
         cdef int64_t deadline = _deadline(self.core, timeout)
         cdef int64_t i, at = 0, good = 0
-        cdef uint32_t _k
+        cdef uint32_t _k, place, end, n
         cdef size_t id_at = 0
         cdef Verdict* v
         check_own(self, self.generation)
@@ -258,17 +258,20 @@ cdef class BatchDelivery:
                 raise DeliveryPending(
                     f"{self.segments.messages - at} of {self.segments.messages} messages have no result after "
                     f"{timeout!r} s", hint="they are still on their way: ask again, or raise the timeout")
-            own = self.own_id(&id_at)
-            if v.outcome == OUT_DELIVERED:
-                good += self.segments.items[i].count
-            else:
-                failures.append(Failure(
-                    at, self.segments.items[i].count,
-                    delivery_error(verdict_facts(v), self.segments.items[i].first, own)))
-            if own is not None:
-                for _k in range(1, self.segments.items[i].count):
-                    id_at += 1 + self.own_ids.p[id_at]
-            at += self.segments.items[i].count
+            place = self.segments.items[i].first
+            end = place + self.segments.items[i].count
+            while place < end:
+                n = same_result(v, place, end - place)
+                own = self.own_id(&id_at)
+                if delivered_at(v, place):
+                    good += n
+                else:
+                    failures.append(Failure(at, n, delivery_error(facts_at(v, place), place, own)))
+                if own is not None:
+                    for _k in range(1, n):
+                        id_at += 1 + self.own_ids.p[id_at]
+                at += n
+                place += n
         return BatchDelivered(at, good, self.skipped, tuple(failures))
 
     def __await__(self):

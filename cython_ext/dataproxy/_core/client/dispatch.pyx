@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport OUT_DROPPED, Pack, PackList, list_pop, pool_give
 from dataproxy._core.client.completions cimport Event, completions_take
-from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.facts cimport facts_of, reports_of
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.packitems cimport pack_own_ids
 from dataproxy._core.client.refusals cimport refusals_detach
@@ -15,24 +15,19 @@ from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unloc
 __all__ = ["next_batch"]
 
 
-cdef tuple _report(Pack* p):
+cdef list _reports(Pack* p):
     cdef CStream* s = <CStream*>p.stream
-    text = p.error_text.decode("utf-8", "replace") if p.error_text != NULL else ""
-    facts = (
-        p.outcome, p.code, text, p.attempts, p.outcome != 1 and p.open_attempts > 0,
-        p.node.decode("utf-8", "replace"), p.latency_us / 1e6, p.seq,
-        p.id.decode(), p.refused,
-    )
-    return (
-        (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(), p.count, facts,
+    return reports_of(
+        p, (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(),
         pack_own_ids(p))
 
 
 def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
 
-    Returns (reports, callbacks, events, lost events): a report is (group id, stream id, messages, facts,
-    the caller's ids or None), a callback (Watch, facts), an event (kind, label, detail, text).
+    Returns (reports, callbacks, events, lost events): a report is (group id, stream id, place of
+    the first message, messages, facts, the caller's ids or None), a callback (Watch, facts), an event (kind, label,
+    detail, text).
     Thread: the dispatcher alone.
     """
     cdef PackList packs
@@ -55,16 +50,14 @@ def next_batch(CoreHandle core, double seconds):
         if p.outcome == OUT_DROPPED:
             refusals_detach(&g.completions, p)
         if p.report:
-            reports.append(_report(p))
+            reports.extend(_reports(p))
         if p.verdict != NULL and p.verdict.watched:
             # From here on add_done_callback calls at once: it looks under the same lock, and both hold the GIL.
             pthread_mutex_lock(&g.books.lock)
             p.verdict.watched = False
             pthread_mutex_unlock(&g.books.lock)
-            entries = core.watchers.pop(<size_t>p.verdict, ())
-            if entries:
-                facts = verdict_facts(p.verdict)
-                callbacks.extend([(entry, facts) for entry in entries])
+            for entry in core.watchers.pop(<size_t>p.verdict, ()):
+                callbacks.extend(facts_of(p.verdict, entry))
         pool_give(&g.spares, p)
         p = list_pop(&packs)
     callbacks.extend(late)

@@ -7,9 +7,10 @@ from libc.string cimport memset
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip, pool_close,
-    pool_give, pool_open, pool_retire,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip,
+    pool_close, pool_give, pool_open, pool_retire,
 )
+from dataproxy._core.base.parts cimport parts_messages
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport OF_DROP_OLDEST, batcher_abandon, batcher_tick
@@ -45,7 +46,8 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     memset(&spent, 0, sizeof(PackList))
     p = packs.head
     while p != NULL:
-        if p.outcome != OUT_DELIVERED:
+        if p.outcome != OUT_DELIVERED and (
+                p.outcome != OUT_MIXED or parts_messages(p.parts, OUT_DELIVERED) < p.count):
             leftovers_keep(&g.leftovers, p, now)
         p = p.next
     if g.batcher.key_buckets:

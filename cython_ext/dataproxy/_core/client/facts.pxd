@@ -1,6 +1,18 @@
 """Facts of a result as Python values, for dataproxy.outcomes to put into words."""
 
-from dataproxy._core.base.pack cimport Verdict
+from libc.stdint cimport uint32_t
+
+from dataproxy._core.base.pack cimport OUT_DELIVERED, Pack, Verdict
+from dataproxy._core.base.parts cimport parts_find
 
 
+cdef inline bint delivered_at(const Verdict* v, uint32_t place) noexcept:
+    """Tell whether the message at ``place`` of a settled pack was delivered.  Locality: any thread.  Locks: none."""
+    return v.outcome == OUT_DELIVERED or (v.parts != NULL and parts_find(v.parts, place).outcome == OUT_DELIVERED)
+
+
+cdef uint32_t same_result(const Verdict* v, uint32_t place, uint32_t most) noexcept
 cdef tuple verdict_facts(Verdict* v)
+cdef tuple facts_at(Verdict* v, uint32_t place)
+cdef list facts_of(Verdict* v, object watch)
+cdef list reports_of(Pack* p, object group, object stream, object own_ids)

@@ -1,6 +1,29 @@
-"""Facts of a result as Python values."""
+"""Facts of a result as Python values.
 
-from dataproxy._core.base.pack cimport Verdict
+All messages of a pack share them, but for those of a pack that was split (``OUT_MIXED``): there they are its parts'.
+"""
+
+from dataproxy._core.base.parts cimport Part, Parts
+
+__all__: list = []
+
+
+cdef uint32_t same_result(const Verdict* v, uint32_t place, uint32_t most) noexcept:
+    """Return how many messages from ``place`` on, of ``most``, share a result.  Locality: any thread.  Locks: none."""
+    cdef const Part* part
+    if v.parts == NULL:
+        return most
+    part = parts_find(v.parts, place)
+    return min(most, part.first + part.n - place)
+
+
+cdef tuple _of_part(const Parts* parts, const Part* part, double latency, object number, object pack_id):
+    cdef const char* text = <const char*>parts.texts.p + part.text
+    cdef const char* node = <const char*>parts.texts.p + part.node
+    return (
+        part.outcome, part.code, text.decode("utf-8", "replace"), part.attempts, bool(part.maybe_delivered),
+        node.decode("utf-8", "replace"), latency, number, pack_id, part.refused,
+    )
 
 
 cdef tuple verdict_facts(Verdict* v):
@@ -13,3 +36,52 @@ cdef tuple verdict_facts(Verdict* v):
         v.node.decode("utf-8", "replace"), v.latency_us / 1e6, v.seq,
         v.id.decode(), v.refused,
     )
+
+
+cdef tuple facts_at(Verdict* v, uint32_t place):
+    """Return the facts of the message at ``place``.  Locality: GIL; v is done."""
+    if v.parts == NULL:
+        return verdict_facts(v)
+    return _of_part(v.parts, parts_find(v.parts, place), v.latency_us / 1e6, v.seq, v.id.decode())
+
+
+cdef list facts_of(Verdict* v, object watch):
+    """Return (watch, facts) for a callback, or for each run of its messages that share them.  Locality: GIL."""
+    cdef uint32_t first, left, n
+    if v.parts == NULL or watch.delivery is not None:
+        return [(watch, verdict_facts(v))]
+    out = []
+    first = watch.first
+    left = watch.messages
+    own_ids = watch.own_ids
+    while left:
+        n = same_result(v, first, left)
+        ids = None if own_ids is None else own_ids[first - <uint32_t>watch.first:first - <uint32_t>watch.first + n]
+        out.append((watch._replace(first=first, messages=n, own_ids=ids), facts_at(v, first)))
+        first += n
+        left -= n
+    return out
+
+
+cdef list reports_of(Pack* p, object group, object stream, object own_ids):
+    """Return (group id, stream id, place of the first, messages, facts, the caller's ids or None) of each run.
+
+    Locality: GIL, owner of the settled pack.
+    """
+    cdef uint32_t i
+    cdef const Part* part
+    if p.parts == NULL:
+        text = p.error_text.decode("utf-8", "replace") if p.error_text != NULL else ""
+        facts = (
+            p.outcome, p.code, text, p.attempts, p.outcome != OUT_DELIVERED and p.open_attempts > 0,
+            p.node.decode("utf-8", "replace"), p.latency_us / 1e6, p.seq,
+            p.id.decode(), p.refused,
+        )
+        return [(group, stream, 0, p.count, facts, own_ids)]
+    out = []
+    for i in range(p.parts.n_done):
+        part = &p.parts.done[i]
+        ids = None if own_ids is None else own_ids[part.first:part.first + part.n]
+        facts = _of_part(p.parts, part, p.latency_us / 1e6, p.seq, p.id.decode())
+        out.append((group, stream, part.first, part.n, facts, ids))
+    return out

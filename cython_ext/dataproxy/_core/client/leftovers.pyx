@@ -10,7 +10,8 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.compress cimport unpack_block
-from dataproxy._core.base.pack cimport Pack, verdict_new, verdict_release
+from dataproxy._core.base.pack cimport OUT_DELIVERED, Pack, verdict_new, verdict_release
+from dataproxy._core.base.parts cimport parts_find, parts_messages
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.client.books cimport verdict_fill
 from dataproxy._core.client.packitems cimport ItemWalk, item_next
@@ -89,7 +90,7 @@ cdef void leftovers_keep(Leftovers* l, Pack* p, int64_t now_us) noexcept nogil:
     if p.buf != NULL and l.charged + need <= l.limit:
         x = _from_pack(p, now_us)
     if x == NULL:
-        l.not_kept += p.count
+        l.not_kept += p.count if p.parts == NULL else p.count - parts_messages(p.parts, OUT_DELIVERED)
     else:
         l.charged += x.charge
         if l.last == NULL:
@@ -167,13 +168,18 @@ cdef int leftover_open(Leftover* x) noexcept nogil:
 
 
 cdef bint leftover_next(Leftover* x, Slice* body, Slice* attrs) noexcept nogil:
-    """Move past the next message of an open one; False when there is none.  Locality: its owner.  Locks: none."""
+    """Move past the next undelivered message of an open one; False when there is none.
+
+    Locality: its owner.
+    Locks: none.
+    """
     cdef ItemWalk walk
     walk.p = x.buf + x.at
     walk.n = x.end - x.at
     walk.items = x.items
-    if x.index == x.count or not item_next(&walk, body, attrs):
-        return False
-    x.at = x.end - walk.n
-    x.index += 1
-    return True
+    while x.index < x.count and item_next(&walk, body, attrs):
+        x.at = x.end - walk.n
+        x.index += 1
+        if x.verdict.parts == NULL or parts_find(x.verdict.parts, x.index - 1).outcome != OUT_DELIVERED:
+            return True
+    return False

@@ -6,5 +6,5 @@ from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.client.handle cimport CoreHandle
 
 
-cdef tuple facts_once(CoreHandle core, Verdict* v)
+cdef tuple facts_once(CoreHandle core, Verdict* v, uint32_t place)
 cdef object receipt(tuple facts, uint32_t position, object own_id)

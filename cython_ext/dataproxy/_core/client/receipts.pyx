@@ -11,7 +11,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict
-from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.facts cimport facts_at, verdict_facts
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.plat.pytype cimport (
     ascii_bytes, is_alone, is_ascii, list_item, new_ascii, new_instance, replace_item, tuple_item, type_of, untrack,
@@ -22,8 +22,10 @@ from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, messa
 __all__ = ["results"]
 
 
-cdef tuple facts_once(CoreHandle core, Verdict* v):
-    """Return the facts of a settled pack; those of the last pack asked for are kept.  Locality: GIL."""
+cdef tuple facts_once(CoreHandle core, Verdict* v, uint32_t place):
+    """Return the facts of a message of a settled pack; those of the last pack asked for are kept.  Locality: GIL."""
+    if v.parts != NULL:
+        return facts_at(v, place)
     if core.told is None or memcmp(core.told_id, v.id, sizeof(v.id)) != 0:
         core.told = verdict_facts(v)
         memcpy(core.told_id, v.id, sizeof(v.id))

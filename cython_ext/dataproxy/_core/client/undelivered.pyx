@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.facts cimport facts_at
 from dataproxy._core.client.handle cimport CoreHandle, check_own
 from dataproxy._core.client.leftovers cimport (
     Leftover, leftover_next, leftover_open, leftovers_missed, leftovers_put_back, leftovers_spent, leftovers_take,
@@ -80,7 +80,7 @@ cdef class UndeliveredMessages:
             if leftover_next(x, &body, &attrs):
                 break
             self.spent(x)
-        facts = verdict_facts(x.verdict)
+        facts = facts_at(x.verdict, x.index - 1)
         out = undelivered(
             (<const char*>x.stream.group.p)[:x.stream.group.n].decode(),
             (<const char*>x.stream.stream.p)[:x.stream.stream.n].decode(),

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Verdict, verdict_release
 from dataproxy._core.client.bell cimport Bell, WakeFunction, bell_here, set_wake
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, new_delivery
-from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.facts cimport delivered_at, facts_at, verdict_facts
 from dataproxy._core.client.receipts cimport receipt
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.pytype cimport SEND_NEXT, SEND_RETURN, SendSlot, is_builtin, refuse_blank, set_send_slot
@@ -91,7 +91,7 @@ cdef class Waiter:
 
     def __dealloc__(self):
         if self.verdict != NULL:
-            if not self.asked and self.state == DONE and self.verdict.outcome != OUT_DELIVERED:
+            if not self.asked and self.state == DONE and not delivered_at(self.verdict, self.index):
                 self.tell_unasked()
             verdict_release(self.verdict)
 
@@ -151,7 +151,7 @@ cdef class Waiter:
 
     @property
     def _log_traceback(self):
-        return self.state == DONE and not self.asked and self.verdict.outcome != OUT_DELIVERED
+        return self.state == DONE and not self.asked and not delivered_at(self.verdict, self.index)
 
     @_log_traceback.setter
     def _log_traceback(self, bint value):
@@ -194,7 +194,7 @@ cdef class Waiter:
     def exception(self):
         """Return the DeliveryError or None; raises CancelledError, or InvalidStateError when not done."""
         self.check_done()
-        if self.verdict.outcome == OUT_DELIVERED:
+        if delivered_at(self.verdict, self.index):
             return None
         self.asked = True
         return self.failure()
@@ -318,12 +318,15 @@ cdef class Waiter:
                 facts = verdict_facts(self.verdict)
             self.value = receipt(facts, self.index, self.own_id)
             return self.value
+        if delivered_at(self.verdict, self.index):      # in a pack that was split
+            self.value = receipt(facts_at(self.verdict, self.index), self.index, self.own_id)
+            return self.value
         raise self.failure().with_traceback(None)
 
     cdef object failure(self):
         """Return the DeliveryError, made once."""
         if self.error is None:
-            self.error = delivery_error(verdict_facts(self.verdict), self.index, self.own_id)
+            self.error = delivery_error(facts_at(self.verdict, self.index), self.index, self.own_id)
         return self.error
 
     cdef int tell_unasked(self) except -1:

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint32_t
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.client.segments cimport Segments
 from dataproxy._core.client.completions cimport completions_poke
-from dataproxy._core.client.facts cimport verdict_facts
+from dataproxy._core.client.facts cimport facts_of
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -65,13 +65,14 @@ cdef int _watch_results(CoreHandle core, Verdict* v, object entry) except -1:
     if not _watch(core, v, entry):
         return 0
     core.watchers.pop(<size_t>v, None)
-    facts = verdict_facts(v)
+    found = facts_of(v, entry)
     if not core.dispatched:
-        core.late.append((entry, facts))
+        core.late.extend(found)
         completions_poke(&core.engine.completions)
         return 0
-    for i in range(entry.messages):        # closed in the meantime: nobody else is left
-        _call_here(core, entry.function, delivery_result(entry, i, facts))
+    for part, facts in found:
+        for i in range(part.messages):      # closed in the meantime: nobody else is left
+            _call_here(core, part.function, delivery_result(part, i, facts))
     return 0
 
 

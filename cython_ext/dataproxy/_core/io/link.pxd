@@ -13,6 +13,7 @@ from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer, Timers
 from dataproxy._core.io.address cimport Address
 from dataproxy._core.io.budget cimport RetryBudget
+from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.inflight cimport InFlight
 from dataproxy._core.io.load cimport LoadWindow
 from dataproxy._core.wire.api cimport WireOps
@@ -55,6 +56,7 @@ cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
     RC_DRAINED = 5          # another node, and leave this one alone for a while
     RC_FEW = 6              # back off, any node, a few times
     RC_FRAMING = 7          # permanent, and the connection is replaced
+    RC_SPLIT = 8            # permanent for a single message; several are sent apart
 
 
 cdef enum LinkEvent:
@@ -181,6 +183,10 @@ ctypedef struct LinkPool:       # executor only
     uint64_t random
     RetryBudget budget
     Link* dirty
+    const FrameRules* rules     # of the frames of parts; constant
+    int64_t split_bytes         # that packs take more since they are being split
+    int64_t split_waiting       # packs that wait for room to be split in, among those in `backoff`
+    uint32_t part_number        # of the newest part
     bint closing
     bint sheds                  # senders may give up unsent packs: claim before writing and settling
     int64_t wall_offset_ms      # wall clock minus the pool's clock, for what goes over the wire

@@ -11,11 +11,12 @@ from dataproxy._core.io.budget cimport budget_take
 from dataproxy._core.io.choose cimport choose_link
 from dataproxy._core.io.link cimport (
     LC_TIMEOUT, LE_DRAINED, LE_FRAMING, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER,
-    RC_NODE, Link, LinkConfig, LinkPool,
+    RC_NODE, RC_SPLIT, Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.reasons cimport reason_inherit
 from dataproxy._core.io.sendq cimport mark_dirty, sendq_put
-from dataproxy._core.io.settle cimport detach, settle_failed
+from dataproxy._core.io.settle cimport detach, settle_failed, settle_split
+from dataproxy._core.io.split cimport split_attempts, split_can, split_waits
 from dataproxy._core.plat.atomic cimport relaxed_add
 
 cdef enum:
@@ -69,12 +70,12 @@ cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexce
 
 
 cdef int64_t _pause(LinkPool* pool, Pack* p) noexcept nogil:
-    return backoff_us(p.attempts, pool.config.retry_backoff_us, pool.config.retry_backoff_max_us, &pool.random)
+    return backoff_us(split_attempts(p), pool.config.retry_backoff_us, pool.config.retry_backoff_max_us, &pool.random)
 
 
 cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
     """Return a long wait, never less than half of its span: configuration takes its time."""
-    cdef int64_t span = pool.config.retry_backoff_us * LATE_FACTOR << min(p.attempts - 1, 16)
+    cdef int64_t span = pool.config.retry_backoff_us * LATE_FACTOR << min(split_attempts(p) - 1, 16)
     cdef int64_t most = pool.config.retry_backoff_max_us * LATE_FACTOR
     span = span if span < most else most
     return span // 2 + backoff_us(1, span // 2, span // 2, &pool.random)
@@ -94,8 +95,12 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice tex
         link.close_event = LE_FRAMING
         link.close_detail = code
         mark_dirty(pool, link, LF_CLOSE)
-    if kind == RC_NEVER or kind == RC_FRAMING or (
-        (kind == RC_LATE or kind == RC_FEW) and p.attempts >= config.late_attempts
+    if kind == RC_SPLIT and split_can(pool, p):
+        p.code = code
+        settle_split(pool, p)
+        return
+    if kind == RC_NEVER or kind == RC_FRAMING or kind == RC_SPLIT or (
+        (kind == RC_LATE or kind == RC_FEW) and split_attempts(p) >= config.late_attempts
     ):
         settle_failed(pool, p, OUT_FAILED, code)
         return
@@ -111,7 +116,7 @@ cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) no
     """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor.  Locks: none."""
     p.code = code
     reason_inherit(pool, p)
-    if p.attempts <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
+    if split_attempts(p) <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
         detach(pool, p)         # the first time, another link may have it at once
         route(pool, p, now_us)
         return
@@ -128,7 +133,10 @@ cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil:
 cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Send ``p`` again, or keep it back while the retry budget is spent."""
     cdef int64_t most = pool.config.retry_backoff_max_us
-    if p.attempts > 0 and not budget_take(&pool.budget, now_us):
+    if split_waits(p):
+        settle_split(pool, p)
+        return
+    if split_attempts(p) > 0 and not budget_take(&pool.budget, now_us):
         relaxed_add(&pool.held_back, 1)
         _park(pool, p, 1 + backoff_us(1, HELD_US, most if 0 < most < HELD_US else HELD_US, &pool.random), now_us)
         return

@@ -7,4 +7,5 @@ from dataproxy._core.io.link cimport LinkPool
 cdef void detach(LinkPool* pool, Pack* p) noexcept nogil
 cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil
 cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
+cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil
 cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil

@@ -4,13 +4,18 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED, PK_SETTLED, PK_WAITING, Pack,
-    list_push, list_remove, pack_hold,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED,
+    PK_SETTLED, PK_WAITING, Pack, list_push, list_remove, pack_hold,
 )
-from dataproxy._core.base.timers cimport timers_cancel
+from dataproxy._core.base.parts cimport parts_new, parts_release
+from dataproxy._core.base.status cimport ST_FULL, ST_OK
+from dataproxy._core.base.timers cimport timers_arm, timers_cancel
 from dataproxy._core.io.budget cimport budget_earn
 from dataproxy._core.io.inflight cimport inflight_remove
 from dataproxy._core.io.link cimport LC_DISPLACED, Link, LinkPool
+from dataproxy._core.io.split cimport (
+    split_attempts, split_begin, split_end, split_halve, split_next, split_rest, split_waits,
+)
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
 
@@ -68,16 +73,96 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
     list_push(&pool.settled, p)
 
 
+cdef void _wait_on(LinkPool* pool, Pack* p, int64_t until_us) noexcept nogil:
+    """Have ``p``, which is in no list, looked at again at ``until_us``; 0: when the timers are due next."""
+    p.state = PK_BACKOFF
+    list_push(&pool.backoff, p)
+    timers_arm(&pool.timers, &p.timer, until_us)
+
+
+cdef void _wake_split(LinkPool* pool) noexcept nogil:
+    """Let the oldest pack that waits for room to be split in try again."""
+    cdef Pack* p = pool.backoff.head if pool.split_waiting else NULL
+    while p != NULL and not split_waits(p):
+        p = p.next
+    if p != NULL:
+        timers_arm(&pool.timers, &p.timer, 0)
+
+
+cdef void _settle_part(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+    """Enter a result of a pack that is to be split, or is being split, and go on with its next part."""
+    detach(pool, p)
+    inflight_remove(&pool.in_flight, p.seq)
+    if not p.parts.ready:
+        pool.split_waiting -= 1
+        parts_release(p.parts)
+        p.parts = NULL
+        _settle(pool, p, outcome, code)
+        return
+    if outcome != OUT_DELIVERED and (outcome != OUT_FAILED or code < 0):
+        split_rest(pool, p, outcome, code)
+    elif split_next(pool, p, outcome, code):
+        _wait_on(pool, p, 0)
+        return
+    _end_split(pool, p)
+
+
+cdef void _end_split(LinkPool* pool, Pack* p) noexcept nogil:
+    split_end(pool, p)
+    _wake_split(pool)
+    _settle(pool, p, OUT_MIXED, 0)
+
+
+cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil:
+    """Send what was refused of ``p`` again in halves, as ``split_can`` allows.  Locality: executor.  Locks: none.
+
+    Without memory for it all of ``p`` fails, as it would for a single message.
+    """
+    cdef int status = ST_OK
+    detach(pool, p)
+    inflight_remove(&pool.in_flight, p.seq)
+    if p.parts == NULL:
+        p.parts = parts_new()
+        if p.parts == NULL:
+            _settle(pool, p, OUT_FAILED, p.refused)
+            return
+        pool.split_waiting += 1
+    if not p.parts.ready:
+        status = split_begin(pool, p)
+        if status == ST_FULL:
+            _wait_on(pool, p, p.deadline_us)
+            return
+        pool.split_waiting -= 1
+        _wake_split(pool)
+    if status != ST_OK:
+        parts_release(p.parts)
+        p.parts = NULL
+        _settle(pool, p, OUT_FAILED, p.refused)
+    elif split_halve(pool, p):
+        _wait_on(pool, p, 0)
+    else:
+        _end_split(pool, p)
+
+
 cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
     """Give ``p`` its result: stored by the proxy.  Locality: executor.  Locks: none."""
     if p.open_attempts > 1:         # the other ones may be stored too; a refused one is not
         relaxed_add(&pool.duplicates, p.open_attempts - 1)
-    budget_earn(&pool.budget, p.attempts > 1)
+    budget_earn(&pool.budget, split_attempts(p) > 1)
+    if p.parts != NULL:
+        _settle_part(pool, p, OUT_DELIVERED, 0)
+        return
     _settle(pool, p, OUT_DELIVERED, 0)
 
 
 cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor.  Locks: none."""
+    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor.  Locks: none.
+
+    Of a pack that is being split the part on its way gets it if a server refused that, else all that has none.
+    """
+    if p.parts != NULL:
+        _settle_part(pool, p, outcome, code)
+        return
     _settle(pool, p, outcome, code)
 
 

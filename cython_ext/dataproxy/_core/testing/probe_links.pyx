@@ -13,6 +13,7 @@ from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
     CL_DROPPED, CL_FREE, Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take,
 )
+from dataproxy._core.base.parts cimport Part
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
@@ -98,6 +99,7 @@ cdef class Links:
             raise MemoryError
         self.pool.random = seed
         self.pool.sheds = sheds
+        self.pool.rules = &self.rules
         self.packs = {}
         self.given_up = []
 
@@ -136,7 +138,9 @@ cdef class Links:
         free(array)
         return status
 
-    def submit(self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int lane=-1):
+    def submit(
+        self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int lane=-1, bytes pack_id=b"",
+    ):
         """Frame a pack of ``bodies`` and hand it to the links; return the frame's bytes.  ``lane``: 0 to 15."""
         cdef size_t n = sum(4 + len(body) for body in bodies)
         cdef size_t head = self.pool.wire.head_room
@@ -152,6 +156,9 @@ cdef class Links:
         p.body_n = n
         p.count = <uint32_t>len(bodies)
         p.seq = seq
+        p.id_n = min(31, len(pack_id))
+        memcpy(p.id, <const char*>pack_id, <size_t>p.id_n)
+        p.charge = n
         p.stream = <void*><uintptr_t>ident
         p.data_time_ms = 1_700_000_000_000
         if lane >= 0:
@@ -277,9 +284,23 @@ cdef class Links:
                 "open_attempts": p.open_attempts, "refused": p.refused, "node": p.node.decode(),
                 "armed": p.timer.slot >= 0,
                 "text": p.error_text.decode("utf-8", "replace") if p.error_text != NULL else "",
+                "seq": p.seq, "parts": self.parts(p), "items": p.buf[p.head:p.head + p.body_n],
             })
             pool_give(&self.spares, p)
             p = list_pop(&self.pool.settled)
+        return out
+
+    cdef list parts(self, Pack* p):
+        """Return (first, messages, outcome, code, attempts, maybe delivered, bytes, text) of each part's result."""
+        cdef uint32_t i
+        cdef const Part* part
+        cdef const char* text
+        out = []
+        for i in range(p.parts.n_done if p.parts != NULL else 0):
+            part = &p.parts.done[i]
+            text = <const char*>p.parts.texts.p + part.text
+            out.append((part.first, part.n, part.outcome, part.code, part.attempts, bool(part.maybe_delivered),
+                        part.bytes, text.decode()))
         return out
 
     def link(self, int index):
@@ -313,7 +334,8 @@ cdef class Links:
             "links": pool.n_links, "active": pool.n_active, "held": pool.held_back, "waiting": pool.waiting.n,
             "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n,
             "timers": pool.timers.n, "retries": pool.retries,
-            "unmatched": pool.unmatched, "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
+            "splitting": pool.split_bytes, "unsplit": pool.split_waiting, "unmatched": pool.unmatched,
+            "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
         }
 
 

@@ -121,6 +121,12 @@ ctypedef struct WireOps:
     # Write header and trailer around the body at buf[head_room : head_room + body_n]; buf has tail_room
     # bytes behind the body.  On ST_OK the frame is buf[*start : *start + *size].  ST_LIMIT: a field overflows.
     int (*frame)(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t* start, size_t* size) noexcept nogil
+    # Append `count` items of a pack so that each says its own name, in the form ITEM_ATTRS: it stays what it is in a
+    # frame with a part of the pack.  ends[2 * i] gets where item i ends in p, ends[2 * i + 1] where it ends behind the
+    # old end of `out`.  ST_OK, ST_INVALID (items of this form have no names), ST_PROTOCOL (no such items) or
+    # ST_NO_MEMORY.
+    int (*name_items)(const uint8_t* p, size_t n, int items, uint32_t count, Slice id, uint32_t* ends,
+                      Buf* out) noexcept nogil
     # --- server role
     # Judge one whole frame.  Always fills `out`; ST_OK or ST_NO_MEMORY.
     int (*serve)(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil

@@ -5,6 +5,7 @@ from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
 from dataproxy._core.wire.inlong.identity cimport read_stored_ids, write_without
 from dataproxy._core.wire.inlong.misaddress cimport misaddress_reply
+from dataproxy._core.wire.inlong.naming cimport name_items
 from dataproxy._core.wire.inlong.serve cimport serve_frame
 
 
@@ -17,6 +18,7 @@ OPS.parse_reply = read_reply
 OPS.heartbeat = put_heartbeat
 OPS.tail_room = frame_tail_room
 OPS.frame = frame_around
+OPS.name_items = name_items
 OPS.serve = serve_frame
 OPS.refuse = refuse_reply
 OPS.stored_ids = read_stored_ids
