@@ -45,7 +45,7 @@ for spark in ${SPARKS:-$(cat requirements/spark.matrix)}; do
     only=()
     case $spark in
         3.*) tests=tests/spark/test_foreach.py ;;
-        4.0.*) # no Arrow writer for streams, and a format that was found cannot be registered once more
+        4.0.*) # a format that was found cannot be registered once more
             only=(-k "not connect and not every_stage and not with_a_restart and not test_counters and not test_block") ;;
         4.[12].*) only=(-k "not connect") ;; # older Connect clients want older protobuf packages
     esac

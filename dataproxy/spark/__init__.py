@@ -6,6 +6,7 @@ Spark finds the format by itself through the module ``pyspark_dataproxy``.  Wher
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
@@ -83,15 +84,19 @@ def writer(df: DataFrame, **options: Any) -> PartitionWriter:
     """Plan a write of ``df`` and return the function for ``df.foreachPartition``.
 
     For Spark 3.5; newer versions have ``df.write.format("dataproxy")``, which costs a fraction.  Raises what `check`
-    raises.  Thread rule: call it on the driver.
+    raises, and ConfigError for maps with timestamps among their keys, of which rows of Python may lose one.
+    Thread rule: call it on the driver.
     """
     from dataproxy.spark.foreach import PartitionWriter
     from dataproxy.spark.planning import plan_write
+    from dataproxy.spark.rows import check_row_types
     from dataproxy.spark.runs import new_run
 
     schema = schema_of(df)
+    check_row_types(schema)
     plan = plan_write(_texts(options), schema, job=new_run())
-    return PartitionWriter(plan, schema, spark_context(df.sparkSession))
+    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+    return PartitionWriter(replace(plan, body=plan.body.in_zone(zone)), schema, spark_context(df.sparkSession))
 
 
 def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import (
     ArrayType,
@@ -29,7 +29,10 @@ from pyspark.sql.types import (
 
 from dataproxy.errors import ConfigError
 
-__all__ = ["check_body_type", "check_carried_type", "check_kept_types"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["check_body_type", "check_carried_type", "check_kept_types", "nested_types"]
 
 _SIMPLE: Final = (
     BinaryType,
@@ -92,6 +95,13 @@ def check_kept_types(schema: StructType) -> None:
 
     for field in schema.fields:
         check(field.name, field.dataType)
+
+
+def nested_types(kind: DataType, name: str = "") -> Iterator[tuple[str, DataType]]:
+    """Yield every type inside of a container at any depth, each with the way to it."""
+    for part, of in _parts(name, kind):
+        yield part.removeprefix("."), of
+        yield from nested_types(of, part.removeprefix("."))
 
 
 def _parts(name: str, kind: DataType) -> list[tuple[str, DataType]]:

@@ -13,9 +13,9 @@ from dataproxy.spark.bodytypes import check_body_type, check_carried_type
 from dataproxy.spark.formats import RAW, BodyOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ABSENT", "ColumnPlan", "plan_columns"]
+__all__ = ["ABSENT", "BY_NAME", "ColumnPlan", "Meanings", "plan_columns"]
 
 ABSENT = -1
 """Index of a column that the DataFrame does not have, or that an option overrides."""
@@ -73,25 +73,94 @@ _COLUMNS = {
     "msg_id": _NAME,
 }
 _ROUTES = {name: column for name, column in _COLUMNS.items() if column is not _BODY}
+_BODIES = ("value", "body")
+_GIVEN = {"group_id": "groupId", "stream_id": "streamId"}
+_WAYS_OUT = (
+    'to send it as data name the columns that route by the option columns (columns=none, or "columns=stream_id,'
+    'dt=seen_at"), or set columnPrefix=_, with which _dt and _stream_id have a meaning and dt and stream_id have none'
+)
 
 
-def plan_columns(schema: StructType, *, group_given: bool, stream_given: bool, body: BodyOptions = RAW) -> ColumnPlan:
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """Which columns have a meaning to the sink: the option ``columns`` (None where it is not given) or a prefix."""
+
+    columns: tuple[str, ...] | None = None
+    prefix: str = ""
+
+    def by_name(self) -> dict[str, str]:
+        """Return the sink's column that each column of the DataFrame is, by its name in lower case.
+
+        Raises ConfigError for an unknown meaning, and for a meaning or a column that is named twice.
+        """
+        if self.columns is None:
+            return {f"{self.prefix}{name}".lower(): name for name in _ROUTES}
+        found: dict[str, str] = {}
+        for entry in self.columns if self.columns != ("none",) else ():
+            meaning, _, column = (part.strip() for part in entry.partition("="))
+            if meaning.lower() not in _ROUTES:
+                near = get_close_matches(meaning.lower(), _ROUTES, n=1)
+                raise ConfigError(
+                    f"option columns names {meaning!r}, which is no column of the sink",
+                    hint=f"perhaps {near[0]!r} is meant" if near else f"write none, or some of {', '.join(_ROUTES)}",
+                )
+            name = (column or meaning).lower()
+            if name in found or meaning.lower() in found.values():
+                raise ConfigError(f"option columns names {entry!r} beside another one", hint="name each of them once")
+            found[name] = meaning.lower()
+        return found
+
+
+BY_NAME = Meanings()
+"""Each of the sink's columns is the one of that name."""
+
+
+def plan_columns(
+    schema: StructType, *, group_given: bool, stream_given: bool, body: BodyOptions = RAW, meanings: Meanings = BY_NAME
+) -> ColumnPlan:
     """Check a DataFrame's schema and return where the sink's columns are.
 
-    With `group_given` or `stream_given` an option names the group or stream and its column, if any, is not
-    read.  `body` says what bodies are made of.  Names are compared without case.  Raises ConfigError for an unknown
-    or repeated column, a wrong type, and a missing ``value``, group or stream.
+    With `group_given` or `stream_given` an option names the group or stream of all rows.  `body` says what bodies are
+    made of, and `meanings` which columns route a message.  Names are compared without case.  Raises ConfigError for
+    an unknown or repeated column, a wrong type, a missing ``value``, group or stream, and, where bodies are made of
+    columns, for one that would be neither in the body nor read.
     """
-    found, payload = _find_made(schema, body) if body.made else (_find_raw(schema), ())
-    if group_given:
-        found.pop("group_id", None)
-    elif "group_id" not in found:
-        raise ConfigError("no group is named", hint='set the option "groupId" or add a column "group_id"')
-    if stream_given:
-        found.pop("stream_id", None)
-    elif "stream_id" not in found:
-        raise ConfigError("no stream is named", hint='set the option "streamId" or add a column "stream_id"')
+    routes = meanings.by_name()
+    given = {name for name, is_given in (("group_id", group_given), ("stream_id", stream_given)) if is_given}
+    _check_named(schema, meanings, routes, given)
+    if body.made:
+        found, payload = _find_made(schema, body, routes, given)
+    else:
+        found, payload = _find_raw(schema, routes), ()
+    for name, option in _GIVEN.items():
+        if name in given:
+            found.pop(name, None)
+        elif name not in found:
+            raise ConfigError(
+                f"no {name.removesuffix('_id')} is named",
+                hint=f'set the option "{option}" or add a column "{_spelled(routes, name)}"',
+            )
     return ColumnPlan(**found, body=payload)
+
+
+def _spelled(routes: Mapping[str, str], meaning: str) -> str:
+    """Return the name that a column of a meaning has to have."""
+    return next((name for name, of in routes.items() if of == meaning), meaning)
+
+
+def _check_named(schema: StructType, meanings: Meanings, routes: Mapping[str, str], given: set[str]) -> None:
+    """Raise ConfigError for columns named by the option ``columns`` that are missing or that an option overrides."""
+    if meanings.columns is None:
+        return
+    there = {field.name.lower() for field in schema.fields}
+    for name, meaning in routes.items():
+        if name not in there:
+            raise ConfigError(f"option columns names {name!r}, the columns are {schema.fieldNames()!r}")
+        if meaning in given:
+            raise ConfigError(
+                f"options columns and {_GIVEN[meaning]} both name the {meaning.removesuffix('_id')} of a row",
+                hint="keep one of them",
+            )
 
 
 def _check_type(name: str, kind: DataType, column: _Column, hint: str = "") -> None:
@@ -101,25 +170,24 @@ def _check_type(name: str, kind: DataType, column: _Column, hint: str = "") -> N
         )
 
 
-def _find_raw(schema: StructType) -> dict[str, int]:
+def _find_raw(schema: StructType, routes: Mapping[str, str]) -> dict[str, int]:
     """Return where the columns are when one of them is the body."""
     found: dict[str, int] = {}
-    has_body = any(field.name.lower() in ("value", "body") for field in schema.fields)
+    has_body = any(field.name.lower() in _BODIES for field in schema.fields)
     for index, field in enumerate(schema.fields):
         name = field.name.lower()
-        column = _COLUMNS.get(name)
-        if column is None and has_body:
-            raise _unknown(field.name)
-        if column is None:
+        meaning = "value" if name in _BODIES else routes.get(name)
+        if meaning is None and has_body:
+            raise _unknown(field.name, [*_BODIES, *routes])
+        if meaning is None:
             continue
-        _check_type(field.name, field.dataType, column)
-        key = "value" if name == "body" else name
-        if key in found:
+        _check_type(field.name, field.dataType, _COLUMNS[meaning])
+        if meaning in found:
             raise ConfigError(
-                f"columns {schema.fields[found[key]].name!r} and {field.name!r} are the same column of the sink",
+                f"columns {schema.fields[found[meaning]].name!r} and {field.name!r} are the same column of the sink",
                 hint="keep one of them",
             )
-        found[key] = index
+        found[meaning] = index
     if "value" not in found:
         raise ConfigError(
             f"there is no column 'value' among {schema.fieldNames()!r}, and no format makes bodies of them",
@@ -128,8 +196,13 @@ def _find_raw(schema: StructType) -> dict[str, int]:
     return found
 
 
-def _find_made(schema: StructType, body: BodyOptions) -> tuple[dict[str, int], tuple[int, ...]]:
-    """Return where the columns with a meaning are, and the columns that the body is made of."""
+def _find_made(
+    schema: StructType, body: BodyOptions, routes: Mapping[str, str], given: set[str]
+) -> tuple[dict[str, int], tuple[int, ...]]:
+    """Return where the columns with a meaning are, and the columns that the body is made of.
+
+    ``given`` are meanings for which an option names one value for all rows.
+    """
     found: dict[str, int] = {}
     wanted = [name.lower() for name in body.columns]
     places: dict[str, int] = {}
@@ -141,16 +214,20 @@ def _find_made(schema: StructType, body: BodyOptions) -> tuple[dict[str, int], t
                 hint="rename one of them",
             )
         places[name] = index
-        column = _ROUTES.get(name)
-        if column is not None and (name not in wanted or column.accepts(field.dataType)):
-            _check_type(
-                field.name, field.dataType, column, f"{column.hint}, or name it in bodyColumns to send it as data"
-            )
-            found[name] = index
+        meaning = routes.get(name)
+        if meaning is None:
+            continue
+        column = _ROUTES[meaning]
+        if meaning in given:
+            if not body.columns:  # else the user has said what the body is
+                raise _neither(field.name, meaning)
+        elif name not in wanted or column.accepts(field.dataType):
+            _check_type(field.name, field.dataType, column, f"{_WAYS_OUT}; or {column.hint}")
+            found[meaning] = index
     missing = [name for name in body.columns if name.lower() not in places]
     if missing:
         raise ConfigError(f"bodyColumns names {missing[0]!r}, the columns are {schema.fieldNames()!r}")
-    payload = [places[name] for name in wanted] or [place for name, place in places.items() if name not in _ROUTES]
+    payload = [places[name] for name in wanted] or [place for name, place in places.items() if name not in routes]
     if not payload:
         raise ConfigError(
             f"no column of {schema.fieldNames()!r} is left for the body", hint="name columns by the option bodyColumns"
@@ -163,10 +240,20 @@ def _find_made(schema: StructType, body: BodyOptions) -> tuple[dict[str, int], t
     return found, tuple(payload)
 
 
-def _unknown(name: str) -> ConfigError:
+def _neither(name: str, meaning: str) -> ConfigError:
+    """Return the error for a column that an option keeps from routing, and its name from the body."""
+    option = _GIVEN[meaning]
+    return ConfigError(
+        f"column {name!r} would be lost: the option {option} names the {meaning.removesuffix('_id')} of all rows, and a"
+        " column of this name is no part of a body",
+        hint=f"{_WAYS_OUT}; to route by the column leave {option} out; else drop it",
+    )
+
+
+def _unknown(name: str, known: Sequence[str]) -> ConfigError:
     """Return the error for a column that the sink does not know, naming the nearest one."""
-    near = get_close_matches(name.lower(), _COLUMNS, n=1)
-    advice = f"perhaps {near[0]!r} is meant" if near else f"the sink knows {', '.join(_COLUMNS)}"
+    near = get_close_matches(name.lower(), known, n=1)
+    advice = f"perhaps {near[0]!r} is meant" if near else f"the sink knows {', '.join(known)}"
     return ConfigError(
         f"column {name!r} is unknown to the sink",
         hint=f"{advice}; drop or rename the column, or set format=json, csv or kv to send whole rows",

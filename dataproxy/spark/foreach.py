@@ -9,6 +9,7 @@ from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
 from dataproxy.errors import ConfigError
+from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.reports import JobReport, PartitionReport
 from dataproxy.spark.rows import rows_to_batches
@@ -50,6 +51,7 @@ class PartitionWriter:
     def __init__(self, plan: WritePlan, schema: StructType, context: SparkContext | None) -> None:
         self._plan = plan
         self._schema = schema
+        self._has_folds = context is not None  # Spark Connect makes its rows in another way
         self._reports: Accumulator[list[PartitionReport]] | None = None
         if context is not None:
             self._reports = context.accumulator([], _Reports())
@@ -66,7 +68,8 @@ class PartitionWriter:
         context = TaskContext.get()
         assert context is not None  # Spark calls this in tasks only
         place = TaskPlace(context.partitionId(), context.attemptNumber(), self._plan.job)
-        report = write_batches(rows_to_batches(rows, self._schema), self._plan, place)
+        report = write_batches(rows_to_batches(rows, self._schema, has_folds=self._has_folds), self._plan, place)
+        warn_once(f"job {report.run}", report.times)
         if self._reports is not None:
             self._reports.add([report])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._core.client.bodies import BodyEncoder
@@ -125,6 +125,10 @@ class BodyFormat:
 
     options: BodyOptions = RAW
     columns: tuple[int, ...] = ()
+
+    def in_zone(self, name: str) -> BodyFormat:
+        """Return the format with a session's time zone, where the options name none and columns do not bring it."""
+        return self if self.options.time_zone else replace(self, options=replace(self.options, time_zone=name))
 
     def encoder(self) -> BodyEncoder | None:
         """Return the encoder of a task; None where the body is a column."""

@@ -43,9 +43,9 @@ def to_messages(
 
     ``format`` is ``json`` or ``csv`` by ``to_json`` and ``to_csv`` with their ``options``, or ``raw`` for a DataFrame
     that has ``value``.  ``group_id`` and ``stream_id`` are names (text) or columns; ``dt`` and ``msg_id`` are columns
-    or their names.  A column of these names in ``df`` is taken where the argument is left out, and is no part of
-    the body either way.  ``key`` (a column or its name) brings rows of the same key into one partition, in which each
-    stream's order is kept.  Raises ConfigError.
+    or their names.  A column of these names in ``df`` is taken where the argument is left out, and is no part of the
+    body then; beside an argument it is data like any other.  ``key`` (a column or its name) brings rows of the same
+    key into one partition, in which each stream's order is kept.  Raises ConfigError.
     """
     schema_of(df)
     if key is not None:
@@ -53,6 +53,7 @@ def to_messages(
     names = {name.lower(): name for name in df.columns}
     given = {"group_id": group_id, "stream_id": stream_id, "dt": dt, "msg_id": msg_id}
     routes: list[Column] = []
+    data = [name for name in df.columns if _is_data(name.lower(), given)]
     for name in _ROUTES:
         choice = given.get(name)
         if isinstance(choice, str):
@@ -61,11 +62,19 @@ def to_messages(
             choice = df[names[name]]
         if choice is not None:
             routes.append(choice.alias(name))
-    return df.select(_body(df, format, options).alias("value"), *routes)
+    return df.select(_body(df, data, format, options).alias("value"), *routes)
 
 
-def _body(df: DataFrame, form: str, options: Mapping[str, str] | None) -> Column:
-    names = [name for name in df.columns if name.lower() not in _ROUTES]
+def _is_data(name: str, given: Mapping[str, str | Column | None]) -> bool:
+    """Tell whether a column is part of the body: no route by its name, or beside an argument that takes its place."""
+    choice = given.get(name)
+    if name not in _ROUTES or choice is None:
+        return name not in _ROUTES
+    return not (isinstance(choice, str) and name in ("dt", "msg_id") and choice.lower() == name)
+
+
+def _body(df: DataFrame, names: list[str], form: str, options: Mapping[str, str] | None) -> Column:
+    """Return the body, made of the columns ``names``.  Raises ConfigError."""
     if form == "raw":
         if "value" not in [name.lower() for name in names]:
             raise ConfigError(f"there is no column 'value' among {df.columns!r}", hint='use format="json" or "csv"')

@@ -9,6 +9,7 @@ from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_con
 from dataproxy.errors import ConfigError
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
+from dataproxy.spark.columns import BY_NAME, Meanings
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
 
@@ -65,6 +66,20 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "nullGroupId", "text", "", "Group of rows whose column `group_id` is null; without it they are bad records."
     ),
     Option("nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; likewise."),
+    Option(
+        "columns",
+        "names",
+        (),
+        "Columns with a meaning to the sink, as `stream_id` or `dt=seen_at`; all others are data. `none` for none. By"
+        " default every column that has the name of one of the sink's.",
+    ),
+    Option(
+        "columnPrefix",
+        "text",
+        "",
+        "Prefix of the columns with a meaning, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
+        " `_dt`, `_attrs`, `_msg_id`, and `dt` is data.",
+    ),
     *FORMAT_OPTIONS,
 )
 """Options that only the sink has, in Spark's spelling."""
@@ -114,6 +129,7 @@ class SinkSettings:
     bad_records: str = "fail"
     null_group_id: str = ""
     null_stream_id: str = ""
+    meanings: Meanings = BY_NAME
 
     def for_tasks(self, target: str) -> SinkOptions:
         """Return what tasks get: `target` names the proxies that the driver found."""
@@ -164,7 +180,15 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
         bad_records=read_policy(own["badRecords"]),
         null_group_id=own["nullGroupId"],
         null_stream_id=own["nullStreamId"],
+        meanings=_read_meanings(own["columns"], own["columnPrefix"]),
     )
+
+
+def _read_meanings(columns: tuple[str, ...], prefix: str) -> Meanings:
+    """Return which columns route.  Raises ConfigError where both options say so."""
+    if columns and prefix:
+        raise ConfigError("options columns and columnPrefix both say which columns have a meaning", hint="keep one")
+    return Meanings(columns or None, prefix)
 
 
 def _value(given: Mapping[str, str], option: Option) -> Any:

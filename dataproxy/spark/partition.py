@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dataproxy.errors import InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import FAIL, BadRecords
+from dataproxy.spark.datatimes import TimeSpan
 from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
 from dataproxy.spark.nodelay import no_delay
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
@@ -79,8 +80,9 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
     no_delay()
     producer = PRODUCERS.lease(plan.options)
     bad = BadRecords(plan.bad_records, run=place.run, partition=place.partition, attempt=place.attempt)
+    times = TimeSpan(plan.columns.dt)
     try:
-        rows, skipped, size = _send(batches, plan, place, producer, bad)
+        rows, skipped, size = _send(times.seen(batches), plan, place, producer, bad)
         books = producer.settle()
         if books.delivered + skipped + bad.count != rows:
             raise _undelivered(place, rows, skipped, books, producer.target)
@@ -104,6 +106,7 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
         refused=bad.count,
         reasons=tuple(sorted(bad.reasons.items())),
         bad_file=bad_file,
+        times=times.milliseconds,
     )
     _log.debug("%s: %s", place, report.line())
     if plan.tally is not None:

@@ -70,7 +70,7 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
     """
     settings = read_options(options)
     config, stream_id = settings.config, settings.stream_id
-    columns = plan_columns(schema, group_given=bool(config.group_id), stream_given=bool(stream_id), body=settings.body)
+    columns = _columns(settings, schema)
     _check_travel(columns, config.message_type)
     if settings.bad_records not in (FAIL, SKIP):
         check_kept_types(schema)
@@ -85,6 +85,17 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
     return settings
 
 
+def _columns(settings: SinkSettings, schema: StructType) -> ColumnPlan:
+    """Return where the columns are.  Raises ConfigError."""
+    return plan_columns(
+        schema,
+        group_given=bool(settings.config.group_id),
+        stream_given=bool(settings.stream_id),
+        body=settings.body,
+        meanings=settings.meanings,
+    )
+
+
 def _check_travel(columns: ColumnPlan, message_type: int) -> None:
     """Refuse columns that messages of a type have no place for."""
     wanted = {"msg_id": (columns.msg_id, "use message type 7"), "attrs": (columns.attrs, "use message type 7 or 5")}
@@ -92,7 +103,8 @@ def _check_travel(columns: ColumnPlan, message_type: int) -> None:
         carried = message_type == ITEM_ATTRIBUTES or (name == "attrs" and message_type != LINES)
         if place != ABSENT and not carried:
             raise ConfigError(
-                f"the column {name!r} cannot travel with message_type={message_type}", hint=f"{way}, or drop the column"
+                f"the column {name!r} cannot travel with message_type={message_type}",
+                hint=f"{way}, or drop the column, or send it as data (options format and columns)",
             )
 
 
@@ -105,12 +117,7 @@ def plan_write(
     what `check_write` raises, DiscoveryError and TransportError when no proxy is found or none answers.
     """
     settings = check_write(options, schema)
-    columns = plan_columns(
-        schema,
-        group_given=bool(settings.config.group_id),
-        stream_given=bool(settings.stream_id),
-        body=settings.body,
-    )
+    columns = _columns(settings, schema)
     target = (ProxyMemory() if proxies is None else proxies).target(settings)
     _log.debug("job %s: %s, %r", job, target, columns)
     row_ids = settings.row_ids and columns.msg_id == ABSENT

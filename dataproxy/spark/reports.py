@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dataproxy.errors import LocalProtocolError
+from dataproxy.spark.datatimes import joined
 from dataproxy.spark.interfaces import WriterCommitMessage
 from dataproxy.spark.latency import Steps, added, percentile
 
@@ -23,7 +24,8 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again, and
     `duplicates_possible` those of them whose earlier attempt was never answered.  `run` names the write: a job, or a
     query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and messages.
-    `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.
+    `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.  `times` are the
+    earliest and the latest data time of the column ``dt`` in milliseconds; None without one.
     """
 
     run: str
@@ -40,6 +42,7 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     refused: int = 0
     reasons: tuple[tuple[str | int, int], ...] = ()
     bad_file: str = ""
+    times: tuple[int, int] | None = None
 
     @property
     def balanced(self) -> bool:
@@ -73,7 +76,8 @@ class JobReport:
     so that rows of the earlier attempt may be there twice: at most `resent_rows` for each earlier attempt.
     `duplicates_possible` counts frames that a task sent again after an attempt without an answer.  Latencies are
     seconds from a pack's first message to its ack, over the messages of all tasks; None without messages.
-    `refused` counts bad records, `reasons` by code, and `bad_files` names what they were written to.
+    `refused` counts bad records, `reasons` by code, and `bad_files` names what they were written to.  `earliest_dt` and
+    `latest_dt` are the ends of the column ``dt`` in milliseconds since 1970; None without one.
     """
 
     job: str
@@ -92,12 +96,15 @@ class JobReport:
     refused: int = 0
     reasons: dict[str | int, int] = field(default_factory=dict)
     bad_files: tuple[str, ...] = ()
+    earliest_dt: int | None = None
+    latest_dt: int | None = None
 
     @classmethod
     def of(cls, job: str, parts: Iterable[PartitionReport]) -> JobReport:
         """Sum up the partitions of a job."""
         reports = list(parts)
         latencies = added(part.latencies for part in reports)
+        first, last = joined(part.times for part in reports) or (None, None)
         return cls(
             job=job,
             partitions=len(reports),
@@ -115,7 +122,14 @@ class JobReport:
             refused=sum(part.refused for part in reports),
             reasons=_summed(part.reasons for part in reports),
             bad_files=tuple(part.bad_file for part in reports if part.bad_file),
+            earliest_dt=first,
+            latest_dt=last,
         )
+
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """Return the earliest and the latest data time; None without a column ``dt``."""
+        return None if self.earliest_dt is None or self.latest_dt is None else (self.earliest_dt, self.latest_dt)
 
     def line(self) -> str:
         """Return the report as one line of text."""

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import keep_committed
+from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import plan_write
@@ -74,6 +75,7 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         keep_committed(self._plan.bad_records, self._plan.job, report.bad_files)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
+        warn_once(f"job {report.job}", report.times)
         self._plan.outlets.publish(report)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

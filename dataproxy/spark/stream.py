@@ -8,34 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import keep_committed
+from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
-from dataproxy.spark.rows import rows_to_batches
 from dataproxy.spark.runs import new_run, stream_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
-    from pyspark.sql import Row
+    from pyspark.sql.datasource import DataSourceStreamWriter
     from pyspark.sql.types import StructType
 
     from dataproxy.spark.counters import Tally
 
-__all__ = ["DataProxyRowStreamWriter", "DataProxyStreamWriter", "plan_stream_writer", "refuse_complete"]
+__all__ = ["DataProxyStreamWriter", "plan_stream_writer", "refuse_complete"]
 
 _log = logger("spark.stream")
 
-# Spark 4.0 has no streaming writer that takes record batches.
-_ARROW: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
-_HAS_ARROW = _ARROW is not DataSourceStreamWriter
+# Spark 4.0 has no streaming writer by that name, and hands record batches to whatever is an Arrow writer.
+_ARROW: Any = getattr(datasource, "DataSourceStreamArrowWriter", datasource.DataSourceArrowWriter)
 
 
 def plan_stream_writer(
@@ -48,17 +47,7 @@ def plan_stream_writer(
     """
     refuse_complete(overwrite)
     plan = replace(plan_write(options, schema, job="", proxies=PROXIES), tally=tally)
-    if _HAS_ARROW:
-        return DataProxyStreamWriter(plan)
-    open_log(plan.outlets.log)
-    _notice_rows()
-    return DataProxyRowStreamWriter(plan, schema)
-
-
-@functools.cache
-def _notice_rows() -> None:
-    """Say once in a process what a stream of rows costs."""
-    _log.warning("this version of Spark hands rows to streaming sinks one by one; 4.1 and newer use Arrow batches")
+    return DataProxyStreamWriter(plan)
 
 
 def refuse_complete(complete: bool) -> None:
@@ -108,6 +97,7 @@ class _Commits:
         keep_committed(self._plan.bad_records, report.job, report.bad_files)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
+        warn_once(f"query {report.job.partition('.')[0]}", report.times)
         self._plan.outlets.publish(report, stream=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -124,7 +114,7 @@ class _Commits:
 
 
 class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy does not follow pyspark
-    """Write the partitions of a micro-batch from record batches (Spark 4.1 and newer).
+    """Write the partitions of a micro-batch from record batches.
 
     Thread rule: Spark pickles it into tasks and uses a copy of its own in each process.
     """
@@ -138,18 +128,3 @@ class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy doe
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
         return write_batches(iterator, self._plan, task_run())
-
-
-class DataProxyRowStreamWriter(_Commits, DataSourceStreamWriter):  # type: ignore[misc]  # mypy does not follow pyspark
-    """Write the partitions of a micro-batch from rows (Spark 4.0).
-
-    Thread rule: Spark pickles it into tasks and uses a copy of its own in each process.
-    """
-
-    def __init__(self, plan: WritePlan, schema: StructType) -> None:
-        self._plan = plan
-        self._schema = schema
-
-    def write(self, iterator: Iterator[Row]) -> PartitionReport:
-        """Send one partition; see `DataProxyStreamWriter.write`."""
-        return write_batches(rows_to_batches(iterator, self._schema), self._plan, task_run())

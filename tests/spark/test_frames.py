@@ -22,7 +22,8 @@ def test_names_and_columns_are_given(df):
         df, group_id="g", stream_id=df["a b"], msg_id="n", format="csv", options={"sep": "|"}
     )  # fmt: skip
     assert messages.columns == ["value", "group_id", "stream_id", "msg_id"]
-    assert [tuple(row) for row in messages.collect()] == [("1|x", "g", "x", 1), ("2|", "g", None, 2)]
+    # beside the argument the column Stream_ID is data
+    assert [tuple(row) for row in messages.collect()] == [("1|x|t1", "g", "x", 1), ("2||t2", "g", None, 2)]
 
 
 def test_a_key_brings_its_rows_together(spark):

@@ -1,6 +1,8 @@
 """Which DataFrames the sink takes."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -13,7 +15,8 @@ from pyspark.sql.types import (
 )
 
 from dataproxy.errors import ConfigError
-from dataproxy.spark.columns import ABSENT, ColumnPlan, plan_columns
+from dataproxy.spark.columns import ABSENT, ColumnPlan, Meanings, plan_columns
+from dataproxy.spark.formats import BodyOptions
 
 TEXT = StringType()
 ALL_GIVEN = {"group_given": True, "stream_given": True}
@@ -83,3 +86,104 @@ def test_a_column_that_comes_twice_is_refused():
 def test_group_and_stream_must_come_from_somewhere(given, missing):
     with pytest.raises(ConfigError, match=missing):
         plan_columns(schema(value=TEXT), group_given=given == "group", stream_given=given == "stream")
+
+
+DATA = {"id": LongType(), "dt": LongType(), "stream_id": TEXT, "group_id": TEXT}
+JSON = BodyOptions(form="json")
+
+
+def body_of(plan, columns):
+    """Return the names of a plan's body."""
+    return [list(columns)[place] for place in plan.body]
+
+
+@pytest.mark.parametrize(
+    ("given", "column", "option"),
+    [
+        ({"group_given": True, "stream_given": False}, "group_id", "groupId"),
+        ({"group_given": False, "stream_given": True}, "stream_id", "streamId"),
+    ],
+)
+def test_a_column_that_an_option_overrides_is_not_lost(given, column, option):
+    with pytest.raises(ConfigError) as caught:
+        plan_columns(schema(**DATA), **given, body=JSON)
+    for words in (f"column {column!r} would be lost", f"the option {option}", "columns=none", "columnPrefix=_"):
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [IntegerType(), TEXT, TimestampNTZType()])
+def test_a_column_of_another_type_is_refused_with_both_ways_out(kind):
+    with pytest.raises(ConfigError) as caught:
+        plan_columns(schema(id=LongType(), dt=kind), **ALL_GIVEN, body=JSON)
+    for words in ("'dt'", "timestamp or bigint", "columns=none", "columnPrefix=_", "cast it to timestamp"):
+        assert words in str(caught.value)
+
+
+def test_columns_none_makes_all_of_them_data():
+    plan = plan_columns(schema(**DATA), **ALL_GIVEN, body=JSON, meanings=Meanings(("none",)))
+    assert body_of(plan, DATA) == list(DATA)
+    assert (plan.dt, plan.stream_id, plan.group_id) == (ABSENT, ABSENT, ABSENT)
+
+
+def test_only_the_columns_that_are_named_have_a_meaning():
+    columns = {**DATA, "seen_at": TimestampType()}
+    named = Meanings(("Stream_ID", "dt = SEEN_AT"))
+    plan = plan_columns(schema(**columns), group_given=True, stream_given=False, body=JSON, meanings=named)
+    assert body_of(plan, columns) == ["id", "dt", "group_id"]
+    assert (plan.stream_id, plan.dt) == (2, 4)
+
+
+def test_with_a_prefix_other_names_are_data():
+    columns = {**DATA, "_dt": TimestampType(), "_stream_id": TEXT}
+    plan = plan_columns(
+        schema(**columns), group_given=True, stream_given=False, body=JSON, meanings=Meanings(None, "_")
+    )
+    assert body_of(plan, columns) == list(DATA)
+    assert (plan.dt, plan.stream_id) == (4, 5)
+    with pytest.raises(ConfigError, match='add a column "_stream_id"'):
+        plan_columns(schema(**DATA), group_given=True, stream_given=False, body=JSON, meanings=Meanings(None, "_"))
+
+
+def test_raw_bodies_may_have_routes_of_other_names():
+    columns = schema(value=TEXT, channel=TEXT, seen_at=TimestampType())
+    plan = plan_columns(
+        columns, group_given=True, stream_given=False, meanings=Meanings(("stream_id=channel", "dt=seen_at"))
+    )
+    assert (plan.value, plan.stream_id, plan.dt) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (("steam_id",), "perhaps 'stream_id' is meant"),
+        (("none", "dt"), "names 'none', which is no column of the sink"),
+        (("dt=id", "dt"), "names 'dt' beside another one"),
+        (("dt=id", "msg_id=id"), "names 'msg_id=id' beside another one"),
+        (("dt=when",), r"names 'when', the columns are \['id'"),
+        (("stream_id",), "options columns and streamId both name the stream"),
+        (("dt=group_id",), "'group_id' has type string"),
+    ],
+)
+def test_named_columns_are_checked(columns, words):
+    with pytest.raises(ConfigError, match=words):
+        plan_columns(schema(**DATA), **ALL_GIVEN, body=JSON, meanings=Meanings(columns))
+
+
+NAMES = st.sampled_from(["group_id", "stream_id", "dt", "attrs", "msg_id", "value", "id", "_dt", "_stream_id"])
+TYPES = st.sampled_from([TEXT, LongType(), IntegerType(), TimestampType(), MapType(TEXT, TEXT), BinaryType()])
+MEANINGS = st.sampled_from(
+    [Meanings(), Meanings(("none",)), Meanings(("dt",)), Meanings(("dt=id",)), Meanings(None, "_")]
+)
+
+
+@given(st.dictionaries(NAMES, TYPES, min_size=1), st.booleans(), st.booleans(), MEANINGS)
+def test_every_column_is_routing_or_body(columns, group_given, stream_given, meanings):
+    try:
+        plan = plan_columns(
+            schema(**columns), group_given=group_given, stream_given=stream_given, body=JSON, meanings=meanings
+        )
+    except ConfigError:
+        return
+    routing = {plan.group_id, plan.stream_id, plan.dt, plan.attrs, plan.msg_id} - {ABSENT}
+    assert routing | set(plan.body) == set(range(len(columns)))
+    assert not routing & set(plan.body)

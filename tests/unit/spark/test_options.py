@@ -77,6 +77,7 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ),
         ({"format": "json", "NULLTEXT": "-"}, ["nullText has no effect on format=json", "csv or kv"]),
         ({"format": "csv", "kvSeparator": "="}, ["kvSeparator has no effect on format=csv", "format to kv"]),
+        ({"columns": "dt", "columnPrefix": "_"}, ["columns and columnPrefix", "keep one"]),
         ({"auth_key": "hush"}, ["'auth_key'", "managerSecretKey"]),
         ({"dataproxy.authId": "hush"}, ["'auth_id'", "managerSecretId"]),
         ({"badRecords": "skip", "dataproxy.badRecords": "fail"}, ["'badrecords' and 'dataproxy.badrecords' both set"]),
