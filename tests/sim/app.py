@@ -17,10 +17,12 @@ from dataproxy.errors import BufferFullError, ClosedError, DeliveryError
 from tests.lab.histories.bodies import make_body, read_body
 from tests.lab.histories.history import Books, Close, Result, Told
 
-__all__ = ["App", "outcome_of"]
+__all__ = ["CONTENT_CODES", "App", "outcome_of"]
 
 _OUTCOMES = {"DeliveryFailed": "failed", "DeliveryExpired": "expired", "DeliveryDropped": "dropped"}
 _BEGIN_MS = 1_700_000_000_000
+#: Of a hub that does not take a message.
+CONTENT_CODES = (104, 123)
 
 
 def outcome_of(error: DeliveryError) -> str:
@@ -45,7 +47,9 @@ def _simulated() -> Iterator[None]:
 class App:
     """Send numbered messages through one producer and keep every result."""
 
-    def __init__(self, name: str, target: str, options: dict[str, Any], seed: int, wall_offset_ms: int) -> None:
+    def __init__(
+        self, name: str, target: str, options: dict[str, Any], seed: int, wall_offset_ms: int, guilty: float = 0.0
+    ) -> None:
         rng = random.Random(seed)
         self.name = name
         self.options = options
@@ -59,6 +63,9 @@ class App:
         # One of the streams has attributes that take a good part of a frame.
         self.ways = {"s0": self.producer.stream("s0"), "s1": self.producer.stream("s1", attrs={"wide": "w" * 700})}
         self.sequence = 0
+        self.guilty = guilty  # share of messages that every hub refuses
+        self.marks = random.Random(seed ^ 0x6111)
+        self.codes: dict[int, int] = {}  # sequence number of a marked message -> the code
         self.told: dict[int, Told] = {}
         self.waiting: dict[int, Any] = {}  # first sequence number -> (Delivery or BatchDelivery, messages)
         self.books: list[Books] = []
@@ -72,7 +79,7 @@ class App:
         many, size, stream, key, when, attrs, own_id = args
         first = self.sequence
         self.sequence += many
-        bodies = [make_body(self.name, first + i, key, size) for i in range(many)]
+        bodies = [make_body(self.name, first + i, key, size, self._mark(first + i)) for i in range(many)]
         extra: dict[str, Any] = {}
         if key:
             extra["key"] = key
@@ -96,6 +103,18 @@ class App:
                 self._refuse(error)
                 continue
             self._accepted(now, first + i, body, key, stream, delivery)
+
+    def _mark(self, sequence: int) -> bytes:
+        """Return what makes every hub refuse a message, or nothing."""
+        if self.guilty == 0.0 or self.marks.random() >= self.guilty:
+            return b""
+        code = self.codes[sequence] = self.marks.choice(CONTENT_CODES)
+        return b"!refuse-%d!" % code
+
+    def _refused(self, sequence: int, error: DeliveryError) -> int:
+        """Return the code that a message was refused with for its content.  Lines of type 3 share the fate of all."""
+        one = outcome_of(error) == "failed" and error.code in CONTENT_CODES and self.options["message_type"] != 3
+        return int(error.code) if one else 0
 
     def limit_frames(self, limit: int) -> None:
         """Follow a Manager that names ``limit``, 0 for none."""
@@ -122,7 +141,8 @@ class App:
         self, now: float, sequence: int, body: bytes, key: str, stream: str, delivery: Any, *, watched: bool = False
     ) -> None:
         watched = watched or delivery is not None
-        self.told[sequence] = Told(self.name, sequence, key, zlib.crc32(body), now, (), watched, stream, self.limit)
+        told = Told(self.name, sequence, key, zlib.crc32(body), now, (), watched, stream, self.limit)
+        self.told[sequence] = told._replace(guilty=self.codes.get(sequence, 0))
         if delivery is not None and sequence not in self.waiting:
             self.waiting[sequence] = (delivery, 1)
 
@@ -139,7 +159,9 @@ class App:
         try:
             result = Result("delivered", now, id=delivery.result(0).id)
         except DeliveryError as error:
-            self._tell(sequence, Result(outcome_of(error), now, _maybe(error), error.id), error)
+            self._tell(
+                sequence, Result(outcome_of(error), now, _maybe(error), error.id, self._refused(sequence, error)), error
+            )
             return
         self._tell(sequence, result)
 
@@ -154,7 +176,8 @@ class App:
             if error is None:
                 self._tell(first + i, Result("delivered", now))
             else:
-                self._tell(first + i, Result(outcome_of(error), now, _maybe(error)), error)
+                refused = self._refused(first + i, error)
+                self._tell(first + i, Result(outcome_of(error), now, _maybe(error), refused=refused), error)
 
     def _tell(self, sequence: int, result: Result, error: DeliveryError | None = None) -> None:
         assert error is None or error.code != "ENCODE", "what was accepted could not be sent"
@@ -182,6 +205,9 @@ class App:
                 return f"{message.id} came back as {message.body[:60]!r}, which nobody sent"
             if message.stream_id != told.stream or any(r.outcome == "delivered" for r in told.results):
                 return f"{message.id} came back of {message.stream_id}, and was told {told}"
+            refused = self._refused(said.sequence, message.error)
+            if refused and refused != told.guilty:
+                return f"{message.id} was refused with code {refused}, hubs refuse it with {told.guilty or 'none'}"
             count += 1
         lost = c["failed"] + c["expired"] + c["dropped"]
         return "" if count + c["not_kept"] == lost else f"{count} of {lost} came back, {c['not_kept']} were not kept"

@@ -49,7 +49,7 @@ class Cluster(Actions):
         self.hubs = [Hub(i, plan.node_options, self.rng) for i in range(plan.nodes)]
         self.ports = {hub.port: hub for hub in self.hubs}
         target = "tcp://" + ",".join(f"127.0.0.1:{self.hubs[i].port}" for i in plan.first_list)
-        self.app = App("p", target, plan.options, plan.seed, _BEGIN_MS - _BEGIN_US // MS)
+        self.app = App("p", target, plan.options, plan.seed, _BEGIN_MS - _BEGIN_US // MS, plan.guilty)
         self.joined = 0
         self.commits = 0
         self.settled: set[int] = set()
@@ -96,6 +96,7 @@ class Cluster(Actions):
 
     def _calm(self) -> None:
         """End every fault; what is pending gets its result, and the next message is delivered."""
+        self.app.guilty = 0.0
         self._end_faults()
         self._play(self.now + int(self.app.limit * 1e6) + 5000, until=lambda: not self.app.waiting)
         self._check(not self.app.waiting, f"L1 {len(self.app.waiting)} sends have no result after calm returned")

@@ -224,7 +224,8 @@ class Network:
             if c.rng.random() >= fault.chance:
                 self._carry(c, CLIENT, frame, now)
                 if frame[4] & 0x1F == _BINARY and b"errCode" not in frame:
-                    c.settled = int.from_bytes(frame[5:9], "big")
+                    # Once it has arrived; until then it waits for its answer.
+                    self.later(c.arrives[CLIENT], setattr, c, "settled", int.from_bytes(frame[5:9], "big"))
             else:
                 self._astray(c, frame, fault.kind, now)
         c.rest = data

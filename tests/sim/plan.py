@@ -44,6 +44,7 @@ class Plan:
     close_after: float | None  # close begins at this share of the actions' time, None: after calm
     lazy: float  # how often a thread wakes late
     actions: tuple[Action, ...]
+    guilty: float = 0.0  # share of messages that every hub refuses for their content
 
     def part(self, actions: tuple[Action, ...]) -> Plan:
         """Return the plan with these actions alone."""
@@ -81,6 +82,7 @@ def make_plan(seed: int) -> Plan:
         close_after=rng.random() if rng.random() < 0.2 else None,
         lazy=rng.choice((0.0, 0.1, 0.5)),
         actions=tuple(actions),
+        guilty=random.Random(seed ^ 0x6111).choice((0.0, 0.0, 0.0, 0.02, 0.2, 0.7)),
     )
 
 

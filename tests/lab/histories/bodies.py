@@ -22,14 +22,15 @@ class Body(NamedTuple):
     intact: bool
 
 
-def make_body(producer: str, sequence: int, key: str = "", size: int = 0) -> bytes:
-    """Return a body of at least ``size`` bytes: ``producer sequence key checksum`` and filling text."""
+def make_body(producer: str, sequence: int, key: str = "", size: int = 0, mark: bytes = b"") -> bytes:
+    """Return a body of at least ``size`` bytes: ``producer sequence key checksum``, ``mark`` and filling text."""
     head = f"{producer} {sequence} {key or '-'} ".encode()
     missing = size - len(head) - 9
     fill = b""
     if missing > 0:
         start = sequence % len(_FILL)
         fill = ((_FILL + _FILL)[start:] + _FILL * (missing // len(_FILL) + 1))[:missing]
+    fill = mark + fill
     return b"%b%08x %b" % (head, zlib.crc32(head + fill), fill)
 
 

@@ -15,6 +15,7 @@ class Result(NamedTuple):
     at: float
     maybe: bool = False  # the client says that it may be stored all the same
     id: str = ""
+    refused: int = 0  # the code of a hub that does not take this message
 
 
 class Told(NamedTuple):
@@ -29,6 +30,7 @@ class Told(NamedTuple):
     watched: bool = True  # False: sent without asking for a result
     stream: str = ""
     limit: float = 0.0  # the delivery timeout it was sent with, 0: not judged
+    guilty: int = 0  # the code that every hub refuses it with
 
 
 class Stored(NamedTuple):

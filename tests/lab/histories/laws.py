@@ -1,7 +1,8 @@
 """The laws that every history has to keep.  Nothing here knows how the client works.
 
 S1 books balance.  S2 one final result.  S3 what is told is true, and bytes are equal.  S4 order of each key.
-S5 nothing is sent after close.  S6 limits of memory hold.  S7 an id names one content.  L1 results come in time.
+S5 nothing is sent after close.  S6 limits of memory hold.  S7 an id names one content.  S9 who is
+refused for its content is guilty.  L1 results come in time.
 L2 the rate comes back.  L3 close ends in time.  L4 idle costs nothing.
 """
 
@@ -28,8 +29,8 @@ def judge(history: History) -> list[Violation]:
     for one in history.stored:
         copies[one.producer, one.sequence].append(one)
     found: list[Violation] = []
-    for law in (_balance, _one_result, _truth, _phantoms, _key_order, _silence, _limits, _ids, _duplicates, _in_time,
-                _recovery, _closing, _idling):  # fmt: skip
+    for law in (_balance, _one_result, _truth, _phantoms, _key_order, _silence, _limits, _ids, _guilt, _duplicates,
+                _in_time, _recovery, _closing, _idling):  # fmt: skip
         for n, text in enumerate(law(history, copies)):
             name, _, words = text.partition(" ")
             if n == _SHOWN:
@@ -157,6 +158,13 @@ def _ids(history: History, copies: Copies) -> Iterator[str]:
         here = copies.get((told.producer, told.sequence))
         if here and told.results and told.results[0].id and told.results[0].id != here[0].id:
             yield f"S7 {_name(told)} was told the id {told.results[0].id}, the hub has {here[0].id}"
+
+
+def _guilt(history: History, copies: Copies) -> Iterator[str]:
+    for told in history.told:
+        for result in told.results[:1]:
+            if result.refused and result.refused != told.guilty:
+                yield f"S9 {_name(told)} was refused with code {result.refused}, hubs refuse it with {told.guilty}"
 
 
 def _duplicates(history: History, copies: Copies) -> Iterator[str]:

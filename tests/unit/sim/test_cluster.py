@@ -64,3 +64,10 @@ def test_a_lie_is_found() -> None:
     cluster.hubs[0].stored = lambda: iter(())  # type: ignore[method-assign]
     with pytest.raises(Broken, match=r"S3 .* was reported delivered and is at no hub"):
         cluster.run()
+
+
+def test_only_the_guilty_are_refused_for_their_content() -> None:
+    """Every hub refuses marked messages, alone or among others; what becomes of the others is as it was."""
+    totals = [Cluster(replace(make_plan(seed), guilty=0.2)).run() for seed in range(2000, 2060)]
+    assert sum(total["failed"] for total in totals) > 300
+    assert sum(total["delivered"] for total in totals) > 1000

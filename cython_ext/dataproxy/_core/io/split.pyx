@@ -14,7 +14,7 @@ messages take 2n - 1 frames at most, the refused one among them.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
@@ -58,6 +58,7 @@ cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
     """Write the items again with their names into ``out``, behind head room; room for a trailer follows."""
     cdef Buf plain
     cdef FrameSpec spec
+    cdef uint8_t* tight
     cdef int status = ST_OK
     cdef const uint8_t* items = p.buf + p.head
     cdef size_t n = p.body_n
@@ -75,6 +76,10 @@ cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
     if status == ST_OK:
         p.parts.extra = <int64_t>(out.n - p.head) - <int64_t>n
         status = buf_reserve(out, pool.wire.tail_room(&spec))
+    if status == ST_OK:
+        tight = <uint8_t*>realloc(out.p, out.n + pool.wire.tail_room(&spec))    # it has grown by doubling
+        out.p = tight if tight != NULL else out.p
+        out.cap = out.n + pool.wire.tail_room(&spec)
     buf_free(&plain)
     return status
 

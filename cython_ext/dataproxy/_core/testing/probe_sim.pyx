@@ -5,10 +5,13 @@ and epoll are the simulator's.
 """
 
 from cpython.object cimport PyTypeObject
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.string cimport memchr, memcmp
 
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put
+from dataproxy._core.base.compress cimport unpack_block
 from dataproxy._core.base.pack cimport Pack, PackList
-from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.handle cimport CoreHandle
@@ -29,12 +32,15 @@ from dataproxy._core.io.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add,
 )
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.endian cimport load_be32
 from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.testing.probe_net cimport (
     End, Net, PIPE_FAILED, PIPE_NEW, end_readable, end_writable, sim_adopt, sim_clock, sim_transport,
 )
 
 from dataproxy._core.testing.probe_store import follow_set_time
+from dataproxy._core.wire.api cimport REQ_REPLY, REQ_STORE, Request, ServerProfile, WireOps
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 __all__ = ["Client", "Node"]
 
@@ -209,6 +215,57 @@ cdef int64_t _disk_retain(void* store) noexcept nogil:
     return disk.ops.retain(disk.store)
 
 
+cdef int _mark_in(const uint8_t* p, size_t n) noexcept nogil:
+    """Return the code that a body between these bytes asks to be refused with, as ``!refuse-123!``, or 0."""
+    cdef const uint8_t* end = p + n
+    p = <const uint8_t*>memchr(p, 33, n)
+    while p != NULL and end - p >= 12:
+        if memcmp(p, b"!refuse-", 8) == 0 and p[11] == 33:
+            return (p[8] - 48) * 100 + (p[9] - 48) * 10 + p[10] - 48
+        p = <const uint8_t*>memchr(p + 1, 33, <size_t>(end - p) - 1)
+    return 0
+
+
+cdef int _mark_of(const uint8_t* p, size_t n) noexcept nogil:
+    """Return the code that a message of a whole data frame asks to be refused with, or 0."""
+    cdef bint binary = p[4] & 0x1F == 7
+    cdef size_t at = 25 if binary else 9
+    cdef size_t body_n = load_be32(p + at - 4)
+    cdef Buf plain
+    cdef int code
+    if body_n > n - at:
+        return 0
+    code = _mark_in(p + at, body_n)
+    buf_init(&plain)
+    if code == 0 and unpack_block(p + at, body_n, 1 << 24, &plain) == ST_OK:
+        code = _mark_in(plain.p, plain.n)
+    buf_free(&plain)
+    return code
+
+
+cdef int _serve(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil:
+    """Judge a frame as the real wire does, and refuse it whole for a message that is marked."""
+    cdef int code, status = inlong_ops().serve(profile, p, n, now_ms, out)
+    if status != ST_OK or out.action != REQ_STORE:
+        return status
+    code = _mark_of(p, n)
+    if code == 0:
+        return ST_OK
+    out.entry.n = 0
+    status = inlong_ops().refuse(out.reply.p, out.reply.n, code, b"a message is marked", &out.entry)
+    out.reply.n = 0
+    if status != ST_OK or buf_put(&out.reply, out.entry.p, out.entry.n) != ST_OK:
+        return ST_NO_MEMORY
+    out.entry.n = 0
+    out.action = REQ_REPLY
+    out.code = code
+    return ST_OK
+
+
+cdef WireOps PARTICULAR = inlong_ops()[0]
+PARTICULAR.serve = _serve
+
+
 cdef class Node:
     """One hub without threads: its only door and its committer, over an opened ``HubCore``."""
 
@@ -222,6 +279,7 @@ cdef class Node:
         self.hub = hub
         self.nets = set()
         self.door = &hub.doors[0]
+        hub.shared.wire = &PARTICULAR
         self.disk.ops = hub.store.committer.ops
         self.disk.store = hub.store.committer.store
         follow_set_time(hub.store)
