@@ -8,18 +8,30 @@ __all__ = ["json_text", "printable", "without_secrets"]
 
 
 def printable(text: str) -> str:
-    r"""Return a text with every character that is not printable as an escape, such as ``\x1b``, ``\n``, ``\u202e``."""
-    return text if text.isprintable() else "".join(map(_escaped, text))
+    r"""Return a text with every character that is not printable as an escape, such as ``\x1b``, ``\n``, ``\u202e``.
+
+    Each different character is looked at once, so that a long text costs little more than a harmless one.
+    """
+    if text.isprintable():
+        return text
+    return text.translate({ord(character): _escaped(character) for character in set(text)})
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON in which every character that is not printable is an escape."""
+    """Return a value as JSON in which every character that is not printable is an escape.
+
+    A line with such a character has escapes for all that is not ASCII.  What a text costs grows with its length alone.
+    """
     import json
 
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     if text.isprintable():
         return text
-    return "\n".join(line if line.isprintable() else "".join(map(_json_escaped, line)) for line in text.split("\n"))
+    plain = json.dumps(value, indent=indent).replace("\x7f", "\\u007f")  # the one of ASCII that is left as it is
+    if indent is None:
+        return plain
+    both = zip(text.split("\n"), plain.split("\n"), strict=True)  # in a text of JSON a line feed is an escape
+    return "\n".join(line if line.isprintable() else escaped for line, escaped in both)
 
 
 def without_secrets(url: str) -> str:
@@ -35,10 +47,3 @@ def without_secrets(url: str) -> str:
 
 def _escaped(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-
-
-def _json_escaped(character: str) -> str:
-    if character.isprintable():
-        return character
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -19,6 +19,7 @@ DEFAULT_HUB: Final = "http://127.0.0.1:8083"
 
 _TIMEOUT_S: Final = 30.0
 _PAGE_RECORDS: Final = 5000
+_PAGE_STREAMS: Final = 10_000
 _OK: Final = 200
 _FORBIDDEN: Final = 403
 _THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
@@ -100,6 +101,22 @@ class HubClient:
                 hint=hint,
             )
         return answer
+
+    def counts(self) -> list[dict[str, Any]]:
+        """Return group, stream, entries, records and bytes of each stream, by names.  Raises as ``get`` does."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        place: str | None = ""
+        while place is not None:
+            page = self.get("/hub/counts", {"start": place, "limit": str(_PAGE_STREAMS)})
+            for row in page["streams"]:
+                known = found.setdefault(
+                    (row["group"], row["stream"]),
+                    {"group": row["group"], "stream": row["stream"], "entries": 0, "records": 0, "bytes": 0},
+                )
+                for name in ("entries", "records", "bytes"):
+                    known[name] += row[name]
+            place = page["next"]
+        return [row for _, row in sorted(found.items())]
 
     def records(self, group: str, stream: str, start: int) -> Iterator[dict[str, Any] | None]:
         """Yield records with ``body`` as bytes, and None whenever there is nothing more for the moment."""

@@ -28,7 +28,7 @@ def stats(
         from dataproxy.cli.hubhttp import HubClient
 
         client = HubClient(hub, secret_id, secret_key)
-        streams = client.get("/hub/counts")["streams"]
+        streams = client.counts()
         counters = client.get("/hub/stats")
         if json:
             typer.echo(json_text({"streams": streams, "hub": counters}, indent=2))

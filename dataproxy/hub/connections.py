@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -126,8 +126,8 @@ class _Guarded(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not asked for its class: transports of other loops have none of asyncio's.
+        self._transport = transport = cast("asyncio.Transport", transport)
         transport.set_write_buffer_limits(high=0)  # so that we are told of every byte that waits
         if not self._book.admit(self):
             self._inner = None

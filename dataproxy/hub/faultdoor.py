@@ -11,6 +11,7 @@ from aiohttp import web
 
 from dataproxy.errors import ConfigError
 from dataproxy.hub.fault import Fault
+from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
     from dataproxy.hub.faults import ArmedFault
@@ -127,4 +128,4 @@ def _described(listener: Listener) -> dict[str, Any]:
 
 
 def _json(value: object, status: int = 200) -> web.Response:
-    return web.json_response(value, status=status)
+    return web.json_response(value, status=status, dumps=json_text)

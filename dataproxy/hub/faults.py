@@ -128,7 +128,10 @@ class Faults:
             return self._armed.get(number)
 
     def remove(self, fault: ArmedFault | int) -> None:
-        """Take a fault back, by itself or by its id; nothing happens when it is not armed."""
+        """Take a fault back, by itself or by its id; nothing happens when it is not armed.
+
+        Raises HubError when a listener that it shut cannot be opened; the fault is gone all the same.
+        """
         number = fault if isinstance(fault, int) else fault.id
         with self._lock:
             armed = self._armed.pop(number, None)
@@ -136,14 +139,17 @@ class Faults:
                 return
             if armed._native:
                 armed._counts = self._table.remove(armed._native)
+        try:
             self._let_go(armed)
-        armed._end()
-        self._core.follow()
+        finally:
+            armed._end()
+            self._core.follow()
 
     def clear(self) -> None:
-        """Take every fault back."""
-        for armed in tuple(self):
-            self.remove(armed)
+        """Take every fault back.  Raises HubError as ``remove`` does, after all are gone."""
+        with contextlib.ExitStack() as all_of_them:
+            for armed in self:
+                all_of_them.callback(self.remove, armed)
 
     def end(self) -> None:
         """Let go of whoever waits for a fault to be taken back: the hub closes."""
@@ -230,8 +236,9 @@ class Faults:
             armed._counts = (1, 1)
 
     def _let_go(self, armed: ArmedFault) -> None:
-        for index in self._listeners(armed.fault):
-            self._shutters.open(index, armed)
+        with contextlib.ExitStack() as all_of_them:  # one that cannot be opened keeps no other shut
+            for index in self._listeners(armed.fault):
+                all_of_them.callback(self._shutters.open, index, armed)
 
     def _listeners(self, fault: Fault) -> range | tuple[int, ...]:
         if fault.kind not in ("refuse_connections", "kill"):

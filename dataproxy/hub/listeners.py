@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from typing import Final
 
 from dataproxy._core.hub.hubcore import HubCore
-from dataproxy.errors import ForkedError
+from dataproxy.errors import ForkedError, HubError
 
-__all__ = ["Listener", "Shutters"]
+__all__ = ["Listener", "Shutters", "bracketed", "listen_error"]
 
 _OWN: Final = "the user"
 
@@ -17,8 +18,9 @@ _OWN: Final = "the user"
 class Shutters:
     """Know who wants which listener shut, and open it when nobody does any more.  Any thread."""
 
-    def __init__(self, core: HubCore) -> None:
+    def __init__(self, core: HubCore, host: str) -> None:
         self._core = core
+        self._host = host
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._holders: dict[int, set[object]] = {}
@@ -35,12 +37,20 @@ class Shutters:
             self._core.refuse(index, kill)
 
     def open(self, index: int, holder: object) -> None:
-        """Take a holder back; the last one opens the listener.  Raises OSError."""
+        """Take a holder back; the last one opens the listener.
+
+        Raises HubError (code LISTEN) when that cannot be, such as when another program has taken the port meanwhile:
+        the listener stays shut, and the next call tries again.
+        """
         with self._lock:
             holders = self._holders.get(index, set())
             holders.discard(holder)
-            if not holders:
+            if holders:
+                return
+            try:
                 self._core.resume(index)
+            except OSError as error:
+                raise listen_error(f"listener {index}", self._host, self._core.ports[index], error) from error
 
 
 class Listener:
@@ -51,7 +61,7 @@ class Listener:
         self._shutters = shutters
         self.index = index
         self.port = core.ports[index]
-        self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        self.address = f"{bracketed(host)}:{self.port}"
 
     @property
     def target(self) -> str:
@@ -77,8 +87,31 @@ class Listener:
         self._shutters.shut(self.index, _OWN, kill=True)
 
     def restart(self) -> None:
-        """Listen again on the same port, unless a fault still shuts it.  Raises OSError."""
+        """Listen again on the same port, unless a fault still shuts it.
+
+        Raises HubError (code LISTEN) when another program has taken the port meanwhile; it may be tried again.
+        """
         self._shutters.open(self.index, _OWN)
 
     def __repr__(self) -> str:
         return f"<Listener {self.index} {self.target} {'listens' if self.listens else 'refuses'}>"
+
+
+def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:
+    """Return the error for an address that cannot be listened on."""
+    hints = {
+        errno.EADDRINUSE: "another program listens there; stop it, or choose another port (0 takes a free one)",
+        errno.EADDRNOTAVAIL: "this machine has no such address; use 127.0.0.1, 0.0.0.0 or an address of its own",
+        errno.EACCES: "ports below 1024 need a privilege; choose a higher one",
+    }
+    return HubError(
+        f"{what} cannot listen on {bracketed(host)}:{port}: {os.strerror(error.errno or 0)}",
+        code="LISTEN",
+        hint=hints.get(error.errno or 0, "check host, port and the limit of open files"),
+        details={"host": host, "port": port, "errno": error.errno},
+    )
+
+
+def bracketed(host: str) -> str:
+    """Return an address as it stands before a port."""
+    return f"[{host}]" if ":" in host else host

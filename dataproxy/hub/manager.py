@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import errno
 import logging
@@ -23,12 +22,13 @@ from dataproxy.hub.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.faultdoor import FaultDoor, disturb
 from dataproxy.hub.health import HealthLog
-from dataproxy.hub.recordpages import Place, read_page
+from dataproxy.hub.jsonpages import counts_page, records_page
+from dataproxy.hub.listeners import listen_error
+from dataproxy.hub.recordpages import Place
 from dataproxy.logs import logger
 from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
-    from dataproxy.hub.records import Record
     from dataproxy.hub.server import Hub
 
 __all__ = ["ManagerDoor", "ManagerSettings"]
@@ -38,9 +38,9 @@ _STOP_SECONDS: Final = 60.0
 _BODY_BYTES: Final = 64 << 10
 _LOOK_SECONDS: Final = 1.0
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_RECORDS_MOST: Final = 10_000
-#: A page of records ends when its bodies have so many bytes.
-_PAGE_BYTES: Final = 1 << 20
+_ROWS_MOST: Final = 10_000
+_RECORDS: Final = 100  # in a page, unless the request says how many
+_STREAMS: Final = 1000
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
@@ -85,7 +85,8 @@ class ManagerDoor:
         self._shortage = Shortage()
         self._health_log = HealthLog()
         self._pages = 0
-        self._loop = asyncio.new_event_loop()
+        # Asyncio's own, whatever policy the application has: limits here are those of its transports.
+        self._loop = asyncio.SelectorEventLoop()
         self._loop.set_exception_handler(self._tell)
         # Of our own: closing the loop's default one needs a thread, which the interpreter's exit refuses.
         self._workers = ThreadPoolExecutor(4, thread_name_prefix=_WORKERS)
@@ -112,8 +113,6 @@ class ManagerDoor:
                 _log.exception("the Manager door goes on after an error")
 
     async def _open(self, host: str, port: int) -> None:
-        from dataproxy.hub.server import listen_error
-
         limits = self.limits
         self._runner = web.AppRunner(
             self._application(), access_log=None, logger=server_log(), keepalive_timeout=limits.idle,
@@ -147,11 +146,15 @@ class ManagerDoor:
         if own is self._thread or own.name.startswith(_WORKERS):
             threading.Thread(target=self.close, name="dataproxy-hub-manager-close", daemon=True).start()
             return
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_STOP_SECONDS)
+        with contextlib.suppress(TimeoutError):  # it is told below; what is closed behind the door must be, too
+            asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_STOP_SECONDS)
         self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_SECONDS)
         self._workers.shutdown(cancel_futures=True)
+        if self._thread.is_alive():
+            _log.error("the Manager door does not end; its thread goes with the process")
+            return
         self._loop.close()
 
     async def _stop(self) -> None:
@@ -232,6 +235,9 @@ class ManagerDoor:
             return _ended(_failure(400, "the peer is gone"))
         except web.RequestPayloadError as error:
             return await _cut(request, _failure(400, f"the body cannot be read: {error}"))
+        except OSError as error:
+            _log.warning("%r failed: %s", request.path, error)
+            return _failure(500, error.strerror or str(error))
         except (ValueError, LookupError) as error:  # of texts, numbers and character sets
             return _failure(400, str(error))
         except DataProxyError as error:
@@ -296,55 +302,35 @@ class ManagerDoor:
     async def _stats(self, _request: web.Request) -> web.Response:
         return _json(await asyncio.to_thread(self._hub.stats))
 
-    async def _counts(self, _request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(self._hub.counts)
-        rows = [
-            {"group": group, "stream": stream, "entries": c.entries, "records": c.records, "bytes": c.bytes}
-            for (group, stream), c in sorted(found.items())
-        ]
-        return _json({"streams": rows})
+    async def _counts(self, request: web.Request) -> web.StreamResponse:
+        limit = _number("limit", request.query.get("limit", ""), _STREAMS, _ROWS_MOST)
+        start = request.query.get("start", "")
+        return await self._paged(request, lambda: counts_page(self._hub, start, limit))
 
     async def _records(self, request: web.Request) -> web.StreamResponse:
         query = request.query
         if not query.get("group"):
             raise ValueError("the parameter group is missing")
         place = Place.parse(query.get("start", ""))
-        limit = _number("limit", query.get("limit", ""), 100, _RECORDS_MOST)
+        limit = _number("limit", query.get("limit", ""), _RECORDS, _ROWS_MOST)
+        group, stream = query["group"], query.get("stream") or None
+        return await self._paged(request, lambda: records_page(self._hub, group, stream, place, limit))
+
+    async def _paged(self, request: web.Request, make: Callable[[], bytes]) -> web.StreamResponse:
+        """Answer with a page, which is made on a thread of its own: work that grows with a page is not for the loop."""
         if self._pages >= self.limits.pages:
-            answer = _failure(503, "too many pages of records are being read at the moment")
+            answer = _failure(503, "too many pages are being read at the moment")
             answer.headers["Retry-After"] = "1"
             return answer
         self._pages += 1
         try:
-            page = await asyncio.to_thread(self._read, query["group"], query.get("stream") or None, place, limit)
-            answer = _json(page)
+            answer = _answer(await asyncio.to_thread(make))
             with contextlib.suppress(ConnectionError):  # the server finds out by itself
                 await answer.prepare(request)
                 await answer.write_eof()
             return answer
         finally:
             self._pages -= 1
-
-    def _read(self, group: str, stream: str | None, place: Place, limit: int) -> dict[str, Any]:
-        """Return a page from a place on, and the next place."""
-        rows = read_page(self._hub, group, stream, place, limit, _PAGE_BYTES)
-        return {"records": [_row(record) for record in rows], "next": str(place)}
-
-
-def _row(record: Record) -> dict[str, Any]:
-    """Return a record as it is shown in JSON."""
-    return {
-        "group_id": record.group_id,
-        "stream_id": record.stream_id,
-        "body": base64.b64encode(record.body).decode(),
-        "attrs": record.attrs,
-        "dt_ms": record.dt_ms,
-        "partition": record.partition,
-        "offset": record.offset,
-        "index": record.index,
-        "receive_ms": record.receive_ms,
-        "source": record.source,
-    }
 
 
 async def _parameter(request: web.Request, name: str) -> str:
@@ -394,9 +380,8 @@ async def _number_answer(_request: web.Request, answer: web.StreamResponse) -> N
 
 
 def _json(value: object, status: int = 200) -> web.Response:
-    return web.Response(
-        status=status,
-        body=json_text(value).encode(),
-        content_type="application/json",
-        charset="utf-8",
-    )
+    return _answer(json_text(value).encode(), status)
+
+
+def _answer(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/json", charset="utf-8")

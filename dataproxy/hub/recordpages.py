@@ -1,4 +1,4 @@
-"""Pages of stored records: bounded in bytes, attributes included, and a place to read on from, inside an entry too."""
+"""Pages of stored records: bounded in bytes of JSON, and a place to read on from, inside an entry too."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Final, Protocol
 
 from dataproxy.errors import StoreError
 from dataproxy.hub.records import Record, StoredEntry, records_of
+from dataproxy.shown import json_text
 
 __all__ = ["Place", "Readable", "read_page"]
 
 _OFFSET_MOST: Final = 2**63 - 1
 _PARTITION_MOST: Final = 2**32 - 1
 _INDEX_MOST: Final = 2**32 - 1
-#: What a record takes besides its body and its attributes.
+#: What a record takes in JSON besides its names, its body and its attributes.
 _ROW_BYTES: Final = 200
 
 
@@ -79,8 +80,8 @@ def read_page(
 ) -> list[Record]:
     """Return records from a place on, which moves behind them: whole entries up to ``limit`` records or a little over.
 
-    A page ends when its bodies and attributes have ``most_bytes``, in the middle of an entry where need be; it has one
-    record at least, unless there is none or ``limit`` is 0.  Raises StoreError for a damaged entry that comes first,
+    A page ends when its records have ``most_bytes`` as JSON, in the middle of an entry where need be; it has one record
+    at least, unless there is none or ``limit`` is 0.  Raises StoreError for a damaged entry that comes first,
     with the place behind it; pages before end in front of it.
     """
     rows: list[Record] = []
@@ -95,9 +96,7 @@ def read_page(
                     break
                 rows.append(record)
                 done += 1
-                left -= (
-                    _ROW_BYTES + len(record.body) + sum(map(len, record.attrs)) + sum(map(len, record.attrs.values()))
-                )
+                left -= _json_bytes(record)
             else:
                 place.move(entry.partition, entry.offset + 1)
                 continue
@@ -113,6 +112,12 @@ def read_page(
                 details={**error.details, "next": str(place)},
             ) from error
     return rows
+
+
+def _json_bytes(record: Record) -> int:
+    """Return about how many bytes a record takes in an answer: a character of its texts may become twelve."""
+    texts = json_text([record.group_id, record.stream_id, record.attrs])
+    return _ROW_BYTES + 4 * len(record.body) // 3 + len(texts.encode())
 
 
 def _number(text: str, most: int, place: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import errno
 import functools
 import ipaddress
 import os
@@ -25,7 +24,7 @@ from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.faults import Faults
 from dataproxy.hub.health import health_of
-from dataproxy.hub.listeners import Listener, Shutters
+from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
 from dataproxy.hub.numbering import parse_numbers
 from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
 from dataproxy.hub.tokenfile import make_token, remove_token, write_token
@@ -90,7 +89,7 @@ class Hub:
             self._port = _listen(self._core, self.config)
             undo.callback(self._core.close_listener)
             self._core.set_load(_load(self.config.load))
-            shutters = Shutters(self._core)
+            shutters = Shutters(self._core, self._host)
             self._faults = Faults(self._core, table, shutters)
             self._listeners = tuple(
                 Listener(self._core, shutters, i, _reachable(self._host)) for i in range(self.config.listeners)
@@ -154,7 +153,7 @@ class Hub:
     @property
     def manager_url(self) -> str:
         """Return the base URL of the Manager door, which a producer also takes as its target."""
-        return f"http://{_bracketed(_reachable(self._host))}:{self._door.port}"
+        return f"http://{bracketed(_reachable(self._host))}:{self._door.port}"
 
     @property
     def token(self) -> str:
@@ -201,6 +200,17 @@ class Hub:
         """Return entries, records and bytes by (group, stream).  Raises ClosedError."""
         self._ensure_open()
         return {key: StreamCount(*numbers) for key, numbers in self._store.counts().items()}
+
+    def count_page(
+        self, after: tuple[int, int, int, str, str] | None, most: int
+    ) -> tuple[list[tuple[str, int, str, int, int, int]], tuple[int, int, int, str, str] | None]:
+        """Return up to ``most`` rows (group, partition, stream, entries, records, bytes), and where to go on.
+
+        ``after`` is what the call before gave there, None to begin; None comes back at the end.  The order is the
+        store's own, and streams that come or go meanwhile may be left out.  Raises StoreError, ClosedError.
+        """
+        self._ensure_open()
+        return self._store.stream_page(after, most)
 
     def stats(self) -> dict[str, Any]:
         """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError.
@@ -323,10 +333,6 @@ def _reachable(host: str) -> str:
     return _WILDCARDS.get(host, host)
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def _load(text: str) -> int | str | None:
     if text in ("auto", "queue"):
         return "queue"
@@ -384,21 +390,6 @@ def _listen(core: HubCore, config: HubConfig) -> int:
         return core.open()
     except OSError as error:
         raise listen_error("the DataProxy door", config.host, config.port, error) from error
-
-
-def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:
-    """Return the error for an address that cannot be listened on."""
-    hints = {
-        errno.EADDRINUSE: "another program listens there; stop it, or choose another port (0 takes a free one)",
-        errno.EADDRNOTAVAIL: "this machine has no such address; use 127.0.0.1, 0.0.0.0 or an address of its own",
-        errno.EACCES: "ports below 1024 need a privilege; choose a higher one",
-    }
-    return HubError(
-        f"{what} cannot listen on {_bracketed(host)}:{port}: {os.strerror(error.errno or 0)}",
-        code="LISTEN",
-        hint=hints.get(error.errno or 0, "check host, port and the limit of open files"),
-        details={"host": host, "port": port, "errno": error.errno},
-    )
 
 
 def _open_manager(hub: Hub) -> ManagerDoor:

@@ -56,7 +56,7 @@ def check(data: bytes) -> None:
         return
     if Fault.from_json(json.loads(json.dumps(fault.to_json()))) != fault:
         raise AssertionError(f"{fault!r} does not say the same of itself")
-    faults = Faults(_Core(), FaultCore(), Shutters(_Core()))
+    faults = Faults(_Core(), FaultCore(), Shutters(_Core(), "127.0.0.1"))
     try:
         armed = faults.add(fault)
     except (ConfigError, HubError):

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,15 @@ def test_a_full_store_refuses_with_114_and_recovers(tmp_path):
             assert b"errCode" not in read_frame(one)
         offsets = [record.offset for record in again.records("g", "s")]
     assert offsets == list(range(taken + 1))
+
+
+def test_the_manager_door_does_not_depend_on_the_loop_of_the_application(start_hub, monkeypatch):
+    """A policy, such as uvloop's, decides what ``new_event_loop`` gives."""
+    monkeypatch.setattr(asyncio, "new_event_loop", uvloop.new_event_loop)
+    hub = start_hub()
+    for _ in range(2):
+        with urllib.request.urlopen(f"{hub.manager_url}/healthz", timeout=30) as answer:
+            assert answer.status == 200
+    monkeypatch.setattr(asyncio, "SelectorEventLoop", uvloop.new_event_loop)
+    with urllib.request.urlopen(f"{start_hub().manager_url}/healthz", timeout=30) as answer:
+        assert answer.status == 200, "nor on the class of its transports"

@@ -4,7 +4,8 @@ import pytest
 
 from dataproxy.config import load_hub_config
 from dataproxy.errors import ConfigError, HubError
-from dataproxy.hub.server import _load, _numeric, _store_limit, listen_error
+from dataproxy.hub.listeners import listen_error
+from dataproxy.hub.server import _load, _numeric, _store_limit
 
 
 @pytest.mark.parametrize(("text", "load"), [("auto", "queue"), ("unknown", None), ("0", 0), ("65534", 65534)])

@@ -1,12 +1,20 @@
 """Reader of the store in memory: copies under the store's mutex, one batch at a time."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t, uint64_t, uintptr_t
 
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.memstore cimport MemEntry, MemStore
-from dataproxy._core.hub.reader cimport NameRow, ReadBatch, ReaderOps, batch_add, batch_add_name, batch_clear
+from dataproxy._core.hub.reader cimport (
+    NamePlace,
+    NameRow,
+    ReadBatch,
+    ReaderOps,
+    batch_add,
+    batch_add_name,
+    batch_clear,
+)
 from dataproxy._core.hub.ring cimport Ring, ring_at
 from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, catalog_find_log, catalog_find_stream
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -80,25 +88,30 @@ cdef int _offsets(void* self, Slice topic, uint32_t partition, Slice stream, uin
 
 cdef int _logs(void* self, ReadBatch* out) noexcept nogil:
     """Read all logs.  Locality: any thread.  Locks: takes mutex."""
-    return _names(<MemStore*>self, False, out)
+    return _names(<MemStore*>self, False, NULL, SIZE_MAX, out)
 
 
-cdef int _streams(void* self, ReadBatch* out) noexcept nogil:
-    """Read all streams.  Locality: any thread.  Locks: takes mutex."""
-    return _names(<MemStore*>self, True, out)
+cdef int _streams(void* self, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
+    """Read streams.  Locality: any thread.  Locks: takes mutex."""
+    return _names(<MemStore*>self, True, after, most, out)
 
 
-cdef int _names(MemStore* store, bint streams, ReadBatch* out) noexcept nogil:
-    """Read all logs, or all streams of all logs.  Locality: any thread.  Locks: takes mutex."""
+cdef int _names(MemStore* store, bint streams, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
+    """Read all logs, or up to ``most`` streams behind ``after``, by their numbers.
+
+    Locality: any thread.
+    Locks: takes mutex.
+    """
     cdef LogStat* log
     cdef NameRow row
     cdef uint32_t i
     cdef uint32_t k
+    cdef uint32_t begin = 0 if after == NULL else after.log
     cdef int status = ST_OK
     batch_clear(out)
     pthread_mutex_lock(&store.mutex)
     out.generation = store.catalog.generation
-    for i in range(store.catalog.log_count):
+    for i in range(begin, store.catalog.log_count):
         log = store.catalog.logs[i]
         if log == NULL:
             continue
@@ -110,15 +123,15 @@ cdef int _names(MemStore* store, bint streams, ReadBatch* out) noexcept nogil:
         row.tally = log.now
         if not streams:
             status = batch_add_name(out, &row, log.node.name, slice_of(NULL, 0))
-        for k in range(log.stream_count if streams else 0):
+        for k in range(after.stream + 1 if after != NULL and i == begin else 0, log.stream_count if streams else 0):
             if log.streams[k] == NULL:
                 continue
+            if status != ST_OK or out.rows.n // sizeof(NameRow) >= most:
+                break
             row.stream = k
             row.tally = log.streams[k].now
             status = batch_add_name(out, &row, log.node.name, log.streams[k].node.name)
-            if status != ST_OK:
-                break
-        if status != ST_OK:
+        if status != ST_OK or out.rows.n // sizeof(NameRow) >= most:
             break
     pthread_mutex_unlock(&store.mutex)
     return status

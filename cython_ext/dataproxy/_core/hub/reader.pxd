@@ -27,6 +27,14 @@ ctypedef struct NameRow:    # one log, or one stream of a log
     uint64_t start          # of the topic in ReadBatch.data, the stream name follows it
 
 
+ctypedef struct NamePlace:  # a stream behind which to read on; names may be given up and made anew meanwhile
+    uint32_t log
+    uint32_t partition
+    uint32_t stream
+    Slice topic
+    Slice name
+
+
 ctypedef struct ReadBatch:  # filled by one read; reused by the caller
     Buf rows                # ReadRow or NameRow structs
     Buf data
@@ -43,7 +51,8 @@ ctypedef struct ReaderOps:  # all: ST_OK, ST_STORE or ST_NO_MEMORY; any thread; 
     int (*offsets)(void* store, Slice topic, uint32_t partition, Slice stream, uint64_t start, size_t n,
                    ReadBatch* out) noexcept nogil
     int (*logs)(void* store, ReadBatch* out) noexcept nogil
-    int (*streams)(void* store, ReadBatch* out) noexcept nogil
+    # Up to `most` streams behind `after` (NULL: from the first on), in an order of the store's own.
+    int (*streams)(void* store, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil
 
 
 cdef void batch_init(ReadBatch* batch) noexcept nogil

@@ -1,10 +1,10 @@
 """Read batches, and the reader of the durable store (one short read transaction for each call)."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_slice
-from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
 from dataproxy._core.hub.header cimport header_check
 from dataproxy._core.hub.storecatalog cimport CATALOG_NAME_MAX
@@ -253,20 +253,21 @@ cdef int _offsets(void* store, Slice topic, uint32_t partition, Slice stream, ui
 
 cdef int _logs(void* store, ReadBatch* out) noexcept nogil:
     """Read all log rows.  Locality: any thread.  Locks: takes the environment's mutex."""
-    return _names(<StoreEnv*>store, False, out)
+    return _names(<StoreEnv*>store, False, NULL, SIZE_MAX, out)
 
 
-cdef int _streams(void* store, ReadBatch* out) noexcept nogil:
-    """Read all stream rows.  Locality: any thread.  Locks: takes the environment's mutex."""
-    return _names(<StoreEnv*>store, True, out)
+cdef int _streams(void* store, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
+    """Read stream rows.  Locality: any thread.  Locks: takes the environment's mutex."""
+    return _names(<StoreEnv*>store, True, after, most, out)
 
 
-cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
-    """Read the log rows, with ``streams`` the stream rows of each.
+cdef int _names(StoreEnv* e, bint streams, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
+    """Read the log rows, with ``streams`` up to ``most`` stream rows behind ``after``, by log and by name.
 
     Locality: any thread.
     Locks: takes the environment's mutex.
     """
+    cdef uint8_t key_raw[KEY_LOG]
     cdef MDB_txn* txn = NULL
     cdef MDB_cursor* cursor = NULL
     cdef MDB_cursor_op op = MDB_FIRST
@@ -286,7 +287,10 @@ cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
     if rc:
         read_end(e, txn)
         return _settle(out, rc)
-    while status == ST_OK:
+    if after != NULL:
+        key = key_name(key_raw, after.partition, after.topic)
+        op = MDB_SET_RANGE
+    while status == ST_OK and out.rows.n // sizeof(NameRow) < most:
         rc = mdb_cursor_get(cursor, &key, &value, op)
         op = MDB_NEXT
         if rc:
@@ -303,7 +307,7 @@ cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
         row.tally.records = load_be64(<uint8_t*>value.mv_data + 28)
         row.tally.bytes = load_be64(<uint8_t*>value.mv_data + 36)
         if streams:
-            status = _log_streams(e, txn, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), out)
+            status = _log_streams(e, txn, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), after, most, out)
         else:
             status = batch_add_name(out, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), slice_of(NULL, 0))
     mdb_cursor_close(cursor)
@@ -311,22 +315,31 @@ cdef int _names(StoreEnv* e, bint streams, ReadBatch* out) noexcept nogil:
     return status if status != ST_OK else _settle(out, rc)
 
 
-cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, ReadBatch* out) noexcept nogil:
-    """Read the stream rows of one log.  Locality: any thread.  Locks: none."""
+cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, const NamePlace* after, size_t most,
+                      ReadBatch* out) noexcept nogil:
+    """Read the stream rows of one log, those behind ``after`` if that is in this log.
+
+    Locality: any thread.
+    Locks: none.
+    """
     cdef uint8_t key_raw[KEY_STREAM]
     cdef MDB_cursor* cursor = NULL
     cdef MDB_cursor_op op = MDB_SET_RANGE
-    cdef MDB_val key = key_name(key_raw, row.log, slice_of(NULL, 0))
+    cdef bint within = after != NULL and after.partition == row.partition and slice_equals(after.topic, topic)
+    cdef Slice name = after.name if within else slice_of(NULL, 0)
+    cdef MDB_val key = key_name(key_raw, row.log, name)
     cdef MDB_val value
     cdef int status = ST_OK
     cdef int rc = mdb_cursor_open(txn, e.streams, &cursor)
     if rc:
         return _settle(out, rc)
-    while status == ST_OK:
+    while status == ST_OK and out.rows.n // sizeof(NameRow) < most:
         rc = mdb_cursor_get(cursor, &key, &value, op)
         op = MDB_NEXT
         if rc or key.mv_size < 4 or load_be32(key.mv_data) != row.log:
             break
+        if within and slice_equals(slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), name):
+            continue
         if not row_fits(&key, &value, STREAM_ROW):
             rc = FAULT_ROW
             break

@@ -21,3 +21,4 @@ cdef class StoreView:
     cdef str _stream_name(self, str topic, unsigned int partition, unsigned int number)
     cdef list _entries(self, str topic, uint32_t partition, ReadBatch* batch)
     cdef list _names_of(self, bint streams)
+    cdef list _rows(self, ReadBatch* batch)

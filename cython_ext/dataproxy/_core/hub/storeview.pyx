@@ -6,13 +6,14 @@ from dataproxy.errors import ClosedError, ForkedError
 
 from cpython.object cimport PyTypeObject
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, uint32_t, uint64_t
 
 from dataproxy._core.base.crc cimport crc32c
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.header cimport QueueHeader, header_read
 from dataproxy._core.hub.reader cimport (
+    NamePlace,
     NameRow,
     ReadBatch,
     ReadRow,
@@ -20,6 +21,7 @@ from dataproxy._core.hub.reader cimport (
     batch_init,
     durable_reader,
 )
+from dataproxy._core.hub.storecatalog cimport CATALOG_NAME_MAX
 from dataproxy._core.hub.storeenv cimport FAULT_CHECKSUM, STORE_FORMAT as FORMAT
 from dataproxy._core.hub.storeshared cimport entry_fault, shared_env, store_fault
 from dataproxy._core.plat.pytype cimport refuse_blank
@@ -127,6 +129,41 @@ cdef class StoreView:
             found[topic, stream] = (before[0] + entries, before[1] + records, before[2] + size)
         return found
 
+    def stream_page(self, tuple after, size_t most):
+        """Return up to ``most`` streams of logs behind a place (None: from the first on), and the next place or None.
+
+        The rows are (topic, partition, stream, entries, records, bytes), in an order of the store's own; a place is
+        (log number, partition, stream number, topic, stream), as this method gave it.  What comes or goes meanwhile may
+        be there or not.  Raises StoreError, ClosedError.
+        """
+        cdef ReadBatch batch
+        cdef NamePlace place
+        cdef NameRow* last
+        cdef bytes topic
+        cdef bytes stream
+        cdef int status
+        cdef list found
+        self._ensure_open()
+        if after is not None:
+            place.log, place.partition, place.stream, group, name = after
+            topic = group.encode("utf-8", "surrogateescape")[:CATALOG_NAME_MAX]
+            stream = name.encode("utf-8", "surrogateescape")[:CATALOG_NAME_MAX]
+            place.topic = _slice(topic)
+            place.name = _slice(stream)
+        batch_init(&batch)
+        try:
+            with nogil:
+                status = self._reader.streams(self._source, NULL if after is None else &place, most, &batch)
+            self._check(status, batch.error)
+            found = [row[:3] + row[5:] for row in self._rows(&batch)]
+            if not found or len(found) < most:
+                return found, None
+            last = <NameRow*>batch.rows.p + (len(found) - 1)
+            group, _, name = found[len(found) - 1][:3]
+            return found, (last.log, last.partition, last.stream, group, name)
+        finally:
+            batch_free(&batch)
+
     cdef int _ensure_open(self) except -1:
         """Refuse a closed store and one inherited by a fork.  Locality: GIL.  Locks: none."""
         if self._closed:
@@ -179,27 +216,39 @@ cdef class StoreView:
         cdef NameRow* row
         cdef size_t i
         cdef int status
-        cdef list found = []
+        cdef list found
         self._ensure_open()
         batch_init(&batch)
         try:
             with nogil:
-                status = (self._reader.streams if streams else self._reader.logs)(self._source, &batch)
+                if streams:
+                    status = self._reader.streams(self._source, NULL, SIZE_MAX, &batch)
+                else:
+                    status = self._reader.logs(self._source, &batch)
             self._check(status, batch.error)
             if streams and self._generation != batch.generation:
                 self._names = {}
                 self._generation = batch.generation
-            for i in range(batch.rows.n // sizeof(NameRow)):
+            found = self._rows(&batch)
+            for i in range(len(found) if streams else 0):
                 row = <NameRow*>batch.rows.p + i
-                topic = _text(slice_of(batch.data.p + row.start, row.topic_size))
-                stream = _text(slice_of(batch.data.p + row.start + row.topic_size, row.name_size))
-                if streams:
-                    self._names.setdefault((topic, row.partition), {})[row.stream] = stream
-                found.append((topic, row.partition, stream, row.first, row.next,
-                              row.tally.entries, row.tally.records, row.tally.bytes))
+                self._names.setdefault(found[i][:2], {})[row.stream] = found[i][2]
             return found
         finally:
             batch_free(&batch)
+
+    cdef list _rows(self, ReadBatch* batch):
+        """Turn rows of logs or streams into Python objects.  Locality: GIL.  Locks: none."""
+        cdef NameRow* row
+        cdef size_t i
+        cdef list found = []
+        for i in range(batch.rows.n // sizeof(NameRow)):
+            row = <NameRow*>batch.rows.p + i
+            topic = _text(slice_of(batch.data.p + row.start, row.topic_size))
+            stream = _text(slice_of(batch.data.p + row.start + row.topic_size, row.name_size))
+            found.append((topic, row.partition, stream, row.first, row.next,
+                          row.tally.entries, row.tally.records, row.tally.bytes))
+        return found
 
 
 cdef inline Slice _slice(bytes raw):

@@ -1,0 +1,100 @@
+"""The answers of the HTTP API that grow with what is stored: pages of JSON, made row by row on a reading thread.
+
+A page is bounded in bytes of the answer, whatever its texts become in JSON, and between two rows other threads have
+their turn.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.hub.recordpages import Place, read_page
+from dataproxy.shown import json_text
+
+if TYPE_CHECKING:
+    from dataproxy.hub.records import Record
+    from dataproxy.hub.server import Hub
+
+__all__ = ["counts_page", "records_page"]
+
+#: A page ends when so many bytes of JSON are in it.
+_PAGE_BYTES: Final = 1 << 20
+#: Streams that are counted at a time; with the longest names these are a quarter of a page.
+_STREAMS: Final = 100
+_HEAD: Final = struct.Struct(">IIIB")
+_NUMBER_MOST: Final = 2**32 - 1
+_NAME_MOST: Final = 255
+_StreamPlace = tuple[int, int, int, str, str]
+
+
+def records_page(hub: Hub, group: str, stream: str | None, place: Place, limit: int) -> bytes:
+    """Return a page of records from a place on, which moves behind them.  Raises StoreError, ClosedError.
+
+    Locality: a reading thread, as the work grows with the page.
+    """
+    rows = read_page(hub, group, stream, place, limit, _PAGE_BYTES)
+    return _page("records", (json_text(_row(record)) for record in rows), str(place))
+
+
+def counts_page(hub: Hub, start: str, limit: int) -> bytes:
+    """Return a page of up to ``limit`` counts of streams behind the place that the page before named, "" for the first.
+
+    A stream has a row for each partition that it is in.  The last page has no ``next``.
+    Locality: a reading thread, as the work grows with the page.
+    Raises ValueError for what is no place, StoreError, ClosedError.
+    """
+    place = _parse(start) if start else None
+    rows: list[str] = []
+    left = _PAGE_BYTES
+    while left > 0 and len(rows) < limit:
+        found, place = hub.count_page(place, min(_STREAMS, limit - len(rows)))
+        for group, partition, stream, entries, records, size in found:
+            row = {"group": group, "stream": stream, "partition": partition}
+            rows.append(json_text({**row, "entries": entries, "records": records, "bytes": size}))
+            left -= len(rows[-1])
+        if place is None:
+            break
+    return _page("streams", rows, None if place is None else _text(place))
+
+
+def _page(name: str, rows: Iterable[str], place: str | None) -> bytes:
+    return f'{{"{name}": [{", ".join(rows)}], "next": {json_text(place)}}}'.encode()
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """Return a record as it is shown in JSON."""
+    return {
+        "group_id": record.group_id,
+        "stream_id": record.stream_id,
+        "body": base64.b64encode(record.body).decode(),
+        "attrs": record.attrs,
+        "dt_ms": record.dt_ms,
+        "partition": record.partition,
+        "offset": record.offset,
+        "index": record.index,
+        "receive_ms": record.receive_ms,
+        "source": record.source,
+    }
+
+
+def _text(place: _StreamPlace) -> str:
+    """Return a place among the streams as a text for a URL."""
+    group, stream = (name.encode("utf-8", "surrogateescape") for name in place[3:])
+    return base64.urlsafe_b64encode(_HEAD.pack(*place[:3], len(group)) + group + stream).decode()
+
+
+def _parse(text: str) -> _StreamPlace:
+    """Return the place of a text.  Raises ValueError."""
+    wrong = ValueError(f"the parameter start={text[:80]!r} is no place: leave it out, or give what next said")
+    try:
+        raw = base64.b64decode(text, altchars=b"-_", validate=True)
+        log, partition, number, size = _HEAD.unpack_from(raw)
+    except (ValueError, struct.error):
+        raise wrong from None
+    group, stream = raw[_HEAD.size : _HEAD.size + size], raw[_HEAD.size + size :]
+    if number == _NUMBER_MOST or len(group) != size or len(stream) > _NAME_MOST:
+        raise wrong
+    return log, partition, number, group.decode("utf-8", "surrogateescape"), stream.decode("utf-8", "surrogateescape")
