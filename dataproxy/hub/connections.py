@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
 
 from dataproxy.logs import logger
 
@@ -43,8 +45,8 @@ class HttpLimits:
 
     A request's head has to be there ``request`` seconds after its first byte (or the connect), its body ``request``
     seconds later; an answer has to be read in ``answer`` seconds, and the next request to begin in ``idle`` seconds.
-    Of ``connections`` the longest silent one makes room; ``pages`` of records are read and written at a time.  When the
-    door closes, what is under way has ``stop`` seconds.
+    Of ``connections`` one makes room that is waited for, of the address that has most of them; ``pages`` of records are
+    read and written at a time.  When the door closes, what is under way has ``stop`` seconds.
     """
 
     request: float = 10.0
@@ -71,14 +73,21 @@ class Connections:
         return len(self._open)
 
     def admit(self, new: _Guarded) -> bool:
-        """Take a connection in; where there are too many, the longest silent one goes.  False: all are at work."""
+        """Take a connection in; where there are too many, one goes that is waited for.  False: all are at work."""
         if len(self._open) >= self.limits.connections:
-            silent = next((one for one in self._open if not one.busy), None)
-            if silent is None:
+            slow = self._slowest()
+            if slow is None:
                 return False
-            silent.drop()
+            slow.drop()
         self._open[new] = None
         return True
+
+    def _slowest(self) -> _Guarded | None:
+        """Return the longest silent connection of the address that keeps most of them waiting."""
+        slow = [one for one in self._open if one.waits]
+        crowds = Counter(one.address for one in slow)
+        most = max(crowds.values(), default=0)
+        return next((one for one in slow if crowds[one.address] == most), None)
 
     def heard(self, one: _Guarded) -> None:
         """Note that a connection is not silent."""
@@ -106,11 +115,19 @@ class _Guarded(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._request: asyncio.TimerHandle | None = None
         self._answer: asyncio.TimerHandle | None = None
+        self._body: StreamReader | None = None
+        self.address = ""
         self.busy = 0
 
-    def begin(self) -> None:
-        """Note that the head of a request is there."""
+    @property
+    def waits(self) -> bool:
+        """Tell whether the hub waits for the peer: there is no request under way, or its body is not there."""
+        return not self.busy or (self._body is not None and not self._body.is_eof())
+
+    def begin(self, body: StreamReader) -> None:
+        """Note that the head of a request is there, and where its body will be."""
         self.busy += 1
+        self._body = body
         if self._request is not None:
             self._request.cancel()
             self._request = None
@@ -118,6 +135,7 @@ class _Guarded(asyncio.Protocol):
     def end(self) -> None:
         """Note that a request is answered."""
         self.busy -= 1
+        self._body = None
 
     def drop(self) -> None:
         """End the connection now, whatever is not written."""
@@ -128,6 +146,7 @@ class _Guarded(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not asked for its class: transports of other loops have none of asyncio's.
         self._transport = transport = cast("asyncio.Transport", transport)
+        self.address = str((transport.get_extra_info("peername") or ("",))[0])
         transport.set_write_buffer_limits(high=0)  # so that we are told of every byte that waits
         if not self._book.admit(self):
             self._inner = None

@@ -210,7 +210,7 @@ class ManagerDoor:
         keeper: Any = None if request.transport is None else request.transport.get_protocol()
         if keeper is None:  # the peer is gone
             return _failure(503, "nobody is there")
-        keeper.begin()
+        keeper.begin(request.content)
         try:
             return await self._answered(request, handler)
         finally:

@@ -139,6 +139,26 @@ def test_none_makes_room_while_all_are_at_work(monkeypatch, start_hub):
         one.close()
 
 
+def test_bodies_that_do_not_come_keep_nobody_out(monkeypatch, start_hub):
+    """One address holds every connection with requests under way, and says something in each now and then."""
+    limited(monkeypatch, connections=20, request=3600.0)
+    hub = start_hub()
+    honest = socket.create_connection(("127.0.0.1", hub.manager_port), 30, source_address=("127.0.0.2", 0))
+    wait_until(lambda: len(hub._manager.connections) == 1)
+    stalled = []
+    for name in ("half a body", "a body that never begins", "half a chunk", "half a line"):
+        for _ in range(10):
+            stalled.append(socket.create_connection(("127.0.0.1", hub.manager_port), timeout=30))
+            stalled[-1].sendall(HOSTILE[name].data)
+    for _ in range(5):
+        assert healthy(hub)
+    honest.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    assert honest.recv(4096).startswith(b"HTTP/1.1 200 "), "who has few is not the one who pays"
+    assert len(hub._manager.connections) <= 20
+    for one in (honest, *stalled):
+        one.close()
+
+
 def test_closing_waits_for_nobody(monkeypatch, start_hub):
     """The limits are far away: only the end of the hub can end these connections."""
     limited(monkeypatch, request=3600.0, answer=3600.0, stop=0.1)

@@ -58,8 +58,12 @@ cdef void release_obsolete(Door* d) noexcept nogil:
             continue
         if s.faults.reversed != NULL and not faults_has(d.shared.faults, s.faults.reversed_by):
             give_reversed(d, s)
+        if s.closed:
+            continue
         if s.faults.frozen_by != 0 and not faults_has(d.shared.faults, s.faults.frozen_by):
             _thaw(d, s)
+        if following != NULL and following.closed:  # who reads on may need memory that another one holds
+            following = d.table.idle_first
 
 
 cdef void _thaw(Door* d, Session* s) noexcept nogil:

@@ -91,7 +91,7 @@ cdef class HubCore:
         self.shared.read_idle_us = <int64_t>(read_idle * 1e6)
         self.shared.reply_bytes = <size_t>reply_bytes
         self.shared.queue_bytes = max(queue_bytes // threads, 1)
-        self.shared.held_bytes = max(queue_bytes, 2 * max_frame)
+        self.shared.held_bytes = max(queue_bytes // threads, 2 * max_frame)
         self.shared.partitions = <unsigned int>partitions
         self.shared.load = LOAD_UNKNOWN
         self.shared.profile.compat = compat

@@ -20,11 +20,12 @@ from dataproxy._core.hub.storetxn cimport (
     ENTRY_OVERHEAD,
     Store,
     store_begin,
-    store_failed,
     store_finish,
     store_grow,
     store_has_room,
     store_is_full,
+    store_refused,
+    store_took,
 )
 from dataproxy._core.hub.windowlog cimport windowlog_expire, windowlog_put
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
@@ -46,15 +47,20 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
     Locks: the library's writer lock.
     """
     cdef Store* store = <Store*>self
+    cdef uint64_t wanted = _wanted(chain)
+    cdef uint64_t before
     cdef int rc = MDB_MAP_FULL
     names_make_room(store, _count(chain))
-    if _has_room(store, chain):
+    before = store.catalog.now.entries
+    if store_has_room(store, wanted):
         rc = _commit(store, chain)
         while store_grow(store, rc):
             rc = _commit(store, chain)
     if rc:
-        store_failed(store, rc)
+        store_refused(store, rc, wanted)
         _settle_chain(chain, _refusal(rc))
+    elif store.catalog.now.entries > before:    # else nothing was written: refused names, messages that came before
+        store_took(store)
 
 
 cdef int _commit(Store* store, Entry* chain) noexcept nogil:
@@ -152,13 +158,13 @@ cdef uint64_t _count(const Entry* chain) noexcept nogil:
     return n
 
 
-cdef bint _has_room(Store* store, Entry* chain) noexcept nogil:
-    """Tell whether the chain fits the store's own limit.  Locality: appending thread.  Locks: none."""
+cdef uint64_t _wanted(const Entry* chain) noexcept nogil:
+    """Return the bytes that a chain takes of the store's own limit.  Locality: owner.  Locks: none."""
     cdef uint64_t wanted = 0
     while chain != NULL:
         wanted += chain.value.n + ENTRY_OVERHEAD
         chain = chain.next
-    return store_has_room(store, wanted)
+    return wanted
 
 
 cdef int _refusal(int rc) noexcept nogil:

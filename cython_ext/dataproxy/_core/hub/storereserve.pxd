@@ -3,6 +3,9 @@
 Dropping entries needs new pages before it frees old ones.
 """
 
+from libc.stdint cimport uint64_t
+
 
 cdef void reserve_make(const char* folder) noexcept nogil
 cdef bint reserve_drop(const char* folder) noexcept nogil
+cdef bint reserve_probe(const char* folder, uint64_t wanted) noexcept nogil

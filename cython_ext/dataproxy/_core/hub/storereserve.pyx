@@ -1,5 +1,6 @@
 """The reserve file of a store directory."""
 
+from libc.stdint cimport int64_t, uint64_t
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_WRONLY, open
 from posix.stat cimport fstat, struct_stat
 from posix.unistd cimport close, ftruncate
@@ -41,6 +42,24 @@ cdef bint reserve_drop(const char* folder) noexcept nogil:
         dropped = ftruncate(fd, 0) == 0
     close(fd)
     return dropped
+
+
+cdef bint reserve_probe(const char* folder, uint64_t wanted) noexcept nogil:
+    """Tell whether the file system has so many bytes: they are added to the reserve and given back.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef struct_stat found
+    cdef bint there = False
+    cdef int fd = _open(folder)
+    if fd < 0:
+        return False
+    if fstat(fd, &found) == 0:
+        there = posix_fallocate(fd, found.st_size, <int64_t>wanted) == 0
+        ftruncate(fd, found.st_size)
+    close(fd)
+    return there
 
 
 cdef int _open(const char* folder) noexcept nogil:

@@ -16,8 +16,8 @@ from dataproxy._core.hub.storetxn cimport (
     store_failed,
     store_finish,
     store_grow,
-    store_has_room,
     store_is_full,
+    store_is_roomy,
     store_save_clock,
 )
 from dataproxy._core.hub.windowlog cimport windowlog_expire, windowlog_is_due
@@ -88,11 +88,15 @@ cdef void _keep_clock(Store* store, int64_t now_ms) noexcept nogil:
     Locality: appending thread.
     Locks: the library's writer lock, only when there is something to write.
     """
-    cdef bint troubled = relaxed_load(&store.trouble) != 0 and store_has_room(store, 1)
+    cdef bint troubled = relaxed_load(&store.trouble) != 0 and store_is_roomy(store)
+    cdef uint64_t wanted = store.wanted
     cdef int rc
     if troubled or (store.catalog.now.entries and now_ms - store.clock.saved_ms >= CLOCK_KEPT_MS):
+        if troubled:
+            store.wanted = 0
         rc = store_save_clock(store)
         if rc:
+            store.wanted = wanted
             relaxed_store(&store.trouble, rc)
 
 

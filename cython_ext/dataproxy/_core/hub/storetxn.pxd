@@ -41,7 +41,9 @@ ctypedef struct Store:
     int64_t dropped_bytes
     int64_t damaged_entries     # dropped, and could not be read
     int64_t last_error          # code of the last failure, 0 when none has happened
-    int64_t trouble             # code of what the last commit failed with, 0 once one has succeeded
+    int64_t trouble             # code of what the last commit failed with, 0 once it is known to be over
+    uint64_t wanted             # bytes that were refused for want of room and are not known to fit now; 0 = none
+    uint64_t wanted_at          # bytes of all entries at that moment
 
 
 cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_bytes, size_t map_limit,
@@ -54,6 +56,9 @@ cdef int store_settle(Store* store, MDB_txn* txn, int rc, bint writes) noexcept 
 cdef int store_save_clock(Store* store) noexcept nogil
 cdef bint store_grow(Store* store, int rc) noexcept nogil
 cdef void store_failed(Store* store, int error) noexcept nogil
+cdef void store_refused(Store* store, int error, uint64_t wanted) noexcept nogil
+cdef void store_took(Store* store) noexcept nogil
+cdef bint store_is_roomy(Store* store) noexcept nogil
 
 
 cdef bint store_has_room(Store* store, uint64_t wanted) noexcept nogil

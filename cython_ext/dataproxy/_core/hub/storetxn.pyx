@@ -45,7 +45,7 @@ from dataproxy._core.hub.storeenv cimport (
     row_seal,
 )
 from dataproxy._core.hub.storefiles cimport files_check, files_note, files_sync
-from dataproxy._core.hub.storereserve cimport reserve_make
+from dataproxy._core.hub.storereserve cimport reserve_make, reserve_probe
 from dataproxy._core.hub.windowlog cimport windowlog_settle, windowlog_writes
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
@@ -193,7 +193,8 @@ cdef int store_settle(Store* store, MDB_txn* txn, int rc, bint writes) noexcept 
         rc = files_check(&store.files, store.path)
         if rc == 0:
             relaxed_add(&store.commits, 1)
-            relaxed_store(&store.trouble, 0)
+            if store.wanted == 0:       # what there was no room for is more than this
+                relaxed_store(&store.trouble, 0)
     else:
         catalog_undo(&store.catalog)
         if rc == EIO:
@@ -247,6 +248,40 @@ cdef void store_failed(Store* store, int error) noexcept nogil:
     relaxed_add(&store.failures, 1)
     relaxed_store(&store.last_error, error)
     relaxed_store(&store.trouble, error)
+
+
+cdef void store_refused(Store* store, int error, uint64_t wanted) noexcept nogil:
+    """Count a refused commit of entries; what there was no room for is remembered until it is known to fit.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    store_failed(store, error)
+    if store_is_full(error):
+        if 0 < store.limits.max_bytes // 2 < wanted:    # a part of it may fit at last, and all of it never
+            wanted = store.limits.max_bytes // 2
+        store.wanted = wanted
+        store.wanted_at = store.catalog.now.bytes
+
+
+cdef void store_took(Store* store) noexcept nogil:
+    """Note that entries were stored.  Locality: appending thread.  Locks: none."""
+    store.wanted = 0
+    relaxed_store(&store.trouble, 0)
+
+
+cdef bint store_is_roomy(Store* store) noexcept nogil:
+    """Tell whether what was refused for want of room would fit now; a small commit that succeeds does not say that.
+
+    On disk it fits where as much was dropped since, or where the file system gives as much to the reserve.
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef uint64_t wanted = store.wanted + store.wanted // 8 + PROBE_BYTES   # pages are not full
+    if not store_has_room(store, store.wanted if store.wanted else 1):
+        return False
+    return (store.wanted == 0 or store.catalog.now.bytes + wanted <= store.wanted_at
+            or reserve_probe(store.path, wanted))
 
 
 cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
-from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, read_begin, read_end, row_fits, row_seal
+from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, row_fits, row_seal
 from dataproxy._core.hub.window cimport (
     Window, WindowPlace, window_add, window_at, window_drop, window_due, window_keep, window_undo,
 )
@@ -29,21 +29,24 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_cursor_get,
     mdb_cursor_open,
     mdb_put,
+    mdb_txn_abort,
+    mdb_txn_begin,
 )
 
 
 cdef int windowlog_load(WindowLog* log) noexcept nogil:
     """Read all rows into the window.
 
+    In a write transaction: there is always room for one, while other processes may take every reader's place.
     Locality: owner, before the appending thread starts.
-    Locks: takes the environment's mutex.
+    Locks: the library's writer lock.
     """
     cdef MDB_txn* txn = NULL
     cdef MDB_cursor* cursor = NULL
     cdef MDB_cursor_op op = MDB_FIRST
     cdef MDB_val key
     cdef MDB_val value
-    cdef int rc = read_begin(log.env, &txn)
+    cdef int rc = mdb_txn_begin(log.env.env, NULL, 0, &txn)
     if rc:
         return rc
     rc = mdb_cursor_open(txn, log.env.ids, &cursor)
@@ -54,7 +57,7 @@ cdef int windowlog_load(WindowLog* log) noexcept nogil:
             rc = _load_row(&log.dedupe.window, &key, &value)
     if cursor != NULL:
         mdb_cursor_close(cursor)
-    read_end(log.env, txn)
+    mdb_txn_abort(txn)
     window_keep(&log.dedupe.window)
     return 0 if rc == MDB_NOTFOUND else rc
 
