@@ -16,6 +16,7 @@ __all__ = ["LogInfo", "Record", "StoredEntry", "StreamCount", "read_entries", "r
 
 _BATCH_ENTRIES: Final = 1024
 _BATCH_BYTES: Final = 4 << 20
+_TIME_DIGITS: Final = 15  # the year 33658
 #: Seconds between two looks for new entries: first and longest.
 _POLL: Final = (0.005, 0.1)
 
@@ -209,6 +210,12 @@ class StoredEntry(NamedTuple):
 
 
 def time_of(attrs: dict[str, str], otherwise: int) -> int:
-    """Return the data time in ms that the attributes give, else ``otherwise``."""
-    text = attrs.get("dt", "")
-    return int(text) if text.isdecimal() else otherwise
+    """Return the data time in ms that the attributes give, else ``otherwise``.
+
+    ``dtMs`` is that of the message itself, ``dt`` that of its frame.  Numbers that no calendar holds are passed over.
+    """
+    for name in ("dtMs", "dt"):
+        text = attrs.get(name, "")
+        if text.isdecimal() and len(text) <= _TIME_DIGITS:
+            return int(text)
+    return otherwise

@@ -15,11 +15,13 @@ from dataproxy.logs import logger
 from dataproxy.spark.zones import zone_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-__all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy"]
+    from dataproxy.spark.reports import PartitionReport
+
+__all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy", "remove_all"]
 
 FAIL: Final = "fail"
 SKIP: Final = "skip"
@@ -32,6 +34,7 @@ _HINTS: Final = {
     "wasb": "write abfs://",
     "wasbs": "write abfss://",
 }
+_COPIES: Final = 1  # attempts after the one that was committed: a speculative copy that lost
 _log = logger("spark.badrecords")
 
 
@@ -91,6 +94,12 @@ def _names_of(run: str) -> str:
     return f"bad-{run}-"
 
 
+def _file_names(run: str, partition: int, attempt: int) -> tuple[str, str]:
+    """Return the name of an attempt's file and that of its draft, which Spark does not read."""
+    name = f"{_names_of(run)}{partition:05d}-{attempt}.jsonl"
+    return name, f".{name}"
+
+
 class BadRecords:
     """Take the rows of one task that cannot be sent; its file appears, whole, when the task closes it.
 
@@ -101,7 +110,7 @@ class BadRecords:
         self.where = where
         self.reasons: Counter[str] = Counter()
         self._facts = {"run": run, "partition": partition, "attempt": attempt}
-        self._name = f"{_names_of(run)}{partition:05d}-{attempt}.jsonl"
+        self._name, self._draft = _file_names(run, partition, attempt)
         self._file: Any = None
         self._system: Any = None
         self._folder = ""
@@ -136,7 +145,7 @@ class BadRecords:
         self._file.close()
         self._file = None
         path = f"{self._folder}/{self._name}"
-        self._system.move(f"{self._folder}/.{self._name}", path)
+        self._system.move(f"{self._folder}/{self._draft}", path)
         return path
 
     def abandon(self) -> None:
@@ -145,7 +154,7 @@ class BadRecords:
             return
         try:
             self._file.close()
-            self._system.delete_file(f"{self._folder}/.{self._name}")
+            self._system.delete_file(f"{self._folder}/{self._draft}")
         except OSError as error:
             _log.warning("a file of bad records was left behind: %s", error)
         self._file = None
@@ -153,24 +162,54 @@ class BadRecords:
     def _open(self, n_columns: int) -> None:
         self._system, self._folder = _open_folder(self.where)
         self._system.create_dir(self._folder, recursive=True)
-        self._file = self._system.open_output_stream(f"{self._folder}/.{self._name}")
+        self._file = self._system.open_output_stream(f"{self._folder}/{self._draft}")
         self._encoder = BodyEncoder(
             "json", range(n_columns), zone_table=zone_table, times="iso_micros", leave_nulls_out=False
         )
 
 
-def keep_committed(where: str, run: str, files: Iterable[str]) -> None:
-    """Remove the files of a run's other attempts, as far as the driver's machine sees them; others stay, logged."""
+def keep_committed(where: str, parts: Iterable[PartitionReport]) -> None:
+    """Remove the files of other attempts of committed partitions, as far as the driver's machine sees them.
+
+    Looks for them by their names and never lists the folder, which a stream fills for months: a partition without
+    bad records has no such file in any attempt, and others have few attempts.  What cannot be removed is logged.
+    """
     if where in (FAIL, SKIP):
         return
-    from pyarrow import ArrowException, fs
+    with_bad = [part for part in parts if part.bad_file]
+    attempts = range(max((part.attempt for part in with_bad), default=0) + 1 + _COPIES)
+    names = [
+        name
+        for part in with_bad
+        for attempt in attempts
+        for name in _file_names(part.run, part.partition, attempt)
+        if attempt != part.attempt
+    ]
+    if names:
+        _remove(where, lambda system, folder: system.get_file_info([f"{folder}/{name}" for name in names]))
 
-    kept = set(files)
+
+def remove_all(where: str, run: str) -> None:
+    """Remove the files of a batch that failed, as far as the driver's machine sees them; others stay, logged."""
+    if where in (FAIL, SKIP):
+        return
+    from pyarrow import fs
+
+    def ours(system: Any, folder: str) -> list[Any]:
+        found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return [entry for entry in found if entry.base_name.removeprefix(".").startswith(_names_of(run))]
+
+    _remove(where, ours)
+
+
+def _remove(where: str, find: Callable[[Any, str], Iterable[Any]]) -> None:
+    """Remove the files among what ``find`` returns for a file system and the folder in it."""
+    from pyarrow import ArrowException
+
     try:
         system, folder = _open_folder(where)
-        for entry in system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
-            ours = entry.base_name.removeprefix(".").startswith(_names_of(run))
-            if ours and entry.path not in kept:
+        for entry in find(system, folder):
+            if entry.is_file:
                 system.delete_file(entry.path)
     except (ArrowException, ConfigError, OSError) as error:
         _log.warning("files of attempts that were not committed may be left in %r: %s", where, error)

@@ -9,7 +9,7 @@ import logging
 import sys
 from typing import Final
 
-__all__ = ["open_log"]
+__all__ = ["is_sparks_own", "open_log"]
 
 _TOP: Final = logging.getLogger("dataproxy.spark")
 _shown: Final[list[logging.Handler]] = []
@@ -21,7 +21,7 @@ def open_log(wanted: bool) -> None:
     They go to stderr, which Spark shares with the driver, or to Spark where it gathers the logs of Python workers.
     Does nothing in a process that is not Spark's own.  Thread rule: the process's one thread.
     """
-    if not _sparks_own():
+    if not is_sparks_own():
         return
     for handler in _shown:
         _TOP.removeHandler(handler)
@@ -34,7 +34,7 @@ def open_log(wanted: bool) -> None:
         _shown.append(handler)
 
 
-def _sparks_own() -> bool:
+def is_sparks_own() -> bool:
     """Tell whether this process runs one of PySpark's worker modules."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and str(spec.name).startswith("pyspark.")

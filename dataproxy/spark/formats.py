@@ -61,7 +61,13 @@ FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
         "",
         "Set it where the reader splits a body into lines: the character is escaped (`csv`) or refused (`kv`).",
     ),
-    Option("nullText", "text", "", "Text of a null in `csv`, and in `kv` where nulls are not left out."),
+    Option(
+        "nullText",
+        "text",
+        "",
+        "Text of a null in `csv`, and in `kv` where nulls are not left out. A value of that text is a bad record in a"
+        " column that may be null, so that the two can be told apart, unless an empty text is given here.",
+    ),
     Option("ignoreNullFields", "bool", True, "Leave nulls out of `json` objects and of `kv`."),
     Option(
         "timestampFormat",
@@ -96,6 +102,7 @@ class BodyOptions:
     quote: str = ""
     line_separator: str = ""
     null_text: str = ""
+    tells_nulls: bool = False
     leave_nulls_out: bool = True
     times: str = "iso"
     time_zone: str = ""
@@ -142,6 +149,7 @@ class BodyFormat:
             times=options.times,
             leave_nulls_out=options.leave_nulls_out,
             null_text=options.null_text,
+            tells_nulls=options.tells_nulls,
             separator=options.separator,
             joint=options.joint,
             escape=options.escape,
@@ -166,9 +174,10 @@ def check_used(form: str, given: Iterable[str]) -> None:
         )
 
 
-def read_body_options(own: Mapping[str, Any]) -> BodyOptions:
-    """Return what the parsed options say about bodies.
+def read_body_options(own: Mapping[str, Any], *, null_given: bool = False) -> BodyOptions:
+    """Return what the parsed options say about bodies; ``null_given`` tells that ``nullText`` is not a default.
 
+    An empty ``nullText`` that was given says that nulls and empty texts may be written alike.
     Raises ConfigError for a separator that is not one ASCII character, for two equal ones, for `nullText` that holds
     one, and for an unknown time zone.
     """
@@ -195,10 +204,17 @@ def read_body_options(own: Mapping[str, Any]) -> BodyOptions:
         quote=marks["quote"],
         line_separator=marks["lineSeparator"],
         null_text=own["nullText"],
+        tells_nulls=_tells_nulls(own, null_given),
         leave_nulls_out=own["ignoreNullFields"],
         times=own["timestampFormat"],
         time_zone=own["timeZone"],
     )
+
+
+def _tells_nulls(own: Mapping[str, Any], null_given: bool) -> bool:
+    """Tell whether nulls are written, and a value must not read like one."""
+    writes_nulls = own["format"] == "csv" or (own["format"] == "kv" and not own["ignoreNullFields"])
+    return writes_nulls and (bool(own["nullText"]) or not null_given)
 
 
 def _mark(name: str, text: str) -> str:

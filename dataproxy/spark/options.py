@@ -12,6 +12,7 @@ from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.columns import BY_NAME, Meanings
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
+from dataproxy.spark.wording import sparks_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,6 +112,11 @@ class SinkOptions:
     stream_id: str
     group_id: str = ""  # of rows whose column is null
 
+    @property
+    def group_name(self) -> str:
+        """Return the group of all rows; empty where a column names it."""
+        return str(dict(self.producer).get("group_id", ""))
+
     def config(self) -> ProducerConfig:
         """Return the producer's configuration; the executor's environment plays no part."""
         return load_producer_config(env={}, **dict(self.producer))
@@ -148,6 +154,11 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
     The driver's ``DATAPROXY_*`` variables fill in what the options leave out.  Names are compared without
     case.  Raises ConfigError for unknown names (with the nearest one), bad values and a missing target.
     """
+    with sparks_words():
+        return _read(options)
+
+
+def _read(options: Mapping[str, str]) -> SinkSettings:
     given = {key.lower(): value for key, value in options.items()}
     if "path" in given:
         raise ConfigError(f"the write was given the path {given['path']!r}", hint=_NO_PATH)
@@ -176,7 +187,7 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
         row_ids=own["rowIds"] and config.message_type == ITEM_ATTRIBUTES,
         connect_check=own["connectCheck"],
         outlets=outlets,
-        body=read_body_options(own),
+        body=read_body_options(own, null_given="nulltext" in plain),
         bad_records=read_policy(own["badRecords"]),
         null_group_id=own["nullGroupId"],
         null_stream_id=own["nullStreamId"],
@@ -204,13 +215,16 @@ def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
 
     One connection for each worker process, since there are many; a full buffer is waited for as long as
     deliveries are; a pack may stay open for a second, since a task ends with a flush and nothing is seen as written
-    before that: rows of many streams fill their frames.
+    before that: rows of many streams fill their frames.  A column ``dt`` keeps its milliseconds where messages have
+    attributes.
     """
     changes: dict[str, Any] = {}
     if config.origin("connections").startswith("default"):
         changes["connections"] = max(1, config.executors)
     if config.origin("max_block").startswith("default"):
         changes["max_block"] = config.delivery_timeout
+    if config.origin("exact_time").startswith("default") and config.message_type == ITEM_ATTRIBUTES:
+        changes["exact_time"] = True
     if config.origin("linger").startswith("default"):
         changes["linger"] = max(config.linger, min(_LINGER, config.delivery_timeout / 4))
     return config.replace(**changes) if changes else config

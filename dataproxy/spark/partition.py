@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from dataproxy.codes import describe
 from dataproxy.errors import InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.spark.badrecords import FAIL, BadRecords
@@ -18,6 +19,7 @@ from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
 from dataproxy.spark.nodelay import no_delay
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
 from dataproxy.spark.reports import PartitionReport
+from dataproxy.spark.wording import causes_in_words, sparks_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +78,11 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
     acknowledged in time, and what the producer raises.  After an error the worker's producer is given up.
     Thread rule: one call at a time in a process, as Spark's workers do.
     """
+    with sparks_words():
+        return _write(batches, plan, place)
+
+
+def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace) -> PartitionReport:
     started = time.monotonic()
     no_delay()
     producer = PRODUCERS.lease(plan.options)
@@ -85,7 +92,7 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
         rows, skipped, size = _send(times.seen(batches), plan, place, producer, bad)
         books = producer.settle()
         if books.delivered + skipped + bad.count != rows:
-            raise _undelivered(place, rows, skipped, books, producer.target)
+            raise _undelivered(plan, place, rows, skipped, books, producer.target)
         bad_file = bad.close()
     except BaseException:
         bad.abandon()
@@ -133,7 +140,7 @@ def _send(
         skipped += left_out
         size += sent
         if producer.lost():  # more rows cannot save this attempt
-            raise _undelivered(place, rows, skipped, producer.settle(), producer.target)
+            raise _undelivered(plan, place, rows, skipped, producer.settle(), producer.target)
     return rows, skipped, size
 
 
@@ -149,14 +156,21 @@ def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) 
     ) from error
 
 
-def _undelivered(place: TaskPlace, rows: int, skipped: int, books: Books, target: str) -> UndeliveredError:
-    """Return the error for rows without an acknowledgement."""
-    causes = ", ".join(f"{code}: {count}" for code, count in books.errors.items()) or "none reported"
+def _undelivered(
+    plan: WritePlan, place: TaskPlace, rows: int, skipped: int, books: Books, target: str
+) -> UndeliveredError:
+    """Return the error for rows without an acknowledgement; it begins with what went wrong where."""
+    group = plan.options.group_name or "of the column group_id"
+    missing = books.failed + books.expired + books.dropped + books.pending
+    worst = max(books.errors, key=books.errors.__getitem__, default="")
+    advice = describe(worst)[1]
     return UndeliveredError(
         books,
+        f"{missing} of {rows} rows for the group {group} were not delivered: {causes_in_words(books.errors)}; "
         f"{place}: of {rows} rows {books.delivered} were acknowledged, {skipped} skipped, {books.failed} refused, "
-        f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open; errors by "
-        f"code: {causes}; proxies: {target}",
-        hint="when Spark runs the partition again, the acknowledged rows are sent a second time",
-        details={"partition": place.partition, "attempt": place.attempt, "rows": rows},
+        f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open; "
+        f"proxies: {target}",
+        hint=f"{advice}{'; ' if advice else ''}when Spark runs the partition again, the acknowledged rows are sent a"
+        " second time",
+        details={"partition": place.partition, "attempt": place.attempt, "rows": rows, "group": group},
     )

@@ -15,6 +15,7 @@ from dataproxy.spark.formats import BodyFormat
 from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.target import check_connection, find_proxies, static_target
+from dataproxy.spark.wording import sparks_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +104,7 @@ def _check_travel(columns: ColumnPlan, message_type: int) -> None:
         carried = message_type == ITEM_ATTRIBUTES or (name == "attrs" and message_type != LINES)
         if place != ABSENT and not carried:
             raise ConfigError(
-                f"the column {name!r} cannot travel with message_type={message_type}",
+                f"the column {name!r} cannot travel with messageType={message_type}",
                 hint=f"{way}, or drop the column, or send it as data (options format and columns)",
             )
 
@@ -116,9 +117,14 @@ def plan_write(
     ``job`` names a batch write and is empty for streaming; with ``proxies`` a list is remembered there.  Raises
     what `check_write` raises, DiscoveryError and TransportError when no proxy is found or none answers.
     """
+    with sparks_words():
+        return _plan(options, schema, job, ProxyMemory() if proxies is None else proxies)
+
+
+def _plan(options: Mapping[str, str], schema: StructType, job: str, proxies: ProxyMemory) -> WritePlan:
     settings = check_write(options, schema)
     columns = _columns(settings, schema)
-    target = (ProxyMemory() if proxies is None else proxies).target(settings)
+    target = proxies.target(settings)
     _log.debug("job %s: %s, %r", job, target, columns)
     row_ids = settings.row_ids and columns.msg_id == ABSENT
     return WritePlan(

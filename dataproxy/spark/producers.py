@@ -100,7 +100,7 @@ class TaskProducer:
             first_row=first_row,
             group=self._group_id,
             stream=self._stream_id,
-            exact_time=self._exact_time,
+            exact_time=self._exact_time and columns.dt >= 0,
             refused=refused,
         )
         return nulls + empties, size

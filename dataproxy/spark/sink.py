@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.spark.badrecords import keep_committed
+from dataproxy.spark.badrecords import keep_committed, remove_all
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
@@ -71,8 +71,9 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
 
         Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
         """
-        report = JobReport.of(self._plan.job, check_books(self._plan.job, messages))
-        keep_committed(self._plan.bad_records, self._plan.job, report.bad_files)
+        parts = check_books(self._plan.job, messages)
+        report = JobReport.of(self._plan.job, parts)
+        keep_committed(self._plan.bad_records, parts)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
         warn_once(f"job {report.job}", report.times)
@@ -80,7 +81,7 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log which rows are out although the write failed; nothing can be taken back."""
-        keep_committed(self._plan.bad_records, self._plan.job, ())
+        remove_all(self._plan.bad_records, self._plan.job)
         open_log(self._plan.outlets.log)
         parts = [message for message in messages if isinstance(message, PartitionReport)]
         _log.warning(

@@ -94,7 +94,7 @@ class _Commits:
         """
         parts = check_books(f"batch {batchId}", messages)
         report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts)
-        keep_committed(self._plan.bad_records, report.job, report.bad_files)
+        keep_committed(self._plan.bad_records, parts)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
         warn_once(f"query {report.job.partition('.')[0]}", report.times)

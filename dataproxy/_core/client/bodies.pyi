@@ -16,6 +16,7 @@ class BodyEncoder:
         times: str = "iso",
         leave_nulls_out: bool = True,
         null_text: str = "",
+        tells_nulls: bool = False,
         separator: str = ",",
         joint: str = "=",
         escape: str = "\\",

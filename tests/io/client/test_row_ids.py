@@ -128,6 +128,7 @@ def test_ids_stand_beside_attributes_and_exact_times():
     assert SHAPE.fullmatch(record.message_id)
     assert record.attrs["app"] == "web"
     assert record.attrs["dtMs"] == str(int(when.timestamp() * 1000))
+    assert record.dt_ms == int(when.timestamp() * 1000)
 
 
 def test_a_prefix_that_cannot_travel_is_refused():

@@ -280,3 +280,24 @@ def test_columns_that_are_not_there_are_refused():
 
 def test_a_batch_without_rows_has_no_bodies():
     assert one([], pa.string()) == []
+
+
+@pytest.mark.parametrize(("null_text", "text"), [("", ""), ("?", "?"), ("true", True), ("7", 7)])
+def test_a_value_that_reads_like_a_null_is_refused(null_text, text):
+    batch = pa.record_batch([pa.array([text, None]), pa.array([1, 2])], names=["a", "b"])
+    nothing = null_text.encode()
+    assert encode(batch, "csv", null_text=null_text, tells_nulls=True) == [None, nothing + b",2"]
+    assert encode(batch, "csv", null_text=null_text) == [nothing + b",1", nothing + b",2"]
+    kept = {"null_text": null_text, "leave_nulls_out": False, "separator": "&"}
+    assert encode(batch, "kv", tells_nulls=True, **kept) == [None, b"a=" + nothing + b"&b=2"]
+
+
+def test_a_column_without_nulls_may_hold_any_text():
+    schema = pa.schema([pa.field("a", pa.string(), nullable=False), pa.field("b", pa.int64())])
+    batch = pa.record_batch([pa.array(["", "x"]), pa.array([1, None])], schema=schema)
+    assert encode(batch, "csv", tells_nulls=True) == [b",1", b"x,"]
+
+
+def test_an_empty_row_of_one_column_is_an_empty_body():
+    batch = pa.record_batch([pa.array(["", None, "x"])], names=["a"])
+    assert encode(batch, "csv", tells_nulls=True) == [b"", b"", b"x"]

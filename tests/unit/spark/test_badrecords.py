@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from dataproxy.errors import ConfigError
-from dataproxy.spark.badrecords import BadRecords, keep_committed, read_policy
+from dataproxy.spark import badrecords
+from dataproxy.spark.badrecords import BadRecords, keep_committed, read_policy, remove_all
+from dataproxy.spark.reports import PartitionReport
 
 BATCH = pa.record_batch({"value": ["a", None, "c"], "stream_id": ["s", "t", None]})
 REFUSED = [(1, "BAD_BODY", "a value is null (item 1)"), (2, "BAD_NAME", "the stream_id of row 2 is null")]
@@ -56,23 +59,55 @@ def test_a_failed_attempt_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def report(partition, attempt, bad_file, run="job"):
+    return PartitionReport(run, partition, attempt, 0, 0, 0, 0, 0, 0.0, refused=bool(bad_file), bad_file=bad_file)
+
+
 def test_only_committed_files_are_kept(tmp_path):
-    kept = []
-    for run, partition, attempt in [("job", 0, 0), ("job", 0, 1), ("job", 1, 0), ("job2", 0, 0)]:
+    kept = {}
+    places = [("job", 0, 0), ("job", 0, 1), ("job", 0, 2), ("job", 1, 0), ("job", 1, 1), ("job2", 0, 0)]
+    for run, partition, attempt in places:
         bad = records(tmp_path, run=run, partition=partition, attempt=attempt)
         bad.add(BATCH, 0, REFUSED)
-        kept.append(bad.close())
-    killed = records(tmp_path, partition=7)
+        kept[run, partition, attempt] = bad.close()
+    killed = records(tmp_path, partition=1, attempt=2)
     killed.add(BATCH, 0, REFUSED)  # its worker is killed before it closes the file
-    keep_committed(str(tmp_path), "job", [kept[1], kept[2]])
-    assert sorted(map(str, tmp_path.iterdir())) == sorted(kept[1:])
+    committed = [("job", 0, 1), ("job", 1, 0)]
+    keep_committed(str(tmp_path), [report(p, a, kept[run, p, a]) for run, p, a in committed] + [report(9, 0, "")])
+    assert sorted(map(str, tmp_path.iterdir())) == sorted(kept[place] for place in [*committed, ("job2", 0, 0)])
+
+
+def test_a_commit_never_lists_the_folder(tmp_path, monkeypatch):
+    """A stream fills it for months."""
+    bad = records(tmp_path, attempt=0)
+    bad.add(BATCH, 0, REFUSED)
+    monkeypatch.setattr(fs, "FileSelector", None)
+    keep_committed(str(tmp_path), [report(3, 0, bad.close()), report(4, 3, "")])
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_without_bad_records_a_commit_asks_for_nothing(monkeypatch):
+    monkeypatch.setattr(badrecords, "_open_folder", None)
+    keep_committed("/bad", [report(3, 0, ""), report(4, 3, "")])
+
+
+def test_a_failed_batch_leaves_no_files(tmp_path):
+    for run, partition in [("job", 0), ("job", 1), ("job2", 0)]:
+        bad = records(tmp_path, run=run, partition=partition)
+        bad.add(BATCH, 0, REFUSED)
+        kept = bad.close()
+    remove_all(str(tmp_path), "job")
+    assert list(map(str, tmp_path.iterdir())) == [kept]
 
 
 def test_a_folder_that_cannot_be_seen_is_no_failure(tmp_path, caplog):
-    keep_committed(str(tmp_path / "none"), "job", [])
-    keep_committed("fail", "job", [])
+    remove_all(str(tmp_path / "none"), "job")
+    remove_all("fail", "job")
+    keep_committed("fail", [report(3, 0, "x")])
+    keep_committed(str(tmp_path / "none"), [report(3, 1, "x")])
+    assert caplog.text == ""
     (tmp_path / "file").write_text("")
-    keep_committed(str(tmp_path / "file"), "job", [])
+    remove_all(str(tmp_path / "file"), "job")
     assert "may be left" in caplog.text
 
 
@@ -114,5 +149,5 @@ def test_a_uri_works_like_a_path(tmp_path):
     bad = records(f"file://{tmp_path}/bad")
     bad.add(BATCH, 0, REFUSED)
     path = bad.close()
-    keep_committed(f"file://{tmp_path}/bad", "job", [path])
+    keep_committed(f"file://{tmp_path}/bad", [report(3, 1, path)])
     assert [str(found) for found in (tmp_path / "bad").iterdir()] == [path]

@@ -135,3 +135,20 @@ def test_deep_nesting_is_refused():
         kind = ArrayType(kind)
     with pytest.raises(ConfigError, match="deeper than 60"):
         check_body_type("c", kind)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_told", "tells"),
+    [
+        ({"format": "csv"}, False, True),
+        ({"format": "csv", "nullText": "?"}, True, True),
+        ({"format": "csv", "nullText": ""}, True, False),
+        ({"format": "kv"}, False, False),
+        ({"format": "kv", "ignoreNullFields": "false"}, False, True),
+        ({"format": "kv", "ignoreNullFields": "false", "nullText": ""}, True, False),
+        ({"format": "json"}, False, False),
+    ],
+)
+def test_nulls_are_told_from_values_unless_an_empty_text_is_given(given, is_told, tells):
+    parsed = {option.name: option.parse(given.get(option.name, option.default)) for option in FORMAT_OPTIONS}
+    assert read_body_options(parsed, null_given=is_told).tells_nulls is tells

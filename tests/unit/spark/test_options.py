@@ -5,6 +5,7 @@ import pickle
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 
+from dataproxy.config import PRODUCER
 from dataproxy.errors import ConfigError
 from dataproxy.spark.options import read_options
 from dataproxy.spark.outlets import Outlets
@@ -66,7 +67,7 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"path": "/data"}, ["'/data'", "call save() or start() without one"]),
         ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
         ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "true or false"]),
-        ({"batchBytes": "12 parsecs"}, ["batch_bytes", "'12 parsecs'"]),
+        ({"batchBytes": "12 parsecs"}, ["batchBytes", "'12 parsecs'"]),
         ({"executors": "65"}, ["executors", "65"]),
         ({"reportFile": "/tmp"}, ["reportFile", "'/tmp' is a folder"]),
         ({"reportFile": "/etc/hosts/x.json"}, ["reportFile", "its folder cannot be written"]),
@@ -145,3 +146,17 @@ def test_a_secret_in_the_target_is_refused_and_not_shown(name, target):
         read_options({name: target, "groupId": "g", "streamId": "s"})
     assert "Spark shows the value of the option 'target' in plans" in str(caught.value)
     assert "s3cret" not in f"{caught.value} {caught.value!r} {caught.value.details}"
+
+
+def test_a_data_time_keeps_its_milliseconds_where_messages_have_attributes():
+    assert read().config.exact_time
+    assert not read(messageType="3").config.exact_time
+    assert not read(exactTime="false").config.exact_time
+
+
+def test_errors_have_the_names_of_sparks_options():
+    with pytest.raises(ConfigError) as caught:
+        read(ackTimeout="5m", deliveryTimeout="1m")
+    assert "ackTimeout" in str(caught.value)
+    for name in PRODUCER.by_name:
+        assert "_" not in name or name not in str(caught.value)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dataproxy.errors import InvalidMessageError, UndeliveredError
-from dataproxy.spark import producers
+from dataproxy.spark import producers, wording
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
@@ -126,7 +126,7 @@ def test_a_refused_row_fails_the_task_with_the_counts():
         write_batches(batches(["a", "x", "b"]), plan(), PLACE)
     text = str(caught.value)
     assert "partition 3 (attempt 1): of 3 rows 2 were acknowledged, 0 skipped, 1 refused" in text
-    assert "108: 1" in text
+    assert text.startswith("1 of 3 rows for the group g were not delivered: code 108: 1 (ERROR_PROCESS_LOGIC, ")
     assert "tcp://127.0.0.1:1" in text
 
 
@@ -170,3 +170,43 @@ def test_a_forked_process_starts_with_no_producer(monkeypatch):
     pool.lease(plan().options)
     assert len(FakeProducer.made) == 2
     assert not FakeProducer.made[0].closed
+
+
+@pytest.mark.parametrize(("dt", "is_exact"), [(-1, False), (0, True)])
+def test_milliseconds_travel_where_there_is_a_column_of_times(monkeypatch, dt, is_exact):
+    seen = []
+
+    def send(to, batch, *, exact_time, **names):
+        seen.append(exact_time)
+        return to.accept(pa.record_batch({"value": ["a"]}), 0)
+
+    monkeypatch.setattr(producers, "send_record_batch", send)
+    producer = (("exact_time", True), ("group_id", "g"), ("target", "tcp://127.0.0.1:1"))
+    made = WritePlan("job", SinkOptions(producer, "s"), ColumnPlan(value=0, dt=dt), Outlets())
+    write_batches(iter([pa.record_batch({"dt": pa.array([1_720_000_000_123], pa.int64())})]), made, PLACE)
+    assert seen == [is_exact]
+
+
+def test_an_error_names_options_as_spark_does(monkeypatch):
+    def complain(to, batch, *, value, **names):
+        raise InvalidMessageError("an item is empty", hint="set empty_value to skip it", details={"item": 0})
+
+    monkeypatch.setattr(producers, "send_record_batch", complain)
+    with pytest.raises(InvalidMessageError) as caught:
+        write_batches(batches(["bad"]), plan(), PLACE)
+    assert caught.value.hint == "set emptyValue to skip it"
+
+
+@pytest.mark.parametrize("raised", [UndeliveredError, OSError])
+def test_sparks_users_are_spared_our_tracebacks_and_get_those_of_others(monkeypatch, raised):
+    monkeypatch.setattr(wording, "is_sparks_own", lambda: True)
+    monkeypatch.setattr(os, "environ", {})
+
+    def broken():
+        yield from batches(["x"])
+        raise OSError("upstream")
+
+    FakeProducer.refuse = {"x"} if raised is UndeliveredError else set()
+    with pytest.raises(raised):
+        write_batches(broken(), plan(), PLACE)
+    assert os.environ == ({"SPARK_HIDE_TRACEBACK": "1"} if raised is UndeliveredError else {})

@@ -50,6 +50,7 @@ cdef class BodyEncoder:
 
     def __cinit__(
         self, str form, columns, *, zone_table, str times="iso", bint leave_nulls_out=True, str null_text="",
+        bint tells_nulls=False,
         str separator=",", str joint="=", str escape="\\", str quote="", str line_separator="",
     ):
         cdef bytes null = null_text.encode()
@@ -62,6 +63,7 @@ cdef class BodyEncoder:
         self.style.values.times = _TIMES[times]
         self.style.values.leave_nulls_out = leave_nulls_out
         self.style.null_text = slice_of(PyBytes_AS_STRING(null), <size_t>PyBytes_GET_SIZE(null))
+        self.style.tells_nulls = tells_nulls
         self.n_columns = len(wanted)
         self.columns = <int*>calloc(len(wanted) + 1, sizeof(int))
         self.style.values.days = <DayText*>calloc(KNOWN_DAYS, sizeof(DayText))

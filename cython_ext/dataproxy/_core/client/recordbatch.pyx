@@ -22,7 +22,7 @@ from dataproxy._core.client.rowids cimport ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowId
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport outgrown, raise_full
-from dataproxy._core.encode.lines cimport Lines, lines_free
+from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
@@ -186,12 +186,17 @@ cdef object _key_problem(ProducerCore core, str key, str value, object other):
 
 
 cdef int _check_lines(Columns* c, const Lines* lines, Findings findings) except -1:
-    """Refuse rows with a character that their text cannot carry."""
+    """Refuse rows with a value that their text cannot carry."""
     cdef int64_t i
     if lines.n_refused == 0:
         return 0
     for i in range(lines.n):
-        if lines.refused[i]:
+        if lines.refused[i] == REFUSED_LIKE_NULL:
+            findings.mark(c, i, InvalidMessageError(
+                f"a value reads like a null, of which nullText is the text (item {i})", code="BAD_BODY",
+                hint="set nullText to a text that no value has, or to an empty one if nobody has to tell them apart",
+                details={"item": i}))
+        elif lines.refused[i]:
             findings.mark(c, i, InvalidMessageError(
                 f"a value holds a separator that cannot be masked (item {i})", code="BAD_BODY",
                 hint="set the option escape, or another separator", details={"item": i}))
@@ -281,6 +286,7 @@ cdef void _rows_of(const Lines* lines, Rows* rows) noexcept:
     rows.kind = ROWS_OFFSETS64
     rows.offsets64 = lines.offsets
     rows.base = lines.text.p
+    rows.validity = lines.validity
     rows.n = lines.n
 
 

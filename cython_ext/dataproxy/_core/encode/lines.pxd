@@ -22,12 +22,19 @@ ctypedef struct LineStyle:
     uint8_t separator       # between values, or between entries
     uint8_t joint           # between key and value
     Slice null_text
+    bint tells_nulls        # refuse a value of a column with nulls that reads like `null_text`
+
+
+cdef enum LineRefusal:
+    REFUSED_MARK = 1        # a character that cannot travel
+    REFUSED_LIKE_NULL = 2   # a value that reads like a null
 
 
 ctypedef struct Lines:      # one text for each row, all in one buffer
     Buf text
     int64_t* offsets        # n + 1 of them
-    uint8_t* refused        # 1: the row has a character that cannot travel; its text is empty
+    uint8_t* refused        # LineRefusal: the row cannot be written, its text is empty
+    uint8_t* validity       # bitmap of the rows that are something, NULL: all of them; others are made of nulls alone
     int64_t n
     int64_t n_refused
 

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
@@ -37,8 +37,22 @@ cdef int _json_row(
     return ST_NO_MEMORY if failed else ST_OK
 
 
+cdef enum:
+    LIKE_NULL = 1000        # beside the status of a row: it holds a value that reads like a null
+
+
+cdef inline bint _reads_like_null(
+    const Buf* out, size_t start, const Node* node, const LineStyle* style,
+) noexcept nogil:
+    """Tell whether the value that begins at ``start`` cannot be told from a null of its column."""
+    cdef size_t n = out.n - start
+    if n != style.null_text.n or not style.tells_nulls or not node.nullable:
+        return False
+    return n == 0 or memcmp(out.p + start, style.null_text.p, n) == 0
+
+
 cdef int _masked(Buf* out, const Node* node, const LineStyle* style, int64_t i) noexcept nogil:
-    """Append a value of delimited text; ST_OK, ST_INVALID or ST_NO_MEMORY."""
+    """Append a value of delimited text; ST_OK, ST_INVALID, ST_NO_MEMORY or LIKE_NULL."""
     cdef size_t start = out.n, n = 0
     cdef const uint8_t* p = NULL
     cdef int status
@@ -47,10 +61,12 @@ cdef int _masked(Buf* out, const Node* node, const LineStyle* style, int64_t i) 
     if node.kind == NODE_TEXT32:
         bytes_of(node, node.offset + i, &p, &n)
         if put_unmarked(out, p, n, &style.marks):
-            return ST_OK
+            return LIKE_NULL if _reads_like_null(out, start, node, style) else ST_OK
     status = put_plain(out, node, i, &style.values)
     if status == ST_OK and (style.marks.any_plain or is_wordy(node)):
         status = escape_from(out, start, &style.marks)
+    if status == ST_OK and _reads_like_null(out, start, node, style):
+        return LIKE_NULL
     return status
 
 
@@ -90,6 +106,27 @@ cdef int _kv_row(
     return ST_OK
 
 
+cdef bint _is_null_row(const NodeTree* tree, const int* columns, int n_columns, int64_t i) noexcept nogil:
+    """Tell whether all values of a row's body are null."""
+    cdef int k
+    for k in range(n_columns):
+        if not node_is_null(&tree.root.children[columns[k]], tree.root.offset + i):
+            return False
+    return True
+
+
+cdef int _mark_null(Lines* lines, int64_t i) noexcept nogil:
+    """Note that row ``i`` has no body, which is another thing than an empty one.  ST_OK or ST_NO_MEMORY."""
+    cdef size_t n = <size_t>(lines.n >> 3) + 1
+    if lines.validity == NULL:
+        lines.validity = <uint8_t*>malloc(n)
+        if lines.validity == NULL:
+            return ST_NO_MEMORY
+        memset(lines.validity, 255, n)
+    lines.validity[i >> 3] &= <uint8_t>~(1 << (i & 7))
+    return ST_OK
+
+
 cdef int lines_make(
     Lines* lines, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t n,
     size_t usual,
@@ -118,9 +155,13 @@ cdef int lines_make(
             status = _csv_row(&lines.text, tree, columns, n_columns, style, i)
         else:
             status = _kv_row(&lines.text, tree, columns, n_columns, style, i)
-        if status == ST_INVALID:
+        if status == LIKE_NULL and lines.text.n == start and n_columns == 1:
+            status = ST_OK                  # no body at all: null and empty rows have options of their own
+        if status == ST_OK and lines.text.n == start and _is_null_row(tree, columns, n_columns, i):
+            status = _mark_null(lines, i)
+        if status == ST_INVALID or status == LIKE_NULL:
             lines.text.n = start
-            lines.refused[i] = 1
+            lines.refused[i] = REFUSED_MARK if status == ST_INVALID else REFUSED_LIKE_NULL
             lines.n_refused += 1
         elif status != ST_OK:
             return status
@@ -132,5 +173,6 @@ cdef void lines_free(Lines* lines) noexcept nogil:
     """Release the texts."""
     free(lines.offsets)
     free(lines.refused)
+    free(lines.validity)
     buf_free(&lines.text)
     memset(lines, 0, sizeof(Lines))

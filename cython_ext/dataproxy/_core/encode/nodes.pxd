@@ -52,6 +52,7 @@ ctypedef struct Node:
     const int64_t* offsets64
     const uint8_t* data
     int64_t offset
+    bint nullable           # by the schema
 
 
 ctypedef struct NodeTree:

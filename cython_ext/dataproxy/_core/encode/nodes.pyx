@@ -12,6 +12,7 @@ from dataproxy._core.encode.times cimport Zone
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 
 cdef enum:
+    ARROW_FLAG_NULLABLE = 2     # of the C data interface
     SCALE_DIGITS = 6
 
 
@@ -182,6 +183,7 @@ cdef int _open(
         return status
     if not _has_parts(node, schema):
         return ST_INVALID
+    node.nullable = schema.flags & ARROW_FLAG_NULLABLE != 0
     node.name = slice_text(schema.name) if schema.name != NULL else slice_of(NULL, 0)
     status = _label(node, labels)
     _bind(node, array)
