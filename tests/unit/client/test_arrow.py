@@ -5,15 +5,8 @@ import pytest
 
 import dataproxy
 from dataproxy._core.client.recordbatch import send_record_batch
-from tests.io.scripted import Scripted
 
 BODIES = [b"a", b"bb", b"ccc", b"a body that is longer than twelve bytes", b"e"]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Scripted() as running:
-        yield running
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import dataproxy
 from dataproxy._core.client.order import bucket_of
 from dataproxy._core.testing.probe_buffers import Exporter, bodies, body, view
 from tests.fuzz.buffers import compare, make_facts
-from tests.io.scripted import Scripted
 
 
 class Record(ctypes.Structure):
@@ -29,12 +28,6 @@ class Pointing(ctypes.Structure):
     """A record that holds an address."""
 
     _fields_ = (("n", ctypes.c_int), ("p", ctypes.POINTER(ctypes.c_int)))
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Scripted() as running:
-        yield running
 
 
 @pytest.fixture

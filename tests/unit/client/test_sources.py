@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 import dataproxy
-from tests.io.scripted import Scripted
 
 ATTRS_MESSAGE = {"k": "v"}
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Scripted() as running:
-        yield running
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import dataproxy
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.config import PRODUCER, load_hub_config, load_producer_config
 from dataproxy.problems import seconds, shown
-from tests.io.scripted import Scripted
 
 
 class Colour(str, enum.Enum):  # noqa: UP042 - it formats otherwise than StrEnum
@@ -65,12 +64,6 @@ class Liar(str):
 
     def isprintable(self) -> bool:
         return True
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Scripted() as running:
-        yield running
 
 
 @pytest.fixture
