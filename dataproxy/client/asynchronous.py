@@ -16,7 +16,7 @@ from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.sending import Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client.asyncbatch import AsyncBatch
-from dataproxy.client.errands import Errands, Job
+from dataproxy.client.errands import Errands, Job, closed
 from dataproxy.client.producer import Producer, checked_config
 from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
@@ -79,11 +79,13 @@ class AsyncProducer(AsyncCore):
         """
         self.check()
         if self._closing is not None:
-            raise ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
+            raise closed()
         if not self.is_open:
             if self._opening is None or self._opening.failed:
                 self._opening = self._errands.submit(self._start)
             await self._opening.wait()
+            if self._closing is not None:  # it came meanwhile
+                raise closed()
         self.watch()
         return self
 
@@ -133,15 +135,15 @@ class AsyncProducer(AsyncCore):
         self.check_process()
         limit = None if timeout is None else seconds(timeout)
         if self._closing is None:
-            self._closing = self._errands.submit(partial(self._shut, limit))
-            self._errands.end()
+            self._closing = self._errands.finish(partial(self._shut, limit))
         try:
             report = await self._closing.wait()
             self._errands.wait_end()
-            if self.bells:
-                woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self.watch().call_in_turn(partial(_finish, woken))
-                await woken  # tasks that waited for results of the closing are woken first
+            with contextlib.suppress(ClosedError):  # another loop has closed it too, and let go of every loop meanwhile
+                if self.bells:
+                    woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                    self.watch().call_in_turn(partial(_finish, woken))
+                    await woken  # tasks that waited for results of the closing are woken first
         finally:
             self._closing.at_end(self._leave)  # also where the wait was cancelled, and nobody closes again
         return report

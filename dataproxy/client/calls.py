@@ -17,7 +17,8 @@ __all__ = ["Calls"]
 class Calls:
     """Hold a pool of HTTP connections, and know the sockets of all.
 
-    ``end`` may be called by any thread; whoever waits on a connection gets an error then.
+    ``end`` may be called by any thread; whoever waits on a connection gets an error then, but in a TLS handshake, which
+    has a deadline of its own.
     """
 
     def __init__(self) -> None:

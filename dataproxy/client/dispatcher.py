@@ -39,6 +39,7 @@ _EVENTS: dict[int, tuple[Log, int, str]] = {
 _WITH_DETAIL = {2, 3, 6, 7, 8, 10}
 _EACH = 1  # the kind that is logged every time
 _REPEAT_SECONDS = 10.0
+_REMEMBERED = 1000  # kinds, addresses and details
 _DELIVERED = 1  # of facts[0]: as the core numbers outcomes
 _AT_ONCE = 256  # results that are made before they are handed on: too few to call up the garbage collector
 
@@ -60,6 +61,9 @@ class EventLog:
         if kind != _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             self._suppressed[key] = self._suppressed.get(key, 0) + 1
             return
+        if len(self._last) >= _REMEMBERED:  # a proxy that makes up numbers
+            self._last.clear()
+            self._suppressed.clear()
         self._last[key] = now
         again = self._suppressed.pop(key, 0)
         values = [address]

@@ -8,11 +8,12 @@ import queue
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dataproxy.client.threads import start_hearing
+from dataproxy.errors import ClosedError
 
-__all__ = ["Errands", "Job"]
+__all__ = ["Errands", "Job", "closed"]
 
 T = TypeVar("T")
 
@@ -23,6 +24,11 @@ _IDLE_SECONDS = 3600.0
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def closed() -> ClosedError:
+    """Return what whoever comes after ``close`` gets."""
+    return ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
 
 
 class Job(Generic[T]):
@@ -91,7 +97,7 @@ class Job(Generic[T]):
 
 
 class Errands:
-    """Run jobs one after the other on one thread, which lives from the first job to ``end``."""
+    """Run jobs one after the other on one thread, which lives from the first job to the one given to ``finish``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -99,6 +105,7 @@ class Errands:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._unfinished = 0
+        self._last: Job[Any] | None = None
 
     @property
     def idle(self) -> bool:
@@ -106,23 +113,33 @@ class Errands:
         return self._unfinished == 0
 
     def submit(self, function: Callable[[], T]) -> Job[T]:
-        """Have ``function()`` called after all earlier jobs.  Any thread."""
-        job = Job(function)
+        """Have ``function()`` called after all earlier jobs.  Any thread.  Raises ClosedError after ``finish``."""
         with self._lock:
-            self._unfinished += 1
-            self._jobs.put(job)  # type: ignore[arg-type]
-            if self._thread is None:
-                self._thread = start_hearing(self._name, self._run)
+            if self._last is not None:
+                raise closed()
+            return self._put(function)
+
+    def finish(self, function: Callable[[], T]) -> Job[T]:
+        """Have ``function()`` called as the last job, and the thread end behind it; does not wait.  Any thread.
+
+        A second call gets the job of the first.
+        """
+        with self._lock:
+            if self._last is None:
+                self._last = self._put(function)
+                self._jobs.put(None)
+            return self._last
+
+    def _put(self, function: Callable[[], T]) -> Job[T]:
+        job = Job(function)
+        if self._thread is None:
+            self._thread = start_hearing(self._name, self._run)
+        self._unfinished += 1
+        self._jobs.put(job)  # type: ignore[arg-type]
         return job
 
-    def end(self) -> None:
-        """Let the thread end after its last job; does not wait.  Any thread."""
-        with self._lock:
-            if self._thread is not None:
-                self._jobs.put(None)
-
     def wait_end(self) -> None:
-        """Wait for the thread after ``end`` and its last job: it has nothing left to do but to leave its loop."""
+        """Wait for the thread after the last job: it has nothing left to do but to leave its loop."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN_SECONDS)

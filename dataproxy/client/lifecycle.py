@@ -16,11 +16,14 @@ from typing import Protocol
 from dataproxy.logs import logger
 from dataproxy.outcomes import Report
 
-__all__ = ["beginning", "is_ending", "register", "unregister"]
+__all__ = ["beginning", "register", "unregister", "wait_end"]
 
 _LOG = logger()
 # Both end a child by os._exit, after these modules' own finalizers; handlers of atexit never run there.
 _PROCESS_POOLS = ("multiprocessing", "billiard")
+_GRACE_SECONDS = 1.0
+_LONGEST_SECONDS = 86_400.0
+_INTERRUPTIONS = 100  # of one wait by what signal handlers raise; what raises more often is no signal
 
 
 class _Closable(Protocol):
@@ -43,6 +46,7 @@ _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
 _begin_lock = threading.RLock()
 _told: set[tuple[int, str]] = set()
 _ending = False
+_ended = threading.Event()
 
 
 @contextmanager
@@ -52,9 +56,11 @@ def beginning() -> Iterator[None]:
         yield
 
 
-def is_ending() -> bool:
-    """Tell whether the process is on its way out and has closed its producers, or is closing them."""
-    return _ending
+def wait_end() -> None:
+    """Return at once, unless the process is ending: then a second after its producers were closed.  Any thread."""
+    if _ending:
+        _ended.wait(_LONGEST_SECONDS)
+        time.sleep(_GRACE_SECONDS)
 
 
 def register(producer: _Closable) -> None:
@@ -103,17 +109,26 @@ def _close_all() -> None:
     """
     global _ending
     _ending = True
+    try:
+        _close_each()
+    finally:
+        _ended.set()
+
+
+def _close_each() -> None:
     began = time.monotonic()
     todo = [producer for producer in _live if not producer.inherited]
     for producer in todo:
         producer.begin_close()
     patient = True
     raised: list[BaseException] = []
+    known = 0  # exceptions of earlier producers
     while todo:
         end = began + todo[-1].close_timeout
         try:
-            if patient:
+            if patient and len(raised) - known < _INTERRUPTIONS:
                 todo[-1].wait_settled(max(0.0, end - time.monotonic()))
+            known = len(raised)
             _close(todo.pop(), max(0.0, end - time.monotonic()) if patient else 0.0, raised)
         except BaseException as error:  # noqa: BLE001 - raised below
             raised.append(error)
@@ -143,9 +158,10 @@ def _say(report: Report) -> None:
 
 
 def _in_child() -> None:
-    global _begin_lock, _ending  # threads of the parent may have held the one, or begun the other
+    global _begin_lock, _ending, _ended  # threads of the parent may have held the one, or begun the other
     _begin_lock = threading.RLock()
     _ending = False
+    _ended = threading.Event()
     _live.clear()
 
 

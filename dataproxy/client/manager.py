@@ -63,14 +63,15 @@ class ManagerClient:
         from dataproxy.client.calls import Calls
         from dataproxy.client.limited import within
 
-        calls = self._calls = self._calls or Calls()
+        calls, self._calls = self._calls or Calls(), None
         try:
             # On a thread: name service, headers and body that come byte by byte know no common time limit.
             status, kind, body = within(_THREAD, self._timeout, lambda: self._ask(group_id, calls), calls.end)
+            self._calls = calls  # Ctrl-C and timeouts end them, and a thread may still hold them for a moment
         except DiscoveryError:
+            self._calls = calls
             raise
         except TimeoutError:
-            self._calls = None  # a thread may still hold it for a moment
             raise self._too_late() from None
         except Exception as error:  # noqa: BLE001 - whatever a Manager sends, the error is ours
             raise self._error(

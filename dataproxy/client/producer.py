@@ -20,7 +20,7 @@ from dataproxy.client.dispatcher import Dispatcher
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.client.proxies import ProxySource, links_per_executor, order_seed, proxy_order
 from dataproxy.client.stats import ProducerStats, make_report, make_stats
-from dataproxy.client.threads import check_native_threads, start_hearing, start_quiet
+from dataproxy.client.threads import check_native_threads, is_ours, start_hearing, start_quiet
 from dataproxy.client.times import time_ms
 from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import ProducerConfig, load_producer_config
@@ -306,9 +306,12 @@ class Producer(ProducerCore):
             raise raised
 
     def refuse_closed(self) -> None:
-        """Raise ClosedError; of a daemon thread, once the process is ending, nothing is heard any more."""
-        while lifecycle.is_ending() and threading.current_thread().daemon:
-            time.sleep(3600.0)  # the interpreter ends without it
+        """Raise ClosedError; to a daemon thread of a process that is ending, only once that has had its time.
+
+        Most are gone by then and print no traceback; a handler of atexit that joins one has it back.
+        """
+        if threading.current_thread().daemon and not is_ours():
+            lifecycle.wait_end()
         super().refuse_closed()
 
     def __enter__(self) -> Self:

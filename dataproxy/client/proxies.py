@@ -115,15 +115,20 @@ class ProxySource:
                 _LOG.exception("the proxy list was not refreshed, the known one stays in use")
 
     def _refresh(self) -> None:
-        """Ask again, and tell the producer what changed.  Raises what ``fetch`` raises.  One thread at a time."""
+        """Ask again, and tell the producer what changed.  Raises what ``fetch`` raises.  One thread at a time.
+
+        What the producer could not take is not known: the next turn tells it again.
+        """
         before, length = list(self._known), self.max_packet_length
         try:
             now = self.fetch(strict=False)
+            if not self._stop.is_set():
+                self._tell(now, before, length)
         except BaseException:
             self._known, self.max_packet_length = before, length
             raise
-        if self._stop.is_set():
-            return
+
+    def _tell(self, now: list[ResolvedEndpoint], before: list[ResolvedEndpoint], length: int) -> None:
         limit, apply = None if self._limit is None else self._limit(), self._apply()
         if self.max_packet_length != length and limit is not None:
             _LOG.info("the Manager's limit of a frame changed from %d to %d bytes", length, self.max_packet_length)

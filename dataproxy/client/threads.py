@@ -5,11 +5,20 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 
 from dataproxy.errors import ConfigError
 
-__all__ = ["check_native_threads", "start_hearing", "start_quiet"]
+__all__ = ["check_native_threads", "is_ours", "start_hearing", "start_quiet"]
+
+
+_ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+def is_ours() -> bool:
+    """Tell whether the caller runs on a thread that was started here."""
+    return threading.current_thread() in _ours
 
 
 def check_native_threads() -> None:
@@ -43,5 +52,6 @@ def start_quiet(name: str, body: Callable[[], None]) -> threading.Thread:
 def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
     """Start a daemon thread with the mask of its starter, which what the user starts there inherits."""
     thread = threading.Thread(target=body, name=name, daemon=True)
+    _ours.add(thread)
     thread.start()
     return thread

@@ -82,6 +82,63 @@ def test_a_daemon_thread_that_goes_on_sending_is_not_heard_of() -> None:
         assert server.bodies()
 
 
+def test_a_daemon_thread_can_be_joined_by_the_last_handlers() -> None:
+    """A handler from before the import runs when the producers are closed; the thread it waits for is told so."""
+    with Scripted() as server:
+        process = start(
+            """
+            import atexit, sys, threading
+            told = []
+            def last():
+                thread.join()
+                assert told == ["closed"], told
+            atexit.register(last)
+            import dataproxy
+            p = dataproxy.Producer(sys.argv[1], group_id="g", linger=0.001)
+            begun = threading.Event()
+            def work():
+                try:
+                    while True:
+                        p.send_nowait("s", b"x")
+                        begun.set()
+                except dataproxy.ClosedError:
+                    told.append("closed")
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            begun.wait()
+            """,
+            server.target,
+        )
+        assert finish(process) == (0, "", "")
+        assert server.bodies()
+
+
+def test_callbacks_that_send_at_exit_hold_up_nobody() -> None:
+    """They run on a thread of the producer's own, which has more results to tell."""
+    with Scripted() as server:
+        process = start(
+            """
+            import atexit, sys
+            told = []
+            def last():
+                assert told == ["closed"] * 3, told
+            atexit.register(last)
+            import dataproxy
+            def again(result):
+                try:
+                    p.send_nowait("s", b"again")
+                except dataproxy.ClosedError:
+                    told.append("closed")
+            p = dataproxy.Producer(sys.argv[1], group_id="g", linger=50, on_delivery=again, close_timeout=50)
+            for _ in range(3):
+                p.send_nowait("s", b"x")
+            """,
+            server.target,
+        )
+        assert finish(process) == (0, "", "")
+        assert server.bodies() == [b"x"] * 3
+
+
 def test_threads_are_told_once_the_user_has_closed() -> None:
     with Scripted() as server:
         process = start(

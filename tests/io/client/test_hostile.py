@@ -183,9 +183,8 @@ def test_a_loop_that_raises_does_not_end_the_errands(kind: type[BaseException]) 
     job._waiting.append((BadLoop(kind), None))  # type: ignore[arg-type]
     gate.set()
     after = threading.Event()
-    errands.submit(after.set)
+    errands.finish(after.set)
     assert after.wait(SECONDS)
-    errands.end()
     errands.wait_end()
 
 

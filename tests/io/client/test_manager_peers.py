@@ -15,7 +15,7 @@ from dataproxy.config import load_producer_config
 from dataproxy.errors import DiscoveryError
 from dataproxy.types import Endpoint, ProxyList, ResolvedEndpoint
 from tests.io.hub.peer import wait_until
-from tests.lab.httppeers.answers import ANSWERS, ENDLESS, HostileServer, proxies
+from tests.lab.httppeers.answers import ANSWERS, ENDLESS, HostileAnswer, HostileServer, proxies
 
 CODES = {name for name, code in LOCAL_CODES.items() if code.error == "DiscoveryError"}
 
@@ -64,11 +64,42 @@ def test_a_client_is_of_use_after_a_manager_that_drips(name):
     wait_until(lambda: not callers())
 
 
-def test_a_handshake_that_drips():
-    with HostileServer(ENDLESS["silence"]) as server, pytest.raises(DiscoveryError) as caught:
-        fetch(f"https://127.0.0.1:{server.port}", manager_timeout="200ms")
+HANDSHAKES = {
+    "nothing": ENDLESS["silence"],
+    "byte by byte": HostileAnswer(b"\x16\x03\x03\x40\x00\x02", again=b"\0"),
+}
+
+
+@pytest.mark.parametrize("name", HANDSHAKES)
+def test_a_handshake_that_drips(name):
+    """The thread of the question ends with it: a handshake has one deadline, whatever comes byte by byte."""
+    with HostileServer(HANDSHAKES[name]) as server:
+        with pytest.raises(DiscoveryError) as caught:
+            fetch(f"https://127.0.0.1:{server.port}", manager_timeout="200ms")
+        wait_until(lambda: not callers())  # while the server goes on
     assert caught.value.code == "MANAGER_TIMEOUT"
+
+
+def test_a_client_is_of_use_after_ctrl_c(monkeypatch):
+    with HostileServer(GOOD) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        client = ManagerClient(parse_target(url), load_producer_config(url, env={}))
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Event, "wait", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                client.fetch("g")
+        assert client.fetch("g").endpoints
+        client.close()
     wait_until(lambda: not callers())
+
+
+GOOD = HostileAnswer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(proxies()) + proxies())
+
+
+def interrupted(_event, _seconds=None):
+    if threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
+    return False
 
 
 def test_a_name_service_that_hangs(monkeypatch):
@@ -158,3 +189,35 @@ def test_discovery_goes_on_whatever_happens(monkeypatch, caplog):
     assert told.lists == [["10.0.0.2:2"]]
     assert [record.message.partition(",")[0] for record in caplog.records] == ["the proxy list was not refreshed"] * 4
     assert {record.name for record in caplog.records} == {"dataproxy.route"}
+
+
+def test_a_list_that_could_not_be_taken_is_told_again(monkeypatch):
+    config = load_producer_config("http://manager.test:8083", env={}, group_id="g")
+    told = Told()
+    taken = told.apply
+    turns = [MemoryError(), MemoryError()]
+
+    def apply(_told, proxies):
+        if turns:
+            raise turns.pop(0)
+        taken(proxies)
+
+    monkeypatch.setattr(Told, "apply", apply)
+    monkeypatch.setattr(ManagerClient, "fetch", lambda *_: ProxyList(1, (Endpoint("10.0.0.2", 2),), 20, 0, 65536))
+    limits = Limits()
+    source = ProxySource(config, told.apply, limits.take)
+    source._known = [ResolvedEndpoint("10.0.0.1", 1, 2, "10.0.0.1", "10.0.0.1:1")]
+    source._stop = Turns(4)
+    source._run()
+    assert told.lists == [["10.0.0.2:2"]]
+    assert limits.told == [65536] * 3  # once more with each list that was not taken
+
+
+class Limits:
+    """Who is told of the Manager's limit of a frame."""
+
+    def __init__(self):
+        self.told = []
+
+    def take(self, length):
+        self.told.append(length)

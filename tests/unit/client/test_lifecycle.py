@@ -1,0 +1,60 @@
+"""The end of a process closes its producers, whatever is raised meanwhile; the log of a producer stays small."""
+
+import dataproxy.client.lifecycle as lifecycle
+from dataproxy.client.dispatcher import EventLog
+from dataproxy.outcomes import Report
+
+REFUSED = 8  # a frame, with a code
+
+
+class Odd:
+    """A producer whose waits raise, each time or as often as ``raises`` says."""
+
+    inherited = False
+    close_timeout = 5.0
+
+    def __init__(self, raises: int) -> None:
+        self.raises = raises
+        self.waits = 0
+        self.closed: list[float] = []
+
+    def begin_close(self) -> None:
+        """Begin nothing."""
+
+    def wait_settled(self, seconds: float) -> bool:
+        self.waits += 1
+        if self.waits <= self.raises:
+            raise MemoryError
+        return True
+
+    def close(self, timeout: float | None = None) -> Report:
+        assert timeout is not None
+        self.closed.append(timeout)
+        return self.report()
+
+    def report(self) -> Report:
+        return Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+
+
+def test_what_raises_for_ever_is_closed_all_the_same(monkeypatch) -> None:
+    for_ever, often, never = Odd(10**9), Odd(3), Odd(0)
+    monkeypatch.setattr(lifecycle, "_live", [never, often, for_ever])
+    try:
+        lifecycle._close_all()
+    except MemoryError:
+        pass
+    finally:
+        lifecycle._in_child()
+    assert [len(one.closed) for one in (for_ever, often, never)] == [1, 1, 1]
+    assert for_ever.waits == 100
+    assert (often.waits, never.waits) == (4, 1)
+
+
+def test_a_proxy_that_makes_up_codes_fills_no_memory(caplog) -> None:
+    log = EventLog()
+    for code in range(5000):
+        log.write(REFUSED, "10.0.0.1:46801", code)
+        log.write(REFUSED, "10.0.0.1:46801", code)
+    assert len(log._last) <= 1000
+    assert len(log._suppressed) <= 1000
+    assert len(caplog.records) == 5000
