@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "every_topic", "explain", "render_page"]
 
 PAGE: Final = "docs/errors.md"
+_LONGEST_NUMBER: Final = 20  # codes have 32 bits
 _CLASSES: Final[dict[str, type[errors.DataProxyError]]] = {name: getattr(errors, name) for name in errors.__all__}
 
 
@@ -77,7 +78,7 @@ def explain(word: int | str) -> Explanation | None:
     Numbers that the protocol does not define are explained as the producer treats them.
     """
     text = str(word).strip().strip("[]")
-    if text.lstrip("-").isdigit():
+    if text.lstrip("-").isdecimal() and len(text) <= _LONGEST_NUMBER:
         number = int(text)
         if number in SERVER_CODES:
             return _of_server_code(number)

@@ -56,7 +56,7 @@ def show(
             settled = load_hub_config(given.pop("store", None), file=file, **given)
         else:
             settled = load_producer_config(given.pop("target", None), file=file, require_target=False, **given)
-        rows = [row for row in settled.shown() if not changed or not row[2].startswith("default")]
+        rows = [row for row in settled.shown() if not changed or row[2] != "default"]
         if json:
             shown = {name: {"value": value, "origin": source} for name, value, source in rows}
             typer.echo(json_text(shown, indent=2))

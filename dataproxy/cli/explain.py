@@ -8,6 +8,7 @@ import typer
 
 from dataproxy.cli.outcome import ExitCode, complain, outcome
 from dataproxy.explain import every_topic, explain
+from dataproxy.problems import shown
 
 if TYPE_CHECKING:
     from dataproxy.explain import Explanation
@@ -42,7 +43,7 @@ def _unknown(word: str) -> str:
 
     names = {text for told in every_topic() for text in (str(told.topic), told.name)}
     near = nearest_name(word, names)
-    return f"{word!r} is no code and no error class" + (
+    return f"{shown(word)} is no code and no error class" + (
         f"; did you mean {near}?" if near else "; dataproxy explain --list has them all"
     )
 

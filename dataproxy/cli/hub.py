@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dataproxy.cli.outcome import complain
+from dataproxy.cli.outcome import complain, say
 from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError, HubError
 
@@ -56,10 +56,15 @@ def run_hub(
     from dataproxy.hub import Hub
     from dataproxy.hub.descriptors import raise_limit
 
+    named = named_options(option or [])
+    if "store" in named:
+        if store is not None:
+            raise ConfigError("--store and -o store were both given", hint="keep one")
+        store = named.pop("store")
     if memory and store is not None:
         raise ConfigError("--store and --memory were both given", hint="choose one")
     given = {"host": host, "port": port, "manager_port": manager_port, "insecure": insecure or None}
-    options = {**named_options(option or []), **{name: value for name, value in given.items() if value is not None}}
+    options = {**named, **{name: value for name, value in given.items() if value is not None}}
     settled = _settle("" if memory else store, config, options)
     if not memory and not settled.store:
         raise ConfigError("nothing says where to keep the data", hint="give --store DIR, or --memory")
@@ -94,9 +99,8 @@ def _serve(running: Hub, *, print_urls: bool) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, end)
         where = running.store_path or "memory"
-        sys.stderr.write(f"hub: producers {running.target}, Manager {running.manager_url}, store {where}\n")
-        sys.stderr.write(f"hub: token {running.token}{f', in {token_file}' if token_file else ''}\n")
-        sys.stderr.flush()
+        say(f"hub: producers {running.target}, Manager {running.manager_url}, store {where}")
+        say(f"hub: token {running.token}{f', in {token_file}' if token_file else ''}")
         if print_urls:
             urls = {
                 "target": running.target, "manager_url": running.manager_url, "store": running.store_path,

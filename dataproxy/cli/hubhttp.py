@@ -34,7 +34,7 @@ def find_token(url: str) -> str:
 
     from dataproxy.hub.tokenfile import read_token, runtime_file
 
-    if given := os.environ.get("DATAPROXY_HUB_TOKEN", ""):
+    if given := os.environ.get("DATAPROXY_HUB_TOKEN", "").strip():
         return given
     if file := os.environ.get("DATAPROXY_HUB_TOKEN_FILE", ""):
         return read_token(Path(file))

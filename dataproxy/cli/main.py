@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -9,11 +10,33 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line of this process and exit with its code (docs/cli.md lists them)."""
+    _occupy_standard_descriptors()
     try:
         from dataproxy.cli.app import app
+        from dataproxy.cli.outcome import outcome
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
         sys.stderr.write(f"dataproxy: the package {error.name!r} is missing; pip install 'dataproxy[cli]'\n")
         raise SystemExit(2) from None
-    app(prog_name="dataproxy")
+    code: object = 0
+    try:
+        with outcome():
+            try:
+                app(prog_name="dataproxy")
+            except SystemExit as ended:
+                code = ended.code
+    except RuntimeError as error:  # typer.Exit: what was printed could not be written
+        code = code or getattr(error, "exit_code", 1)
+    sys.exit(code)  # type: ignore[arg-type]
+
+
+def _occupy_standard_descriptors() -> None:
+    """Have files where the caller closed stdin, stdout or stderr: a socket would get the number, and their output."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            if name != "stdin":  # that has nothing to read is told where somebody wants to
+                setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - for the process's life

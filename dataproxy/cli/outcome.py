@@ -7,7 +7,7 @@ import os
 import sys
 from enum import IntEnum
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec, TextIO
 
 import typer
 
@@ -17,7 +17,7 @@ from dataproxy.shown import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["ExitCode", "complain", "outcome", "reported"]
+__all__ = ["ExitCode", "complain", "outcome", "reported", "say", "silence"]
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -34,7 +34,20 @@ class ExitCode(IntEnum):
 
 def complain(text: str) -> None:
     """Write one message to stderr, in one line: what others said in it is shown and not obeyed."""
-    sys.stderr.write(f"dataproxy: {printable(text)}\n")
+    say(f"dataproxy: {printable(text)}")
+
+
+def say(line: str) -> None:
+    """Write a line to stderr; where that is closed, or its disk is full, nobody would read it."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def silence(stream: TextIO) -> None:
+    """Have nothing come of what is still to be written there: it cannot be, and would fail again at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextlib.contextmanager
@@ -47,7 +60,7 @@ def outcome() -> Iterator[None]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of our output has had enough (`dataproxy tail ... | head`); nothing can be written any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         raise typer.Exit(ExitCode.OK) from None
     except ConfigError as error:
         complain(str(error))
@@ -57,6 +70,10 @@ def outcome() -> Iterator[None]:
         raise typer.Exit(ExitCode.UNREACHABLE) from None
     except DataProxyError as error:
         complain(str(error))
+        raise typer.Exit(ExitCode.FAILED) from None
+    except OSError as error:
+        complain(f"{error.filename or 'the output'}: {error.strerror or error}")
+        silence(sys.stdout)
         raise typer.Exit(ExitCode.FAILED) from None
     except ModuleNotFoundError as error:
         complain(f"the package {error.name!r} is missing; pip install 'dataproxy[cli,hub]'")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.cli.lines import read_lines
 from dataproxy.cli.outcome import ExitCode
-from dataproxy.errors import ConfigError, DataProxyError, FlushTimeout
+from dataproxy.errors import ConfigError, DataProxyError, FlushTimeout, InvalidMessageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from dataproxy import Producer, ProducerStats, Report
+    from dataproxy import Producer, ProducerStats, Report, Stream
     from dataproxy.config import ProducerConfig
 
 __all__ = ["Books", "Job", "finish", "limited", "run"]
@@ -40,6 +40,18 @@ class Job:
 
 
 @dataclass(slots=True)
+class _Place:
+    """Tell where the lines of the last list come from."""
+
+    file: str = ""
+    before: int = 0  # lines of the file in front of them
+
+    def line(self, number: int) -> str:
+        """Return the name of one of them, counted from 0, as people count."""
+        return f"line {self.before + number + 1:,} of {'stdin' if self.file == '-' else repr(self.file)}"
+
+
+@dataclass(slots=True)
 class Books:
     """Count what became of the lines; ``report`` is the producer's own final report."""
 
@@ -47,6 +59,7 @@ class Books:
     empty: int = 0
     interrupted: bool = False
     problem: str = ""
+    unreadable: bool = False  # the problem is one of what is sent, not of where it goes
     connected: bool = False
     report: Report | None = None
     producer: Producer | None = field(default=None, repr=False)
@@ -70,25 +83,51 @@ def run(job: Job, progress: bool | None) -> Books:
     producer = Producer(config=job.config)
     try:
         handle = producer.stream(job.stream, attrs=job.attrs or None)
-    except BaseException:
+    except BaseException as error:
         producer.close(0)
+        if isinstance(error, InvalidMessageError):
+            raise ConfigError(str(error.args[0]), hint=error.hint, code=error.code) from None
         raise
     books.producer = producer
     with _shown_progress(books, progress):
         try:
-            for lines in limited(_all_lines(job), job.max_lines):
-                books.lines += len(lines)
-                bodies = lines if b"" not in lines else [line for line in lines if line]
-                books.empty += len(lines) - len(bodies)
-                if bodies:
-                    handle.send_batch(bodies)
+            place = _Place()
+            for lines in limited(_all_lines(job, place), job.max_lines):
+                _send(handle, books, lines, place)
             _settle(producer)
         except KeyboardInterrupt:
             books.interrupted = True
         except DataProxyError as error:
             books.problem = str(error)
+            books.unreadable = isinstance(error, InvalidMessageError)
+        except _ReadError as error:
+            books.problem = str(error)
+            books.unreadable = True
         _close(producer, books)
     return books
+
+
+def _send(handle: Stream, books: Books, lines: list[bytes], place: _Place) -> None:
+    """Send a list of lines.  Of a line that cannot be sent those in front of it are sent, and it is named."""
+    bodies = lines if b"" not in lines else [line for line in lines if line]
+    books.lines += len(lines)
+    books.empty += len(lines) - len(bodies)
+    if not bodies:
+        return
+    try:
+        handle.send_batch(bodies)
+    except InvalidMessageError as error:
+        item = error.details.get("item")
+        if not isinstance(item, int) or error.details.get("accepted"):
+            raise
+        at = [number for number, line in enumerate(lines) if line][item]
+        books.lines -= len(lines) - at - 1
+        books.empty -= lines[at:].count(b"")
+        if item:
+            handle.send_batch(bodies[:item])
+        raise InvalidMessageError(
+            f"{place.line(at)} cannot be sent: {error.args[0]}", code=error.code, hint=error.hint, details=error.details
+        ) from None
 
 
 def limited(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[bytes]]:
@@ -119,7 +158,7 @@ def finish(books: Books, *, json: bool) -> ExitCode:
     if books.complete:
         return ExitCode.OK
     delivered = books.report.delivered if books.report is not None else 0
-    return ExitCode.FAILED if books.connected or delivered else ExitCode.UNREACHABLE
+    return ExitCode.FAILED if books.connected or delivered or books.unreadable else ExitCode.UNREACHABLE
 
 
 def _check_files(files: tuple[str, ...]) -> None:
@@ -127,21 +166,35 @@ def _check_files(files: tuple[str, ...]) -> None:
         if name == "-":
             continue
         try:
-            os.close(os.open(name, os.O_RDONLY))
+            descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer holds up nobody here
+            try:
+                os.read(descriptor, 0)  # a folder can be opened
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise ConfigError(f"--file {name!r} cannot be read: {error.strerror}") from None
+    if "-" in files and sys.stdin is None:
+        raise ConfigError("stdin is closed", hint="give --file FILE, or something on stdin")
 
 
-def _all_lines(job: Job) -> Iterator[list[bytes]]:
+class _ReadError(Exception):
+    """A file stopped being readable."""
+
+
+def _all_lines(job: Job, place: _Place) -> Iterator[list[bytes]]:
     for name in job.files:
-        if name == "-":
-            yield from read_lines(sys.stdin.fileno(), job.delimiter, job.config.max_frame_bytes)
-            continue
-        descriptor = os.open(name, os.O_RDONLY)
+        place.file, place.before = name, 0
         try:
-            yield from read_lines(descriptor, job.delimiter, job.config.max_frame_bytes)
-        finally:
-            os.close(descriptor)
+            descriptor = sys.stdin.fileno() if name == "-" else os.open(name, os.O_RDONLY)
+            try:
+                for lines in read_lines(descriptor, job.delimiter, job.config.max_frame_bytes):
+                    yield lines
+                    place.before += len(lines)
+            finally:
+                if name != "-":
+                    os.close(descriptor)
+        except OSError as error:
+            raise _ReadError(f"{place.line(0)} could not be read: {error.strerror}") from None
 
 
 def _settle(producer: Producer) -> None:

@@ -53,8 +53,9 @@ refused, others are left alone. Spark accepts the names in lowerCamelCase (`batc
 **Sizes** are numbers of bytes or texts with a unit: `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024), `KB`, `MB`, `GB`, `TB`
 (powers of 1000), `B`. **Switches** are `true` or `false`.
 
-**Defaults give way.** Some options bound others. When only one of the two is set, the other one's default is lowered or
-raised to fit (its origin then says so); two set values that clash are refused.
+**Defaults give way.** Some options bound others. When only one of the two is set, the other one's default is lowered to
+fit, or raised where that asks nothing of memory or of others (its origin then says so); `max_frame_bytes` and
+`buffer_bytes` are never raised by themselves. Two set values that clash are refused.
 """
 
 _LOGGING_SAMPLE: Final = """\

@@ -25,6 +25,7 @@ _LONGEST_SILENCE: Final = 3600.0
 _LINGER_PART: Final = 10  # of delivery_timeout that linger takes at most, unless somebody chose it
 _ROUNDING: Final = 1e-6
 _TOKEN_SHORTEST: Final = 16
+_LAST_PORT: Final = 65535
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
@@ -156,9 +157,21 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     _together("manager_secret_id", "manager_secret_key"),
 )
 
+
+def _ports_end(values: Mapping[str, Any]) -> str | None:
+    last = values["port"] + values["listeners"] - 1
+    if not values["port"] or last <= _LAST_PORT:
+        return None
+    return (
+        f"port ({values['port']}) and listeners ({values['listeners']}) need ports up to {last}, the last is"
+        f" {_LAST_PORT}; lower one of them"
+    )
+
+
 #: Rules of the hub.
 HUB_RULES: Final[tuple[Rule, ...]] = (
     _not_above("max_frame_bytes", "queue_bytes", format_size, either=True),
     _together("secret_id", "secret_key"),
     Rule(("token",), _token_is_long),
+    Rule(("port", "listeners"), _ports_end),
 )

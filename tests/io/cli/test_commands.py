@@ -58,7 +58,7 @@ def test_send_refused(hub, lines):
 def test_bad_names_and_attributes(hub, lines):
     for arguments in (["-s", "a&b"], ["-s", "s", "-a", "sid=1"]):
         result = run("send", "-t", hub.target, "-g", "g", "-f", lines, *arguments)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "BAD_" in result.stderr
 
 

@@ -149,6 +149,8 @@ def test_config_show_origins(tmp_path, monkeypatch):
         ["executors", "2", "argument"],
         ["linger", '"7ms"', f"file {path}"],
         ["delivery_timeout", '"5s"', "argument"],
+        ["ack_timeout", '"1664ms"', "default, changed to fit delivery_timeout"],
+        ["connect_timeout", '"1664ms"', "default, changed to fit delivery_timeout"],
         ["manager_secret_id", '"***"', "environment variable DATAPROXY_MANAGER_SECRET_ID"],
         ["manager_secret_key", '"***"', "environment variable DATAPROXY_MANAGER_SECRET_KEY"],
     ]

@@ -1,0 +1,127 @@
+"""Commands whose input breaks off or whose output goes nowhere: a message and a code, never a traceback."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dataproxy.hub import Hub
+
+WAIT_S = 60
+COMMAND = f"{sys.executable} -m dataproxy"
+NOBODY = "-t tcp://127.0.0.1:9 -g g -s s --delivery-timeout 1s"
+
+
+def shell(text: str, data: bytes = b"") -> tuple[int, bytes, str]:
+    """Run a line of bash; return the status of its last command, its stdout and its stderr."""
+    done = subprocess.run(["bash", "-c", text], input=data, capture_output=True, timeout=WAIT_S, check=False)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments", ["version", "--version", "--help", "config show", "explain --list", "explain 114"]
+)
+@pytest.mark.parametrize("sink", [">/dev/full", ">&-", "2>&-", "2>/dev/full", "<&-", "<&- >&- 2>&-"])
+def test_output_that_goes_nowhere(arguments: str, sink: str) -> None:
+    status, _, told = shell(f"{COMMAND} {arguments} {sink}")
+    assert status == (1 if sink == ">/dev/full" else 0)
+    assert told == ("dataproxy: the output: No space left on device\n" if status else "")
+
+
+@pytest.mark.parametrize("arguments", ["explain --list", "config show", "stats --json --hub {hub.manager_url}"])
+def test_a_reader_that_has_had_enough(arguments: str) -> None:
+    with Hub() as hub:
+        status, out, told = shell(f"set -o pipefail; {COMMAND} {arguments.format(hub=hub)} | head -c 1")
+    assert (status, len(out), told) == (0, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (f"send {NOBODY} <&-", 2, "stdin is closed"),
+        (f"send {NOBODY} -f /", 2, "--file '/' cannot be read: Is a directory"),
+        (f"send {NOBODY} -a 'a=b&c'", 2, "its value holds '&'"),
+        (f"explain {'9' * 5000}", 2, "is no code"),
+        ("explain ²", 2, "is no code"),
+        ("hub --memory -o store=x", 2, "both given"),
+        ("hub --store y -o store=x", 2, "both given"),
+        ("hub --memory --port 65534 -o listeners=3", 2, "need ports up to 65536"),
+        ("hub --memory 2>/dev/full --port 99999", 2, ""),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments: str, status: int, said: str) -> None:
+    found, _, told = shell(f"{COMMAND} {arguments}")
+    assert found == status, told
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_a_token_with_a_line_feed_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Hub(token="a-token-of-sixteen-letters") as hub:
+        monkeypatch.setenv("DATAPROXY_HUB_TOKEN", f"{hub.token}\n")
+        assert shell(f"{COMMAND} stats --json --hub {hub.manager_url}")[0] == 0
+
+
+def hears(process: int, number: int) -> bool:
+    """Tell whether a process has a handler for a signal."""
+    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
+
+
+@pytest.mark.parametrize("sink", [">&- 2>&-", "2>/dev/full", "<&- >&- 2>&-"])
+def test_a_hub_needs_no_standard_streams(sink: str, tmp_path: Path) -> None:
+    """It runs, and no socket of its gets the number that its messages go to."""
+    file = tmp_path / "token"
+    hub = f"{COMMAND} hub --memory --port 0 --manager-port 0 -o token_file={file}"
+    process = subprocess.Popen(["bash", "-c", f"exec {hub} {sink}"], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process:
+        try:
+            while not (file.exists() and hears(process.pid, signal.SIGTERM)):
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT_S) == 0
+        finally:
+            process.kill()
+        assert process.communicate() == (b"", b"")
+
+
+LONG = b"x" * 600_000
+
+
+@pytest.mark.parametrize(
+    ("data", "stored", "said"),
+    [
+        (b"a\n\nb\n" + LONG + b"\nc\n\n", [b"a", b"b"], "line 4 of {file!r} cannot be sent: a body of 600000 bytes"),
+        (LONG + b"\nc\n", [], "line 1 of {file!r} cannot be sent"),
+        (b"a\n" * 700_000 + LONG + b"\n", [b"a"] * 700_000, "line 700,001 of {file!r} cannot be sent"),
+        (b"a\n" + 3 * LONG, [b"a"], "line 2 has more than"),
+    ],
+    ids=["middle", "first", "chunks", "endless"],
+)
+def test_a_line_that_is_too_long_stops_behind_those_before_it(
+    data: bytes, stored: list[bytes], said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(data)
+    said = said.format(file=str(file))
+    with Hub() as hub:
+        status, _, told = shell(f"{COMMAND} send -t {hub.target} -g g -s s --json -f {file}")
+        assert status == 1, told
+        assert said in told
+        assert [record.body for record in hub.records("g", "s")] == stored
+
+
+def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
+    """What was read is delivered, and the file named.  A process's own memory is such a file."""
+    good = tmp_path / "good"
+    good.write_bytes(b"a\nb\n")
+    with Hub() as hub:
+        status, _, told = shell(f"{COMMAND} send -t {hub.target} -g g -s s -f {good} -f /proc/self/mem")
+        assert status == 1, told
+        assert "line 1 of '/proc/self/mem' could not be read: Input/output error" in told
+        assert [record.body for record in hub.records("g", "s")] == [b"a", b"b"]
