@@ -136,6 +136,9 @@ def lines(kind: str, size: int, seed: int) -> bytes:
     if kind == "letters":
         return bytes(rng.choices(b"abcde", k=size))
     if kind == "runs":
-        return (b"".join(rng.randbytes(1) * rng.randrange(1, 400) for _ in range(size // 100 + 1)) * 2)[:size]
+        runs = b""
+        while len(runs) < size:
+            runs += b"".join(rng.randbytes(1) * rng.randrange(1, 400) for _ in range(size // 100 + 1)) * 2
+        return runs[:size]
     words = [rng.randbytes(3).hex().encode() for _ in range(400)]
     return b"|".join(rng.choices(words, k=size // 7 + 1))[:size]

@@ -51,12 +51,18 @@ cdef class Block:
         return [(map.marks[i] & 0xFFFFFFFF, map.marks[i] >> 32) for i in range(map.count)]
 
     def words(self, size_t limit, places):
-        """Return the four bytes at each of the ascending places, None for those that take too long."""
+        """Return the four bytes at each of the ascending places, None for those that take too long.
+
+        Raises ValueError for a place that is not in the content: the walk never asks for one.
+        """
         cdef BlockMap map
         cdef BlockReader reader
         cdef uint32_t word = 0
         if not self._mapped(limit, &map):
             return None
+        beyond = [place for place in places if place + 4 > map.size]
+        if beyond:
+            raise ValueError(f"places {beyond} are not in {map.size} bytes")
         block_reader(&reader, &map)
         return [(<uint8_t*>&word)[:4] if block_word(&reader, place, &word) else None for place in places]
 
