@@ -322,13 +322,15 @@ def test_compressed_packs_arrive_whole() -> None:
         assert sum(len(frame) for _, frame in server.frames) < sum(map(len, bodies)) // 2
 
 
-def test_fresh_producers_begin_with_different_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("connections", [1, 4])  # one: the order of the list decides; one to each: the choice does
+def test_fresh_producers_begin_with_different_proxies(monkeypatch: pytest.MonkeyPatch, connections: int) -> None:
     drawn = iter(range(20))
     monkeypatch.setattr("dataproxy.client.producer.order_seed", lambda: next(drawn))
     with Scripted() as a, Scripted() as b, Scripted() as c, Scripted() as d:
         servers = (a, b, c, d)
         for _ in range(20):
-            with producer("tcp://" + ",".join(server.address for server in servers)) as p:
+            target = "tcp://" + ",".join(server.address for server in servers)
+            with producer(target, connections=connections) as p:
                 p.send("s", b"x").result(20)
         assert sum(len(server.frames) for server in servers) == 20
         assert sum(bool(server.frames) for server in servers) >= 3
