@@ -5,7 +5,9 @@ import threading
 from contextlib import closing
 
 import dataproxy
-from tests.io.scripted import Scripted, ack
+from dataproxy._core.testing.probe_wire import Wire
+from tests.io.scripted import Peer, Scripted, ack
+from tests.sim.proxy import frame_seq
 
 MEBIBYTE = 1 << 20
 BODY = bytes(12 * MEBIBYTE)  # more than the buffers of a connection take, so that it is always half written
@@ -15,11 +17,20 @@ OPTIONS = {
 }  # fmt: skip
 
 
+def _answer_at_once(peer: Peer, frame: bytes) -> None:
+    """Answer by the frame's number alone: judging all of its bytes can take longer than an answer may.
+
+    No attempt would succeed then, however often it is made.
+    """
+    small = Wire().frame(b"\x00\x00\x00\x01x", b"groupId=g&streamId=s", seq=frame_seq(frame))
+    peer.send(ack(small))
+
+
 def test_a_half_written_frame_moves_when_its_peer_stops_reading() -> None:
-    with Scripted(receive_buffer=4096) as dumb, Scripted() as fine:
+    with Scripted(receive_buffer=4096) as dumb, Scripted(_answer_at_once) as fine:
         dumb.reading.clear()
         target = f"tcp://{dumb.address},{fine.address}"
-        with closing(dataproxy.Producer(target, ack_timeout=1, delivery_timeout=60, **OPTIONS)) as p:
+        with closing(dataproxy.Producer(target, ack_timeout=0.3, delivery_timeout=20, **OPTIONS)) as p:
             dumb.wait(lambda: dumb.peers)
             fine.wait(lambda: fine.peers)
             sent = [p.send("s", BODY) for _ in range(4)]
