@@ -194,10 +194,7 @@ class Producer(ProducerCore):
         ids = len(f"groupId={group}&streamId={name}".encode())
         given = {} if attrs is None else plain_attrs(attrs)
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
-        handle = self.bind_stream(group, name, text.encode(), frozenset(given))
-        if group == self.config.group_id and not given:
-            self.keep_stream(handle)
-        return handle
+        return self.bind_stream(group, name, text.encode(), frozenset(given))
 
     def flush(self, timeout: float | None = None) -> Report:
         """Send everything now and wait until each message accepted so far has its final result.

@@ -11,7 +11,9 @@ from typing import Any
 from unittest.mock import patch
 
 from dataproxy import Producer
+from dataproxy._core.client.sending import Stream
 from dataproxy._core.testing.probe_sim import Client
+from dataproxy._core.testing.probe_streams import table
 from dataproxy.client import lifecycle
 from dataproxy.errors import BufferFullError, ClosedError, DeliveryError
 from tests.lab.histories.bodies import make_body, read_body
@@ -60,8 +62,7 @@ class App:
         self.client = Client(
             self.producer, seed=seed * 4 + 1, first_seq=rng.randrange(1 << 32), wall_offset_ms=wall_offset_ms
         )
-        # One of the streams has attributes that take a good part of a frame.
-        self.ways = {"s0": self.producer.stream("s0"), "s1": self.producer.stream("s1", attrs={"wide": "w" * 700})}
+        self.held = self.producer.stream("s0")
         self.sequence = 0
         self.guilty = guilty  # share of messages that every hub refuses
         self.marks = random.Random(seed ^ 0x6111)
@@ -90,15 +91,14 @@ class App:
         if kind == "batch":
             self._batch(now, stream, first, bodies, key, extra)
             return
-        way = self.ways[stream]
         for i, body in enumerate(bodies):
             more = {**extra, "message_id": f"{self.name}-{first + i}"} if own_id else extra
             try:
                 if kind == "nowait":
-                    way.send_nowait(body, **more)
+                    self._way(stream).send_nowait(body, **more)
                     delivery = None
                 else:
-                    delivery = way.send(body, **more)
+                    delivery = self._way(stream).send(body, **more)
             except (BufferFullError, ClosedError) as error:
                 self._refuse(error)
                 continue
@@ -116,13 +116,17 @@ class App:
         one = outcome_of(error) == "failed" and error.code in CONTENT_CODES and self.options["message_type"] != 3
         return int(error.code) if one else 0
 
+    def _way(self, stream: str) -> Stream:
+        """Return a handle: of one stream it is held, of the other, whose attributes are wide, new for each call."""
+        return self.held if stream == "s0" else self.producer.stream("s1", attrs={"wide": "w" * 700})
+
     def limit_frames(self, limit: int) -> None:
         """Follow a Manager that names ``limit``, 0 for none."""
         self.producer._limit_frames(limit)
 
     def _batch(self, now: float, stream: str, first: int, bodies: list[bytes], key: str, extra: dict[str, Any]) -> None:
         try:
-            delivery = self.ways[stream].send_batch(bodies, **extra)
+            delivery = self._way(stream).send_batch(bodies, **extra)
         except (BufferFullError, ClosedError) as error:
             self._refuse(error)
             for i in range(int(error.details.get("accepted", 0)) if isinstance(error, BufferFullError) else 0):
@@ -210,7 +214,10 @@ class App:
                 return f"{message.id} was refused with code {refused}, hubs refuse it with {told.guilty or 'none'}"
             count += 1
         lost = c["failed"] + c["expired"] + c["dropped"]
-        return "" if count + c["not_kept"] == lost else f"{count} of {lost} came back, {c['not_kept']} were not kept"
+        if count + c["not_kept"] != lost:
+            return f"{count} of {lost} came back, {c['not_kept']} were not kept"
+        left = set(table(self.producer)) - {("s0", "")}  # everything has its result and was taken back
+        return f"streams that nobody holds are kept: {left}" if left else ""
 
     def leave(self) -> None:
         """Free the core; its executors have ended."""

@@ -75,6 +75,7 @@ ctypedef struct Batcher:
     bint tick_armed
     bint closed
     Staging staged          # accepted and counted as open, in no pack yet
+    int walks               # calls that keep streams without references: none is freed meanwhile
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil

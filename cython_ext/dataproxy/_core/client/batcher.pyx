@@ -21,7 +21,8 @@ from dataproxy._core.client.openpacks cimport (
 from dataproxy._core.client.overflow cimport has_room, make_room, refuse
 from dataproxy._core.client.rows cimport body_limit
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
-from dataproxy._core.client.streams cimport Stream, streams_forget
+from dataproxy._core.client.streamlife cimport streams_reap
+from dataproxy._core.client.streams cimport Stream, stream_hold, streams_forget
 from dataproxy._core.io.link cimport LC_CLOSED, LC_TIMEOUT
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch_write
@@ -34,10 +35,16 @@ cdef enum:
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
-    """Find or add a stream; NULL without memory.  Locality: any thread.  Locks: takes lock."""
+    """Find or add a stream and give the caller a reference; NULL without memory.
+
+    Locality: any thread.  Locks: takes lock.
+    """
     cdef Stream* s
     pthread_mutex_lock(&b.lock)
+    streams_reap(b)
     s = openpack_stream(b, group, stream, attrs)
+    if s != NULL:
+        stream_hold(s)
     pthread_mutex_unlock(&b.lock)
     return s
 
@@ -241,6 +248,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     batcher_unstage(b)
     while b.open.head != NULL:
         openpack_seal(b, b.open.head)
+    streams_reap(b)
     mark = books_mark(b.books)
     pthread_mutex_unlock(&b.lock)
     return mark
@@ -287,6 +295,7 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
         due = now_us + RETRY_US             # there was no memory for a pack
     else:
         b.tick_armed = False
+    streams_reap(b)
     pthread_mutex_unlock(&b.lock)
     return due
 

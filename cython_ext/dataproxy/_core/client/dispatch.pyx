@@ -8,7 +8,8 @@ from dataproxy._core.client.facts cimport facts_of, reports_of
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.packitems cimport pack_own_ids
 from dataproxy._core.client.refusals cimport refusals_detach
-from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.client.streamlife cimport streams_tidy
+from dataproxy._core.client.streams cimport Stream as CStream, stream_release
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
@@ -58,8 +59,10 @@ def next_batch(CoreHandle core, double seconds):
             pthread_mutex_unlock(&g.books.lock)
             for entry in core.watchers.pop(<size_t>p.verdict, ()):
                 callbacks.extend(facts_of(p.verdict, entry))
+        stream_release(&g.batcher.streams, <CStream*>p.stream)
         pool_give(&g.spares, p)
         p = list_pop(&packs)
+    streams_tidy(&g.batcher)
     callbacks.extend(late)
     said = []
     for i in range(n):

@@ -20,9 +20,9 @@ from dataproxy._core.client.ids cimport ids_renew, ids_seed
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
 from dataproxy._core.client.order cimport order_settled
 from dataproxy._core.client.packitems cimport pack_keep_ids
-from dataproxy._core.client.streams cimport streams_close, streams_open
+from dataproxy._core.client.streams cimport Stream, stream_release, streams_close, streams_open
 from dataproxy._core.io.executor cimport (
-    Executor, ExecutorHooks, executor_free, executor_open, executor_retire, executor_seed,
+    Executor, ExecutorHooks, executor_ask_tick, executor_free, executor_open, executor_retire, executor_seed,
 )
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
@@ -36,11 +36,12 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     """Enter results into the books, then recycle the packs or hand them to Python.
 
     Locality: executor; a sender that gives up open packs.  Locks: takes the batcher's if a lane became idle (never for
-    open packs), then books.lock, then completions.lock or the pool's.
+    open packs), then books.lock, then completions.lock, an inbox's or the pool's.
     """
     cdef Engine* g = <Engine*>context
     cdef PackList reported, spent
     cdef Pack* p
+    cdef bint idle = False
     cdef int64_t now = g.clock.now_us()
     memset(&reported, 0, sizeof(PackList))
     memset(&spent, 0, sizeof(PackList))
@@ -68,8 +69,11 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     pthread_mutex_unlock(&g.books.lock)
     p = list_pop(&spent)
     while p != NULL:
+        idle |= stream_release(&g.batcher.streams, <Stream*>p.stream)
         pool_give(&g.spares, p)
         p = list_pop(&spent)
+    if idle:
+        executor_ask_tick(g.executors[0])       # this thread may hold the batcher's lock
     p = reported.head
     while p != NULL:
         if p.report and p.own_ids and p.buf != NULL:

@@ -19,7 +19,7 @@ ctypedef struct Leftover:   # what remains of one pack
     uint32_t count
     int64_t data_time_ms
     int64_t charge
-    Stream* stream          # lives as long as the producer
+    Stream* stream          # a reference
     Verdict* verdict        # holds a reference
 
 

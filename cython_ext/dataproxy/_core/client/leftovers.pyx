@@ -15,7 +15,7 @@ from dataproxy._core.base.parts cimport parts_find, parts_messages
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.client.books cimport verdict_fill
 from dataproxy._core.client.packitems cimport ItemWalk, item_next
-from dataproxy._core.client.streams cimport Stream
+from dataproxy._core.client.streams cimport Stream, stream_hold
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -76,6 +76,7 @@ cdef Leftover* _from_pack(Pack* p, int64_t now_us) noexcept nogil:
     x.data_time_ms = p.data_time_ms
     x.charge = <int64_t>(x.end + sizeof(Leftover) + sizeof(x.verdict[0]))
     x.stream = <Stream*>p.stream
+    stream_hold(x.stream)
     return x
 
 
@@ -133,7 +134,10 @@ cdef void leftovers_put_back(Leftovers* l, Leftover* x) noexcept nogil:
 
 
 cdef void leftovers_spent(Leftovers* l, Leftover* x) noexcept nogil:
-    """Release one that was taken.  Locality: any thread.  Locks: takes lock."""
+    """Release one that was taken; its reference to the stream becomes the caller's.
+
+    Locality: any thread.  Locks: takes lock.
+    """
     pthread_mutex_lock(&l.lock)
     l.charged -= x.charge
     pthread_mutex_unlock(&l.lock)

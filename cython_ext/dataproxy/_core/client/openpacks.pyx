@@ -17,7 +17,7 @@ from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Batcher, Extras
 from dataproxy._core.client.books cimport books_sealed
 from dataproxy._core.client.ids cimport ids_next
 from dataproxy._core.client.streams cimport (
-    Stream, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
+    Stream, stream_hold, stream_release, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
 )
 from dataproxy._core.io.executor cimport executor_ask_tick, executor_post
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_store
@@ -61,6 +61,8 @@ cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
         s.bare = openpack_stream(b, s.group, s.stream, slice_of(NULL, 0)) if s.attrs.n else s
         if s.bare == NULL:
             return NULL
+        if s.bare != s:
+            stream_hold(s.bare)
     return streams_lane(s.bare, bucket, b.key_buckets, b.n_executors)
 
 
@@ -98,6 +100,7 @@ cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil:
     """Give back a pack that no message came into.  Locality: any thread.  Locks: lock is held; takes the pool's."""
     streams_forget(<Stream*>p.stream, p)
     list_remove(&b.open, p)
+    stream_release(&b.streams, <Stream*>p.stream)
     pool_give(b.spares, p)
 
 
@@ -129,6 +132,8 @@ cdef Pack* _open(
         return NULL
     p.state = PK_OPEN
     p.stream = s
+    stream_hold(s)
+    relaxed_store(&s.used, 1)
     openpack_limit(b, p)
     p.items = items
     p.bucket = bucket

@@ -8,7 +8,8 @@ from dataproxy._core.client.sending cimport SendPolicy, Stream
 
 cdef class ProducerCore(CoreHandle):
     cdef readonly SendPolicy policy
-    cdef dict own_streams       # stream id -> Stream of the producer's group; GIL
+    cdef dict own_streams       # stream id, or (group id, stream id) -> Stream that calls by name use; GIL
+    cdef Py_ssize_t own_most    # of them, before unused ones are looked for; GIL
     cdef int64_t opened_us
     cdef bint made              # the engine is more than a blank; GIL
     cdef bint finished          # no executor runs any more; GIL
@@ -16,3 +17,4 @@ cdef class ProducerCore(CoreHandle):
 
     cdef int open_engine(self) except -1
     cdef Stream find(self, object stream_id, object group_id)
+    cdef int forget_unused(self) except -1

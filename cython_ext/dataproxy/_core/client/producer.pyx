@@ -24,7 +24,7 @@ from dataproxy._core.io.address cimport address_parse
 from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport MAX_REPLY, Endpoint, LinkConfig
-from dataproxy._core.plat.atomic cimport relaxed_load
+from dataproxy._core.plat.atomic cimport atomic_swap, relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -35,6 +35,7 @@ __all__ = ["ProducerCore"]
 
 cdef enum:
     SLICE_US = 100000
+    KEPT_NAMES = 4096       # handles by name, used or not
 
 _ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
 
@@ -71,6 +72,7 @@ cdef class ProducerCore(CoreHandle):
         self.options = options
         self.policy = policy
         self.own_streams = {}
+        self.own_most = KEPT_NAMES
         self.open_engine()
         self.closed = False
 
@@ -133,6 +135,8 @@ cdef class ProducerCore(CoreHandle):
         cdef Stream out = Stream.__new__(Stream)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
         self.check_usable()
+        out.core = self
+        out.generation = self.generation
         out.stream = batcher_stream(
             &self.engine.batcher, slice_of(<const char*>group, len(group)), slice_of(<const char*>stream, len(stream)),
             slice_of(<const char*>attrs, len(attrs)))
@@ -144,18 +148,12 @@ cdef class ProducerCore(CoreHandle):
                 f"{self.engine.batcher.max_frame} bytes",
                 hint="put large values into the body, or raise max_frame_bytes if the proxies take larger frames",
                 details={"size": out.stream.text_n, "limit": self.engine.batcher.max_frame}, code="BAD_ATTRIBUTE")
-        out.core = self
-        out.generation = self.generation
         out.policy = self.policy
         out.frame_keys = frame_keys
         out.group_id = group_id
         out.stream_id = stream_id
         out.attrs = attrs
         return out
-
-    def keep_stream(self, Stream stream):
-        """Let ``send`` and its kin find ``stream`` by its stream id.  Thread: any."""
-        self.own_streams[stream.stream_id] = stream
 
     def open_again(self):
         """Make an empty engine beside the one that a forked child inherited, which is never touched again.
@@ -315,12 +313,38 @@ cdef class ProducerCore(CoreHandle):
     # --- the hot calls
 
     cdef Stream find(self, object stream_id, object group_id):
-        """Return the Stream for these names, made and checked on first use.  Locality: GIL.  Locks: none."""
-        if group_id is None and isinstance(stream_id, str):
-            found = self.own_streams.get(exact_text(stream_id))
+        """Return the Stream for these names, made and checked on first use and kept.
+
+        Locality: GIL.  Locks: takes the batcher's where a stream is new.
+        """
+        names = None
+        if isinstance(stream_id, str):
+            if group_id is None:
+                names = exact_text(stream_id)
+            elif isinstance(group_id, str):
+                names = (exact_text(group_id), exact_text(stream_id))
+        if names is not None:
+            found = self.own_streams.get(names)
             if found is not None:
                 return <Stream>found
-        return self.stream(stream_id, group_id=group_id)
+        found = self.stream(stream_id, group_id=group_id)
+        if names is not None:
+            if len(self.own_streams) >= self.own_most:
+                self.forget_unused()
+            self.own_streams[names] = found
+        return <Stream>found
+
+    cdef int forget_unused(self) except -1:
+        """Drop the handles by name whose streams were not used since the last time; make room for as many again.
+
+        Locality: GIL.
+        Locks: takes the batcher's for each that goes.
+        """
+        for names, handle in list(self.own_streams.items()):
+            if not atomic_swap(&(<Stream>handle).stream.used, 0):
+                self.own_streams.pop(names, None)
+        self.own_most = max(<Py_ssize_t>KEPT_NAMES, 2 * len(self.own_streams))
+        return 0
 
     def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None):
         """Accept one message and return nothing; its fate is counted and reported like any other.

@@ -5,6 +5,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
@@ -15,6 +16,7 @@ from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
     AttrColumn, Columns, RunTable, TimeColumn, build_runs, runs_free,
 )
+from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.ids cimport OWN_ID_MAX, own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.producer cimport ProducerCore
@@ -22,6 +24,7 @@ from dataproxy._core.client.rowids cimport ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowId
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport outgrown, raise_full
+from dataproxy._core.client.streamlife cimport streams_walk, streams_walked
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 from dataproxy._core.plat.atomic cimport atomic_load
@@ -133,7 +136,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     if t.problem == RUN_MARKED:
         raise findings.before[i]
     if t.problem == RUN_NEW_STREAM:
-        core.stream(row_stream, group_id=row_group)
+        core.find(row_stream, row_group)
         return 0
     if t.problem == RUN_NULL_NAME:
         raise InvalidMessageError(
@@ -272,8 +275,7 @@ def send_record_batch(
             _check_keys(core, &c, findings)
         if row_ids is not None:
             _make_ids(core, &c, &made, row_ids, first_row)
-        _build(core, &c, &t, group, stream, findings)
-        _append(core, &c, &t, &made if c.ids_made else NULL)
+        _accept(core, &c, &t, group, stream, findings, &made if c.ids_made else NULL)
         return t.messages, t.check.nulls, t.check.empties, t.body_bytes
     finally:
         runs_free(&t)
@@ -300,6 +302,21 @@ cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, in
     row_ids_begin(made, c, p, n, first_row)
     c.value.ids = &made.rows
     c.ids_made = True
+    return 0
+
+
+cdef int _accept(
+    ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings, RowIds* made,
+) except -1:
+    """Check all rows, then accept them; meanwhile no stream goes, since runs have no references to theirs."""
+    cdef Engine* g = core.engine
+    streams_walk(&g.batcher)
+    try:
+        _build(core, c, t, group, stream, findings)
+        _append(core, c, t, made)
+    finally:
+        if g.generation == this_generation:     # not in the child of a signal handler that forked
+            streams_walked(&g.batcher)
     return 0
 
 

@@ -15,7 +15,7 @@ from dataproxy._core.base.pack cimport (
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.ids cimport ID_ROOM, PackIds, ids_next
-from dataproxy._core.client.streams cimport Stream
+from dataproxy._core.client.streams cimport Stream, stream_hold
 from dataproxy._core.io.link cimport LC_DROPPED
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_store
 from dataproxy._core.plat.thread cimport pthread_cond_signal, pthread_mutex_lock, pthread_mutex_unlock
@@ -102,6 +102,8 @@ cdef int refusals_add(
             atomic_add(&p.verdict.refs, 1)
             verdict[0] = p.verdict
             index[0] = p.count
+        if p.count == 0:
+            stream_hold(s)                  # until the dispatcher gives the entry back
         p.count += <uint32_t>messages
         status = ST_OK
     elif p != NULL and p.count == 0:

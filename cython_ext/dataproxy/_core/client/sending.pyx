@@ -24,7 +24,8 @@ from dataproxy._core.client.order cimport key_bucket
 from dataproxy._core.client.rowpacks cimport rowpacks_append
 from dataproxy._core.client.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check, rows_get
 from dataproxy._core.client.sources cimport BodyList, body_rows
-from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.client.streamlife cimport streams_tidy
+from dataproxy._core.client.streams cimport Stream as CStream, stream_release
 from dataproxy._core.client.watching cimport check_callback, watch_message, watch_segments
 from dataproxy._core.plat.arrow cimport ArrowArray
 from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
@@ -116,14 +117,21 @@ cdef int append_blocking(
 
 
 @cython.final
+@cython.no_gc_clear         # the end of a handle needs its producer
 cdef class Stream:
     """Sending calls bound to one group, stream and set of attributes; the fastest path.
 
-    Made by ``Producer.stream``.  Any thread may use it; it lives as long as its producer.
+    Made by ``Producer.stream``.  Any thread may use it.  What the producer keeps for it is given back with the last
+    handle, once its messages have their results.
     """
 
     def __init__(self):
         raise TypeError("Stream objects are made by Producer.stream")
+
+    def __dealloc__(self):
+        if self.stream != NULL and self.generation == this_generation:      # not what a parent process has
+            stream_release(&self.core.engine.batcher.streams, self.stream)
+            streams_tidy(&self.core.engine.batcher)
 
     cdef int bind(self) except -1:
         """Find this handle's stream in the engine of this process, a forked child.  Locality: GIL.

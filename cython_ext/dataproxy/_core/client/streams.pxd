@@ -1,13 +1,13 @@
 """Streams of a producer: (group, stream, attributes) -> one attribute text and its open packs."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice
 
 
-ctypedef struct Stream:         # lives as long as its producer; its text follows it in memory
+ctypedef struct Stream:         # lives as long as something refers to it; its text follows it in memory
     # What an append or a look at the table reads comes first, in one cache line: with many streams every line counts.
     Pack* plain                 # open pack of messages without own time or attributes; guarded by the batcher's lock
     size_t max_body             # largest body that fits a frame with this text; set under the batcher's lock, atomic
@@ -25,18 +25,24 @@ ctypedef struct Stream:         # lives as long as its producer; its text follow
     Pack** others               # open packs of one span of time or with item attributes
     int n_others
     size_t size_hint            # bytes of the last sealed pack
-    Stream* bare                # of the same names without attributes: it has the lanes; NULL until needed
+    Stream* bare                # of the same names without attributes: it has the lanes; a reference; NULL until needed
     Lane** lanes                # by key bucket, NULL until needed
     int n_lanes
     Pack* refused[2]            # on_delivery has to hear of them (client/refusals.pyx); guarded by Completions.lock
+    int64_t users               # atomic: what refers to it
+    Stream* next_idle           # in StreamTable.idle
+    int64_t used                # atomic: a pack was opened since somebody asked
 
 
 ctypedef struct StreamTable:    # guarded by the batcher's lock
     Stream** slots
     size_t mask
     size_t n
+    int64_t idle            # atomic, a Stream*: on the list they have one reference more, the last of some
 
 
+cdef void stream_hold(Stream* s) noexcept nogil
+cdef bint stream_release(StreamTable* t, Stream* s) noexcept nogil
 cdef void streams_fetch(const Stream* s) noexcept nogil
 cdef int streams_open(StreamTable* t) noexcept nogil
 cdef void streams_close(StreamTable* t) noexcept nogil
@@ -48,3 +54,4 @@ cdef Stream* streams_find(const StreamTable* t, Slice group, Slice stream, Slice
 cdef Stream* streams_find_hashed(
     const StreamTable* t, uint64_t h, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil
+cdef void streams_remove(StreamTable* t, Stream* s) noexcept nogil

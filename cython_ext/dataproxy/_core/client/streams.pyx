@@ -1,6 +1,6 @@
 """Table of streams; names and attributes were checked before they come here."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -8,10 +8,38 @@ from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_replace
 from dataproxy._core.plat.bits cimport LINE, line_alloc, prefetch
 
 cdef enum:
     TEXT_AT = (sizeof(Stream) + LINE - 1) // LINE * LINE    # where a stream's text begins: in a cache line of its own
+
+
+cdef void stream_hold(Stream* s) noexcept nogil:
+    """Count one more reference.
+
+    Locality: any thread.  Locks: the batcher's is held, unless the caller has a reference already.
+    """
+    atomic_add(&s.users, 1)
+
+
+cdef bint stream_release(StreamTable* t, Stream* s) noexcept nogil:
+    """Give up a reference; True when ``streams_tidy`` has something to do that it had not before.
+
+    Locality: any thread.  Locks: none needed.
+    """
+    cdef int64_t n = atomic_load(&s.users)
+    while n > 1:
+        if atomic_replace(&s.users, n, n - 1):
+            return False
+        n = atomic_load(&s.users)
+    # The last one becomes the list's.  Until the list is read nobody else can find that he has the last.
+    n = atomic_load(&t.idle)
+    while True:
+        s.next_idle = <Stream*>n
+        if atomic_replace(&t.idle, n, <int64_t>s):
+            return n == 0
+        n = atomic_load(&t.idle)
 
 
 cdef void streams_fetch(const Stream* s) noexcept nogil:
@@ -24,15 +52,24 @@ cdef void streams_fetch(const Stream* s) noexcept nogil:
 cdef int streams_open(StreamTable* t) noexcept nogil:
     """Make an empty table; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator.  Locks: none."""
     t.n = 0
+    t.idle = 0
     t.mask = 63
     t.slots = <Stream**>calloc(64, sizeof(Stream*))
     return ST_OK if t.slots != NULL else ST_NO_MEMORY
 
 
+cdef void _free(Stream* s) noexcept nogil:
+    cdef int k
+    for k in range(s.n_lanes):
+        free(s.lanes[k])
+    free(s.lanes)
+    free(s.others)
+    free(s)
+
+
 cdef void streams_close(StreamTable* t) noexcept nogil:
     """Release all streams; no pack refers to one any more.  Locality: the last user.  Locks: none."""
     cdef size_t i
-    cdef int k
     cdef Stream* s
     cdef Stream* following
     if t.slots == NULL:
@@ -41,11 +78,7 @@ cdef void streams_close(StreamTable* t) noexcept nogil:
         s = t.slots[i]
         while s != NULL:
             following = s.next
-            for k in range(s.n_lanes):
-                free(s.lanes[k])
-            free(s.lanes)
-            free(s.others)
-            free(s)
+            _free(s)
             s = following
     free(t.slots)
     t.slots = NULL
@@ -133,7 +166,7 @@ cdef size_t _part(Stream* s, size_t at, const char* key, size_t key_n, Slice val
 
 
 cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs, int max_others) noexcept nogil:
-    """Add a stream that is not there yet; NULL without memory.
+    """Add a stream that is not there yet and has no reference; NULL without memory.
 
     Locality: any thread.
     Locks: the batcher's is held.
@@ -163,6 +196,20 @@ cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs,
     t.slots[s.hash & t.mask] = s
     t.n += 1
     return s
+
+
+cdef void streams_remove(StreamTable* t, Stream* s) noexcept nogil:
+    """Take a stream that nothing refers to out of the table and release it.
+
+    Locality: any thread.
+    Locks: the batcher's is held.
+    """
+    cdef Stream** at = &t.slots[s.hash & t.mask]
+    while at[0] != s:
+        at = &at[0].next
+    at[0] = s.next
+    t.n -= 1
+    _free(s)
 
 
 cdef void streams_keep(Stream* s, Pack* p) noexcept nogil:

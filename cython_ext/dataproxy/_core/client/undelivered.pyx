@@ -11,6 +11,8 @@ from dataproxy._core.client.handle cimport CoreHandle, check_own
 from dataproxy._core.client.leftovers cimport (
     Leftover, leftover_next, leftover_open, leftovers_missed, leftovers_put_back, leftovers_spent, leftovers_take,
 )
+from dataproxy._core.client.streamlife cimport streams_tidy
+from dataproxy._core.client.streams cimport Stream as CStream, stream_release
 
 from dataproxy.outcomes import undelivered
 
@@ -61,10 +63,13 @@ cdef class UndeliveredMessages:
 
     cdef int spent(self, Leftover* x) except -1:
         """Let go of a pack; messages that it should still hold are counted as not kept.  Locality: GIL."""
+        cdef CStream* stream = x.stream
         self.current = NULL
         if x.index < x.count:
             leftovers_missed(&self.core.engine.leftovers, x.count - x.index)
         leftovers_spent(&self.core.engine.leftovers, x)
+        stream_release(&self.core.engine.batcher.streams, stream)
+        streams_tidy(&self.core.engine.batcher)
         return 0
 
     def __next__(self):

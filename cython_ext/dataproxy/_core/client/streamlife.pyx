@@ -1,0 +1,67 @@
+"""How long a stream lives: as long as something refers to it.
+
+What refers to a stream is counted: handles, packs from their opening until they are given back, what ``undelivered()``
+may still ask for, and streams with attributes that share its lanes.  Staged messages and calls that walk over many
+streams are not: nothing is freed while they are there.
+
+Only the batcher's lock keeps others from finding a stream in the table, and who gives a last pack back may hold that
+lock already, or must not wait for it.  So nobody gives up the last reference: it is left on a list, and whoever holds
+the lock next takes stock.  A stream on the list without any other reference goes.
+"""
+
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.client.batcher cimport Batcher, batcher_unstage
+from dataproxy._core.client.streams cimport Stream, stream_release, streams_remove
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_swap
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+
+cdef bint _was_last(Stream* s) noexcept nogil:
+    """Give up the list's reference; True when there is no other."""
+    return atomic_add(&s.users, -1) == 0
+
+
+cdef void streams_reap(Batcher* b) noexcept nogil:
+    """Free the streams that nothing refers to.  Locality: any thread.
+
+    Locks: the batcher's is held; takes books.lock, then an inbox's, when staged messages seal a pack.
+    """
+    cdef Stream* s
+    cdef Stream* following
+    while b.walks == 0 and atomic_load(&b.streams.idle) != 0:
+        if b.staged.n and batcher_unstage(b) != ST_OK:
+            return
+        s = <Stream*>atomic_swap(&b.streams.idle, 0)
+        while s != NULL:
+            following = s.next_idle
+            if _was_last(s):
+                if s.bare != NULL and s.bare != s:
+                    stream_release(&b.streams, s.bare)
+                streams_remove(&b.streams, s)
+            s = following
+
+
+cdef void streams_tidy(Batcher* b) noexcept nogil:
+    """Free the streams that nothing refers to.  Locality: any thread.  Locks: takes the batcher's if there is one."""
+    if atomic_load(&b.streams.idle) != 0:
+        pthread_mutex_lock(&b.lock)
+        streams_reap(b)
+        pthread_mutex_unlock(&b.lock)
+
+
+cdef void streams_walk(Batcher* b) noexcept nogil:
+    """Free no stream until ``streams_walked``: the caller keeps many without a reference to each.
+
+    Locality: any thread.  Locks: takes the batcher's.
+    """
+    pthread_mutex_lock(&b.lock)
+    b.walks += 1
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef void streams_walked(Batcher* b) noexcept nogil:
+    """End what ``streams_walk`` began.  Locality: any thread.  Locks: takes the batcher's."""
+    pthread_mutex_lock(&b.lock)
+    b.walks -= 1
+    streams_reap(b)
+    pthread_mutex_unlock(&b.lock)
