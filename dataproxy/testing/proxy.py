@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from dataproxy.errors import ClosedError, ConfigError, HubError
+from dataproxy.testing.blackhole import check_can_lose, lose_packets, take_packets
 from dataproxy.testing.proxyfault import ArmedProxyFault, ProxyFault
 from dataproxy.testing.tunnel import Tunnel
 
@@ -40,6 +41,7 @@ class FaultProxy:
         self._orders: list[tuple[Callable[[], object], threading.Event]] = []
         self._tunnels: set[Tunnel] = set()
         self._shut = False
+        self._hidden = False
         self._choked = False
         self._closed = False
         self.connections = 0
@@ -62,11 +64,13 @@ class FaultProxy:
         return len(self._tunnels)
 
     def add(self, fault: ProxyFault | str, **options: Any) -> ArmedProxyFault:
-        """Arm a fault: a ProxyFault, or a kind with fields as keywords.  Raises ConfigError, ClosedError."""
+        """Arm a fault: a ProxyFault, or a kind with fields as keywords.  Raises ConfigError, ClosedError, HubError."""
         if not isinstance(fault, ProxyFault):
             fault = ProxyFault.of(fault, options)
         elif options:
             raise ConfigError("a ProxyFault was given together with fields", hint="put the fields into the ProxyFault")
+        if fault.kind == "vanish":
+            check_can_lose()
         armed = ArmedProxyFault(fault)
         self._order(lambda: self._faults.append(armed))
         return armed
@@ -161,7 +165,14 @@ class FaultProxy:
             self._sweep(selector)
 
     def _obey(self, selector: selectors.BaseSelector) -> None:
-        """Shut the listener while a fault wants that; a socket keeps its port, listening or not."""
+        """Shut or hide the listener while a fault wants that; a socket keeps its port, listening or not."""
+        for tunnel in self._tunnels:
+            tunnel.lose(self._faults)
+        hidden = any(armed.fault.hides_host() for armed in self._faults)
+        if hidden != self._hidden:
+            self._hidden = hidden
+            self._accept()  # who is connected by now is a connection like others
+            (lose_packets if hidden else take_packets)(self._listener)
         shut = any(armed.fault.kind == "refuse" for armed in self._faults)
         if shut == self._shut:
             return

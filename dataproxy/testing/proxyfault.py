@@ -19,6 +19,7 @@ PROXY_KINDS: Final[Mapping[str, Mapping[str, object]]] = {
     "close": {"at_byte": 0},
     "half_close": {"at_byte": 0},
     "freeze": {"at_byte": 0},
+    "vanish": {"at_byte": 0},
     "corrupt": {"at_byte": None, "mask": 0xFF},
     "delay": {"seconds": None},
     "slice": {"size": 1},
@@ -46,7 +47,9 @@ class ProxyFault:
     ``side`` is the direction of the bytes, "to_server", "to_client" or "both".  ``connection`` chooses the n-th
     connection of the proxy, ``every`` each k-th, ``share`` (with ``seed``) a share of them, ``times`` at most so many;
     without them every connection is chosen, those that are open included.  ``at_byte`` n acts right behind the n-th
-    byte of a direction (0: at once), for "corrupt" on the n-th byte.  ``seconds`` 0 of "delay" holds bytes back until
+    byte of a direction (0: at once), for "corrupt" on the n-th byte.  "vanish" loses the packets of a direction on
+    their way, acknowledgements too, until it is taken back; without a choice of connections and ``at_byte`` new ones
+    are not answered either.  ``seconds`` 0 of "delay" holds bytes back until
     the fault is taken back.
 
     Raises ConfigError.
@@ -90,6 +93,15 @@ class ProxyFault:
             if name not in known:
                 raise _unknown("field", name, known)
         return cls(kind, **options)
+
+    def hides_host(self) -> bool:
+        """Tell whether nobody can connect meanwhile, since what clients send to the host is lost from the beginning."""
+        return (
+            self.kind == "vanish"
+            and self.side != "to_client"
+            and not self.at_byte
+            and not any((self.connection, self.every, self.share, self.times))
+        )
 
     def parameter(self, name: str) -> Any:
         """Return a parameter, or its default."""

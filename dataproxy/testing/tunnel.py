@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from dataproxy.testing.blackhole import lose_packets, take_packets
 from dataproxy.testing.proxyfault import ArmedProxyFault
 
 __all__ = ["Direction", "Tunnel"]
@@ -17,7 +18,8 @@ __all__ = ["Direction", "Tunnel"]
 _CHUNK: Final = 65536
 _HELD: Final = 262144  # most bytes of one direction between reading and writing
 _STEPS: Final = 100  # writes a second of a direction with a bandwidth
-_ENDINGS: Final = ("reset", "close", "half_close", "freeze")
+_STOPS: Final = ("freeze", "vanish")  # until they are taken back
+_ENDINGS: Final = ("reset", "close", "half_close", *_STOPS)
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
@@ -32,6 +34,7 @@ class Direction:
         self.given = 0  # bytes written to the sink
         self.ended = False  # the source has no more
         self.closed = False  # the sink was told so
+        self.lost = False  # what the source sends gets lost on its way
         self._queue: deque[tuple[float, bytes]] = deque()  # (when it may go, bytes)
         self._held = 0
         self._again = 0.0  # when a bandwidth allows the next write
@@ -68,6 +71,12 @@ class Direction:
         """Read and throw away what the source has.  Raises OSError."""
         with contextlib.suppress(BlockingIOError):
             self.ended = not self.source.recv(_CHUNK)
+
+    def lose(self, lost: bool) -> None:
+        """Have what the source sends get lost, or not.  Raises OSError."""
+        if lost != self.lost:
+            (lose_packets if lost else take_packets)(self.source)
+            self.lost = lost
 
     def release(self, now: float) -> None:
         """Let bytes go whose delay was taken back."""
@@ -156,7 +165,7 @@ class Tunnel:
         if self.parting:
             return {one.source: 0 if one.ended else selectors.EVENT_READ for one in self.directions}
         for one in self.directions:
-            if self._frozen(one, faults):
+            if self._stopped(one, faults, _STOPS):
                 continue
             if one.wants_bytes():
                 wanted[one.source] |= selectors.EVENT_READ
@@ -167,12 +176,12 @@ class Tunnel:
 
     def due(self, faults: list[ArmedProxyFault], now: float) -> float | None:
         """Return when the next delayed byte may go, None without one."""
-        times = [one.due(now) for one in self.directions if not self._frozen(one, faults)]
+        times = [one.due(now) for one in self.directions if not self._stopped(one, faults, _STOPS)]
         return min((when for when in times if when is not None and when > now), default=None)
 
-    def _frozen(self, one: Direction, faults: list[ArmedProxyFault]) -> bool:
+    def _stopped(self, one: Direction, faults: list[ArmedProxyFault], kinds: tuple[str, ...]) -> bool:
         return any(
-            armed.fault.kind == "freeze" and one.given >= armed.fault.parameter("at_byte")
+            armed.fault.kind in kinds and one.given >= armed.fault.parameter("at_byte")
             for armed in self._concerned(one, faults)
         )
 
@@ -187,6 +196,11 @@ class Tunnel:
             return False
         self.connected = True
         return True
+
+    def lose(self, faults: list[ArmedProxyFault]) -> None:
+        """Have get lost what faults say, and nothing else."""
+        for one in self.directions:
+            one.lose(self.connected and self._stopped(one, faults, ("vanish",)))
 
     def step(self, ready: dict[socket.socket, int], faults: list[ArmedProxyFault], now: float) -> None:
         """Move bytes in both directions."""
@@ -203,6 +217,7 @@ class Tunnel:
                 self.reset()
             if self.gone or self.parting:
                 return
+        self.lose(faults)
         if all(one.closed for one in self.directions):
             self.close()
 
@@ -248,6 +263,7 @@ class Tunnel:
         self.gone = True
 
     def dispose(self) -> None:
-        """Release the sockets."""
+        """Release the sockets; the kernel ends what is left of the connections in order."""
+        self.lose([])
         self.client.close()
         self.server.close()

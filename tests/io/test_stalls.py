@@ -6,6 +6,7 @@ from contextlib import closing
 
 import dataproxy
 from dataproxy._core.testing.probe_wire import Wire
+from dataproxy.testing import FaultProxy
 from tests.io.scripted import Peer, Scripted, ack
 from tests.sim.proxy import frame_seq
 
@@ -37,6 +38,21 @@ def test_a_half_written_frame_moves_when_its_peer_stops_reading() -> None:
             assert {one.result(60).node for one in sent} == {fine.address}
             dumb.reading.set()
         assert not dumb.frames
+
+
+def test_a_host_that_vanished_keeps_nothing() -> None:
+    with Scripted() as gone, Scripted() as fine, FaultProxy(gone.address) as network:
+        target = f"{network.target},{fine.address}"
+        with dataproxy.Producer(target, ack_timeout=0.3, delivery_timeout=20, **OPTIONS) as p:
+            while not gone.frames or not fine.frames:
+                p.send("s", b"before").result(20)
+            network.add("vanish")
+            attempts = 1
+            while attempts == 1:  # until some were on their way to it
+                results = [one.result(20) for one in [p.send("s", b"after") for _ in range(200)]]
+                assert {one.node for one in results} == {fine.address}
+                attempts = max(one.attempts for one in results)
+        assert b"after" not in gone.bodies()
 
 
 def _slow_proxy(listener: socket.socket, frames: list[bytes]) -> None:

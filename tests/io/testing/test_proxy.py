@@ -1,7 +1,9 @@
 """The TCP fault proxy in front of an echo server: what the client sees, to the byte."""
 
+import fcntl
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -142,6 +144,46 @@ def test_a_frozen_direction_goes_on_where_it_stopped(echo, proxy, dial, side):
         wait_until(lambda: armed.fired >= 1)
         assert silent(c)
         wait_until(lambda: echo.got == (DATA if side == "to_client" else DATA[:100]))
+    assert read_exactly(c, len(DATA) - 100) == DATA[100:]
+
+
+def held(sock: socket.socket) -> int:
+    """Return the bytes that the peer's host has not acknowledged."""
+    return int.from_bytes(fcntl.ioctl(sock, 0x5411, bytes(4)), sys.byteorder)  # SIOCOUTQ
+
+
+@pytest.mark.parametrize("side", ["to_server", "to_client", "both"])
+def test_a_host_that_vanishes_acknowledges_nothing(echo, proxy, dial, side):
+    c = dial()
+    c.sendall(DATA[:10])
+    assert read_exactly(c, 10) == DATA[:10]
+    wait_until(lambda: held(c) == 0)
+    with proxy.fault("vanish", side=side):
+        c.sendall(DATA[10:])
+        assert silent(c)
+        if side == "to_client":
+            wait_until(lambda: echo.got == DATA)
+            dial()
+        else:
+            assert held(c) == len(DATA) - 10
+            assert echo.got == DATA[:10]
+            with pytest.raises(TimeoutError):
+                socket.create_connection((proxy.host, proxy.port), timeout=0.2)
+    assert read_exactly(c, len(DATA) - 10) == DATA[10:], "what was lost is sent again"
+    d = dial()
+    d.sendall(b"x")
+    assert d.recv(1) == b"x"
+
+
+def test_a_host_may_vanish_behind_a_byte_and_for_one_connection(echo, proxy, dial):
+    with proxy.fault("vanish", connection=1, side="to_server", at_byte=100) as armed:
+        c, d = dial(), dial()
+        c.sendall(DATA)
+        assert read_exactly(c, 100) == DATA[:100]
+        wait_until(lambda: armed.fired == 1)
+        assert silent(c)
+        d.sendall(b"x")
+        assert d.recv(1) == b"x"
     assert read_exactly(c, len(DATA) - 100) == DATA[100:]
 
 

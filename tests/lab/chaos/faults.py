@@ -51,6 +51,7 @@ _WIRES: list[tuple[str, dict[str, object], tuple[float, ...]]] = [
     ("close", {"at_byte": (0, 0, 1, 30, 5000)}, _SHORT),
     ("half_close", {"at_byte": (0, 17, 900)}, _SHORT),
     ("freeze", {"at_byte": (0, 40, 2000)}, _LONG),
+    ("vanish", {"at_byte": (0, 40, 2000)}, _LONG),
     ("delay", {"seconds": (0.01, 0.2)}, _SHORT),
     ("slice", {"size": (1, 3, 100)}, _SHORT),
     ("bandwidth", {"bytes_per_second": (2000, 100_000)}, _SHORT),
@@ -78,6 +79,7 @@ class Faults:
         self.kinds: dict[Callable[[], None], int] = {
             self.kill: 4, self.freeze: 12, self.long_freeze: 2, self.stop_sender: 6, self.manager_mood: 8,
             self.shorter_list: 6, self.two_frozen: 3, self.misbehave: 60, self.wire: 30,
+            self.vanish: 3,
         }  # fmt: skip
 
     def one(self) -> None:
@@ -105,6 +107,14 @@ class Faults:
         armed = proxy.add(kind, side=self.rng.choice(("to_server", "to_client", "both")), **fields)
         self.wait(self.rng.choice(seconds))
         proxy.remove(armed)
+
+    def vanish(self) -> None:
+        """Let a host be gone without a sign, and come back with its connections or without them."""
+        proxy = self.rng.choice(self.proxies)
+        with proxy.fault("vanish"):
+            self.wait(self.rng.choice((0.3, 1.5, 2.5)))
+        if self.rng.random() < 0.5:
+            proxy.reset_all()
 
     def kill(self) -> None:
         """Kill -9 of a hub and its restart on the same directory and port."""
