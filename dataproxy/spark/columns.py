@@ -222,7 +222,8 @@ def _find_made(
             if not body.columns:  # else the user has said what the body is
                 raise _neither(field.name, meaning)
         elif name not in wanted or column.accepts(field.dataType):
-            _check_type(field.name, field.dataType, column, f"{_WAYS_OUT}; or {column.hint}")
+            hint = f"{_WAYS_OUT}, or name it in bodyColumns to send it as data; or {column.hint}"
+            _check_type(field.name, field.dataType, column, hint)
             found[meaning] = index
     missing = [name for name in body.columns if name.lower() not in places]
     if missing:

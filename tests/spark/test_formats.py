@@ -118,7 +118,7 @@ def test_timestamps_have_formats_and_zones(spark, sink):
         (
             "id, map('a', 'b') as attrs",
             {"format": "json", "messageType": "3"},
-            "'attrs' cannot travel with message_type=3",
+            "'attrs' cannot travel with messageType=3",
         ),
         ("'a' as a", {"format": "raw"}, "no column 'value' among .*, and no format makes bodies"),
         ("id, interval 1 day as i", {"format": "json"}, "column 'i' has type interval day, which no body"),
@@ -127,7 +127,8 @@ def test_timestamps_have_formats_and_zones(spark, sink):
         ("id", {"format": "csv", "nullText": "a,b"}, "nullText='a,b' holds ','"),
         ("id as `a=b`", {"format": "kv"}, "column 'a=b' cannot be a key"),
         ("id, id as ID", {"format": "json"}, "have one name, but for case|COLUMN_ALREADY_EXISTS"),
-        ("'x' as stream_id", {"format": "json"}, "no column .* is left for the body"),
+        ("id, 'x' as stream_id", {"format": "json"}, "column .stream_id. would be lost: the option streamId"),
+        ("'x' as msg_id", {"format": "json"}, "no column .* is left for the body"),
         ("id", {"format": "json", "bodyColumns": "nope"}, "bodyColumns names 'nope'"),
         ("id", {"format": "json", "timeZone": "Mars/Olympus"}, "Mars/Olympus"),
         ("id, 1 as dt", {"format": "json"}, "name it in bodyColumns to send it as data"),
