@@ -12,7 +12,7 @@ from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError, HubError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from dataproxy.config import HubConfig
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["run_hub"]
 
 _PORTS: Final = {"port": 46801, "manager_port": 8083}
-_LOOK_S: Final = 0.5  # a signal that comes just before a wait begins does not end it
 
 
 def run_hub(
@@ -84,46 +83,71 @@ def _settle(store: str | None, file: str | None, options: dict[str, Any]) -> Hub
 def _serve(running: Hub, *, print_urls: bool) -> None:
     """Say where the hub listens and wait for a signal."""
     import json
-    import signal
     import sys
-    import threading
 
-    ended = threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        ended.set()
-
-    with running, _published(running) as token_file:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, end)
+    with running, _published(running) as token_file, _signalled() as wait:
         where = running.store_path or "memory"
+        # A token that somebody has set outlives this hub, so it is no text for a terminal or a journal.
+        token = None if running.config.token else running.token
         say(f"hub: producers {running.target}, Manager {running.manager_url}, store {where}")
-        say(f"hub: token {running.token}{f', in {token_file}' if token_file else ''}")
+        say(f"hub: token {token or 'as configured'}{f', in {token_file}' if token_file else ''}")
         if print_urls:
             urls = {
                 "target": running.target, "manager_url": running.manager_url, "store": running.store_path,
-                "token": running.token, "token_file": token_file or None,
+                "token": token, "token_file": token_file or None,
             }  # fmt: skip
             typer.echo(json.dumps(urls))
             sys.stdout.flush()
-        while not ended.wait(_LOOK_S):
+        wait()
+
+
+@contextlib.contextmanager
+def _signalled() -> Iterator[Callable[[], None]]:
+    """Have SIGINT and SIGTERM end what is called to wait; the second one ends the process.
+
+    The system writes the signal to a socket: a lock that a handler takes could be held by what it interrupts.
+    """
+    import signal
+    import socket
+
+    ends = (signal.SIGINT, signal.SIGTERM)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
+
+    def wait() -> None:
+        while near.recv(1)[0] not in ends:
             pass
+
+    near, far = socket.socketpair()
+    with near, far:
+        far.setblocking(False)
+        before = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
+        try:
+            for number in ends:
+                signal.signal(number, end)
+            yield wait
+        finally:
+            signal.set_wakeup_fd(before)
 
 
 @contextlib.contextmanager
 def _published(running: Hub) -> Iterator[str]:
     """Leave the token where the other commands of this user look for it, and give the file's name.
 
-    Without a safe place there is none, and "" is given: the token is printed all the same.
+    Without a safe place there is none, and "" is given: the token is printed all the same.  One that was configured is
+    not left there: it would be offered to whoever listens there after this hub.
     """
     from dataproxy.hub.tokenfile import remove_token, runtime_file, write_token
 
     if running.config.token_file:  # the hub does it
         yield running.config.token_file
         return
-    file = runtime_file(running.manager_port)
+    if running.config.token:
+        yield ""
+        return
+    file = runtime_file(running.host, running.manager_port)
     try:
         write_token(file, running.token, folder=True)
     except HubError as error:

@@ -22,7 +22,13 @@ _PAGE_RECORDS: Final = 5000
 _PAGE_STREAMS: Final = 10_000
 _OK: Final = 200
 _FORBIDDEN: Final = 403
-_THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
+_BROKEN: Final = 500
+#: Where a hub may listen that is reached by these names.
+_THIS_MACHINE: Final[dict[str, tuple[str, ...]]] = {
+    "127.0.0.1": ("127.0.0.1", "0.0.0.0", "::"),
+    "::1": ("::1", "::"),
+    "localhost": ("127.0.0.1", "::1", "0.0.0.0", "::"),
+}
 
 
 def find_token(url: str) -> str:
@@ -43,7 +49,8 @@ def find_token(url: str) -> str:
         port = parts.port
     except ValueError:
         return ""
-    return read_token(runtime_file(port)) if port and parts.hostname in _THIS_MACHINE else ""
+    hosts = _THIS_MACHINE.get(parts.hostname or "", ()) if port else ()
+    return next(filter(None, (read_token(runtime_file(host, port or 0)) for host in hosts)), "")
 
 
 class HubClient:
@@ -94,6 +101,9 @@ class HubClient:
         if response.status != _OK or not isinstance(answer, dict):
             reason = answer.get("errMsg") if isinstance(answer, dict) else None
             hint = "check that --hub is the Manager door of a dataproxy hub"
+            if reason is not None and response.status >= _BROKEN:
+                behind = answer.get("next")
+                hint = "the log of the hub may say more" if behind is None else f"read on with --start {behind}"
             if response.status == _FORBIDDEN:
                 hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
             raise HubError(
@@ -118,8 +128,11 @@ class HubClient:
             place = page["next"]
         return [row for _, row in sorted(found.items())]
 
-    def records(self, group: str, stream: str, start: int) -> Iterator[dict[str, Any] | None]:
-        """Yield records with ``body`` as bytes, and None whenever there is nothing more for the moment."""
+    def records(self, group: str, stream: str, start: int | str) -> Iterator[dict[str, Any] | None]:
+        """Yield records with ``body`` as bytes, and None whenever there is nothing more for the moment.
+
+        ``start`` is an offset, or a place as the hub names them.
+        """
         place = str(start)
         while True:
             fields = {"group": group, "stream": stream, "start": place, "limit": str(_PAGE_RECORDS)}

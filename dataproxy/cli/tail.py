@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dataproxy.cli.outcome import outcome
-from dataproxy.errors import ConfigError
+from dataproxy.errors import ConfigError, StoreError
 from dataproxy.shown import json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from dataproxy.hub.recordpages import Place
 
 __all__ = ["tail"]
 
@@ -29,7 +31,9 @@ def tail(
     hub: Annotated[
         str | None, typer.Option(metavar="URL", help="Ask a running hub (default: http://127.0.0.1:8083).")
     ] = None,
-    start: Annotated[int, typer.Option(min=0, metavar="N", help="First offset of each log.")] = 0,
+    start: Annotated[
+        str, typer.Option(metavar="PLACE", help="First offset of each log, or a place such as 0,3:17 for partition 3.")
+    ] = "0",
     most: Annotated[
         int | None, typer.Option("--max", "-n", min=0, metavar="N", help="Stop after so many records.")
     ] = None,
@@ -53,25 +57,42 @@ def tail(
             raise ConfigError("both --store and --hub are given", hint="keep one")
         if count and follow:
             raise ConfigError("--count and --follow do not go together", hint="keep one")
+        place = _place(start)
         if store is not None:
-            records = _from_store(store, group, stream, start, follow)
+            records = _from_store(store, group, stream, place, follow)
         else:
-            records = _from_hub(hub, group, stream, start, follow, (secret_id, secret_key))
+            records = _from_hub(hub, group, stream, place, follow, (secret_id, secret_key))
         lines = _plain_lines(b"\0" if null else b"\n", escaped=sys.stdout.isatty() and not raw)
         _print(_at_most(records, most), _json_line if json else lines, count=count)
 
 
-def _from_store(path: str, group: str, stream: str, start: int, follow: bool) -> Iterator[dict[str, Any] | None]:
+def _place(text: str) -> Place:
+    """Return the place that ``--start`` names.  Raises ConfigError."""
+    from dataproxy.hub.recordpages import Place
+
+    try:
+        return Place.parse(text)
+    except ValueError:
+        raise ConfigError(f"--start {text!r} is no place", hint="give an offset, or what a hub said: 0,3:17") from None
+
+
+def _from_store(path: str, group: str, stream: str, place: Place, follow: bool) -> Iterator[dict[str, Any] | None]:
     import time
 
+    from dataproxy.hub.recordpages import passed
     from dataproxy.hub.store import open_store
 
-    places: dict[int, int] = {}
     with open_store(path) as reader:
         while True:
-            for record in reader.records(group, stream, start=start, at=dict(places)):
-                yield {name: getattr(record, name) for name in ("body", *_FIELDS)}
-                places[record.partition] = record.offset + 1
+            at, skip = dict(place.at), dict(place.skip)
+            try:
+                for record in reader.records(group, stream, start=place.start, at=at):
+                    if record.offset == at.get(record.partition) and record.index < skip.get(record.partition, 0):
+                        continue
+                    yield {name: getattr(record, name) for name in ("body", *_FIELDS)}
+                    place.move(record.partition, record.offset + 1)
+            except StoreError as error:
+                raise passed(error, place) from None
             yield None
             if not follow:
                 return
@@ -79,13 +100,13 @@ def _from_store(path: str, group: str, stream: str, start: int, follow: bool) ->
 
 
 def _from_hub(
-    url: str | None, group: str, stream: str, start: int, follow: bool, secret: tuple[str, str]
+    url: str | None, group: str, stream: str, place: Place, follow: bool, secret: tuple[str, str]
 ) -> Iterator[dict[str, Any] | None]:
     import time
 
     from dataproxy.cli.hubhttp import DEFAULT_HUB, HubClient
 
-    for record in HubClient(url or DEFAULT_HUB, *secret).records(group, stream, start):
+    for record in HubClient(url or DEFAULT_HUB, *secret).records(group, stream, str(place)):
         yield record
         if record is None:
             if not follow:

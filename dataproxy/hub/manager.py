@@ -36,6 +36,8 @@ __all__ = ["ManagerDoor", "ManagerSettings"]
 _log: Final = logger("hub.manager")
 _STOP_SECONDS: Final = 60.0
 _BODY_BYTES: Final = 64 << 10
+#: Most of a request line: a place in 1024 partitions has to fit.
+_LINE_BYTES: Final = 64 << 10
 _LOOK_SECONDS: Final = 1.0
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ROWS_MOST: Final = 10_000
@@ -116,7 +118,7 @@ class ManagerDoor:
         limits = self.limits
         self._runner = web.AppRunner(
             self._application(), access_log=None, logger=server_log(), keepalive_timeout=limits.idle,
-            lingering_time=limits.request, shutdown_timeout=limits.stop,
+            lingering_time=limits.request, shutdown_timeout=limits.stop, max_line_size=_LINE_BYTES,
         )  # fmt: skip
         await self._runner.setup()
         assert self._runner.server is not None
@@ -243,7 +245,9 @@ class ManagerDoor:
         except DataProxyError as error:
             level = logging.DEBUG if isinstance(error, ClosedError) else logging.WARNING  # closed: it is about to end
             _log.log(level, "%r failed: %s", request.path, error)
-            return _failure(500 if isinstance(error, StoreError) else 503, str(error))
+            # Where the store is on this machine is nobody's business who reads it.
+            text = str(error).replace(f" {error.details.get('path')!r}", "")
+            return _failure(500 if isinstance(error, StoreError) else 503, text, behind=error.details.get("next"))
 
     async def _by_group(self, request: web.Request) -> web.StreamResponse:
         group = request.match_info["name"]
@@ -352,8 +356,10 @@ def _number(name: str, text: str, default: int, most: int) -> int:
     return int(text)
 
 
-def _failure(status: int, text: str, allow: str | None = None) -> web.Response:
-    answer = _json({"success": False, "errMsg": text, "data": None}, status)
+def _failure(status: int, text: str, allow: str | None = None, behind: object = None) -> web.Response:
+    """Return an answer that says what is wrong, and where to read on ``behind`` what cannot be read."""
+    value = {"success": False, "errMsg": text, "data": None}
+    answer = _json(value if behind is None else {**value, "next": behind}, status)
     if allow is not None:
         answer.headers["Allow"] = allow
     return answer

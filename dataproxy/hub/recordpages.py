@@ -11,7 +11,7 @@ from dataproxy.errors import StoreError
 from dataproxy.hub.records import Record, StoredEntry, records_of
 from dataproxy.shown import json_text
 
-__all__ = ["Place", "Readable", "read_page"]
+__all__ = ["Place", "Readable", "passed", "read_page"]
 
 _OFFSET_MOST: Final = 2**63 - 1
 _PARTITION_MOST: Final = 2**32 - 1
@@ -86,8 +86,15 @@ def read_page(
     """
     rows: list[Record] = []
     left = most_bytes
-    for entry in source.entries(group, stream, start=place.start, at=dict(place.at)):
-        if len(rows) >= limit or left <= 0:
+    entries = source.entries(group, stream, start=place.start, at=dict(place.at))
+    while len(rows) < limit and left > 0:
+        try:
+            entry = next(entries, None)
+        except StoreError as error:  # it is not what was stored
+            if rows:
+                break
+            raise passed(error, place) from error
+        if entry is None:
             break
         done = place.skipped(entry)
         try:
@@ -105,13 +112,18 @@ def read_page(
         except StoreError as error:
             if rows:
                 break
-            place.move(entry.partition, entry.offset + 1)
-            raise StoreError(
-                f"{error.message}; read on with start={place}",
-                hint=error.hint,
-                details={**error.details, "next": str(place)},
-            ) from error
+            raise passed(error, place) from error
     return rows
+
+
+def passed(error: StoreError, place: Place) -> StoreError:
+    """Return an error for another; one that is about an entry names the place behind it, where ``place`` is then."""
+    partition, offset = error.details.get("partition"), error.details.get("offset")
+    text, details = error.message, dict(error.details)
+    if isinstance(partition, int) and isinstance(offset, int):
+        place.move(partition, offset + 1)
+        text, details["next"] = f"{text}; read on with start={place}", str(place)
+    return StoreError(text, code=error.code, hint=error.hint, retriable=error.retriable, details=details)
 
 
 def _json_bytes(record: Record) -> int:

@@ -177,14 +177,21 @@ class Hub:
         return self._manager
 
     def records(
-        self, group_id: str, stream_id: str | None = None, *, start: int = 0, follow: bool = False
+        self,
+        group_id: str,
+        stream_id: str | None = None,
+        *,
+        start: int = 0,
+        at: Mapping[int, int] | None = None,
+        follow: bool = False,
     ) -> Iterator[Record]:
         """Return the decoded records of a group, or of one stream of it, from offset ``start`` of each log on.
 
-        With ``follow`` the iterator waits for new records until the hub closes.  Raises StoreError, ClosedError.
+        ``at`` gives first offsets by partition; ``start`` holds for the others.  With ``follow`` the iterator waits for
+        new records until the hub closes.  Raises StoreError, ClosedError.
         """
         self._ensure_open()
-        return read_records(self._store, group_id, stream_id, start=start, follow=follow)
+        return read_records(self._store, group_id, stream_id, start=start, at=at, follow=follow)
 
     def entries(
         self, group_id: str, stream_id: str | None = None, *, start: int = 0, at: Mapping[int, int] | None = None

@@ -23,14 +23,14 @@ def make_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-def runtime_file(port: int) -> Path:
-    """Return where ``dataproxy hub`` leaves the token of the hub at a Manager's port, for its user alone.
+def runtime_file(host: str, port: int) -> Path:
+    """Return where ``dataproxy hub`` leaves the token of the hub at a Manager's address, for its user alone.
 
     Below ``XDG_RUNTIME_DIR``, else in a folder of this user below the folder for temporary files.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = Path(runtime, "dataproxy") if runtime else Path(tempfile.gettempdir(), f"dataproxy-{os.getuid()}")
-    return folder / f"hub-{port}.token"
+    return folder / f"hub-{host}-{port}.token"
 
 
 def write_token(path: Path, token: str, *, folder: bool = False) -> None:

@@ -93,7 +93,8 @@ assert store.append_for_test([("g", "s", b"y")], receive_ms=1000) == [(3, "ok")]
 assert store.retain_for_test(1000) == 3             # retention needs no place
 store.close()
 del store
-again = StoreCore(sys.argv[1])                      # neither does a start
+StoreCore(sys.argv[1], dedupe_ids=100).close()      # neither does a start, with the window of ids
+again = StoreCore(sys.argv[1])                      # or without
 assert again.append_for_test([("g", "s", b"z")]) == [(4, "ok")]
 child.communicate()
 assert [entry[2] for entry in again.read("g", 0, 0)] == [b"y", b"z"]

@@ -189,7 +189,7 @@ def test_tokens(tmp_path):
 
 def test_the_file_of_a_token_is_this_users_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    file = runtime_file(8083)
+    file = runtime_file("127.0.0.1", 8083)
     file.parent.mkdir(mode=0o755)
     with pytest.raises(HubError, match="not this user's alone"):
         write_token(file, "t", folder=True)
@@ -207,11 +207,14 @@ def test_the_file_of_a_token_is_this_users_alone(tmp_path, monkeypatch):
 def test_commands_find_the_token_of_a_hub_on_this_machine(tmp_path, monkeypatch, start_hub):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     hub = start_hub(secret_id="me", secret_key="s3cr3t-w0rd")
-    write_token(runtime_file(hub.manager_port), hub.token, folder=True)
+    write_token(runtime_file(hub.host, hub.manager_port), hub.token, folder=True)
+    write_token(runtime_file("127.0.0.2", hub.manager_port), "of another address", folder=True)
     assert HubClient(hub.manager_url).get("/hub/stats")["connections"] == 0
     for elsewhere in ("http://hub.test:%d", "http://10.0.0.1:%d"):
         assert find_token(elsewhere % hub.manager_port) == "", "told to nobody else"
     assert find_token("http://127.0.0.1:x") == ""
+    assert find_token(f"http://[::1]:{hub.manager_port}") == "", "another address"
+    assert find_token(f"http://localhost:{hub.manager_port}") == hub.token
     file = tmp_path / "given"
     write_token(Path(file), "from-the-file")
     monkeypatch.setenv("DATAPROXY_HUB_TOKEN_FILE", str(file))

@@ -49,6 +49,43 @@ def test_it_serves_until_a_signal_and_keeps_the_data(tmp_path, number):
         assert [record.body for record in store.records("g")] == [b"kept"]
 
 
+def test_a_token_that_was_configured_is_printed_and_left_nowhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("DATAPROXY_HUB_TOKEN", "chosen-by-somebody")
+    process = start("--memory", "--port", "0", "--manager-port", "0", "--print-urls")
+    urls = process.stdout.readline()
+    assert json.loads(urls)["token"] is None
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "chosen-by-somebody" not in urls + out + err
+    assert "hub: token as configured" in err.splitlines()
+    assert list(tmp_path.rglob("*.token")) == []
+
+
+SIGNALS = """
+import os, signal, threading
+from dataproxy.cli.hub import _signalled
+signal.signal(signal.SIGUSR1, lambda *_: None)
+for early in (True, False):
+    with _signalled() as wait:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if early:
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+        wait()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "the next one ends the process"
+assert signal.set_wakeup_fd(-1) == -1
+print("ended twice")
+"""
+
+
+def test_a_signal_before_the_wait_counts_and_others_do_not():
+    done = subprocess.run([sys.executable, "-c", SIGNALS], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("ended twice\n", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [

@@ -148,3 +148,29 @@ def test_pages_of_noise_are_found(path):
         noise = rng.choice((rng.randbytes(4096), bytes(4096), b"\xff" * 4096, whole[8192:12288]))
         data.write_bytes(whole[:page] + noise + whole[page + 4096 :])
         verify_store(path)
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["index whole", "index gone"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_store_whose_damage_was_dropped_is_whole_again(tmp_path, index, first):
+    """What an entry that cannot be read had counted for is found out, at once and not when its stream is empty."""
+    path = str(tmp_path / "store")
+    store = StoreCore(path, retention_ms=1000)
+    for n in range(6):
+        store.append_for_test([("g", f"s{n % 2}", b"x" * 100 * n)], records=n + 1, receive_ms=n)
+    store.close()
+    damaged = struct.pack(">IQ", 0, first)
+    change(path, b"entries", damaged, lambda value: value[:8] + bytes([value[8] ^ 1]) + value[9:])
+    if not index:
+        change(path, b"index", struct.pack(">IIQ", 0, first % 2, first), None)
+    assert not verify_store(path).ok
+    store = StoreCore(path, retention_ms=1000)
+    for now in (500, 1001 + first, 2003):  # its age is not known: it is kept for one from the first look on
+        store.retain_for_test(now)
+    assert store.stats()["damaged_entries"] == 1
+    store.append_for_test([("g", "s0", b"new")], records=9, receive_ms=2003)
+    counts, [log] = store.counts(), store.logs()
+    store.close()
+    report = verify_store(path)
+    assert (report.damage, report.ok) == ([], True)
+    assert sum(records for _, records, _ in counts.values()) == log[5] == report.records

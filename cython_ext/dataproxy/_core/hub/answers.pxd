@@ -9,8 +9,8 @@ from dataproxy._core.hub.session cimport Session
 
 
 cdef int64_t answer_place(Session* s) noexcept nogil       # of a request: its turn among the answers
-# The answer of the request with this place is known: give it when it is its turn, now or later, and then those that
-# waited for it.  An empty one gives nothing.  ST_OK or ST_NO_MEMORY.
 cdef bint answers_abound(const Door* d, const Session* s) noexcept nogil    # read no more from the session
 cdef bint answers_subside(const Door* d, const Session* s) noexcept nogil   # read it again
+# The answer of the request with this place is known: give it when it is its turn, now or later, and then those that
+# waited for it.  An empty one gives nothing.  ST_OK or ST_NO_MEMORY.
 cdef int answer_give(Door* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil

@@ -47,13 +47,14 @@ ctypedef struct LogStat:
     uint64_t kept_next
     Tally now
     Tally kept
-    int64_t front_ms            # receive time of the oldest entry, -1 while unknown
+    int64_t front_ms            # the store's own time at the oldest entry, -1 while unknown
     StreamStat** streams        # by stream number
     uint32_t stream_count
     uint32_t stream_room
     uint32_t used_streams
     uint32_t free_from          # no number before it is free
     StreamStat* last_stream     # the stream found last
+    bint recount                # its counts, and those of its streams, are to be taken anew
     void* extra                 # of the store
 
 
@@ -65,6 +66,7 @@ ctypedef struct StreamStat:
     uint32_t id
     Tally now
     Tally kept
+    bint recount                # its counts are to be taken anew
     void* extra                 # of the store
 
 
@@ -103,6 +105,9 @@ cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexc
 cdef void catalog_added(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
 cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
 cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t size) noexcept nogil
+# What was found of a stream; after the last stream of a log that was counted, the log's sum.
+cdef void catalog_counted_anew(Catalog* c, StreamStat* stream, const Tally* found) noexcept nogil
+cdef void catalog_sum(Catalog* c, LogStat* log) noexcept nogil
 # Whether `names` new ones may not fit.
 cdef bint catalog_is_crowded(const Catalog* c, uint64_t names) noexcept nogil
 # Mark up to `most` logs and streams that have no entries, and count them; then give up what is marked, or do not.

@@ -155,16 +155,10 @@ cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint
     _count(&log.now, -1, -<int64_t>records, -<int64_t>size)
     _count(&stream.now, -1, -<int64_t>records, -<int64_t>size)
     _count(&c.now, -1, -<int64_t>records, -<int64_t>size)
-    if stream.now.entries == 0 and (stream.now.records or stream.now.bytes):
-        # What entries that could not be read had counted for.
-        _count(&log.now, 0, -<int64_t>stream.now.records, -<int64_t>stream.now.bytes)
-        _count(&c.now, 0, -<int64_t>stream.now.records, -<int64_t>stream.now.bytes)
-        stream.now.records = 0
-        stream.now.bytes = 0
 
 
 cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t size) noexcept nogil:
-    """Count the oldest entry of the log out, which cannot be read: its records go with the last one of its stream.
+    """Count the oldest entry of the log out, which cannot be read: what it had counted for has to be found out.
 
     ``stream`` NULL: nobody knows which it was in.
     Locality: owner.
@@ -172,12 +166,33 @@ cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t si
     """
     if stream != NULL:
         catalog_dropped(c, stream, 0, size)
+        stream.recount = True
         return
     log.first += 1
     log.front_ms = -1
+    log.recount = True
     _touch_log(c, log)
-    _count(&log.now, -1, 0, 0)
-    _count(&c.now, -1, 0, 0)
+    _count(&log.now, -1, 0, -<int64_t>size)
+    _count(&c.now, -1, 0, -<int64_t>size)
+
+
+cdef void catalog_counted_anew(Catalog* c, StreamStat* stream, const Tally* found) noexcept nogil:
+    """Set the counts of a stream; those of its log follow by ``catalog_sum``.  Locality: owner.  Locks: none."""
+    _touch(c, stream)
+    stream.now = found[0]
+
+
+cdef void catalog_sum(Catalog* c, LogStat* log) noexcept nogil:
+    """Set the counts of a log to those of its streams.  Locality: owner.  Locks: none."""
+    cdef Tally before = log.now
+    cdef uint32_t i
+    log.now.entries = log.now.records = log.now.bytes = 0
+    for i in range(log.stream_count):
+        if log.streams[i] != NULL:
+            _count(&log.now, <int64_t>log.streams[i].now.entries, <int64_t>log.streams[i].now.records,
+                   <int64_t>log.streams[i].now.bytes)
+    _count(&c.now, <int64_t>(log.now.entries - before.entries), <int64_t>(log.now.records - before.records),
+           <int64_t>(log.now.bytes - before.bytes))
 
 
 cdef bint catalog_is_crowded(const Catalog* c, uint64_t names) noexcept nogil:

@@ -8,6 +8,7 @@ from dataproxy._core.hub.stages cimport STAGE_DROPPED, stage_passed
 from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, Tally, catalog_dropped, catalog_lost
 from dataproxy._core.hub.storeclock cimport storeclock_now
 from dataproxy._core.hub.storeenv cimport FAULT_CHECKSUM, FAULT_ROW, KEY_ENTRY, KEY_INDEX, key_entry, key_index
+from dataproxy._core.hub.storerecount cimport store_recount
 from dataproxy._core.hub.storereserve cimport reserve_drop, reserve_make
 from dataproxy._core.hub.storetxn cimport (
     Store,
@@ -143,7 +144,7 @@ cdef int _step(Store* store, int64_t now_ms, int left) noexcept nogil:
         if rc == 0:
             rc = _drop_front(store, txn, log)
     stage_passed(STAGE_DROPPED)
-    return store_finish(store, txn, rc)
+    return store_finish(store, txn, _recount(store, txn, rc))
 
 
 cdef int _next_due(Store* store, MDB_txn* txn, int64_t now_ms, uint32_t* at, LogStat** out) noexcept nogil:
@@ -226,6 +227,27 @@ cdef int _drop_front(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
         return FAULT_ROW if rc == MDB_NOTFOUND else rc
     catalog_dropped(&store.catalog, log.streams[header.stream], header.records, size)
     return 0
+
+
+cdef int _recount(Store* store, MDB_txn* txn, int rc) noexcept nogil:
+    """Take the counts anew of what has lost entries that nobody could read: 0 or an error.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef LogStat* log = store.catalog.touched_logs
+    cdef StreamStat* stream = store.catalog.touched_streams
+    while stream != NULL:
+        if stream.recount and rc == 0:
+            rc = store_recount(store, txn, stream.log, stream)
+        stream.recount = False
+        stream = stream.next_touched
+    while log != NULL:
+        if log.recount and rc == 0:
+            rc = store_recount(store, txn, log, NULL)
+        log.recount = False
+        log = log.next_touched
+    return rc
 
 
 cdef int _drop_damaged(Store* store, MDB_txn* txn, LogStat* log, size_t size) noexcept nogil:
