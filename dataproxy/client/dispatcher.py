@@ -69,6 +69,9 @@ class EventLog:
         values = [address]
         if kind in _WITH_DETAIL:
             values.append(_detail(kind, detail))
+        elif detail:
+            text += " (code %s)"
+            values.append(str(detail))
         if said:
             text += ": %r"
             values.append(said)

@@ -253,7 +253,7 @@ class Network:
             if c.rng.random() < 0.5 and b"errCode" not in frame:
                 self._carry(c, CLIENT, frame, c.arrives[CLIENT])
         elif kind == "unknown":
-            self._carry(c, CLIENT, b"\x00\x00\x00\x03\x63xx" + frame, now)
+            self._carry(c, CLIENT, b"\x00\x00\x00\x03\x7fxx" + frame, now)
         elif kind == "garbage":
             self._carry(c, CLIENT, b"HTTP/1.1 400 Bad Request\r\n\r\n", now)
         elif kind == "slice":

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 
 from dataproxy._core.testing.probe_wire import Server
 
-__all__ = ["Proxy", "Temper", "frame_seq", "take_frame"]
+__all__ = ["OUT_OF_STEP", "Proxy", "Temper", "answer_of", "frame_seq", "take_frame"]
 
+#: The code of a server that finds no frame where one should begin.
+OUT_OF_STEP = 94
 _DATA = 7
+_UNKNOWN = b"\x00\x00\x00\x03\x7fxx"
 _HEARTBEATS = (1, 8)
 _CODES = (1, 2, 3, 114, 116, 118, 113, 121, 101, 110, 2147483647 & 0x7FFF)
 
@@ -28,6 +31,8 @@ class Temper:
     reset: float = 0.0
     garbage: float = 0.0
     unknown: float = 0.0
+    lag: float = 0.0  # says something at once, and answers much later
+    lost_place: float = 0.0  # reads what it is sent from the wrong byte on
     deaf: bool = False  # answers no heartbeat
     connect: str = "good"  # good, refuse, silent
 
@@ -35,12 +40,20 @@ class Temper:
     def random(cls, rng: random.Random) -> Temper:
         """Return a temper, mostly good with one to three bad habits."""
         temper = cls()
-        habits = ("drop_ack", "late_ack", "twice", "refuse", "refuse_twice", "swallow", "reset", "garbage", "unknown")
+        habits = (
+            "drop_ack", "late_ack", "twice", "refuse", "refuse_twice", "swallow", "reset", "garbage", "unknown", "lag",
+            "lost_place",
+        )  # fmt: skip
         for name in rng.sample(habits, rng.randint(0, 3)):
             setattr(temper, name, rng.choice((0.05, 0.3, 3.0)))
         temper.deaf = rng.random() < 0.1
         temper.connect = rng.choice(("good", "good", "good", "good", "refuse", "silent"))
         return temper
+
+    @classmethod
+    def lagging(cls, rng: random.Random) -> Temper:
+        """Return the temper of a proxy that mostly answers long after ``ack_timeout``."""
+        return cls(lag=rng.choice((3.0, 20.0, 1000.0)), drop_ack=rng.choice((0.0, 0.0, 1.0)))
 
     def pick(self, rng: random.Random) -> str:
         """Return what happens to one frame."""
@@ -55,6 +68,8 @@ class Temper:
             "reset",
             "garbage",
             "unknown",
+            "lag",
+            "lost_place",
         )
         return rng.choices(names, [getattr(self, name) for name in names])[0]
 
@@ -78,7 +93,7 @@ class Proxy:
         deed = self.temper.pick(rng)
         seq = frame_seq(frame)
         reply = answer["reply"]
-        if deed in ("good", "drop_ack", "late_ack", "twice", "unknown", "garbage") or (
+        if deed in ("good", "drop_ack", "late_ack", "twice", "unknown", "garbage", "lag") or (
             deed == "reset" and rng.random() < 0.5
         ):
             self.stored.add(seq)
@@ -95,7 +110,12 @@ class Proxy:
             self.refused_twice.add(seq)
             return [(quick, no), (quick + rng.randrange(1, ack_timeout), no)]
         if deed == "unknown":
-            return [(quick, b"\x00\x00\x00\x03\x63xx"), (quick, reply)]
+            return [(quick, _UNKNOWN), (quick, reply)]
+        if deed == "lag":
+            return [(quick, _UNKNOWN), (rng.randrange(ack_timeout, ack_timeout * 20), reply)]
+        if deed == "lost_place":
+            no = self.server.refuse(reply, OUT_OF_STEP, b"magicInMsg != 60929")
+            return [(quick, no[:5] + (seq ^ rng.choice((0, 0x55000000))).to_bytes(4, "big") + no[9:])]
         if deed == "garbage":
             return [(quick, b"HTTP/1.1 400 Bad Request\r\n\r\n")]
         if deed == "reset":
@@ -106,6 +126,15 @@ class Proxy:
 def frame_seq(frame: bytes) -> int:
     """Return the sequence number of a data frame of type 7."""
     return int.from_bytes(frame[17:21], "big")
+
+
+def answer_of(answer: bytes) -> tuple[int, int] | None:
+    """Return the number and the code of an answer to a data frame, None of anything else."""
+    if len(answer) < 11 or answer[4] != _DATA:
+        return None
+    attrs = answer[11 : 11 + int.from_bytes(answer[9:11], "big")].split(b"&")
+    codes = [int(attr.partition(b"=")[2]) for attr in attrs if attr.startswith(b"errCode=")]
+    return int.from_bytes(answer[5:9], "big"), codes[0] if codes else 0
 
 
 def take_frame(received: bytearray) -> bytes | None:

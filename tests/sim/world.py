@@ -9,7 +9,7 @@ from typing import Any
 
 from dataproxy._core.testing.probe_links import Links
 from dataproxy.codes import RETRY_CLASS
-from tests.sim.proxy import Proxy, Temper, frame_seq, take_frame
+from tests.sim.proxy import OUT_OF_STEP, Proxy, Temper, answer_of, frame_seq, take_frame
 
 __all__ = ["Broken", "World"]
 
@@ -34,6 +34,7 @@ class Connection:
     up: bool = False
     alive: bool = True
     blocked: bool = False
+    lost_place: bool = False  # its server has said that it finds no frames in it
     arrives: int = 0  # bytes come in order
     to_server: bytearray = field(default_factory=bytearray)
     to_client: bytearray = field(default_factory=bytearray)
@@ -47,6 +48,7 @@ class Sent:
     deadline: int
     touched: bool = False  # some byte of it was written
     given_up: bool = False
+    heard: bool = False  # a success came for it over a connection that had carried it
     result: dict[str, Any] | None = None
 
 
@@ -58,9 +60,10 @@ class World:
         self.seed = seed
         self.now = 1_000_000
         self.trace = trace
-        self.ack_timeout = rng.choice((20, 100, 500)) * _MS
+        self.many = seed % 10 == 1  # slow proxies, more than anybody wants to remember, and resends at will
+        self.ack_timeout = rng.choice((20,) if self.many else (20, 100, 500)) * _MS
         self.heartbeat = rng.choice((0, 30, 200)) * _MS
-        self.delivery = rng.choice((5, 50, 300, 2000, 5000)) * _MS
+        self.delivery = rng.choice((300, 1000, 2000) if self.many else (5, 50, 300, 2000, 5000)) * _MS
         self.links = Links(
             ack_timeout=self.ack_timeout,
             connect_timeout=rng.choice((10, 80)) * _MS,
@@ -72,14 +75,16 @@ class World:
             heartbeat_kind=rng.choice((8, 1)),
             heartbeat_retries=rng.randint(1, 3),
             avoid=rng.choice((10, 300)) * _MS,
+            retry_share=1_000_000 if self.many else 200,
             classes={code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256},
             seed=seed + 1,
             compress=rng.random() < 0.2,
             sheds=seed % 3 == 0,
         )
         self.shed_rng = random.Random(seed) if seed % 3 == 0 else None
-        self.proxies = [Proxy(f"p{i}:1", Temper.random(rng)) for i in range(rng.randint(1, 4))]
-        self.wanted = rng.randint(1, 4)
+        proxies = rng.randint(5, 14) if self.many else rng.randint(1, 4)
+        self.proxies = [Proxy(f"p{i}:1", self._temper()) for i in range(proxies)]
+        self.wanted = self._links()
         self.sockets: dict[int, Connection] = {}
         self.sent: dict[int, Sent] = {}
         self.by_seq: dict[int, Sent] = {}
@@ -90,6 +95,12 @@ class World:
         self.aborted = False
         self.most_links = self.wanted
 
+    def _temper(self) -> Temper:
+        return Temper.lagging(self.rng) if self.many and self.rng.random() < 0.9 else Temper.random(self.rng)
+
+    def _links(self) -> int:
+        return self.rng.randint(5, 14) if self.many else self.rng.randint(1, 4)
+
     # --- the script of a run
 
     def run(self) -> dict[str, int]:
@@ -97,7 +108,7 @@ class World:
         rng = self.rng
         self._give_list()
         at, seq = self.now, rng.randrange(1 << 32)
-        for ident in range(rng.randint(5, 40)):
+        for ident in range(rng.randint(2, 10) if self.many else rng.randint(5, 40)):
             at += rng.choice((0, 0, 10, 1000, 30_000))
             self._later(at, "submit", (ident, (seq + ident) & 0xFFFFFFFF))
         for _ in range(rng.randint(0, 3)):
@@ -194,7 +205,7 @@ class World:
             self._give_list()
 
     def _on_temper(self, _: None) -> None:
-        self.rng.choice(self.proxies).temper = Temper.random(self.rng)
+        self.rng.choice(self.proxies).temper = self._temper()
 
     def _on_abort(self, _: None) -> None:
         self.aborted = True
@@ -265,12 +276,29 @@ class World:
                 del connection.to_client[:used]
                 if status != 0:
                     self._drop(connection, _PROTOCOL, 0)
+        if connection.alive and (said := answer_of(data)) is not None:
+            self._heard(connection, *said)
+
+    def _heard(self, connection: Connection, seq: int, code: int) -> None:
+        """Check what comes of an answer that was read over the connection that had carried its frame."""
+        connection.lost_place = connection.lost_place or code == OUT_OF_STEP
+        sent = self.by_seq.get(seq)
+        if code or sent is None or any(seq in proxy.refused_twice for proxy in self.proxies):
+            return  # of two refusals of one attempt the second closes another one
+        self._collect()
+        sent.heard = sent.heard or sent.result is None
+        half = [i for i in self.sockets if self._is_half_written(i, sent)]
+        self._check(sent.result is not None or bool(half), f"L7 the success of number {seq} was thrown away")
+
+    def _is_half_written(self, index: int, sent: Sent) -> bool:
+        link = self.links.link(index)
+        return bool(link["head_sent"]) and self.sent[link["queue"][0]] is sent
 
     # --- what an executor does
 
     def _give_list(self) -> None:
         chosen = self.rng.sample(self.proxies, self.rng.randint(1, len(self.proxies)))
-        self.wanted = self.rng.randint(1, 4)
+        self.wanted = self._links()
         self.most_links = max(self.most_links, self.wanted)
         self._say("list", [p.label for p in chosen], self.wanted)
         self.links.endpoints([p.label for p in chosen], self.wanted, self.now)
@@ -306,6 +334,8 @@ class World:
             elif what == "write" and connection is not None and connection.up:
                 self._write(connection)
             work = self.links.take_work()
+        kept = [i for i, connection in self.sockets.items() if connection.lost_place]
+        self._check(not kept, f"links {kept} are kept though their servers have lost their place")
         self._collect()
 
     def _connect(self, index: int) -> None:
@@ -323,6 +353,7 @@ class World:
             if not data:
                 return
             n = len(data) if self.rng.random() < 0.6 else self.rng.randint(1, len(data))
+            self._check(not connection.lost_place, "a frame is written where the server has lost its place")
             self._touch(parts, n)
             self.links.wrote(connection.link, n, self.now)
             connection.arrives = max(connection.arrives, self.now + self.rng.randrange(10, 500))
@@ -359,6 +390,7 @@ class World:
     def _judge(self, ident: int, sent: Sent, result: dict[str, Any]) -> None:
         seq = frame_seq(sent.frame)
         stored = [p.label for p in self.proxies if seq in p.stored]
+        self._check(not sent.heard or result["outcome"] == _DELIVERED, f"L7 pack {ident} had a success: {result}")
         if result["outcome"] == _EXPIRED:
             self._check(self.now >= sent.deadline, f"pack {ident} expired {sent.deadline - self.now} early")
         self._check((result["outcome"] == _DROPPED) == sent.given_up, f"pack {ident} was given up, or not: {result}")

@@ -2,7 +2,19 @@
 
 import pytest
 
-from tests.unit.io.test_links import DELIVERED, EXPIRED, FAILED, SECOND, ack, connect_all, holder, opened, write_all
+from dataproxy._core.testing.probe_links import Links
+from tests.unit.io.test_links import (
+    DELIVERED,
+    EXPIRED,
+    FAILED,
+    SECOND,
+    STRANGE,
+    ack,
+    connect_all,
+    holder,
+    opened,
+    write_all,
+)
 
 CONNECTED, LOST, SILENT, DEAF, FRAMING, MISDIRECTED, UNEXPECTED = 1, 3, 4, 9, 10, 11, 12
 
@@ -107,6 +119,69 @@ def test_many_attempts_leave_each_living_connection_known() -> None:
         pool.expire(now + SECOND)
     pool.feed(first, ack(frame), now + SECOND + 10)
     assert [r["outcome"] for r in pool.take_settled()] == [DELIVERED]
+
+
+def attempts_everywhere(links: int) -> tuple[Links, bytes, int]:
+    """Return links that all hear something but no answer, a frame that was written to each of them, and the time."""
+    pool = opened(
+        [f"p{i}:1" for i in range(links)], ack_timeout=SECOND, heartbeat=0, avoid=0, retry_backoff=0,
+        retry_backoff_max=0, retry_share=1_000_000,
+    )  # fmt: skip
+    frame = pool.submit(1, 7, [b"x"], 100_000 * SECOND, 0)
+    now, seen = 0, set()
+    while len(seen) < links:
+        seen.add(holder(pool, 1))
+        write_all(pool, holder(pool, 1), now)
+        for i in range(links):
+            pool.feed(i, STRANGE, now + 10)
+        now += SECOND
+        while not any(pool.link(i)["queue"] for i in range(links)):
+            pool.expire(now)
+            now = max(now, pool.next_due())
+    return pool, frame, now
+
+
+@pytest.mark.parametrize("links", [5, 8, 40])
+def test_a_success_counts_however_many_connections_carried_the_frame(links: int) -> None:
+    for answers in range(links):
+        pool, frame, now = attempts_everywhere(links)
+        pool.feed(answers, ack(frame), now)
+        (result,) = pool.take_settled()
+        assert (result["outcome"], result["node"]) == (DELIVERED, f"p{answers}:1")
+        assert pool.facts()["unmatched"] == 0
+
+
+def test_of_many_connections_those_that_are_gone_do_not_count() -> None:
+    pool, frame, now = attempts_everywhere(8)
+    pool.lost(3, LOST, 104, now)
+    pool.expire(pool.link(3)["reconnect_at"])
+    while (work := pool.take_work()) is not None:
+        if work[1] == "connect":
+            pool.connected(work[0], now)
+    assert pool.link(3)["state"] == "active"
+    pool.feed(3, ack(frame), now)
+    assert pool.take_settled() == []
+    assert pool.facts()["unmatched"] == 1
+    pool.feed(4, ack(frame), now)
+    assert [r["outcome"] for r in pool.take_settled()] == [DELIVERED]
+
+
+def test_refusals_of_many_attempts_over_one_connection_end_none_but_the_newest() -> None:
+    pool = opened(["a:1"], ack_timeout=SECOND, heartbeat=0, retry_backoff=0, retry_backoff_max=0, retry_share=1_000_000)
+    frame = pool.submit(1, 7, [b"x"], 100_000 * SECOND, 0)
+    now = 0
+    for attempt in range(1, 10):
+        write_all(pool, 0, now)
+        pool.feed(0, STRANGE, now + 10)
+        while attempt < 9 and not pool.link(0)["queue"]:
+            now = max(now + SECOND, pool.next_due())
+            pool.expire(now)
+    for _ in range(8):
+        pool.feed(0, ack(frame, 101), now + 20)
+        assert pool.take_settled() == []
+    pool.feed(0, ack(frame, 101), now + 20)
+    (result,) = pool.take_settled()
+    assert (result["outcome"], result["code"], result["attempts"], result["open_attempts"]) == (FAILED, 101, 9, 0)
 
 
 def test_answers_that_count_for_nothing_are_told_once_a_second() -> None:
@@ -230,6 +305,56 @@ def test_a_code_that_doubts_the_framing_replaces_the_connection() -> None:
     connect_all(pool, 30)
     assert pool.link(0)["connects"] == 2
     assert write_all(pool, 0, 40) == other
+
+
+@pytest.mark.parametrize("answer", ["strange number", "no number", "settled", "elsewhere", "older attempt"])
+def test_it_does_so_whatever_number_the_code_comes_with(answer: str) -> None:
+    """A server that has lost its place reads the number from the wrong bytes."""
+    pool, frames = two_frames(ack_timeout=SECOND, retry_backoff=0, retry_backoff_max=0)
+    text = b"magicInMsg(1) != 60929"
+    seen = []
+    if answer == "strange number":
+        no, seen = refusal(77, 94, text), [(UNEXPECTED, "a:1", 94, text)]
+    elif answer == "no number":
+        pool.submit(3, 13, [b"y"], 100 * SECOND, 0)
+        pool.submit(4, 14, [b"y"], 100 * SECOND, 0)
+        write_all(pool, 0, 0)
+        write_all(pool, 1, 0)
+        no, seen = blind(94, text), [(8, "a:1", 94, text)]
+    elif answer == "settled":
+        pool.feed(0, ack(frames[0]), 5)
+        no, seen = ack(frames[0], 94, text), [(UNEXPECTED, "a:1", 94, text)]
+    elif answer == "elsewhere":
+        no, seen = ack(frames[1], 94, text), [(MISDIRECTED, "a:1", 94, text)]
+    else:
+        pool.feed(0, STRANGE, 5)
+        pool.expire(SECOND)
+        no = ack(frames[0], 94, text)
+    settled = len(pool.take_settled())
+    while pool.take_work() is not None:
+        pass
+    pool.events.clear()
+    pool.feed(0, no, SECOND + 10)
+    assert pool.take_work() == (0, "close", FRAMING)
+    assert pool.take_settled() == []
+    assert settled == (answer == "settled")
+    assert pool.events == seen
+
+
+def test_why_a_connection_was_to_be_closed_is_forgotten_with_it() -> None:
+    pool = opened(["a:1"], heartbeat=0, reconnect_backoff=0, reconnect_backoff_max=0)
+    frame = pool.submit(1, 1, [b"x"], 100 * SECOND, 0)
+    write_all(pool, 0, 0)
+    pool.feed(0, ack(frame, 94), 10)
+    pool.lost(0, LOST, 104, 10)  # the socket failed before the close was made
+    pool.expire(20)
+    connect_all(pool, 20)
+    assert pool.link(0)["state"] == "active"
+    pool.endpoints(["b:1"], 1, 30)
+    work = []
+    while (item := pool.take_work()) is not None:
+        work.append(item)
+    assert (0, "close", 0) in work
 
 
 @pytest.mark.parametrize(("event", "cause"), [(SILENT, -2), (DEAF, -3), (LOST, -3), (FRAMING, -3)])

@@ -39,13 +39,14 @@ cdef enum PackClaim:    # who decides over a sealed pack of a producer that drop
 
 
 cdef enum:
-    ASKED = 4               # open attempts whose connections are remembered
+    ASKED = 4               # connections with open attempts that a pack has room for in itself
 
 
-ctypedef struct Asked:      # an attempt that was written and has no answer
+ctypedef struct Asked:      # the attempts that were written to one connection and have no answer
     int link
-    int attempt             # its number, 1 for the first
+    int open                # how many
     int64_t connect         # which connection of the link
+    int attempt             # number of the newest, 1 for the first
 
 
 ctypedef struct Verdict:    # the shared final result of a pack, for those who hold a Delivery
@@ -109,8 +110,11 @@ ctypedef struct Pack:
     int64_t sent_end        # how many bytes its connection had been given with its last one
     int attempts            # times it was written whole
     int open_attempts       # of these, without an answer: the frame may be stored
-    Asked asked[4]          # the newest of the open ones, in the order of writing
+    Asked asked[4]          # whose answers count: io/attempts
+    Asked* asked_more       # in place of `asked` where that is too small; owned by the executor that has the pack
+    int asked_room          # of asked_more
     int n_asked
+    bint asked_lost         # there was no memory for one of them
     bint touched            # some byte of it was ever handed to a socket
     bint answered           # a success arrived while a later attempt was half written
     int link                # index of the link it is queued or in flight on, -1 otherwise

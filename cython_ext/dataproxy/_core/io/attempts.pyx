@@ -1,78 +1,114 @@
 """Attempts of a frame: written whole on some connection, and answered or not.
 
 An answer counts over a connection that has an open attempt of its frame, and over no other: whoever was not sent a
-frame cannot have stored it.  A refusal answers the oldest open attempt there.  Only by knowing which one can the
-refusal of an older attempt be kept from ending a frame whose newer attempt is under way.
+frame cannot have stored it.  No open attempt is forgotten while its connection lives, however many there are: slow
+proxies may all answer after the frame has gone on to the next.  There is one entry for each connection, so links
+bound their number.
+
+A refusal answers the oldest open attempt over its connection.  Only by knowing which one can the refusal of an older
+attempt be kept from ending a frame whose newer attempt is under way.
 """
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
 
 from dataproxy._core.base.pack cimport ASKED, Asked, Pack
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.io.link cimport Link, LinkPool
 from dataproxy._core.io.linkstate cimport LS_ACTIVE
 
 
-cdef inline void _forget(Pack* p, int at) noexcept nogil:
+cdef inline Asked* _entries(const Pack* p) noexcept nogil:
+    return p.asked_more if p.asked_more != NULL else <Asked*>p.asked
+
+
+cdef Asked* _find(const Pack* p, const Link* link) noexcept nogil:
+    cdef Asked* entries = _entries(p)
+    cdef int64_t connect = link.counters.connects
     cdef int i
-    p.n_asked -= 1
-    for i in range(at, p.n_asked):
-        p.asked[i] = p.asked[i + 1]
-
-
-cdef bint _is_gone(const LinkPool* pool, const Asked* a) noexcept nogil:
-    cdef const Link* link = pool.links[a.link]
-    return link.state != LS_ACTIVE or link.counters.connects != a.connect
-
-
-cdef int _least(const LinkPool* pool, const Pack* p) noexcept nogil:
-    """Return the attempt whose answer would be missed least: none can come, or a later one is open there too."""
-    cdef int i, k
     for i in range(p.n_asked):
-        if _is_gone(pool, &p.asked[i]):
-            return i
+        if entries[i].link == link.index and entries[i].connect == connect:
+            return &entries[i]
+    return NULL
+
+
+cdef void _leave_out_gone(const LinkPool* pool, Pack* p) noexcept nogil:
+    """Forget the attempts over connections that are gone: no answer can come over them."""
+    cdef Asked* entries = _entries(p)
+    cdef const Link* link
+    cdef int i, kept = 0
     for i in range(p.n_asked):
-        for k in range(i + 1, p.n_asked):
-            if p.asked[k].link == p.asked[i].link:
-                return i
-    return 0
+        link = pool.links[entries[i].link]
+        if link.state == LS_ACTIVE and link.counters.connects == entries[i].connect:
+            entries[kept] = entries[i]
+            kept += 1
+    p.n_asked = kept
+
+
+cdef int _grow(Pack* p) noexcept nogil:
+    cdef int room = 2 * (p.asked_room if p.asked_more != NULL else ASKED)
+    cdef Asked* grown = <Asked*>realloc(p.asked_more, <size_t>room * sizeof(Asked))
+    if grown == NULL:
+        return ST_NO_MEMORY
+    if p.asked_more == NULL:
+        memcpy(grown, p.asked, sizeof(p.asked))
+    p.asked_more = grown
+    p.asked_room = room
+    return ST_OK
 
 
 cdef void attempt_made(const LinkPool* pool, Pack* p, const Link* link) noexcept nogil:
     """Note that the last byte of ``p`` was written to ``link``.  Locality: executor.  Locks: none.
 
-    More open attempts than there is room for: one of them stays open for good, as one whose connection is gone.
+    Without memory for that an answer over any connection counts from then on: better than to throw a true one away.
     """
+    cdef Asked* asked = _find(p, link)
     p.attempts += 1
     p.open_attempts += 1
-    if p.n_asked == ASKED:
-        _forget(p, _least(pool, p))
-    p.asked[p.n_asked].link = link.index
-    p.asked[p.n_asked].connect = link.counters.connects
-    p.asked[p.n_asked].attempt = p.attempts
-    p.n_asked += 1
+    if asked == NULL:
+        if p.n_asked == (p.asked_room if p.asked_more != NULL else ASKED):
+            _leave_out_gone(pool, p)
+        if p.n_asked == (p.asked_room if p.asked_more != NULL else ASKED) and _grow(p) != ST_OK:
+            p.asked_lost = True
+            return
+        asked = _entries(p) + p.n_asked
+        p.n_asked += 1
+        asked.link = link.index
+        asked.connect = link.counters.connects
+        asked.open = 0
+    asked.open += 1
+    asked.attempt = p.attempts
 
 
 cdef bint attempt_open(const Pack* p, const Link* link) noexcept nogil:
     """Tell whether an attempt of ``p`` waits for its answer over this connection.  Locality: executor.  Locks: none."""
-    cdef int i
-    for i in range(p.n_asked):
-        if p.asked[i].link == link.index and p.asked[i].connect == link.counters.connects:
-            return True
-    return False
+    return _find(p, link) != NULL or p.asked_lost
 
 
-cdef int attempt_refused(Pack* p, const Link* link) noexcept nogil:
-    """Close the attempt that a refusal over ``link`` answers, and return its number; 0 when none is open there.
+cdef bint attempt_refused(Pack* p, const Link* link) noexcept nogil:
+    """Close the attempt that a refusal over ``link`` answers, and tell whether it was the newest of ``p``.
 
     Locality: executor.
     Locks: none.
     """
-    cdef int i, attempt
-    cdef int64_t connect = link.counters.connects
-    for i in range(p.n_asked):
-        if p.asked[i].link == link.index and p.asked[i].connect == connect:
-            attempt = p.asked[i].attempt
-            _forget(p, i)
-            p.open_attempts -= 1
-            return attempt
-    return 0
+    cdef Asked* asked = _find(p, link)
+    cdef bint newest
+    if asked == NULL:
+        return False
+    p.open_attempts -= 1
+    asked.open -= 1
+    if asked.open > 0:
+        return False
+    newest = asked.attempt == p.attempts
+    p.n_asked -= 1
+    asked[0] = _entries(p)[p.n_asked]
+    return newest
+
+
+cdef void attempts_end(Pack* p) noexcept nogil:
+    """Forget all attempts of ``p``, which has its result.  Locality: executor.  Locks: none."""
+    free(p.asked_more)
+    p.asked_more = NULL
+    p.n_asked = 0

@@ -421,6 +421,8 @@ cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
         return
     if ready.ready & (POLL_READ | POLL_HANGUP):
         _read(e, link)
+    if link.flags & LF_CLOSE:       # what was read asks for that: nothing more may go there
+        return
     if ready.ready & POLL_WRITE and link.state == LS_ACTIVE and e.channels[link.index].open:
         _write(e, link)
 

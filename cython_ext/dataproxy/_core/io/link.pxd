@@ -70,8 +70,9 @@ cdef enum LinkEvent:
     LE_REFUSED = 8          # detail: server code of a refused frame, with the server's text
     LE_DEAF = 9             # heartbeats stayed unanswered; closed
     LE_FRAMING = 10         # detail: server code that says the bytes of this connection are out of step; closed
-    LE_MISDIRECTED = 11     # an answer to a frame that has no open attempt over this connection; ignored
-    LE_UNEXPECTED = 12      # an answer to a number that is not pending; ignored
+    # Answers that are ignored; detail: code.
+    LE_MISDIRECTED = 11     # to a frame that has no open attempt over this connection
+    LE_UNEXPECTED = 12      # to a number that is not pending
 
 
 # `text` (may be empty) is what the server said; it is borrowed.
@@ -154,11 +155,13 @@ ctypedef struct Link:           # executor only, but for `counters`
     int close_detail            # of that event
     int failures                # connects and losses in a row without a single reply
     int unanswered              # heartbeats
-    int64_t owed                # attempts written to this connection that no answer has closed
+    # Attempts written to this connection, less the answers that were matched.  Never too small: a late answer to a
+    # frame that has its result is not counted, since it cannot be told from one to a number that was never sent.
+    int64_t owed
     int64_t told_us             # when an answer that counts for nothing was last told of
     int reason_code             # of the last refusal over this connection that named no frame, 0 = none
     int64_t reason_end          # bytes that were written to the connection when it came
-    char reason[160]
+    char reason[160]            # REASON_ROOM
     LoadWindow load
     LinkCounters counters
 

@@ -331,6 +331,8 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
     if link.state == LS_IDLE or link.state == LS_CLOSED:
         return
     link.flags = 0
+    link.close_event = 0
+    link.close_detail = 0
     relaxed_add(&link.counters.losses, 1)
     timers_cancel(&pool.timers, &link.timer)
     if event:

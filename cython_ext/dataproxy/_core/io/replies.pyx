@@ -9,11 +9,13 @@ from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
 from dataproxy._core.io.attempts cimport attempt_open, attempt_refused
 from dataproxy._core.io.inflight cimport inflight_get
 from dataproxy._core.io.link cimport (
-    LE_MISDIRECTED, LE_REFUSED, LE_UNEXPECTED, LE_UNKNOWN_FRAME, RC_OK, Link, LinkPool,
+    LE_FRAMING, LE_MISDIRECTED, LE_REFUSED, LE_UNEXPECTED, LE_UNKNOWN_FRAME, LF_CLOSE, RC_FRAMING, RC_OK, Link,
+    LinkPool,
 )
 from dataproxy._core.io.load cimport LOAD_UNKNOWN, load_add, load_average
 from dataproxy._core.io.reasons cimport reason_note, reason_note_link
 from dataproxy._core.io.retry cimport retry_class, retry_refused
+from dataproxy._core.io.sendq cimport mark_dirty
 from dataproxy._core.io.settle cimport settle_delivered
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.wire.api cimport EV_ACK, EV_HEARTBEAT_ACK, WireEvent
@@ -34,18 +36,21 @@ cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
     settle_delivered(pool, p)
 
 
-cdef void _counts_for_nothing(LinkPool* pool, Link* link, int event, int64_t now_us) noexcept nogil:
+cdef void _counts_for_nothing(
+    LinkPool* pool, Link* link, int kind, const WireEvent* event, int64_t now_us,
+) noexcept nogil:
     relaxed_add(&pool.unmatched, 1)
     if link.told_us == 0 or now_us - link.told_us >= TOLD_US:
         link.told_us = now_us if now_us else 1
-        pool.event(pool.event_context, event, link.peer.label, 0, slice_of(NULL, 0))
+        pool.event(pool.event_context, kind, link.peer.label, event.code,
+                   event.message if event.code else slice_of(NULL, 0))
 
 
 cdef void _refused(LinkPool* pool, Link* link, Pack* p, const WireEvent* event, int64_t now_us) noexcept nogil:
     """A refusal of ``p``, which has an open attempt over ``link``: the oldest one there is answered."""
-    cdef int attempt = attempt_refused(p, link)
+    cdef bint newest = attempt_refused(p, link)
     reason_note(p, event.code, event.message)
-    if attempt == p.attempts and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
+    if newest and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
         retry_refused(pool, link, p, event.code, event.message, now_us)
     # else an older attempt was refused, and the newer one decides
 
@@ -62,18 +67,31 @@ cdef void _refused_unnamed(LinkPool* pool, Link* link, const WireEvent* event, i
     pool.event(pool.event_context, LE_REFUSED, link.peer.label, event.code, event.message)
 
 
+cdef void _out_of_step(LinkPool* pool, Link* link, int code) noexcept nogil:
+    """Have a connection replaced whose server has lost its place in what it was sent.
+
+    It would misread what follows, too.  The number in its answer is read from wrong bytes as well: it says nothing.
+    """
+    link.close_event = LE_FRAMING
+    link.close_detail = code
+    mark_dirty(pool, link, LF_CLOSE)
+
+
 cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
     cdef Pack* p
-    cdef bint success = event.code == 0 or retry_class(&pool.config, event.code) == RC_OK
+    cdef int kind = RC_OK if event.code == 0 else retry_class(&pool.config, event.code)
+    cdef bint success = kind == RC_OK
+    if kind == RC_FRAMING:
+        _out_of_step(pool, link, event.code)
     if not event.has_seq and not success:
         _refused_unnamed(pool, link, event, now_us)
         return
     p = inflight_get(&pool.in_flight, event.seq) if event.has_seq else NULL
     if p == NULL:
-        _counts_for_nothing(pool, link, LE_UNEXPECTED, now_us)
+        _counts_for_nothing(pool, link, LE_UNEXPECTED, event, now_us)
         return
     if not attempt_open(p, link):
-        _counts_for_nothing(pool, link, LE_MISDIRECTED, now_us)
+        _counts_for_nothing(pool, link, LE_MISDIRECTED, event, now_us)
         return
     if not p.answered:
         link.owed -= 1

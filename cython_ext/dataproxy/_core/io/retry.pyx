@@ -10,8 +10,8 @@ from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.budget cimport budget_take
 from dataproxy._core.io.choose cimport choose_link
 from dataproxy._core.io.link cimport (
-    LC_TIMEOUT, LE_DRAINED, LE_FRAMING, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER,
-    RC_NODE, RC_SPLIT, Link, LinkConfig, LinkPool,
+    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER, RC_NODE, RC_SPLIT,
+    Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.reasons cimport reason_inherit
 from dataproxy._core.io.sendq cimport mark_dirty, sendq_put
@@ -90,11 +90,6 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice tex
     cdef const LinkConfig* config = &pool.config
     cdef int kind = retry_class(config, code)
     pool.event(pool.event_context, LE_DRAINED if kind == RC_DRAINED else LE_REFUSED, link.peer.label, code, text)
-    if kind == RC_FRAMING:
-        # The server lost its place in what this connection carried: what follows would be misread as well.
-        link.close_event = LE_FRAMING
-        link.close_detail = code
-        mark_dirty(pool, link, LF_CLOSE)
     if kind == RC_SPLIT and split_can(pool, p):
         p.code = code
         settle_split(pool, p)

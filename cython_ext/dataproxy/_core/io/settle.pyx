@@ -11,6 +11,7 @@ from dataproxy._core.base.parts cimport parts_new, parts_release
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.base.timers cimport timers_arm, timers_cancel
 from dataproxy._core.io.budget cimport budget_earn
+from dataproxy._core.io.attempts cimport attempts_end
 from dataproxy._core.io.inflight cimport inflight_remove
 from dataproxy._core.io.link cimport LC_DISPLACED, Link, LinkPool
 from dataproxy._core.io.split cimport (
@@ -62,6 +63,7 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
     detach(pool, p)
     timers_cancel(&pool.timers, &p.timer)
     inflight_remove(&pool.in_flight, p.seq)
+    attempts_end(p)
     if pool.sheds and outcome != OUT_DROPPED and not pack_hold(p):
         return                  # it has its result: `settle_dropped` comes for it
     if p.lane != NULL:

@@ -184,8 +184,8 @@ cdef class Links:
         flags = link.flags
         event = link.close_event
         link.flags = 0
-        link.close_event = 0
         if flags & LF_CLOSE:
+            link.close_event = 0
             return link.index, "close", event
         if flags & LF_CONNECT:
             return link.index, "connect", 0
