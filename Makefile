@@ -13,6 +13,7 @@ KILLS ?= 1000
 SEEDS ?= 100000
 FAULTS ?= 2000
 FAILOVERS ?= 20
+SECONDS ?= 60
 MINUTES ?= 30
 PROCESSES ?= 2
 
@@ -24,7 +25,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos endings forks results soak \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill \
         spark-packaging bench-spark \
         test-interop test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
@@ -94,6 +95,9 @@ sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time
 chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; FAILOVERS (20) kills at half load
 	@$(PY) -m tests.lab.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
 	@$(PY) -m tests.lab.chaos --failover $(FAILOVERS)
+
+siege: build ## SECONDS (60) of a hub under all hostile clients at once, beside an honest producer and an honest reader
+	@$(PY) -m tests.lab.siege --seconds $(SECONDS) --seed $(or $(SEED),1)
 
 planted: build ## every patch of tests/planted, which breaks one promise each, is noticed by the suite
 	@$(PY) -m tests.lab.planted

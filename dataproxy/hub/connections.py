@@ -46,12 +46,14 @@ class HttpLimits:
     A request's head has to be there ``request`` seconds after its first byte (or the connect), its body ``request``
     seconds later; an answer has to be read in ``answer`` seconds, and the next request to begin in ``idle`` seconds.
     Of ``connections`` one makes room that is waited for, of the address that has most of them; ``pages`` of records are
-    read and written at a time.  When the door closes, what is under way has ``stop`` seconds.
+    read and written at a time, and who does not read his makes room, for an address that has fewer at once, for others
+    after ``stalled`` seconds.  When the door closes, what is under way has ``stop`` seconds.
     """
 
     request: float = 10.0
     idle: float = 15.0
     answer: float = 30.0
+    stalled: float = 5.0
     stop: float = 1.0
     connections: int = 1000
     pages: int = 32
@@ -118,6 +120,7 @@ class _Guarded(asyncio.Protocol):
         self._body: StreamReader | None = None
         self.address = ""
         self.busy = 0
+        self.stalled_since: float | None = None
 
     @property
     def waits(self) -> bool:
@@ -171,6 +174,7 @@ class _Guarded(asyncio.Protocol):
     def pause_writing(self) -> None:
         if self._answer is None:
             loop = asyncio.get_running_loop()
+            self.stalled_since = loop.time()
             self._answer = loop.call_later(self._book.limits.answer, self.drop)
         if self._inner is not None:
             self._inner.pause_writing()
@@ -179,6 +183,7 @@ class _Guarded(asyncio.Protocol):
         if self._answer is not None:
             self._answer.cancel()
             self._answer = None
+            self.stalled_since = None
         if self._inner is not None:
             self._inner.resume_writing()
 

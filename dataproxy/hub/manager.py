@@ -24,6 +24,7 @@ from dataproxy.hub.faultdoor import FaultDoor, disturb
 from dataproxy.hub.health import HealthLog
 from dataproxy.hub.jsonpages import counts_page, records_page
 from dataproxy.hub.listeners import listen_error
+from dataproxy.hub.pageslots import PageSlots
 from dataproxy.hub.recordpages import Place
 from dataproxy.logs import logger
 from dataproxy.shown import json_text
@@ -86,7 +87,7 @@ class ManagerDoor:
         self._access = HubAccess(hub.token, (config.host, *config.allowed_hosts), lambda: self.settings.secrets)
         self._shortage = Shortage()
         self._health_log = HealthLog()
-        self._pages = 0
+        self._pages = PageSlots(self.limits.pages, self.limits.stalled)
         # Asyncio's own, whatever policy the application has: limits here are those of its transports.
         self._loop = asyncio.SelectorEventLoop()
         self._loop.set_exception_handler(self._tell)
@@ -322,11 +323,11 @@ class ManagerDoor:
 
     async def _paged(self, request: web.Request, make: Callable[[], bytes]) -> web.StreamResponse:
         """Answer with a page, which is made on a thread of its own: work that grows with a page is not for the loop."""
-        if self._pages >= self.limits.pages:
+        keeper: Any = None if request.transport is None else request.transport.get_protocol()
+        if keeper is None or not self._pages.take(keeper, self._loop.time()):
             answer = _failure(503, "too many pages are being read at the moment")
             answer.headers["Retry-After"] = "1"
             return answer
-        self._pages += 1
         try:
             answer = _answer(await asyncio.to_thread(make))
             with contextlib.suppress(ConnectionError):  # the server finds out by itself
@@ -334,7 +335,7 @@ class ManagerDoor:
                 await answer.write_eof()
             return answer
         finally:
-            self._pages -= 1
+            self._pages.give_back(keeper)
 
 
 async def _parameter(request: web.Request, name: str) -> str:

@@ -11,6 +11,7 @@ lasts.
 from __future__ import annotations
 
 import itertools
+import os
 import selectors
 import socket
 import threading
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from tests.lab.httppeers.names import STORED
 from tests.reference.snappy import pack_repeats
 
 __all__ = ["BESIEGERS", "Besieger", "Siege", "besieger"]
@@ -161,6 +163,23 @@ def records_with_long_attributes() -> Iterator[bytes]:
     """37 kB of snappy that are 30,000 tiny messages with 30 kB of attributes: each would cost a reader all of them."""
     body = pack_repeats([(_sized(b"x"), 30_000)])
     yield binary(body, b"groupId=siege&streamId=poison&long=" + b"v" * 30_000, kind=0x27, count=30_000)
+
+
+@besieger(2, reads=True)
+def names_that_are_new() -> Iterator[bytes]:
+    """Requests with 2,000 names of groups and streams, as long as they may be, that nobody had before."""
+    own = os.urandom(4).hex()
+    for n in range(2000):
+        name = f"{own}{n:x}".encode().ljust(255, b"n")
+        yield binary(_sized(b"x"), b"groupId=" + name + b"&streamId=" + name)
+
+
+@besieger(2, reads=True)
+def names_to_obey() -> Iterator[bytes]:
+    """Requests with names, attributes and bodies that a terminal, a log or a table would obey."""
+    for word in itertools.islice(itertools.cycle(STORED.values()), 400):
+        name = word.replace("&", "").encode("utf-8", "replace")
+        yield text(5, _sized(name), b"groupId=" + name + b"&streamId=" + name + b"&k=" + name)
 
 
 @besieger(8, reads=True)

@@ -41,11 +41,12 @@ def fill(hub, megabytes=4):
             read_frame(one)
 
 
-def never_reading(port):
+def never_reading(port, source="127.0.0.1"):
     """Return a connection that asks for pages, has room for little, and reads nothing."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.settimeout(30)
+    one.bind((source, 0))
     one.connect(("127.0.0.1", port))
     one.sendall(NEVER_READ)
     return one
@@ -86,18 +87,18 @@ def test_pages_that_are_never_read_end(monkeypatch, start_hub):
     peers = [never_reading(hub.manager_port) for _ in range(8)]
     wait_until(lambda: len(hub._manager.connections) == 8)
     wait_until(lambda: len(hub._manager.connections) == 0)
-    assert hub._manager._pages == 0
+    assert len(hub._manager._pages) == 0
     assert healthy(hub)
     for peer in peers:
         peer.close()
 
 
 def test_so_many_pages_at_a_time_and_no_more(monkeypatch, start_hub):
-    limited(monkeypatch, pages=2)
+    limited(monkeypatch, pages=2, stalled=60.0)
     hub = start_hub()
     fill(hub)
     peers = [never_reading(hub.manager_port) for _ in range(2)]
-    wait_until(lambda: hub._manager._pages == 2)
+    wait_until(lambda: len(hub._manager._pages) == 2)
     connection = HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
     connection.request("GET", "/hub/records?group=g")
     answer = connection.getresponse()
@@ -106,7 +107,26 @@ def test_so_many_pages_at_a_time_and_no_more(monkeypatch, start_hub):
     connection.close()
     for peer in peers:
         peer.close()
-    wait_until(lambda: hub._manager._pages == 0)
+    wait_until(lambda: len(hub._manager._pages) == 0)
+
+
+def test_a_page_that_nobody_reads_makes_room_for_one_that_is_read(monkeypatch, start_hub):
+    """Of the address with most of them; the crowd comes from addresses of its own."""
+    limited(monkeypatch, pages=4, stalled=60.0)
+    hub = start_hub()
+    fill(hub)
+    peers = [never_reading(hub.manager_port, "127.0.0.2") for _ in range(4)]
+    wait_until(lambda: sum(one.stalled_since is not None for one in hub._manager._pages._taken) == 4)
+    for _ in range(2):
+        connection = HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
+        connection.request("GET", "/hub/records?group=g&limit=1")
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert json.loads(answer.read())["records"]
+        connection.close()
+    for peer in peers:
+        peer.close()
+    wait_until(lambda: len(hub._manager._pages) == 0)
 
 
 def test_the_longest_silent_connection_makes_room(monkeypatch, start_hub):
@@ -170,7 +190,7 @@ def test_closing_waits_for_nobody(monkeypatch, start_hub):
         peers.append(socket.create_connection(("127.0.0.1", hub.manager_port), timeout=30))
         peers[-1].sendall(HOSTILE[name].data)
     wait_until(lambda: len(hub._manager.connections) == 8)
-    wait_until(lambda: hub._manager._pages == 4)
+    wait_until(lambda: len(hub._manager._pages) == 4)
     hub.close()
     assert hub._manager._loop.is_closed()
     for peer in peers:

@@ -38,6 +38,25 @@ def half_sent(door: ByHand, count: int, size: int, address: str) -> list[Peer]:
     return peers
 
 
+# --- turns
+
+
+@pytest.mark.parametrize(("flooders", "most"), [(0, 1 << 20), (1, 262_144), (2, 131_072), (30, 65_536)])
+def test_who_says_little_waits_for_a_little_of_the_others(flooders, most):
+    """In one round; one connection alone is read for as long as it has something to say."""
+    flood = whole(1000) * (most // 900)
+    with ByHand(queue_bytes=64 << 20) as door:
+        peers = [door.connect("10.0.0.2") for _ in range(flooders)]
+        honest = door.connect()
+        for peer in peers:
+            peer.say(flood)
+        honest.say(flood if not flooders else HEARTBEAT)
+        door.node.round(door.now + 1, 0)
+        waited = door.stats()["bytes_in"] - len(HEARTBEAT) * bool(flooders)
+        assert waited == most * max(1, flooders)
+        assert flooders == 0 or len(frames(honest.hear())) == 1
+
+
 # --- half-received frames
 
 

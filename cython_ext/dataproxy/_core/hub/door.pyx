@@ -14,7 +14,7 @@ from dataproxy._core.base.status cimport (
 from dataproxy._core.hub.answers cimport answer_give, answers_abound, answers_subside
 from dataproxy._core.hub.committer cimport committer_submit
 from dataproxy._core.hub.dooraccept cimport accept_follow, accept_from, accept_pause, accept_resume
-from dataproxy._core.hub.doorread cimport door_read, door_reread
+from dataproxy._core.hub.doorread cimport door_read, door_reread, read_share
 from dataproxy._core.hub.doorstate cimport (
     DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, TAG_END, close_session, count_code, door_clock, door_take, end_session,
     hold_answers, mark_dirty, park_session, unpark_all,
@@ -94,6 +94,7 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
     cdef uint64_t tag
     cdef int i
     _refresh(d)
+    d.read_share = read_share(n)
     for i in range(n):
         tag = <uint64_t>events[i].tag
         if tag == TAG_WAKEUP:

@@ -1,13 +1,18 @@
 """Reading side of a door: bytes to frames, frames to entries and immediate replies."""
 
+from libc.stdint cimport int64_t
+
 from dataproxy._core.hub.doorstate cimport Door
 from dataproxy._core.hub.session cimport Session
 
 
 cdef enum:
     READ_CHUNK = 262144     # least room of one read
-    READ_ROUND = 1048576    # most bytes of one connection in one round
+    READ_ROUND = 1048576    # most bytes of one connection in one round where no other has anything to say
+    READ_SHARED = 262144    # the same for all others together that one connection waits for
+    READ_LEAST = 65536      # each may have so many in any case
 
 
+cdef int64_t read_share(int ready) noexcept nogil               # most bytes of each of so many connections
 cdef void door_read(Door* d, Session* s) noexcept nogil
 cdef void door_reread(Door* d, Session* s) noexcept nogil       # what was received before the session froze

@@ -32,13 +32,26 @@ cdef enum:
     HELD_SPARSE = 16            # a block is cut to its data when they fill less than a 16th of it
 
 
+cdef int64_t read_share(int ready) noexcept nogil:
+    """Return how much of each of ``ready`` connections is read in a round: who says little does not wait for the rest.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef int64_t share
+    if ready <= 1:
+        return READ_ROUND
+    share = READ_SHARED // (ready - 1)
+    return share if share > READ_LEAST else <int64_t>READ_LEAST
+
+
 cdef void door_read(Door* d, Session* s) noexcept nogil:
     """Read what a connection has sent, up to the bound of a round, and act on every whole frame.
 
     Locality: door loop.
     Locks: none.
     """
-    cdef int64_t budget = READ_ROUND
+    cdef int64_t budget = d.read_share
     cdef int64_t receive_ms = d.wall_ms
     cdef uint8_t* p = NULL
     cdef bint progress = False
@@ -52,6 +65,8 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
         if recvbuf_room(&s.received, READ_CHUNK, &p, &room) != ST_OK:
             end_session(d, s, CLOSE_MEMORY)
             break
+        if room > <size_t>budget:
+            room = <size_t>budget
         if relaxed_load(&d.shared.faults.armed) & POINT_BYTES:
             room = misbehave_room(d, s, room)
         status = s.transport.ops.recv(&s.transport, p, room, &got)

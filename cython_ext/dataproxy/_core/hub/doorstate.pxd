@@ -118,6 +118,7 @@ ctypedef struct Door:
     Request request
     IdReader id_reader
     RecvBuf spare                   # empty buffer that the next reader takes
+    int64_t read_share              # most bytes that a connection is read for in this round
 
 
 cdef int door_init(Door* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM

@@ -1,0 +1,67 @@
+"""Slots for pages of records: how many are read and written at a time, and whose makes room when all are taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+__all__ = ["PageSlots", "Reader"]
+
+
+class Reader(Protocol):
+    """The connection that a page is written to."""
+
+    @property
+    def address(self) -> str:
+        """Return the peer's address."""
+        ...
+
+    @property
+    def stalled_since(self) -> float | None:
+        """Return since when (loop time, s) the peer has taken nothing of its answer, None while it takes all."""
+        ...
+
+    def drop(self) -> None:
+        """End the connection."""
+        ...
+
+
+class PageSlots:
+    """Count the pages under way.  On the server's loop only.
+
+    Where all slots are taken, a peer that does not read its page pays: of the address that has most slots the one that
+    has stood still longest.  It goes at once for an address that has fewer, and after ``patience`` seconds for others.
+    """
+
+    def __init__(self, most: int, patience: float) -> None:
+        self._most = most
+        self._patience = patience
+        self._taken: dict[Reader, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def take(self, reader: Reader, now: float) -> bool:
+        """Take a slot for a connection until ``give_back``; false: there is none.  ``now`` is loop time, in s."""
+        if len(self._taken) >= self._most:
+            payer = self._payer(reader.address, now)
+            if payer is None:
+                return False
+            del self._taken[payer]
+            payer.drop()
+        self._taken[reader] = None
+        return True
+
+    def give_back(self, reader: Reader) -> None:
+        """Give the slot of a connection back, unless it has paid with it."""
+        self._taken.pop(reader, None)
+
+    def _payer(self, address: str, now: float) -> Reader | None:
+        held = Counter(one.address for one in self._taken)
+        stalled = [
+            (held[one.address], now - since, one) for one in self._taken if (since := one.stalled_since) is not None
+        ]
+        if not stalled:
+            return None
+        most, seconds, payer = max(stalled, key=lambda row: row[:2])
+        return payer if most > held[address] + 1 or seconds >= self._patience else None
