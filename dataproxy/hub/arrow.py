@@ -46,7 +46,7 @@ class ArrowRows:
         self._numbers = {name: Numbers(width) for name, width in _NUMBERS.items()}
 
         self._rows = 0
-        self._rest: pa.Array | None = None  # bodies of the entry at hand that no batch has yet
+        self._rest: pa.Array | None = None  # bodies of the run at hand that no batch has yet
 
     def __len__(self) -> int:
         return self._rows
@@ -73,8 +73,8 @@ class ArrowRows:
                 left -= piece
                 if left or self._pair_bytes() >= _MUCH:
                     yield from self.take(max_rows)
-        if self._rest is not None:
-            yield from self.take(max_rows)
+            if self._rest is not None:
+                yield from self.take(max_rows)
 
     def _room_for(self, attrs: dict[str, str]) -> int:
         """Return how many records with these attributes a batch still takes, one at least."""

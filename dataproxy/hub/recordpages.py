@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -98,7 +97,7 @@ def read_page(
             break
         done = place.skipped(entry)
         try:
-            for record in itertools.islice(records_of(entry), done, None):
+            for record in records_of(entry, done):
                 if left <= 0:
                     break
                 rows.append(record)
@@ -111,6 +110,8 @@ def read_page(
             break
         except StoreError as error:
             if rows:
+                if done:
+                    place.move(entry.partition, entry.offset, done)
                 break
             raise passed(error, place) from error
     return rows

@@ -93,9 +93,12 @@ def read_records(
     return (record for entry in entries for record in records_of(entry))
 
 
-def records_of(entry: StoredEntry) -> Iterator[Record]:
-    """Yield the decoded records of an entry.  Raises StoreError when it is damaged."""
-    for index, (body, attrs) in enumerate(entry.records()):
+def records_of(entry: StoredEntry, skip: int = 0) -> Iterator[Record]:
+    """Yield the records of an entry behind the first ``skip``, decoded one at a time.
+
+    Raises StoreError where it is damaged.
+    """
+    for index, (body, attrs) in enumerate(entry.records(skip), skip):
         yield Record(
             attrs.get("groupId", entry.topic),
             attrs.get("streamId", entry.stream_id),
@@ -184,20 +187,23 @@ class StoredEntry(NamedTuple):
     source: str
     value: bytes
 
-    def records(self) -> list[tuple[bytes, dict[str, str]]]:
-        """Return (body, attributes) of each record.  Raises StoreError when the entry is damaged."""
+    def records(self, skip: int = 0) -> Iterator[tuple[bytes, dict[str, str]]]:
+        """Yield (body, attributes) of each record behind the first ``skip``, decoded one at a time.
+
+        Raises StoreError where the entry is damaged, after the records before.
+        """
         try:
-            return message.records(self.value)
+            yield from message.records(self.value, skip=skip)
         except RemoteProtocolError as error:
             raise self._damaged(error) from error
 
-    def runs(self, bodies: Bytes) -> list[tuple[dict[str, str], int]]:
-        """Append the bodies to a column; return (attributes, number) of records in a row that share them.
+    def runs(self, bodies: Bytes) -> Iterator[tuple[dict[str, str], int]]:
+        """Append bodies to a column; yield (attributes, number) of records in a row that share them, one at a time.
 
-        Raises StoreError for a damaged entry.
+        Raises StoreError where the entry is damaged, after what is before.
         """
         try:
-            return message.runs(self.value, bodies)
+            yield from message.runs(self.value, bodies)
         except RemoteProtocolError as error:
             raise self._damaged(error) from error
 

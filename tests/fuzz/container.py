@@ -31,7 +31,7 @@ def _compare(data: bytes) -> None:
     except containers.Damaged:
         expected = None
     try:
-        found = message.records(data, limit=LIMIT)
+        found = list(message.records(data, limit=LIMIT))
         groups = message.decode(data, limit=LIMIT).groups
     except RemoteProtocolError:
         assert expected is None

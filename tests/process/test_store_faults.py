@@ -32,7 +32,7 @@ for passing in range(5):
                 acked.append([offset, sent])
             sent += 1
         rows.append([passing, failing, disk_fails(0, 0) - before, said])
-kept = [[entry[0], int(message.records(entry[2])[0][0])] for entry in store.read("g", 0, 0, max_entries=1000)]
+kept = [[entry[0], int(next(message.records(entry[2]))[0])] for entry in store.read("g", 0, 0, max_entries=1000)]
 store.close()
 print(json.dumps([rows, acked, kept]))
 """

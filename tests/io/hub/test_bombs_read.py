@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 import urllib.request
+from collections import deque
 
 import pytest
 
+from dataproxy._core.base.column import Bytes
+from dataproxy._core.testing.probe_wire import Server, pack
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub import Hub, open_store
 from dataproxy.hub.recordpages import Place, read_page
-from dataproxy.hub.records import StoredEntry
+from dataproxy.hub.records import StoredEntry, records_of
 from tests.io.hub.peer import binary_frame, read_frame
-from tests.lab.hostile import BESIEGERS
+from tests.lab.hostile import BESIEGERS, binary
 
 RECORDS = 30_000
+
+
+def sized(data: bytes) -> bytes:
+    """Return bytes behind their length."""
+    return len(data).to_bytes(4, "big") + data
 
 
 def send(connect, hub, *frames: bytes) -> None:
@@ -125,3 +135,53 @@ def test_places_say_what_they_read(text):
 def test_what_is_no_place_is_refused(text):
     with pytest.raises(ValueError, match="no place"):
         Place.parse(text)
+
+
+# --- a few bytes that are many records with long attributes, and each with one of its own
+
+
+def attribute_bomb(records: int = 30_000) -> bytes:
+    """Return an entry's container, 60 kB of snappy: no record shares its attributes with the next one."""
+    body = b"".join(sized(b"x") + sized(b"k=%d" % n) for n in range(records))
+    common = b"groupId=siege&streamId=own&" + b"&".join(b"%x=" % n for n in range(4_000))
+    answer = Server().serve(binary(pack(body), common[:30_000].rpartition(b"&")[0], ext=5, kind=0x27), 1)
+    assert answer["action"] == "store", answer
+    return bytes(answer["entry"])
+
+
+def held(act) -> int:
+    """Return the most bytes of Python objects that were there at a time meanwhile."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_reader_holds_a_record_and_not_all_of_an_entry():
+    data = attribute_bomb()
+    entry = StoredEntry("siege", 0, 0, 1, 1, "own", "", data)
+    assert held(lambda: [next(records_of(entry)) for _ in range(3)]) < 8 << 20
+    assert held(lambda: deque(records_of(entry), 1)) < 8 << 20
+    assert held(lambda: deque(entry.runs(Bytes()), 1)) < 8 << 20
+
+
+def test_a_page_holds_what_it_has():
+    entry = StoredEntry("siege", 0, 0, 1, 1, "own", "", attribute_bomb())
+
+    class Source:
+        def entries(self, *_args, **_options):
+            yield entry
+
+    place, seen = Place(), []
+
+    def one() -> None:
+        seen.extend(record.index for record in read_page(Source(), "siege", None, place, 10_000, 1 << 20))
+
+    assert held(one) < 32 << 20
+    assert 0 < len(seen) < 1000
+    assert str(place) == f"0,0:0.{len(seen)}"
+    one()
+    assert seen == list(range(len(seen))), "it goes on inside the entry"

@@ -51,7 +51,7 @@ def stored(store: StoreCore, stream: str | None = None) -> list[tuple[bytes, str
     found = []
     for topic, partition, *_ in store.logs():
         for _, head, value in store.read(topic, partition, 0, max_bytes=1 << 30):
-            records = message.records(value)
+            records = list(message.records(value))
             assert len(records) == head[2]
             if stream in (None, head[3]):
                 found += [(body, attrs.get("msgid")) for body, attrs in records]

@@ -32,10 +32,18 @@ def bin4(*args, **kwargs):
 
 def runs_of(data):
     column = Bytes()
-    runs = message.runs(data, column)
+    runs = list(message.runs(data, column))
     ends, raw = map(memoryview, column.take())
     ends = ends.cast("i")
     return runs, [bytes(raw[ends[i] : ends[i + 1]]) for i in range(len(ends) - 1)]
+
+
+def all_records(data, **options):
+    return list(message.records(data, **options))
+
+
+def all_runs(data, **options):
+    return list(message.runs(data, Bytes(), **options))
 
 
 def unrolled(data):
@@ -47,8 +55,31 @@ def unrolled(data):
 def test_runs_keep_the_order_of_records():
     pairs = [(b"a", b"k=0"), (b"c", b"k=1"), (b"d", b"k=1"), (b"e", b"k=0"), (b"f", b"k=2")]
     data = bin4(join_pairs(pairs), IDS, ext=5)
-    assert unrolled(data) == message.records(data)
+    assert unrolled(data) == list(message.records(data))
     assert [count for _, count in runs_of(data)[0]] == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("vector", named("inlongmsg"))
+def test_records_are_decoded_as_they_are_asked_for(vector):
+    data = bytes.fromhex(vector["hex"])
+    whole = list(message.records(data))
+    for skip in range(len(whole) + 2):
+        assert list(message.records(data, skip=skip)) == whole[skip:]
+    reader = message.records(data)
+    assert iter(reader) is reader
+    assert [next(reader) for _ in whole] == whole
+    for _ in range(2):
+        assert next(reader, None) is None
+
+
+def test_what_is_before_the_damage_is_given_and_then_no_more():
+    pairs = [(b"a", b"k=0"), (b"b", b"k=1"), (b"c", b"no attribute"), (b"d", b"k=3")]
+    data = bin4(join_pairs(pairs), IDS, ext=5)
+    for reader in (message.records(data), message.runs(data, Bytes())):
+        assert len([next(reader), next(reader)]) == 2
+        with pytest.raises(RemoteProtocolError, match="key=value"):
+            next(reader)
+        assert next(reader, None) is None
 
 
 @pytest.mark.parametrize("vector", named("inlongmsg"))
@@ -62,7 +93,7 @@ def test_golden_containers(vector):
     groups = [{"attrs": g.attrs, "records": [r.hex() for r in g.records]} for g in decoded.groups]
     assert groups == vector["groups"]
     flat = [(bytes.fromhex(r), g["attrs"]) for g in groups for r in g["records"]]
-    assert message.records(data) == flat == containers.decode(data)
+    assert list(message.records(data)) == flat == containers.decode(data)
     assert unrolled(data) == flat
 
 
@@ -109,7 +140,7 @@ def test_round_trip(version, compress):
 
 
 def test_records_of_one_group_share_their_attributes():
-    records = message.records(container(1, group(IDS, ITEMS)))
+    records = list(message.records(container(1, group(IDS, ITEMS))))
     assert records[0][1] is records[1][1]
 
 
@@ -149,7 +180,7 @@ def test_an_encrypted_body_is_one_record():
 def test_the_limit_bounds_what_a_payload_unpacks_to():
     data = message.encode(1, [({"groupId": "g"}, [b"x" * 1000])], compress=True)
     assert message.decode(data, limit=1004).groups
-    for call in (message.decode, message.records):
+    for call in (message.decode, all_records, all_runs):
         with pytest.raises(RemoteProtocolError, match="over the limit"):
             call(data, limit=1003)
 
@@ -202,8 +233,8 @@ HAZARDS = {
 @pytest.mark.parametrize("name", HAZARDS)
 def test_every_hazard_is_a_clean_error(name):
     if name == "v4 pair":
-        assert len(message.records(bin4(join_pairs([(b"a", b"k=v")]), IDS, ext=5))) == 1
-    for call in (message.decode, message.records):
+        assert len(list(message.records(bin4(join_pairs([(b"a", b"k=v")]), IDS, ext=5)))) == 1
+    for call in (message.decode, all_records, all_runs):
         with pytest.raises(RemoteProtocolError) as info:
             call(HAZARDS[name])
         assert not info.value.retriable
@@ -223,9 +254,9 @@ def test_every_truncation_and_every_changed_byte_is_judged_like_the_oracle(vecto
             expected = containers.decode(changed)
         except containers.Damaged:
             with pytest.raises(RemoteProtocolError):
-                message.records(changed)
+                list(message.records(changed))
             continue
-        assert message.records(changed) == expected
+        assert list(message.records(changed)) == expected
         assert unrolled(changed) == expected
 
 

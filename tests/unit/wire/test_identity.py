@@ -79,7 +79,7 @@ def test_what_stays_is_what_it_was(items, version, compress, plain, sid):
             if sid and "msgid" not in attrs:
                 attrs = {**attrs, "msgid": f"p.{i}"}
             expected.append((body, attrs))
-    found = message.records(short)
+    found = list(message.records(short))
     for one in (*found, *expected):
         one[1].pop("cnt", None)
     assert found == expected

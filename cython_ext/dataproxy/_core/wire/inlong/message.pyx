@@ -3,6 +3,7 @@
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcmp
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_be32, buf_reserve
 from dataproxy._core.base.column cimport Bytes
@@ -31,7 +32,7 @@ from dataproxy._core.wire.inlong.container_encode cimport (
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room
 
 
-__all__ = ["Group", "Message", "decode", "encode", "records", "runs"]
+__all__ = ["Group", "Message", "Records", "Runs", "decode", "encode", "records", "runs"]
 
 Group = namedtuple("Group", ["attrs", "records"])
 Group.__doc__ = "Records (bytes) that have the same attributes (a dictionary of texts)."
@@ -102,12 +103,7 @@ cdef dict _common(const Container* c):
     return out
 
 
-cdef enum Form:
-    AS_RECORDS = 1          # (body, attrs) for each record
-    AS_GROUPS = 2           # (attrs, [body, ...]) in order of first appearance
-
-
-cdef list _read(bytes data, size_t limit, Container* c, Form form):
+cdef list _read_groups(bytes data, size_t limit, Container* c):
     cdef Buf scratch
     cdef Slice body
     cdef Slice own
@@ -115,7 +111,6 @@ cdef list _read(bytes data, size_t limit, Container* c, Form form):
     cdef list bodies
     cdef dict common
     cdef dict known
-    cdef bint flat = form == AS_RECORDS
     buf_init(&scratch)
     try:
         _check(container_open(c, <const unsigned char*><const char*>data, <size_t>len(data), limit, &scratch), c)
@@ -125,70 +120,160 @@ cdef list _read(bytes data, size_t limit, Container* c, Form form):
             bodies = None
             while _check(container_record(c, &body, &own), c) != ST_EOF:
                 if own.p == NULL and bodies is not None:
-                    (<list>bodies).append(body.p[:body.n] if not flat else (body.p[:body.n], common))
-                    continue
-                attrs = common if own.p == NULL else _own_attrs(own, common, known)
-                if flat:
-                    bodies = out
-                    out.append((body.p[:body.n], attrs))
-                else:
-                    bodies = _group_of(out, attrs, known, own.p == NULL)
                     bodies.append(body.p[:body.n])
+                    continue
+                attrs = common if own.p == NULL else _own_attrs(own, common)
+                bodies = _group_of(out, attrs, known, own.p == NULL)
+                bodies.append(body.p[:body.n])
     finally:
         buf_free(&scratch)
     return out
 
 
-cdef int _take_plain(Container* c, Bytes bodies, Slice* own) noexcept nogil:
-    # All records up to one with attributes of its own, whose body is taken, too.
-    cdef Slice body
-    cdef int status = container_record(c, &body, own)
-    while status == ST_OK:
-        status = bodies.put(body.p, body.n)
-        if status != ST_OK or own.p != NULL:
-            break
-        status = container_record(c, &body, own)
-    return status
+cdef class Records:
+    """Yield (body, attributes) of each record of a container, decoded one at a time; made by ``records``.
+
+    What is held besides the container is one payload unpacked, and the attributes of the record at hand: a container
+    of few bytes may hold many records whose attributes are long.  Records with equal attributes that follow each other
+    share one dictionary.  One thread at a time.
+    """
+
+    cdef bytes _data            # the container's bytes are borrowed from it
+    cdef Container _c
+    cdef Buf _scratch
+    cdef bint _in_group
+    cdef bint _ended
+    cdef size_t _skip
+    cdef dict _common
+    cdef bytes _own             # text of the last record's own attributes ...
+    cdef dict _attrs            # ... and these with the common ones
+
+    def __cinit__(self, bytes data not None, *, size_t skip=0, size_t limit=MAX_UNPACKED):
+        """Read the head; ``skip`` records will be passed over.  Raises RemoteProtocolError."""
+        buf_init(&self._scratch)
+        self._data = data
+        self._in_group = self._ended = False
+        self._skip = skip
+        _check(container_open(&self._c, <const unsigned char*><const char*>data, <size_t>len(data), limit,
+                              &self._scratch), &self._c)
+
+    def __dealloc__(self):
+        """Release what was unpacked."""
+        buf_free(&self._scratch)
+
+    def __iter__(self):
+        """Return itself."""
+        return self
+
+    def __next__(self):
+        """Return the next record.  Raises RemoteProtocolError where the container is damaged, and then no more."""
+        cdef Slice body
+        cdef Slice own
+        if self._ended:
+            raise StopIteration
+        self._ended = True      # unless a record is found
+        while not self._in_group or _check(self._record(&body, &own), &self._c) == ST_EOF:
+            if _check(container_group(&self._c), &self._c) == ST_EOF:
+                buf_free(&self._scratch)
+                raise StopIteration
+            self._in_group = True
+            self._own = None
+            self._common = _common(&self._c)
+        attrs = self._common if own.p == NULL else self._owned(own)
+        self._ended = False
+        return body.p[:body.n], attrs
+
+    cdef int _record(self, Slice* body, Slice* own) noexcept nogil:
+        cdef int status = container_record(&self._c, body, own)
+        while status == ST_OK and self._skip:
+            self._skip -= 1
+            status = container_record(&self._c, body, own)
+        return status
+
+    cdef dict _owned(self, Slice own):
+        cdef bytes raw = own.p[:own.n]
+        if raw != self._own:
+            self._attrs = _own_attrs(own, self._common)
+            self._own = raw
+        return self._attrs
 
 
-cdef list _read_runs(bytes data, size_t limit, Container* c, Bytes bodies):
-    cdef Buf scratch
-    cdef Slice own
-    cdef list out = []
-    cdef dict common
-    cdef dict known
-    cdef size_t before
-    cdef int status
-    buf_init(&scratch)
-    try:
-        _check(container_open(c, <const unsigned char*><const char*>data, <size_t>len(data), limit, &scratch), c)
-        while True:
+cdef class Runs:
+    """Append bodies to a column and yield (attributes, records), one run of records with equal attributes at a time.
+
+    Made by ``runs``.  What is held besides container and column is one payload unpacked and the attributes at hand.
+    One thread at a time.
+    """
+
+    cdef bytes _data            # the container's bytes are borrowed from it
+    cdef Bytes _bodies
+    cdef Container _c
+    cdef Buf _scratch
+    cdef Slice _body            # of the record that begins the next run
+    cdef Slice _own
+    cdef bint _in_group         # there is one
+    cdef bint _ended
+    cdef dict _common
+
+    def __cinit__(self, bytes data not None, Bytes bodies not None, *, size_t limit=MAX_UNPACKED):
+        """Read the head.  Raises RemoteProtocolError."""
+        buf_init(&self._scratch)
+        self._data = data
+        self._bodies = bodies
+        self._in_group = self._ended = False
+        _check(container_open(&self._c, <const unsigned char*><const char*>data, <size_t>len(data), limit,
+                              &self._scratch), &self._c)
+
+    def __dealloc__(self):
+        """Release what was unpacked."""
+        buf_free(&self._scratch)
+
+    def __iter__(self):
+        """Return itself."""
+        return self
+
+    def __next__(self):
+        """Return the next run.  Raises RemoteProtocolError where the container is damaged, and OverflowError."""
+        cdef size_t before
+        cdef int status
+        if self._ended:
+            raise StopIteration
+        self._ended = True      # unless a run is found
+        while not self._in_group:
             with nogil:
-                status = container_group(c)
-            if _check(status, c) == ST_EOF:
-                return out
-            common = _common(c)
-            known = {}
-            while status != ST_EOF:
-                before = bodies.count()
-                with nogil:
-                    status = _take_plain(c, bodies, &own)
-                if status == ST_LIMIT:
-                    raise OverflowError("bodies of more than 2 GiB in one column")
-                _check(status, c)
-                _add_run(out, common, bodies.count() - before - (status == ST_OK))
-                if status == ST_OK:
-                    _add_run(out, _own_attrs(own, common, known), 1)
-    finally:
-        buf_free(&scratch)
+                status = container_group(&self._c)
+            if _check(status, &self._c) == ST_EOF:
+                buf_free(&self._scratch)
+                raise StopIteration
+            self._common = _common(&self._c)
+            self._in_group = _check(container_record(&self._c, &self._body, &self._own), &self._c) == ST_OK
+        attrs = self._common if self._own.p == NULL else _own_attrs(self._own, self._common)
+        before = self._bodies.count()
+        with nogil:
+            status = self._take()
+        if status == ST_LIMIT:
+            raise OverflowError("bodies of more than 2 GiB in one column")
+        self._in_group = _check(status, &self._c) == ST_OK
+        self._ended = False
+        return attrs, self._bodies.count() - before
+
+    cdef int _take(self) noexcept nogil:
+        # All bodies up to a record with other attributes, which is kept for the next run.
+        cdef Slice own = self._own
+        cdef int status = ST_OK
+        while status == ST_OK:
+            status = self._bodies.put(self._body.p, self._body.n)
+            if status == ST_OK:
+                status = container_record(&self._c, &self._body, &self._own)
+            if status == ST_OK and not _is_same(own, self._own):
+                break
+        return status
 
 
-cdef int _add_run(list out, dict attrs, size_t records) except -1:
-    if records and out and (<tuple>out[len(out) - 1])[0] is attrs:
-        records += (<tuple>out.pop())[1]
-    if records:
-        out.append((attrs, records))
-    return 0
+cdef bint _is_same(Slice a, Slice b) noexcept nogil:
+    if a.p == NULL or b.p == NULL:
+        return a.p == b.p
+    return a.n == b.n and memcmp(a.p, b.p, a.n) == 0
 
 
 cdef list _group_of(list out, dict attrs, dict known, bint plain):
@@ -205,14 +290,10 @@ cdef list _group_of(list out, dict attrs, dict known, bint plain):
     return group.records
 
 
-cdef dict _own_attrs(Slice own, dict common, dict known):
+cdef dict _own_attrs(Slice own, dict common):
     # The common attributes win over a record's own, which are the client's bytes in every version: plain UTF-8.
-    cdef bytes raw = own.p[:own.n]
-    attrs = known.get(raw)
-    if attrs is None:
-        attrs = _split(_read_text(own, False))
-        attrs.update(common)
-        known[raw] = attrs
+    cdef dict attrs = _split(_read_text(own, False))
+    attrs.update(common)
     return attrs
 
 
@@ -223,27 +304,26 @@ def decode(bytes data, *, size_t limit=MAX_UNPACKED):
     container of version 0 to 4, or a damaged one.
     """
     cdef Container c
-    cdef list groups = _read(data, limit, &c, AS_GROUPS)
+    cdef list groups = _read_groups(data, limit, &c)
     return Message(c.version, c.create_ms, c.count, bool(c.packed), groups)
 
 
-def records(bytes data, *, size_t limit=MAX_UNPACKED):
-    """Return the records of a container as a list of (body, attributes); any thread.
+def records(bytes data, *, size_t skip=0, size_t limit=MAX_UNPACKED):
+    """Return an iterator over the records of a container behind the first ``skip``, as (body, attributes); any thread.
 
-    Records with equal attributes share one dictionary.  Raises RemoteProtocolError as decode does.
+    They are decoded as they are asked for: of a damaged container those before the damage are given first.  Records
+    that follow each other with equal attributes share a dictionary.  Raises RemoteProtocolError as decode does.
     """
-    cdef Container c
-    return _read(data, limit, &c, AS_RECORDS)
+    return Records(data, skip=skip, limit=limit)
 
 
 def runs(bytes data, Bytes bodies not None, *, size_t limit=MAX_UNPACKED):
-    """Append the bodies of a container to a column; return [(attributes, records)] in their order.
+    """Return an iterator that appends bodies to a column and yields (attributes, records), in order; any thread.
 
-    Records in a row with the same attributes share an item.  One thread a column.  Raises RemoteProtocolError as
-    decode does, and OverflowError for a column of more than 2 GiB; some of the bodies are in the column then.
+    Records in a row with the same attributes are one run, whose bodies are in the column when it is given.  Raises
+    RemoteProtocolError as decode does, and OverflowError for a column of more than 2 GiB.
     """
-    cdef Container c
-    return _read_runs(data, limit, &c, bodies)
+    return Runs(data, bodies, limit=limit)
 
 
 cdef bytes _attr_text(attrs):
