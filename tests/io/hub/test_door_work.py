@@ -153,10 +153,10 @@ def test_counts_take_their_turn_with_pages_of_records(start_hub, monkeypatch):
     hub._manager.limits = manager.HttpLimits(pages=1)
     one = threading.Thread(target=get, args=(hub, "/hub/counts"))
     one.start()
-    wait_until(lambda: hub._manager._pages == 1)
+    wait_until(lambda: len(hub._manager._pages) == 1)
     with pytest.raises(urllib.error.HTTPError, match="503"):
         get(hub, "/hub/records?group=g")
     go.set()
     one.join()
-    wait_until(lambda: hub._manager._pages == 0)
+    wait_until(lambda: len(hub._manager._pages) == 0)
     get(hub, "/hub/records?group=g")
