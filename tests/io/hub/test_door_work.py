@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from dataproxy.hub import jsonpages, manager
+from dataproxy.hub.pageslots import PageSlots
 from tests.io.hub.peer import binary_frame, read_frame, wait_until
 from tests.lab.hostile import binary
 
@@ -150,7 +151,7 @@ def test_counts_take_their_turn_with_pages_of_records(start_hub, monkeypatch):
     hub = start_hub()
     go = threading.Event()
     monkeypatch.setattr(manager, "counts_page", lambda *_: b"{}" if go.wait(60) else b"")
-    hub._manager.limits = manager.HttpLimits(pages=1)
+    hub._manager._pages = PageSlots(1, 60.0)
     one = threading.Thread(target=get, args=(hub, "/hub/counts"))
     one.start()
     wait_until(lambda: len(hub._manager._pages) == 1)
