@@ -93,8 +93,9 @@ class DeliveryResult(NamedTuple):
 
 
 class Undelivered(NamedTuple):
-    """Hold one message that was accepted and not delivered, with all it takes to send it again.
+    """Hold one message that was accepted and not delivered, with what it takes to send it again.
 
+    A ``key`` is not kept: who sends by key and wants to send again puts it into the body or ``attrs`` as well.
     ``attempts`` counts how often it was written; ``error`` says why it was not delivered, and
     ``error.details["maybe_delivered"]`` whether a copy may have arrived.  ``attrs`` are the message's attributes and
     those of its stream handle, ``dt_ms`` is its data time (to the second, unless it was given as exact).

@@ -17,11 +17,11 @@ from dataproxy._core.client.sending import Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client.asyncbatch import AsyncBatch
 from dataproxy.client.errands import Errands, Job, closed
-from dataproxy.client.producer import Producer, checked_config
+from dataproxy.client.producer import Producer, checked_config, tell_undelivered
 from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
 from dataproxy.config import ProducerConfig
-from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout, UndeliveredError
+from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report
 from dataproxy.problems import is_count, seconds, shown
 
@@ -163,9 +163,7 @@ class AsyncProducer(AsyncCore):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        report = await self.close()
-        if not report.ok and kind is None:
-            raise UndeliveredError(report, hint="report.errors counts them by code")
+        tell_undelivered(await self.close(), error)
 
     @property
     def closed(self) -> bool:

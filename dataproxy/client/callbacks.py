@@ -33,6 +33,12 @@ def check_place(place: Any) -> None:
     """Raise ConfigError unless ``place`` is None, an open event loop or an executor of threads."""
     if place is None:
         return
+    if isinstance(place, type):
+        raise ConfigError(
+            f"callback_on is the class {place.__name__!r}, not an object of it",
+            code="BAD_CALLBACK_TARGET",
+            hint="give an object, such as a ThreadPoolExecutor() or asyncio.get_running_loop()",
+        )
     for module, name in _AWAY.items():
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(place, kind):
@@ -43,7 +49,7 @@ def check_place(place: Any) -> None:
             )
     if callable(getattr(place, "submit", None)):
         return
-    if not callable(getattr(place, "call_soon_threadsafe", None)):
+    if not all(callable(getattr(place, name, None)) for name in ("call_soon_threadsafe", "is_closed")):
         raise ConfigError(
             f"callback_on={place!r} is neither an asyncio event loop nor a concurrent.futures.Executor",
             code="BAD_CALLBACK_TARGET",

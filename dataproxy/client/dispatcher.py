@@ -106,21 +106,29 @@ class Dispatcher:
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
-        while True:
-            batch = next_batch(self._core, 3600.0)
-            if batch is None:
-                return
-            reports, watches, events, lost = batch
-            for kind, address, detail, said in events:
-                self._events.write(kind, address, detail, said)
-            if lost:
-                _LOG.warning("%d events came too fast to be logged", lost)
-            if self._on_delivery is not None:
-                for group_id, stream_id, first, count, facts, own_ids in reports:
-                    self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts)
-            for watch, facts in watches:
-                self._run(watch, facts)
-            self._hand_over()
+        while self._round():
+            pass
+
+    def _round(self) -> bool:
+        """Wait for completions and work on them; False when no more will come.
+
+        A call of its own: while the next one waits, nothing of the application's is held.
+        """
+        batch = next_batch(self._core, 3600.0)
+        if batch is None:
+            return False
+        reports, watches, events, lost = batch
+        for kind, address, detail, said in events:
+            self._events.write(kind, address, detail, said)
+        if lost:
+            _LOG.warning("%d events came too fast to be logged", lost)
+        if self._on_delivery is not None:
+            for group_id, stream_id, first, count, facts, own_ids in reports:
+                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts)
+        for watch, facts in watches:
+            self._run(watch, facts)
+        self._hand_over()
+        return True
 
     def _run(self, watch: Watch, facts: Facts) -> None:
         if watch.delivery is not None:

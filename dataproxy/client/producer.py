@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
 
-__all__ = ["Producer", "checked_config"]
+__all__ = ["Producer", "checked_config", "tell_undelivered"]
 
 _LOG = logger()
 
@@ -227,8 +227,9 @@ class Producer(ProducerCore):
         return make_stats(self.counts(), self.links(), self.age(), self._callbacks.errors)
 
     def undelivered(self) -> UndeliveredMessages:
-        """Return an iterator over messages that were accepted and not delivered, oldest first.
+        """Return an iterator over messages that were accepted and not delivered, in the order of their results.
 
+        What was refused at once comes before what was accepted earlier and expired later.
         Each message is handed out once, with body, id, attempts and error, and its memory is given back; an
         iteration that is given up can be continued by a new one.  Kept are ``undelivered_bytes`` at most;
         ``report().not_kept`` counts the rest.  It works after ``close`` too.  Any thread.
@@ -318,14 +319,7 @@ class Producer(ProducerCore):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        report = self.close()
-        if report.ok:
-            return
-        problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() gives them back")
-        if error is None:
-            raise problem
-        error.add_note(f"besides, the producer has {problem}")
-        _LOG.error("%s", problem)
+        tell_undelivered(self.close(), error)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -351,6 +345,17 @@ def _join(thread: threading.Thread, seconds: float) -> BaseException | None:
             return raised
 
 
+def tell_undelivered(report: Report, error: BaseException | None) -> None:
+    """Raise UndeliveredError at the end of a block where messages stayed behind; an error of the block gets a note."""
+    if report.ok:
+        return
+    problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() gives them back")
+    if error is None:
+        raise problem
+    error.add_note(f"besides, the producer has {problem}")
+    _LOG.error("%s", problem)
+
+
 def checked_config(
     target: str | None,
     group_id: str | None,
@@ -368,6 +373,11 @@ def checked_config(
         raise callback_problem(on_delivery, "on_delivery")
     check_place(callback_on)
     check_native_threads()
+    if config is not None and not isinstance(config, ProducerConfig):
+        raise ConfigError(
+            f"config is a {type(config).__name__!r}, not a ProducerConfig",
+            hint="make one by dataproxy.config.load_producer_config, or give the options themselves",
+        )
     if config is None:
         settled = load_producer_config(target, file=config_file, group_id=group_id, **options)
     elif config_file is not None:

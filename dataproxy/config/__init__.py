@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from dataproxy.config.file import read_file
+from dataproxy.config.file import path_text, read_file
 from dataproxy.config.hub import HUB
 from dataproxy.config.loader import read_environment, settle
 from dataproxy.config.model import HubConfig, ProducerConfig
@@ -64,7 +64,7 @@ def load_hub_config(
 
     The parameters are as for ``load_producer_config``.  Raises ConfigError.
     """
-    path = None if store is None else os.fspath(store)
+    path = None if store is None else path_text("a store", store)
     values, origins = settle(HUB, _layers(HUB, file, env, {"store": path, **options}))
     return HubConfig(values, origins)
 
@@ -74,7 +74,7 @@ def _layers(
 ) -> list[tuple[str, Mapping[str, Any]]]:
     layers: list[tuple[str, Mapping[str, Any]]] = []
     if file is not None:
-        layers.append((f"file {os.fspath(file)}", read_file(table, file)))
+        layers.append((f"file {path_text('a file', file)}", read_file(table, file)))
     foreign = () if table is HUB else (HUB.env_prefix,)
     layers.append(("environment", read_environment(table, os.environ if env is None else env, foreign)))
     layers.append(("argument", options))

@@ -7,15 +7,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.errors import ConfigError
+from dataproxy.problems import shown
 
 if TYPE_CHECKING:
     from dataproxy.config.option import OptionTable
 
-__all__ = ["read_file"]
+__all__ = ["path_text", "read_file"]
 
 #: Table that the official C++ and Python SDKs put all their options into.
 _OFFICIAL_SECTION: Final = "init-param"
 _SECTIONS: Final = frozenset({"producer", "hub", _OFFICIAL_SECTION})
+
+
+def path_text(what: str, path: Any) -> str:
+    """Return a path as text.  Raises ConfigError for what is none."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise ConfigError(f"{what} is named by text or a path, not by {shown(path)}") from None
 
 
 def read_file(table: OptionTable, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -24,7 +33,7 @@ def read_file(table: OptionTable, path: str | os.PathLike[str]) -> dict[str, Any
     Options stand at the top or in a table named after the part (``[producer]``, ``[hub]``); tables of other
     parts are left alone.  Raises ConfigError that names the file and the place.
     """
-    where = os.fspath(path)
+    where = path_text("a file", path)
     suffix = os.path.splitext(where)[1].lower()  # noqa: PTH122 - pathlib would cost every program that starts 4 ms
     if suffix not in (".toml", ".json"):
         raise ConfigError(f"file {where!r}: the suffix {suffix!r} is unknown; use .toml or .json")

@@ -139,7 +139,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "bool",
         False,
         "Send the exact milliseconds of a message's own data time as an attribute of that message; the frame keeps"
-        " seconds only.",
+        " the time of its first message, in seconds with `message_type` 7. Not with `message_type` 3.",
         importance="low",
     ),
     Option(
@@ -258,7 +258,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         7,
         "Frame layout: 7 binary, 5 text with length-prefixed items (any character in attributes), 3 text with lines"
-        " (bodies without line feeds).",
+        " (bodies without line feeds; a whole pack is one record for readers).",
         choices=(7, 5, 3),
         importance="low",
     ),
@@ -274,7 +274,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "size",
         512 * _KIB,
         "Largest frame that the proxies take (their `max-msg-length`). A Manager that names a smaller"
-        " `maxPacketLength` is followed, at run time too: it limits what is accepted from then on.",
+        " `maxPacketLength` is followed down to 2 KiB, at run time too: it limits what is accepted from then on.",
         low=LEAST_FRAME_BYTES,
         high=LARGEST_FRAME_BYTES,
     ),
@@ -294,7 +294,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "empty_value",
         "choice",
         "fail",
-        "Empty values in Arrow data and Spark columns: `fail` refuses them, `skip` leaves them out and counts them.",
+        "Empty values in batches, Arrow data and Spark columns: `fail` refuses them, `skip` leaves them out and counts"
+        " them. A single `send` refuses them always.",
         choices=("fail", "skip"),
     ),
     Option(

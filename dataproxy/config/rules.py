@@ -26,6 +26,7 @@ _LINGER_PART: Final = 10  # of delivery_timeout that linger takes at most, unles
 _ROUNDING: Final = 1e-6
 _TOKEN_SHORTEST: Final = 16
 _LAST_PORT: Final = 65535
+_LINES: Final = 3  # the message type whose bodies are lines of one text
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
@@ -109,6 +110,15 @@ def _waits(values: Mapping[str, Any]) -> str | None:
     )
 
 
+def _lines_are_bare(values: Mapping[str, Any]) -> str | None:
+    if values["message_type"] != _LINES or not values["exact_time"]:
+        return None
+    return (
+        "message_type 3 has no attributes of single messages, which exact_time needs; leave exact_time out, or choose"
+        " message_type 7 or 5"
+    )
+
+
 def _together(first: str, second: str) -> Rule:
     """Return the rule that both options are given or none."""
 
@@ -155,6 +165,7 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     Rule(("max_block", "on_full"), _waits, {"max_block": lambda _values: 0.0}),
     Rule(("heartbeat_interval", "heartbeat_retries"), _heartbeats_in_time),
     _together("manager_secret_id", "manager_secret_key"),
+    Rule(("message_type", "exact_time"), _lines_are_bare),
 )
 
 

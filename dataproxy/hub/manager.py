@@ -27,6 +27,7 @@ from dataproxy.hub.listeners import listen_error
 from dataproxy.hub.pageslots import PageSlots
 from dataproxy.hub.recordpages import Place
 from dataproxy.logs import logger
+from dataproxy.problems import shown
 from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.
 _ROWS_MOST: Final = 10_000
 _RECORDS: Final = 100  # in a page, unless the request says how many
 _STREAMS: Final = 1000
+_DIGITS: Final = 20  # of a number; Python refuses to read very long ones
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
@@ -352,8 +354,8 @@ async def _parameter(request: web.Request, name: str) -> str:
 def _number(name: str, text: str, default: int, most: int) -> int:
     if not text:
         return default
-    if not text.isascii() or not text.isdecimal() or int(text) > most:
-        raise ValueError(f"the parameter {name}={text!r} must be a number from 0 to {most}")
+    if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS or int(text) > most:
+        raise ValueError(f"the parameter {name}={shown(text)} must be a number from 0 to {most}")
     return int(text)
 
 

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from dataproxy.errors import StoreError
 from dataproxy.hub.records import Record, StoredEntry, records_of
+from dataproxy.problems import shown
 from dataproxy.shown import json_text
 
 __all__ = ["Place", "Readable", "passed", "read_page"]
@@ -15,6 +16,7 @@ __all__ = ["Place", "Readable", "passed", "read_page"]
 _OFFSET_MOST: Final = 2**63 - 1
 _PARTITION_MOST: Final = 2**32 - 1
 _INDEX_MOST: Final = 2**32 - 1
+_DIGITS: Final = 20  # of a number: all that can be allowed are shorter, and Python refuses to read very long ones
 #: What a record takes in JSON besides its names, its body and its attributes.
 _ROW_BYTES: Final = 200
 
@@ -134,6 +136,6 @@ def _json_bytes(record: Record) -> int:
 
 
 def _number(text: str, most: int, place: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) > most:
-        raise ValueError(f"the parameter start={place!r} is no place: give a number, or what next said")
+    if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS or int(text) > most:
+        raise ValueError(f"the parameter start={shown(place)} is no place: give a number, or what next said")
     return int(text)

@@ -175,12 +175,16 @@ def test_counts_stats_and_records(hub, ask, connect):
         "group=g&start=0,1",
         "group=g&start=0,x:1",
         "group=g&start=0,1:-1",
+        "group=g&limit=" + "9" * 6000,
+        "group=g&start=" + "9" * 6000,
+        "group=g&start=0,1:" + "9" * 6000,
     ],
 )
 def test_bad_parameters(ask, query):
     status, _, found = ask("GET", f"/hub/records?{query}")
     assert status == 400
     assert "parameter" in found["errMsg"]
+    assert "int_max_str_digits" not in found["errMsg"]
 
 
 def test_unknown_paths_and_large_bodies(ask):

@@ -88,6 +88,24 @@ def test_refused_data(producer, data) -> None:
     assert producer.stats().accepted == 0
 
 
+@pytest.mark.parametrize("options", [{}, {"column": "value"}, {"id_column": "value", "column": "other"}])
+def test_two_columns_of_one_name(producer, options) -> None:
+    names = ["value", "value"] if "id_column" not in options else ["value", "value", "other"]
+    table = pa.Table.from_arrays([pa.array([b"x"])] * len(names), names=names)
+    with pytest.raises(dataproxy.InvalidMessageError, match=r"2 columns are called 'value'") as caught:
+        producer.send_arrow("s", table, **options)
+    assert caught.value.code == "BAD_COLUMN"
+
+
+@pytest.mark.parametrize("given", [None, (), (1, 2), [1, 2], 5, (None, None), (1, 2, 3)])
+@pytest.mark.parametrize("name", ["__arrow_c_array__", "__arrow_c_stream__"])
+def test_an_exporter_without_capsules(producer, given, name) -> None:
+    data = type("Exporter", (), {name: lambda self: given})()
+    with pytest.raises(dataproxy.InvalidMessageError, match=rf"{name} of 'Exporter' gave no") as caught:
+        producer.send_arrow("s", data)
+    assert caught.value.code == "BAD_COLUMN"
+
+
 def test_a_missing_column_is_named(producer) -> None:
     with pytest.raises(dataproxy.InvalidMessageError, match="'nope'"):
         producer.send_arrow("s", pa.table({"a": [b"x"]}), column="nope")

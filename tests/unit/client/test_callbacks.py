@@ -2,8 +2,11 @@
 
 import asyncio
 import threading
+import time
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -218,3 +221,26 @@ def test_one_percent_refused_is_known_exactly() -> None:
         lost = list(p.undelivered())
         assert {m.id for m in lost} == {d.id for d in failed}
         assert report.not_kept == 0
+
+
+@pytest.mark.parametrize("place", [None, "executor"])
+def test_callbacks_that_were_called_are_let_go(place: str | None) -> None:
+    class Owner:
+        def done(self, result: dataproxy.DeliveryResult) -> None:
+            pass
+
+    with ExitStack() as stack:
+        server = stack.enter_context(Scripted())
+        pool = stack.enter_context(ThreadPoolExecutor(1)) if place else None
+        p = stack.enter_context(producer(server.target, callback_on=pool))
+        alive: list[weakref.ref[Owner]] = []
+        for _ in range(50):
+            owner = Owner()
+            p.send("s", b"x", on_delivery=owner.done)
+            alive.append(weakref.ref(owner))
+        del owner
+        p.flush(SECONDS)
+        until = time.monotonic() + SECONDS
+        while any(one() is not None for one in alive) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not [one() for one in alive if one() is not None]

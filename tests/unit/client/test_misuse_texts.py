@@ -4,6 +4,7 @@ import asyncio
 import pickle
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -46,6 +47,35 @@ def refused(error: type[Exception], text: str, call: Callable[[], Any]) -> None:
             (
                 "callback_on=7 is neither an asyncio event loop nor a concurrent.futures.Executor; "
                 "leave it out to have callbacks on the producer's dispatcher thread [BAD_CALLBACK_TARGET]"
+            ),
+        ),
+        (
+            {"callback_on": ThreadPoolExecutor},
+            (
+                "callback_on is the class 'ThreadPoolExecutor', not an object of it; "
+                "give an object, such as a ThreadPoolExecutor() or asyncio.get_running_loop() [BAD_CALLBACK_TARGET]"
+            ),
+        ),
+        (
+            {"callback_on": asyncio.SelectorEventLoop},
+            (
+                "callback_on is the class '_UnixSelectorEventLoop', not an object of it; "
+                "give an object, such as a ThreadPoolExecutor() or asyncio.get_running_loop() [BAD_CALLBACK_TARGET]"
+            ),
+        ),
+        (
+            {"config": {}},
+            (
+                "config is a 'dict', not a ProducerConfig; "
+                "make one by dataproxy.config.load_producer_config, or give the options themselves [CONFIG]"
+            ),
+        ),
+        ({"config_file": 5}, "a file is named by text or a path, not by 5 [CONFIG]"),
+        (
+            {"message_type": 3, "exact_time": True},
+            (
+                "message_type 3 has no attributes of single messages, which exact_time needs; "
+                "leave exact_time out, or choose message_type 7 or 5 [CONFIG]"
             ),
         ),
         (

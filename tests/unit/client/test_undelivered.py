@@ -1,12 +1,13 @@
 """What was not delivered can be had back, with all it takes to send it again."""
 
+import asyncio
 import gc
 from collections.abc import Mapping
 
 import pytest
 
 import dataproxy
-from tests.io.scripted import Scripted, refusal, silent
+from tests.io.scripted import Peer, Scripted, refusal, silent
 from tests.unit.client.test_delivery import moody, producer
 
 
@@ -126,6 +127,55 @@ def test_an_error_of_the_block_stays_the_error(caplog: pytest.LogCaptureFixture)
         (note,) = caught.value.__notes__
         assert "not delivered of 1 accepted messages: 1 failed, by code {110: 1}" in note
         assert "1 failed" in caplog.text
+
+
+def test_an_error_of_an_async_block_stays_the_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(target: str) -> None:
+        async with dataproxy.AsyncProducer(target, group_id="g") as p:
+            p.send_nowait("s", b"bad")
+            raise KeyError("mine")
+
+    with Scripted(moody) as server:
+        with pytest.raises(KeyError) as caught:
+            asyncio.run(work(server.target))
+        (note,) = caught.value.__notes__
+        assert "not delivered of 1 accepted messages: 1 failed, by code {110: 1}" in note
+        assert "1 failed" in caplog.text
+
+
+def test_an_error_inside_a_batch_block_says_what_was_accepted() -> None:
+    async def work(target: str) -> None:
+        async with dataproxy.AsyncProducer(target, group_id="g") as p:
+            async with p.batch("s"):
+                pass
+            async with p.batch("s") as batch:
+                for _ in range(3):
+                    await batch.add(b"x")
+                raise KeyError("mine")
+
+    with Scripted() as server:
+        with pytest.raises(KeyError) as caught:
+            asyncio.run(work(server.target))
+        assert caught.value.__notes__ == [
+            "besides, the batch had accepted 3 messages, which go on, and 0 more waited for room and were not accepted"
+        ]
+
+
+def test_what_had_its_result_first_comes_first() -> None:
+    held: list[bytes] = []
+
+    def answers_the_second_first(peer: Peer, frame: bytes) -> None:
+        held.append(frame)
+        if b"second" in frame:
+            peer.send(b"".join(refusal(one, 110) for one in reversed(held)))
+
+    with Scripted(answers_the_second_first) as server:
+        p = producer(server.target, executors=1)
+        p.send_nowait("s", b"first")
+        server.wait_frames(1)
+        p.send_nowait("s", b"second")
+        p.close()
+        assert [m.body for m in p.undelivered()] == [b"second", b"first"]
 
 
 def test_nobody_makes_the_iterator_of_a_closed_thing_by_hand() -> None:

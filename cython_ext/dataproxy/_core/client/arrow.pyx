@@ -66,10 +66,13 @@ cdef class ArrowChunks:
 cdef ArrowChunks open_arrow(object data):
     """Return the chunks of ``data``; raises InvalidMessageError for an object without Arrow's interface."""
     cdef ArrowChunks chunks = ArrowChunks()
-    if isinstance(data, tuple) and len(data) == 2 and PyCapsule_IsValid(data[0], "arrow_schema"):
+    if isinstance(data, tuple) and len(data) == 2 and PyCapsule_IsValid(data[0], "arrow_schema") and (
+            PyCapsule_IsValid(data[1], "arrow_array")):
         return _open_array(chunks, data)
     if hasattr(data, "__arrow_c_stream__"):
         chunks.keep = (data, data.__arrow_c_stream__())
+        if not PyCapsule_IsValid(chunks.keep[1], "arrow_array_stream"):
+            raise _no_capsules(data, "__arrow_c_stream__", "capsule 'arrow_array_stream'")
         chunks.stream = <ArrowArrayStream*>PyCapsule_GetPointer(chunks.keep[1], "arrow_array_stream")
         if chunks.stream.release == NULL:
             raise InvalidMessageError(
@@ -78,11 +81,22 @@ cdef ArrowChunks open_arrow(object data):
             raise InvalidMessageError("the Arrow stream gave no schema", code="BAD_COLUMN")
         return chunks
     if hasattr(data, "__arrow_c_array__"):
-        return _open_array(chunks, data.__arrow_c_array__(), data)
+        capsules = data.__arrow_c_array__()
+        if not (isinstance(capsules, tuple) and len(capsules) == 2
+                and PyCapsule_IsValid(capsules[0], "arrow_schema") and PyCapsule_IsValid(capsules[1], "arrow_array")):
+            raise _no_capsules(data, "__arrow_c_array__", "pair of capsules 'arrow_schema' and 'arrow_array'")
+        return _open_array(chunks, capsules, data)
     raise InvalidMessageError(
         f"{type(data).__name__!r} has neither __arrow_c_stream__ nor __arrow_c_array__",
         hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object, or use send_batch for a list",
         code="BAD_COLUMN")
+
+
+cdef object _no_capsules(object data, str method, str wanted):
+    """Return the error for an object whose method breaks Arrow's interface.  Locality: GIL."""
+    return InvalidMessageError(
+        f"{method} of {type(data).__name__!r} gave no {wanted}",
+        hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object", code="BAD_COLUMN")
 
 
 cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=None):
@@ -115,7 +129,7 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
         if column not in names:
             raise InvalidMessageError(
                 f"there is no column {column!r}", hint=f"the columns are {names!r}", code="BAD_COLUMN")
-        return names.index(column)
+        return _only(names, column)
     others = [name for name in names if name != id_column]
     if len(others) == 1:
         return names.index(others[0])
@@ -124,7 +138,16 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
         raise InvalidMessageError(
             f"which of the columns {names!r} holds the bodies is not clear", hint="name it with `column=`",
             code="BAD_COLUMN")
-    return names.index(found[0])
+    return _only(names, found[0])
+
+
+cdef int _only(list names, object name) except -2:
+    """Return the place of the one column that has this name.  Locality: GIL.  Raises InvalidMessageError."""
+    n = names.count(name)
+    if n > 1:
+        raise InvalidMessageError(
+            f"{n} columns are called {name!r}", hint="rename one, or select the one that is meant", code="BAD_COLUMN")
+    return names.index(name)
 
 
 cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* rows) except -1:

@@ -77,6 +77,14 @@ cdef BodyList _sequence(BodyList out, list items):
     return out
 
 
+cdef bint _is_record(bytes form):
+    """Tell whether items of one byte are records (NumPy's S1, V1, structs), and not the bytes of one body.
+
+    Locality: GIL.
+    """
+    return form in (b"1s", b"1x") or form.startswith(b"T{")
+
+
 cdef BodyList _records(BodyList out, object data):
     """Take an array: one-dimensional with items of a fixed width, or two-dimensional bytes, rows packed."""
     cdef Py_buffer* v = &out.view
@@ -86,7 +94,7 @@ cdef BodyList _records(BodyList out, object data):
         raise buffer_problem(reason)
     out.has_view = True
     out.rows.kind = ROWS_STRIDED
-    if v.ndim == 1 and v.itemsize > 1:
+    if v.ndim == 1 and (v.itemsize > 1 or (v.format != NULL and _is_record(v.format))):
         out.rows.width = v.itemsize
     elif v.ndim == 2 and v.itemsize == 1 and (
             v.strides == NULL or v.strides[1] == 1 or v.shape[1] <= 1 or v.suboffsets != NULL):

@@ -22,10 +22,10 @@ __all__ = ["UndeliveredMessages"]
 @cython.final
 @cython.no_gc_clear
 cdef class UndeliveredMessages:
-    """Iterate over messages that were accepted and not delivered, oldest first; each is handed out once.
+    """Iterate over messages that were accepted and not delivered, in the order of their results.
 
-    Made by ``Producer.undelivered``.  An iteration that is given up loses nothing: the next one goes on there.
-    Any thread, but one at a time.
+    Each is handed out once.  Made by ``Producer.undelivered``.  An iteration that is given up loses nothing: the next
+    one goes on there.  Any thread, but one at a time.
     """
 
     cdef CoreHandle core
