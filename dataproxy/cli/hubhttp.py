@@ -71,6 +71,12 @@ class HubClient:
             )
         import urllib3
 
+        try:
+            named = bool(urllib3.util.parse_url(url).host)
+        except urllib3.exceptions.LocationParseError:
+            named = False
+        if not named:
+            raise ConfigError(f"hub {without_secrets(url)!r} names no host and port", hint=f"write e.g. {DEFAULT_HUB}")
         self._url = url.rstrip("/")
         self._pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT_S)
         self._headers = {}

@@ -5,7 +5,9 @@ The library itself reads pages through a map and trusts them, so that damage may
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import struct
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
@@ -38,7 +40,10 @@ class PageFile:
     """Walk through the newest state in a data file; ``note`` is called with (where, what) for each damage found."""
 
     def __init__(self, path: str, note: Callable[[str, str], None], progress: Callable[[int, int], None]) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe of that name would wait
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.close(self._fd)
+            raise OSError(errno.EINVAL, f"{os.path.basename(path)} is no regular file")  # noqa: PTH119
         self._note = note
         self._progress = progress
         self.bytes = os.fstat(self._fd).st_size

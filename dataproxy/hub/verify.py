@@ -98,7 +98,7 @@ def _held(path: str) -> Iterator[None]:
         for name in (path, os.path.join(path, "writer.lock")):  # noqa: PTH118
             if not os.path.exists(name) and name != path:  # noqa: PTH110
                 continue
-            held.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+            held.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
             try:
                 fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

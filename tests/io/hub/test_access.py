@@ -221,3 +221,9 @@ def test_commands_find_the_token_of_a_hub_on_this_machine(tmp_path, monkeypatch,
     assert find_token("http://hub.test") == "from-the-file"
     monkeypatch.setenv("DATAPROXY_HUB_TOKEN", "from-the-variable")
     assert find_token("http://hub.test") == "from-the-variable"
+
+
+@pytest.mark.parametrize("url", ["http://", "http://[::1", "http://127.0.0.1:99999"])
+def test_a_hub_without_host_and_port_is_a_wrong_option(url):
+    with pytest.raises(ConfigError, match="names no host and port"):
+        HubClient(url)

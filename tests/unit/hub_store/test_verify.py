@@ -1,5 +1,6 @@
 """``verify_store``: a whole store is found whole, any change is found, and no change ends the process."""
 
+import os
 import random
 import shutil
 import struct
@@ -174,3 +175,10 @@ def test_a_store_whose_damage_was_dropped_is_whole_again(tmp_path, index, first)
     report = verify_store(path)
     assert (report.damage, report.ok) == ([], True)
     assert sum(records for _, records, _ in counts.values()) == log[5] == report.records
+
+
+@pytest.mark.parametrize("name", ["data.mdb", "writer.lock"])
+def test_a_pipe_in_place_of_a_file_does_not_wait(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(StoreError, match="cannot verify the store"):
+        verify_store(tmp_path)
