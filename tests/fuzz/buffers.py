@@ -44,7 +44,8 @@ class Facts:
     def is_batch(self) -> bool:
         """Tell whether it is an array of bodies."""
         if len(self.shape) == 1:
-            return self.itemsize > 1
+            form = self.options["format"] or b"B"
+            return self.itemsize > 1 or form == b"1s" or form.startswith(b"T{")  # NumPy's S1 and structs of one byte
         return len(self.shape) == 2 and self.itemsize == 1 and (
             self.row_is_packed or self.options["suboffsets"] is not None
         )  # fmt: skip

@@ -309,30 +309,6 @@ def test_a_block_gathers_and_waits_at_its_end(run: Run) -> None:
         run(main(server.target))
 
 
-@LOOPS
-def test_adding_with_room_lets_other_tasks_run(run: Run) -> None:
-    async def main(target: str) -> None:
-        turns = 0
-
-        async def other() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        async with producer(target, buffer_bytes="16MiB") as p, p.batch("s") as batch:
-            task = asyncio.create_task(other())
-            await asyncio.sleep(0)
-            before = turns
-            for _ in range(1024):
-                await batch.add(b"x")
-            assert turns - before >= 4
-            task.cancel()
-
-    with Scripted() as server:
-        run(main(server.target))
-
-
 async def moody_block(p: dataproxy.AsyncProducer) -> None:
     """Send a block of three pairs, the second of which is refused."""
     async with p.batch("s") as batch:

@@ -1,6 +1,6 @@
 """Counting what a stream has, entry by entry, where its row cannot be true any more."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.hub.header cimport QueueHeader, header_check, header_read
