@@ -19,7 +19,7 @@ import time
 from collections import Counter
 
 from tests.lab.hostile import BESIEGERS, Siege
-from tests.lab.httppeers.requests import HOSTILE, NEVER_READ, Hostile, run
+from tests.lab.httppeers.requests import CLOSED, HOSTILE, NEVER_READ, Hostile, run
 
 __all__ = ["KINDS", "READERS_THAT_DO_NOT", "main"]
 
@@ -50,8 +50,8 @@ class HttpCrowd:
             try:
                 status = run(hostile, self._address)
                 self.tries[name] += 1
-                # 503: all places are at work, which is a fair answer to anybody.
-                self.unfair[name] += status not in hostile.fair and status != 503
+                # All places are at work, or it had to make room: fair ends for anybody in a crowd.
+                self.unfair[name] += status not in hostile.fair and status not in (CLOSED, 503)
             except OSError:  # nobody listens for a moment, or it takes its time
                 self.tries["not answered"] += 1
             time.sleep(_REST)
