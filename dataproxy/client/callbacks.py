@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import threading
@@ -11,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from dataproxy._core.client.handle import CoreHandle
+from dataproxy.client.ahead import Ahead, Calls, Part
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 
@@ -24,9 +26,7 @@ _AWAY: Final = {
     "concurrent.futures.interpreter": "InterpreterPoolExecutor",
 }
 _AT_ONCE: Final = 100  # callbacks that run on an event loop before it may do something else
-
-#: Callbacks, each with the arguments of its calls.
-Calls = Sequence[tuple[Callable[[Any], object], Sequence[Any]]]
+_AHEAD: Final = 4096  # results that a loop or an executor has and has not told
 
 
 def check_place(place: Any) -> None:
@@ -86,6 +86,8 @@ class CallbackPlace:
         self._callers = core.callers  # and not the core, which has this object
         self._hop: Callable[..., object] | None = None
         self._loop = None
+        self._place = place
+        self._ahead = Ahead(_AHEAD)
         if place is not None and callable(getattr(place, "submit", None)):
             self._hop = place.submit
         elif place is not None:
@@ -106,24 +108,46 @@ class CallbackPlace:
         if self._hop is None:
             self._make(calls)
             return
-        for part in _parts(calls):
+        for some in _parts(calls):
+            part = Part(some)
+            for lost in self._ahead.add(part, self._is_gone):
+                self._unmade(lost.calls, RuntimeError("Event loop is closed"))
             try:
-                future = self._hop(self._make, part)
+                future = self._hop(self._make, some, part)
                 if self._loop is None:
                     self._follow(future, part)
             except BaseException as error:  # noqa: BLE001 - the application's executor or loop; its error is its own
-                self._unmade(part, error)
+                self._let_go(part, error)
 
-    def _follow(self, future: Any, part: Calls) -> None:
+    def hurry(self) -> None:
+        """Wait for no loop or executor any more before what is left is handed to it: the producer is closing."""
+        self._ahead.hurry()
+
+    def is_here(self) -> bool:
+        """Tell whether callbacks are made on the calling thread, so that whoever waits for them here waits in vain."""
+        if self._loop is not None:
+            return asyncio._get_running_loop() is self._loop
+        # The workers of the standard library's executor: all may be busy with calls that send.
+        return threading.current_thread() in getattr(self._place, "_threads", ())
+
+    def _is_gone(self) -> bool:
+        return self._loop is not None and bool(self._loop.is_closed())
+
+    def _follow(self, future: Any, part: Part) -> None:
         """Hear of a future whose work was never begun: it was cancelled, or could not go where it should."""
         begun = getattr(future, "add_done_callback", None)
         if begun is not None:
             begun(partial(self._ended, part))
 
-    def _ended(self, part: Calls, future: Any) -> None:
+    def _ended(self, part: Part, future: Any) -> None:
         error = RuntimeError("the executor has cancelled them") if future.cancelled() else future.exception()
         if error is not None:
-            self._unmade(part, error)
+            self._let_go(part, error)
+
+    def _let_go(self, part: Part, error: BaseException) -> None:
+        """Count a part that nobody will make as such, unless it was."""
+        if self._ahead.drop(part):
+            self._unmade(part.calls, error)
 
     def _unmade(self, part: Calls, error: BaseException) -> None:
         """Count and log callbacks that nobody will make.  Any thread."""
@@ -133,10 +157,11 @@ class CallbackPlace:
         kind = type(error)
         self._write("%d callbacks could not be made: %s", count, str(error) or kind.__name__, key=(0, kind))
 
-    def _make(self, calls: Calls) -> None:
+    def _make(self, calls: Calls, part: Part | None = None) -> None:
         ident = threading.get_ident()
         inner = ident in self._callers
         self._callers.add(ident)
+        rest: Calls = ()
         try:
             for at, (function, arguments) in enumerate(calls):
                 left = iter(arguments)
@@ -147,17 +172,21 @@ class CallbackPlace:
                         if self._loop is None:
                             self.failed(function)
                             continue
-                        rest: Calls = [(function, list(left)), *calls[at + 1 :]]
+                        rest = [(function, list(left)), *calls[at + 1 :]]
                         try:
-                            self._loop.call_soon(self._make, rest)
+                            self._loop.call_soon(self._make, rest, part)
                         except Exception as error:  # noqa: BLE001 - a loop that was closed by the callback
                             self._unmade(rest, error)
+                            rest = ()
                         raise
                     except BaseException:  # noqa: BLE001 - the application's own code; its error is its own
                         self.failed(function)
         finally:
             if not inner:
                 self._callers.discard(ident)
+            if part is not None:
+                part.calls = rest
+                self._ahead.keep(part, sum(len(arguments) for _, arguments in rest))
 
     def failed(self, function: Callable[[Any], object]) -> None:
         """Count and log the exception that ``function`` raised and that is being handled.  Any thread."""

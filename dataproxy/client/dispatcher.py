@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dataproxy._core.client.dispatch import next_batch
+from dataproxy._core.client.dispatch import let_go, next_batch
 from dataproxy._core.client.handle import CoreHandle
 from dataproxy._core.client.receipts import results
 from dataproxy.client.callbacks import CallbackPlace
@@ -20,6 +20,7 @@ __all__ = ["Dispatcher", "EventLog"]
 
 _LOG = logger("conn")
 _ACKS = logger("ack")
+_CALLBACKS = logger("callback")
 
 # Numbers of io/link.pxd's LinkEvent: logger, level, text with address and detail.
 _EVENTS: dict[int, tuple[Log, int, str]] = {
@@ -88,6 +89,28 @@ def _detail(kind: int, detail: int) -> str:
     return str(detail)
 
 
+class UntoldLog:
+    """Say, at most once in ten seconds, how many reports were given up since callbacks were too slow for them."""
+
+    def __init__(self) -> None:
+        self._said = 0
+        self._last = -_REPEAT_SECONDS
+
+    def write(self, untold: Sequence[int], *, final: bool = False) -> None:
+        """Look at the counts of messages by outcome; say what was not said yet.  Dispatcher's thread."""
+        count = sum(untold)
+        now = time.monotonic()
+        if count == self._said or (now - self._last < _REPEAT_SECONDS and not final):
+            return
+        _CALLBACKS.warning(
+            "callbacks are slower than results: on_delivery was not called for %d messages (since the producer was"
+            " opened %d delivered, %d failed, %d expired, %d dropped); the books have them all, see stats().untold",
+            count - self._said, *untold,
+        )  # fmt: skip
+        self._said = count
+        self._last = now
+
+
 class Dispatcher:
     """Drain the completion queue of one producer: write the log, and hand callbacks to where they run."""
 
@@ -103,6 +126,10 @@ class Dispatcher:
         self._waiting = 0  # arguments in it
         self._made: list[list[DeliveryResult]] = []  # those of its arguments that can be used again
         self._spare: list[list[DeliveryResult]] = []  # whose calls were made
+        self._bytes = 0  # counted for what is in ``_calls``
+        self._at_once = _AT_ONCE
+        self._untold = UntoldLog()
+        self._last_untold: Sequence[int] = (0, 0, 0, 0)
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
@@ -116,22 +143,25 @@ class Dispatcher:
         """
         batch = next_batch(self._core, 3600.0)
         if batch is None:
+            self._untold.write(self._last_untold, final=True)
             return False
-        reports, watches, events, lost = batch
+        reports, watches, events, lost, self._last_untold = batch
+        self._untold.write(self._last_untold)
         for kind, address, detail, said in events:
             self._events.write(kind, address, detail, said)
         if lost:
             _LOG.warning("%d events came too fast to be logged", lost)
         if self._on_delivery is not None:
-            for group_id, stream_id, first, count, facts, own_ids in reports:
-                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts)
-        for watch, facts in watches:
-            self._run(watch, facts)
+            for group_id, stream_id, first, count, facts, own_ids, size in reports:
+                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts, size)
+        for watch, facts, size in watches:
+            self._run(watch, facts, size)
         self._hand_over()
         return True
 
-    def _run(self, watch: Watch, facts: Facts) -> None:
+    def _run(self, watch: Watch, facts: Facts, size: int) -> None:
         if watch.delivery is not None:
+            self._bytes += size
             self._add(watch.function, [watch.delivery])
             return
         for number in range(0, watch.messages, _AT_ONCE):
@@ -139,12 +169,14 @@ class Dispatcher:
             made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE), spare)
             if self._again and facts[0] == _DELIVERED:
                 self._made.append(made)
+            if number + _AT_ONCE >= watch.messages:
+                self._bytes += size  # its last results
             self._add(watch.function, made)
 
     def _add(self, function: Callable[[Any], object], arguments: list[Any]) -> None:
         self._calls.append((function, arguments))
         self._waiting += len(arguments)
-        if self._waiting >= _AT_ONCE:
+        if self._waiting >= self._at_once:
             self._hand_over()
 
     def _hand_over(self) -> None:
@@ -153,3 +185,6 @@ class Dispatcher:
         if calls:
             self._place.run(calls)
             self._spare = made
+        if self._bytes:
+            size, self._bytes = self._bytes, 0
+            self._at_once = 1 if let_go(self._core, size) else _AT_ONCE  # senders may wait for each of them

@@ -123,6 +123,7 @@ class Producer(ProducerCore):
         self._threads: list[threading.Thread] = []
         self._callbacks = CallbackPlace(self, self._callback_on)
         self.callback_failed = self._callbacks.failed
+        self.makes_callbacks = None if self._callbacks.here else self._callbacks.is_here
         dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
         self._dispatch_thread: threading.Thread | None = None
         try:
@@ -295,6 +296,7 @@ class Producer(ProducerCore):
         self.stop()
         for thread in self._threads:
             raised = _join(thread, _JOIN_SECONDS) or raised
+        self._callbacks.hurry()
         self.end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
             raised = _join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised

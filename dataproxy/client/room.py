@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable
 from typing import TypeVar
 
-from dataproxy._core.client.asyncsending import AsyncCore, released, room, seal_idle
+from dataproxy._core.client.asyncsending import AsyncCore, room, seal_idle, turns
 from dataproxy._core.client.bell import Bell
 from dataproxy._core.client.handle import CoreHandle
 from dataproxy.errors import BufferFullError
@@ -44,7 +44,7 @@ class Room:
         ticket = next(self._tickets)
         in_turn = not self._is_awaited()
         while True:
-            seen = released(self._core)
+            seen = turns(self._core)
             if in_turn:
                 full = False
                 try:
@@ -120,7 +120,7 @@ class Room:
 
     def _give_turns(self, least: int = 0) -> None:
         """Give their turn to as many as there is room for, and to ``least`` in any case."""
-        seen = released(self._core)
+        seen = turns(self._core)
         free, messages = room(self._core)
         free -= self._promised
         given = 0

@@ -72,6 +72,8 @@ class ProducerStats:
     accepted_bytes: int
     delivered_bytes: int
     buffered_bytes: int
+    memory_bytes: int
+    results_bytes: int
     in_flight_frames: int
     settled_frames: int
     retries: int
@@ -80,6 +82,7 @@ class ProducerStats:
     retries_held_back: int
     undelivered_bytes: int
     not_kept: int
+    untold: Mapping[str, int]
     callback_errors: int
     log_errors: int
     errors: Mapping[int | str, int]
@@ -137,6 +140,8 @@ def make_stats(
         accepted_bytes=counts["accepted_bytes"],
         delivered_bytes=counts["delivered_bytes"],
         buffered_bytes=counts["buffered_bytes"],
+        memory_bytes=counts["memory_bytes"],
+        results_bytes=counts["results_bytes"],
         in_flight_frames=counts["in_flight_frames"],
         settled_frames=counts["settled_frames"],
         retries=counts["retries"],
@@ -145,6 +150,7 @@ def make_stats(
         retries_held_back=counts["held_back"],
         undelivered_bytes=counts["undelivered_bytes"],
         not_kept=counts["not_kept"],
+        untold=counts["untold"],
         callback_errors=callback_errors,
         log_errors=lost_records(),
         errors=_errors(counts["codes"]),

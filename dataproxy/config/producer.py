@@ -45,7 +45,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "buffer_bytes",
         "size",
         64 * _MIB,
-        "Most bytes of accepted messages that wait for their result. Then `on_full` decides.",
+        "Most bytes of accepted messages that wait for their result. Then `on_full` decides. The memory of their packs"
+        " is bounded by this, an eighth of it and 4 MiB; that of results that wait for callbacks by an eighth of this"
+        " and 4 MiB, beside it.",
         low=1 * _KIB,
         high=1024 * _GIB,
         importance="high",

@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from dataproxy import Producer
+from dataproxy._core.client.dispatch import let_go, next_batch
 from dataproxy._core.client.sending import Stream
 from dataproxy._core.testing.probe_sim import Client
 from dataproxy._core.testing.probe_streams import table
@@ -52,16 +53,25 @@ class App:
     def __init__(
         self, name: str, target: str, options: dict[str, Any], seed: int, wall_offset_ms: int, guilty: float = 0.0
     ) -> None:
-        rng = random.Random(seed)
+        rng = random.Random(f"app {seed}")
+        first_seq = random.Random(seed).randrange(1 << 32)
         self.name = name
         self.options = options
         self.limit = float(options["delivery_timeout"])
+        heard: dict[str, Any] = {"on_delivery": print} if rng.random() < 0.5 else {}  # called by nobody: see ``tell``
         with _simulated():
-            self.producer = Producer(target, group_id="g", undelivered_bytes=1 << 26, **options)
+            self.producer = Producer(target, group_id="g", undelivered_bytes=1 << 26, **options, **heard)
         lifecycle.unregister(self.producer)
-        self.client = Client(
-            self.producer, seed=seed * 4 + 1, first_seq=rng.randrange(1 << 32), wall_offset_ms=wall_offset_ms
-        )
+        self.client = Client(self.producer, seed=seed * 4 + 1, first_seq=first_seq, wall_offset_ms=wall_offset_ms)
+        self.rng = rng
+        self.listens = bool(heard)
+        self.heard = 0  # messages that on_delivery would have been called for
+        self.patience = rng.choice((0.0, 0.02, 0.5))  # how often, after results came, it is called
+        if rng.random() < 0.7:  # a pack takes a KiB and, when it is opened, a quarter more than its messages
+            size = options["buffer_bytes"]
+            self.client.bound_memory(
+                2 * size + rng.choice((16 << 10, 64 << 10)), size // 8 + rng.choice((8 << 10, 40 << 10))
+            )
         self.held = self.producer.stream("s0")
         self.sequence = 0
         self.guilty = guilty  # share of messages that every hub refuses
@@ -187,6 +197,37 @@ class App:
         assert error is None or error.code != "ENCODE", "what was accepted could not be sent"
         told = self.told[sequence]
         self.told[sequence] = told._replace(results=(*told.results, result))
+
+    def tell(self) -> None:
+        """Do what the dispatcher does: take what waits for ``on_delivery``, and let go of it."""
+        batch = next_batch(self.producer, 0.0)
+        while batch is not None and batch[0]:
+            for _, _, _, count, _, _, size in batch[0]:
+                self.heard += count
+                let_go(self.producer, size)
+            batch = next_batch(self.producer, 0.0)
+
+    def memory(self) -> str:
+        """Return what is wrong with what is allocated now, empty when nothing is."""
+        packs, spare, shed, most, results, beyond, most_results = self.client.memory()
+        if packs > most + shed or (spare and packs + spare > most):
+            return f"packs take {packs} bytes ({shed} given up) and spare ones {spare}: more than {most}"
+        if self.options["on_full"] == "block":  # of what was under way, and cannot be left out
+            results -= beyond
+        return f"{results} bytes of results wait, more than {most_results}" if results > most_results else ""
+
+    def left(self) -> str:
+        """Return what is still allocated, or was not told, when all has its result; empty when nothing is."""
+        self.tell()
+        c = self.producer.counts()
+        untold = sum(c["untold"].values())
+        settled = c["delivered"] + c["failed"] + c["expired"] + c["dropped"]
+        if self.listens and self.heard + untold != settled:
+            return f"on_delivery heard of {self.heard} messages, {untold} are untold, {settled} have results"
+        if untold and self.options["on_full"] == "block":
+            return f"{untold} messages are untold, and senders wait"
+        taken = (c["memory_bytes"], c["results_bytes"])
+        return f"{taken} bytes of packs and results are left" if any(taken) else ""
 
     def look(self, now: float, *, final: bool = False) -> Books:
         """Note the producer's own counts."""

@@ -103,6 +103,7 @@ class Cluster(Actions):
         refused = any(action.kind == "refuse" for action in self.plan.actions)
         self._play(self.now + _CALM_US + (_AVOID_US if refused else 0))
         results = ()
+        self.app.tell()
         for _ in range(_LAST_TRIES):  # a short delivery timeout may be over before slow hubs have answered
             sequence = self.app.sequence
             self.app.send(self.now / 1e6, "send", (1, 0, "s0", "", None, None, False))
@@ -159,6 +160,8 @@ class Cluster(Actions):
         facts = app.client.facts()
         self._check(not any(facts.values()), f"S6 the core still holds something after close: {facts}")
         self._check(last.pending == 0, f"S1 {last.pending} messages are pending after close")
+        wrong = app.memory() or app.left()
+        self._check(not wrong, f"S6 {wrong}")
         back = app.undelivered()
         self._check(not back, f"S1 {back}")
         late = self.longest_nap / 1e6 + 0.01
@@ -176,11 +179,12 @@ class Cluster(Actions):
         app.leave()
         self._once(history)
         self._check(not found, "; ".join(f"{v.law} {v.text}" for v in found))
+        counts = app.producer.counts()
         copies = len({(s.producer, s.sequence) for s in history.stored})
         return {
             "delivered": last.delivered, "failed": last.failed, "expired": last.expired, "dropped": last.dropped,
             "stored": len(history.stored), "twice": len(history.stored) - copies, "faults": self.plan.faults,
-            "refused": app.refused, "retries": app.producer.counts()["retries"],
+            "refused": app.refused, "untold": sum(counts["untold"].values()), "retries": counts["retries"],
             "events": self.ticket, "connections": len(self.network.connections),
         }  # fmt: skip
 
@@ -252,6 +256,7 @@ class Cluster(Actions):
         self._joins()
         self.network.pump(self.now)
         self._check_progress()
+        self._check_memory()
         self._pump()  # it may have left something for another executor
         if client.settled:
             self._note_settled()
@@ -276,6 +281,8 @@ class Cluster(Actions):
             self._check(unanswered >= 0, f"S3 pack {serial} has {unanswered} attempts without an answer")
             self.settled.add(serial)
         self.app.client.settled.clear()
+        if self.app.rng.random() < self.app.patience:
+            self.app.tell()
         self.app.collect(self.now / 1e6)
         self.app.look(self.now / 1e6)
 
@@ -285,6 +292,10 @@ class Cluster(Actions):
         for c in self.network.stuck(timeout + timeout // 8 + 10_000 + self.longest_nap):
             self._check(False, f"L5 connection {c.index} is kept though nothing has moved since {c.moved} us")
         self._check(not self.network.hasty, "L6 a frame was sent again while its connection still carried it")
+
+    def _check_memory(self) -> None:
+        wrong = self.app.memory()
+        self._check(not wrong, f"S6 {wrong}")
 
     def _joins(self) -> None:
         net = self.network.net
@@ -360,6 +371,7 @@ class Cluster(Actions):
                 self.app.send(self.now / 1e6, action.kind, action.args)
                 self.app.collect(self.now / 1e6)
                 self.app.look(self.now / 1e6)
+                self._check_memory()
                 self._pump()
         elif not self.app.stopped:
             getattr(self, f"_do_{action.kind}")(*action.args)

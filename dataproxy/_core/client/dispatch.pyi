@@ -1,16 +1,18 @@
 from dataproxy._core.client.handle import CoreHandle
 from dataproxy.outcomes import Facts, Watch
 
-__all__ = ["next_batch"]
+__all__ = ["let_go", "next_batch"]
 
 def next_batch(
     core: CoreHandle, seconds: float
 ) -> (
     tuple[
-        list[tuple[str, str, int, int, Facts, list[str | None] | None]],
-        list[tuple[Watch, Facts]],
+        list[tuple[str, str, int, int, Facts, list[str | None] | None, int]],
+        list[tuple[Watch, Facts, int]],
         list[tuple[int, str, int, str]],
         int,
+        tuple[int, int, int, int],
     ]
     | None
 ): ...
+def let_go(core: CoreHandle, size: int) -> bool: ...

@@ -7,6 +7,7 @@ __all__ = ["CoreHandle"]
 
 @disjoint_base
 class CoreHandle:
+    makes_callbacks: Callable[[], bool] | None
     callback_failed: Callable[[Callable[[Any], object]], None] | None
     @property
     def closed(self) -> bool: ...

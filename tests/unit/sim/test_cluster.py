@@ -33,7 +33,7 @@ def test_the_seeds_reach_every_outcome_and_every_fault() -> None:
     seen = {action.kind for plan in plans for action in plan.actions}
     assert seen >= {*FAULTS, *LINK_FAULTS}, {*FAULTS, *LINK_FAULTS} - seen
     totals = [Cluster(plan).run() for plan in plans[:100]]
-    for key in ("delivered", "failed", "expired", "twice", "refused"):
+    for key in ("delivered", "failed", "expired", "twice", "refused", "untold"):
         assert sum(total[key] for total in totals) > 20, key
 
 

@@ -40,6 +40,8 @@ cdef enum PackClaim:    # who decides over a sealed pack of a producer that drop
 
 cdef enum:
     ASKED = 4               # connections with open attempts that a pack has room for in itself
+    SPARE_CLASSES = 40      # of spare buffers: one for each power of two
+    HEAP_COST = 32          # what the C library keeps beside a pack and its buffer
 
 
 ctypedef struct Asked:      # the attempts that were written to one connection and have no answer
@@ -55,6 +57,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     int outcome
     int code                # the server's error code, or a LocalCode
     int attempts
+    int watches             # guarded by the books' lock: calls that Python wants made
     int refused             # code of the last refusal heard, 0 without one; `text` goes with it
     bint maybe_delivered
     Parts* parts            # with OUT_MIXED: the results; holds a reference
@@ -99,6 +102,8 @@ ctypedef struct Pack:
     bint lingered           # open although it is old enough: its lane is busy
     bint counted            # among the lane's unsettled ones
     # Accounting.
+    int64_t memory          # counted for it in its pool's `in_use`: by its owner, with pool_count and pool_uncount
+    int64_t shed            # of that, what senders count as free already since one of them gave it up
     size_t charge           # bytes counted against the buffer limit: its items as they were when it was sealed
     int64_t serial          # counts the sealed packs of a producer; a flush waits for all up to one
     Pack* older             # neighbours in the books' order of sealing
@@ -128,6 +133,8 @@ ctypedef struct Pack:
     int64_t latency_us      # from opened_us to the final result
     Parts* parts            # of a pack that is or was split, else NULL; holds a reference
     bint report             # the completion queue wants it
+    bint watched            # for it calls of their own are made, whatever becomes of the report
+    int64_t waits           # bytes counted for it among the results that wait for callbacks
     int refused             # code of the newest refusal by a server, 0 without one
     char* error_text        # its text; owned, may be NULL
     char node[64]
@@ -139,11 +146,13 @@ ctypedef struct PackList:
     int64_t n
 
 
-ctypedef struct PackPool:   # spare packs with their buffers
+ctypedef struct PackPool:   # counts the memory of a producer's packs, and keeps spare ones with their buffers
     pthread_mutex_t lock
-    Pack* spare             # guarded by lock
-    size_t spare_bytes      # guarded by lock
-    size_t max_bytes
+    Pack* spare[40]         # guarded by lock: by the size of their buffers
+    int64_t spare_bytes     # guarded by lock; an estimate for who reads it without
+    int64_t max_bytes       # of spare ones; written under lock
+    int64_t most            # constant: of all together; spare ones give way
+    int64_t in_use          # atomic: packs that were taken and not given back, each with its whole buffer
 
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil
@@ -151,15 +160,34 @@ cdef void list_push_front(PackList* l, Pack* p) noexcept nogil
 cdef void list_remove(PackList* l, Pack* p) noexcept nogil
 cdef Pack* list_pop(PackList* l) noexcept nogil
 
-cdef void pool_open(PackPool* pool, size_t max_bytes) noexcept nogil
+cdef inline int64_t pack_cost(size_t cap) noexcept nogil:
+    """Return what a spare pack with such a buffer takes.  Locality: any thread.  Locks: none."""
+    return <int64_t>(sizeof(Pack) + cap + HEAP_COST)
+
+
+cdef inline int64_t pack_memory(size_t cap) noexcept nogil:
+    """Return what a pack with such a buffer counts for, its verdict included.  Locality: any thread.  Locks: none."""
+    return pack_cost(cap) + <int64_t>sizeof(Verdict)
+
+
+cdef inline size_t pack_loose(size_t need) noexcept nogil:
+    """Return the largest buffer that still fits ``need`` bytes.  Locality: any thread.  Locks: none."""
+    return need + need // 4 + 1024
+
+
+cdef void pool_open(PackPool* pool, size_t max_bytes, int64_t most) noexcept nogil
 cdef void pool_close(PackPool* pool) noexcept nogil
 cdef void pool_retire(PackPool* pool) noexcept nogil
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil
 cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil
+cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil
+cdef void pool_uncount(PackPool* pool, Pack* p) noexcept nogil
+cdef void pack_fit(PackPool* pool, Pack* p, size_t tail) noexcept nogil
 cdef void pack_strip(Pack* p) noexcept nogil
 cdef bint pack_hold(Pack* p) noexcept nogil
 cdef void pack_let_go(Pack* p) noexcept nogil
 cdef int pack_grow(Pack* p, size_t cap) noexcept nogil
+cdef size_t room_for(const Pack* p, size_t extra) noexcept nogil
 cdef int pack_room(Pack* p, size_t extra) noexcept nogil
 cdef Verdict* verdict_new() noexcept nogil
 cdef void verdict_release(Verdict* v) noexcept nogil

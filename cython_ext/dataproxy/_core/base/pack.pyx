@@ -1,14 +1,16 @@
 """Packs, lists of packs, and the pool that recycles their buffers."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from dataproxy._core.base.parts cimport parts_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
-from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_replace, atomic_store
-from dataproxy._core.plat.bits cimport line_alloc
+from dataproxy._core.plat.atomic cimport (
+    atomic_add, atomic_load, atomic_replace, atomic_store, relaxed_load, relaxed_store,
+)
+from dataproxy._core.plat.bits cimport leading_zeros, line_alloc
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -18,6 +20,7 @@ cdef enum:
     FIRST_CAP = 1024
     LARGE = 65536
     PAGE = 4096
+    LOOKS = 4               # spare packs of a class that are tried
 
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil:
@@ -67,56 +70,122 @@ cdef Pack* list_pop(PackList* l) noexcept nogil:
     return p
 
 
-cdef void pool_open(PackPool* pool, size_t max_bytes) noexcept nogil:
-    """Make an empty pool that keeps at most ``max_bytes`` of spare buffers.  Locks: none."""
+cdef void pool_open(PackPool* pool, size_t max_bytes, int64_t most) noexcept nogil:
+    """Make an empty pool that keeps at most ``max_bytes`` of spare packs, and less when ``most`` bytes are in use.
+
+    Locks: none.
+    """
     memset(pool, 0, sizeof(PackPool))
     pthread_mutex_init(&pool.lock, NULL)
-    pool.max_bytes = max_bytes
+    pool.max_bytes = <int64_t>max_bytes
+    pool.most = most
 
 
-cdef void pool_close(PackPool* pool) noexcept nogil:
-    """Release all spare packs.  Locality: the last user.  Locks: none."""
-    cdef Pack* p = pool.spare
+cdef inline int _class(size_t cap) noexcept nogil:
+    """Return the class of a buffer: its bytes are at least two to the power of it."""
+    return min(63 - leading_zeros(cap | 1), SPARE_CLASSES - 1)
+
+
+cdef void _free_chain(Pack* p) noexcept nogil:
     cdef Pack* following
     while p != NULL:
         following = p.next
         free(p.buf)
         free(p)
         p = following
-    pool.spare = NULL
+
+
+cdef void _trim(PackPool* pool, int64_t bytes) noexcept nogil:
+    """Release spare packs, the largest first, until so many bytes are free.  Locks: takes pool.lock."""
+    cdef Pack* chain = NULL
+    cdef Pack* p
+    cdef int c = SPARE_CLASSES - 1
+    pthread_mutex_lock(&pool.lock)
+    while bytes > 0 and c >= 0:
+        p = pool.spare[c]
+        if p == NULL:
+            c -= 1
+            continue
+        pool.spare[c] = p.next
+        bytes -= pack_cost(p.cap)
+        relaxed_store(&pool.spare_bytes, pool.spare_bytes - pack_cost(p.cap))
+        p.next = chain
+        chain = p
+    pthread_mutex_unlock(&pool.lock)
+    _free_chain(chain)
+
+
+cdef void pool_close(PackPool* pool) noexcept nogil:
+    """Release all spare packs.  Locality: the last user.  Locks: none."""
+    _trim(pool, pool.spare_bytes)
     pthread_mutex_destroy(&pool.lock)
 
 
 cdef void pool_retire(PackPool* pool) noexcept nogil:
     """Release all spare packs and keep none from now on.  Locality: any thread.  Locks: takes pool.lock."""
-    cdef Pack* p
-    cdef Pack* following
     pthread_mutex_lock(&pool.lock)
-    p = pool.spare
-    pool.spare = NULL
-    pool.spare_bytes = 0
     pool.max_bytes = 0
     pthread_mutex_unlock(&pool.lock)
-    while p != NULL:
-        following = p.next
-        free(p.buf)
-        free(p)
-        p = following
+    _trim(pool, relaxed_load(&pool.spare_bytes))
+
+
+cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil:
+    """Count what ``p`` takes now; spare packs give way to it.  Locality: owner of the pack.  Locks: may take pool.lock.
+
+    To be called wherever its buffer came, went or changed its size.
+    """
+    cdef int64_t now = pack_memory(p.cap)
+    cdef int64_t more = now - p.memory
+    cdef int64_t over
+    if more == 0:
+        return
+    relaxed_store(&p.memory, now)
+    over = atomic_add(&pool.in_use, more) + relaxed_load(&pool.spare_bytes) - pool.most
+    if more > 0 and over > 0:
+        _trim(pool, over)
+
+
+cdef void pool_uncount(PackPool* pool, Pack* p) noexcept nogil:
+    """Count ``p`` no longer: it is given back, or counted elsewhere.  Locality: owner of the pack.  Locks: none."""
+    if p.memory:
+        atomic_add(&pool.in_use, -p.memory)
+        relaxed_store(&p.memory, 0)
+
+
+cdef Pack* _spare(PackPool* pool, size_t cap) noexcept nogil:
+    """Take out a spare pack whose buffer fits ``cap`` bytes and not much more, one without any, or NULL."""
+    cdef Pack** at
+    cdef Pack* p
+    cdef int c = _class(cap), looks, last = min(c + 1, SPARE_CLASSES - 1)
+    while c <= last:
+        at = &pool.spare[c]
+        looks = LOOKS
+        while at[0] != NULL and looks > 0:
+            p = at[0]
+            if cap <= p.cap <= pack_loose(cap):
+                at[0] = p.next
+                return p
+            at = &p.next
+            looks -= 1
+        c += 1
+    p = pool.spare[0]
+    if p != NULL:
+        pool.spare[0] = p.next
+    return p
 
 
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     """Return an empty pack with ``head`` bytes of head room, or NULL without memory.
 
-    Locality: any thread.  Locks: takes pool.lock.  A recycled buffer may be larger than ``cap``.
+    Locality: any thread.  Locks: takes pool.lock.  A buffer is no larger than ``pack_loose(cap)``.
     """
     cdef Pack* p
     cdef uint8_t* buf = NULL
     cdef size_t have = 0
     pthread_mutex_lock(&pool.lock)
-    p = pool.spare
+    p = _spare(pool, cap)
     if p != NULL:
-        pool.spare = p.next
-        pool.spare_bytes -= p.cap + sizeof(Pack)
+        relaxed_store(&pool.spare_bytes, pool.spare_bytes - pack_cost(p.cap))
     pthread_mutex_unlock(&pool.lock)
     if p != NULL:
         buf = p.buf
@@ -135,11 +204,15 @@ cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
         free(p.buf)
         free(p)
         return NULL
+    pool_count(pool, p)
     return p
 
 
 cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     """Take back a pack that nobody uses any more.  Locality: any thread.  Locks: takes pool.lock."""
+    cdef int64_t cost = pack_cost(p.cap)
+    cdef int64_t kept
+    cdef int c = _class(p.cap)
     cdef bint keep = False
     if p.verdict != NULL:
         verdict_release(p.verdict)
@@ -149,16 +222,28 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
         p.parts = NULL
     free(p.error_text)
     p.error_text = NULL
+    pool_uncount(pool, p)
     pthread_mutex_lock(&pool.lock)
-    if pool.spare_bytes + p.cap + sizeof(Pack) <= pool.max_bytes:
-        p.next = pool.spare
-        pool.spare = p
-        pool.spare_bytes += p.cap + sizeof(Pack)
+    kept = pool.spare_bytes + cost
+    if kept <= pool.max_bytes and atomic_load(&pool.in_use) + kept <= pool.most:
+        p.next = pool.spare[c]
+        pool.spare[c] = p
+        relaxed_store(&pool.spare_bytes, kept)
         keep = True
     pthread_mutex_unlock(&pool.lock)
     if not keep:
         free(p.buf)
         free(p)
+
+
+cdef void pack_fit(PackPool* pool, Pack* p, size_t tail) noexcept nogil:
+    """Give back what the buffer has beyond the items and ``tail`` bytes, if that is much.  Locality: owner.
+
+    Locks: none.
+    """
+    cdef size_t need = p.head + p.body_n + tail
+    if p.cap > pack_loose(need) and pack_grow(p, need) == ST_OK:
+        pool_count(pool, p)
 
 
 cdef void pack_strip(Pack* p) noexcept nogil:
@@ -180,23 +265,25 @@ cdef void pack_let_go(Pack* p) noexcept nogil:
         atomic_store(&p.claim, CL_FREE)
 
 
-cdef int pack_room(Pack* p, size_t extra) noexcept nogil:
-    """Make room for ``extra`` bytes behind the items; ST_OK or ST_NO_MEMORY.  Locality: owner."""
+cdef size_t room_for(const Pack* p, size_t extra) noexcept nogil:
+    """Return the buffer that has room for ``extra`` bytes behind the items, and to grow.  Locality: owner."""
     cdef size_t need = p.head + p.body_n + extra
     cdef size_t cap
-    if need <= p.cap:
-        return ST_OK
     if need > LARGE:
-        cap = (need + need // 4 + PAGE - 1) // PAGE * PAGE     # still geometric, without doubling what is nearly full
-    else:
-        cap = p.cap if p.cap >= FIRST_CAP else FIRST_CAP
-        while cap < need:
-            cap *= 2
-    return pack_grow(p, cap)
+        return (need + need // 4 + PAGE - 1) // PAGE * PAGE    # still geometric, without doubling what is nearly full
+    cap = p.cap if p.cap >= FIRST_CAP else FIRST_CAP
+    while cap < need:
+        cap *= 2
+    return cap
+
+
+cdef int pack_room(Pack* p, size_t extra) noexcept nogil:
+    """Make room for ``extra`` bytes behind the items; ST_OK or ST_NO_MEMORY.  Locality: owner."""
+    return ST_OK if p.head + p.body_n + extra <= p.cap else pack_grow(p, room_for(p, extra))
 
 
 cdef int pack_grow(Pack* p, size_t cap) noexcept nogil:
-    """Give ``p`` a buffer of ``cap`` bytes, more than it has; ST_OK or ST_NO_MEMORY.  Locality: owner."""
+    """Give ``p`` a buffer of ``cap`` bytes, enough for its items; ST_OK or ST_NO_MEMORY.  Locality: owner."""
     cdef uint8_t* grown
     grown = <uint8_t*>realloc(p.buf, cap)
     if grown == NULL:

@@ -10,11 +10,12 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.client.batcher cimport batcher_seal_all
+from dataproxy._core.client.batcher cimport OF_BLOCK, batcher_seal_all
 from dataproxy._core.client.bell cimport Bell, bell_here
 from dataproxy._core.client.books cimport books_idle
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.client.handle cimport CoreHandle
+from dataproxy._core.client.overflow cimport memory_left, results_fit
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.segments cimport segments_add
 from dataproxy._core.client.sending cimport Stream
@@ -26,7 +27,7 @@ from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unloc
 from dataproxy.errors import BufferFullError, ClosedError, ForkedError, LocalProtocolError
 
 __all__ = [
-    "AsyncCore", "AsyncStream", "checked_body", "grow_batch", "new_batch", "released", "room", "seal_all", "seal_idle",
+    "AsyncCore", "AsyncStream", "checked_body", "grow_batch", "new_batch", "turns", "room", "seal_all", "seal_idle",
 ]
 
 
@@ -233,9 +234,9 @@ cdef class AsyncStream:
         return f"<AsyncStream {self.group_id}/{self.stream_id}>"
 
 
-def released(CoreHandle core):
-    """Return how many bytes were ever given back to the buffer's limit.  Thread: any."""
-    return atomic_load(&core.engine.books.released)
+def turns(CoreHandle core):
+    """Return a number that grows whenever senders that wait for room may find some.  Thread: any."""
+    return atomic_load(&core.engine.books.turns)
 
 
 def room(CoreHandle core):
@@ -243,7 +244,10 @@ def room(CoreHandle core):
     cdef int64_t free_bytes, messages = -1
     g = core.engine
     pthread_mutex_lock(&g.batcher.lock)
-    free_bytes = g.batcher.limit_bytes - g.batcher.charged + atomic_load(&g.books.released)
+    free_bytes = min(
+        g.batcher.limit_bytes - g.batcher.charged + atomic_load(&g.books.released), memory_left(&g.batcher))
+    if g.batcher.on_full == OF_BLOCK and not results_fit(&g.batcher):
+        free_bytes = 0                      # results wait for callbacks
     if g.batcher.limit_messages:
         messages = g.batcher.limit_messages - g.batcher.accepted + atomic_load(&g.books.released_messages)
     pthread_mutex_unlock(&g.batcher.lock)

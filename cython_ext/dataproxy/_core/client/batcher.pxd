@@ -25,6 +25,13 @@ ctypedef struct Extras:     # what goes with the bodies of one call
     Slice attrs             # item attributes of each message
     Slice own_id            # of a single message; rows have theirs beside the bodies
     int key_bucket          # NO_KEY for messages without a key
+    int exempt              # Exempt
+
+
+cdef enum Exempt:           # which bounds of memory do not hold a call back
+    EX_NOTHING = 0
+    EX_RESULTS = 1          # waiting results: the call is made where callbacks run
+    EX_ALL = 2              # its messages were accepted before
 
 
 cdef enum OnFull:           # what happens to a message for which there is no room
@@ -54,6 +61,7 @@ ctypedef struct Batcher:
     int on_full             # OnFull
     int64_t limit_bytes
     int64_t limit_messages  # 0: bounded by bytes alone
+    int64_t spare_room      # bytes of memory that are kept for small packs: larger ones get no more than they need then
     int64_t span_ms         # messages with their own time share a pack within such a span
     int key_buckets         # 0: ordering is off
     bint lines              # message type 3: bodies joined by LF
@@ -70,6 +78,7 @@ ctypedef struct Batcher:
     int64_t charged         # bytes ever counted against the limit
     int64_t paused_at       # `charged` when a sender of batches last paused
     uint32_t next_seq
+    uint32_t fitted_seq     # `next_seq` when open packs were last made to fit
     PackIds ids
     int next_executor
     bint tick_armed

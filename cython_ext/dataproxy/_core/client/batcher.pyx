@@ -7,18 +7,18 @@ sealed when the next message like the last one would not fit, when it is old eno
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from dataproxy._core.base.pack cimport Pack, PackList, Verdict, list_push, list_remove
+from dataproxy._core.base.pack cimport Pack, PackList, Verdict, list_push, list_remove, pack_memory
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_CLOSED, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.books cimport books_mark, books_refuse, books_sealed
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.books cimport books_mark, books_refuse, books_sealed, books_turn
 from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
 from dataproxy._core.client.leftovers cimport leftovers_missed
 from dataproxy._core.client.openpacks cimport (
-    openpack_claim, openpack_for, openpack_limit, openpack_limit_stream, openpack_seal, openpack_seal_old,
-    openpack_stream, openpack_undo,
+    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_seal,
+    openpack_seal_old, openpack_stream, openpack_undo,
 )
-from dataproxy._core.client.overflow cimport has_room, make_room, refuse
+from dataproxy._core.client.overflow cimport has_room, make_room, memory_fits, refuse
 from dataproxy._core.client.rows cimport body_limit
 from dataproxy._core.client.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
 from dataproxy._core.client.streamlife cimport streams_reap
@@ -32,6 +32,8 @@ from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unloc
 cdef enum:
     RETRY_US = 1000
     MANY_OPEN = 512         # packs; with more of them messages are staged
+    PACK_ROOM = 2048        # of a pack's buffer, beside its items
+    STAGED_MEMORY = 524288  # what packs of staged messages may take: 64 new ones, or as many that grow
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
@@ -99,13 +101,15 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
     x.attrs = slice_of(NULL, 0)
     x.own_id = x.attrs
     x.key_bucket = NO_KEY
+    x.exempt = EX_ALL
     staging_fetch(t)
     for i in range(t.n):
         n = t.ends[i] - at
         need = item_size(b, n, 0)
         p = t.streams[i].plain
         if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
-            p = openpack_for(b, t.streams[i], &x, need, False)
+            if openpack_for(b, t.streams[i], &x, need, False, &p) != ST_OK:
+                p = NULL
         if p == NULL:
             staging_keep(t, i)
             return ST_NO_MEMORY
@@ -120,7 +124,11 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
 
 cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
     """Accept a message without touching its pack; False when it has to go there itself.  Locks: lock is held."""
-    if b.closed or n > b.least_body or not has_room(b, need) or not staging_put(&b.staged, s, body, n):
+    if b.closed or n > b.least_body or not has_room(b, need):
+        return False
+    if b.staged.n == 0 and not memory_fits(b, STAGED_MEMORY):
+        return False
+    if not staging_put(&b.staged, s, body, n):
         return False
     item_accepted(b, n, need)
     if b.staged.n == 1:
@@ -174,13 +182,18 @@ cdef int batcher_append(
         status = ST_LIMIT
     elif b.staged.n and batcher_unstage(b) != ST_OK:
         status = ST_NO_MEMORY
-    elif not has_room(b, need) and not make_room(b, need):
-        status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
+    elif not has_room(b, need) and not make_room(b, need, 0):
+        status = ST_FULL
     else:
         p = s.plain if plain else NULL
         if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
-            p = openpack_for(b, s, extras, need, text_n != 0)
-        status = ST_NO_MEMORY if p == NULL else _take(b, p, body, n, text_n, extras, need, verdict, index)
+            status = openpack_for(b, s, extras, need, text_n != 0, &p)
+            if status == ST_FULL and make_room(b, need, openpack_least(b, s, need)):
+                status = openpack_for(b, s, extras, need, text_n != 0, &p)
+        if status == ST_OK:
+            status = _take(b, p, body, n, text_n, extras, need, verdict, index)
+    if status == ST_FULL:
+        status = refuse(b, s, 1, <int64_t>n, extras.own_id, verdict, index)
     pthread_mutex_unlock(&b.lock)
     return status
 
@@ -225,14 +238,17 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
     x.attrs = slice_of(NULL, 0)
     x.own_id = x.attrs
     x.key_bucket = NO_KEY
+    x.exempt = EX_NOTHING
     return batcher_append(b, s, body, n, &x, NULL, NULL)
 
 
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil:
     """Tell whether so much would be accepted now.  Locality: any thread.  Locks: takes lock."""
+    cdef int64_t packs = charge // <int64_t>b.batch_bytes + messages // b.batch_messages + 1
     cdef bint fits
     pthread_mutex_lock(&b.lock)
-    fits = b.charged + charge - atomic_load(&b.books.released) <= b.limit_bytes and (
+    fits = memory_fits(b, charge + packs * pack_memory(PACK_ROOM))
+    fits = fits and b.charged + charge - atomic_load(&b.books.released) <= b.limit_bytes and (
         b.limit_messages == 0 or b.accepted + messages - atomic_load(&b.books.released_messages) <= b.limit_messages)
     pthread_mutex_unlock(&b.lock)
     return fits
@@ -273,6 +289,7 @@ cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
     leftovers_missed(b.leftovers, b.staged.n)
     books_refuse(b.books, b.staged.n, code)
     atomic_add(&b.books.released, charge)
+    books_turn(b.books)
     b.staged.n = 0
 
 

@@ -9,7 +9,6 @@ from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
     CODES = 64              # distinct error codes that are counted apart
-    PACK_COST = 4096        # what a small pack takes besides its bodies
 
 
 ctypedef struct Books:
@@ -21,7 +20,7 @@ ctypedef struct Books:
     LoopWait* due               # waits of packs settled since the last wake, in that order
     LoopWait* last_due          # valid while there is a due
     int64_t in_flight           # messages sealed and not settled
-    int64_t in_flight_packs
+    int64_t in_flight_packs     # senders read it without the lock, as an estimate
     int64_t delivered
     int64_t failed
     int64_t expired
@@ -32,7 +31,6 @@ ctypedef struct Books:
     Pack* oldest                # unsettled packs in the order of sealing
     Pack* newest
     Pack* shed_from             # all older ones were sent: where the search for one to give up begins
-    int64_t shed_bytes          # given up and not yet put away by their executors
     int64_t sealed_packs        # serial of the newest ever sealed
     int64_t codes[64]
     int64_t code_counts[64]
@@ -41,6 +39,9 @@ ctypedef struct Books:
     # Read without the lock by the batcher: atomic.
     int64_t released            # bytes given back to the buffer limit
     int64_t released_messages
+    int64_t turns               # grows whenever senders that wait may find room: bytes, memory or results told
+    int64_t awaiting            # 1 while some of them may wait for that
+    int64_t shed_bytes          # memory of packs that were given up and not yet put away by their executors
 
 
 cdef void books_open(Books* k) noexcept nogil
@@ -49,9 +50,10 @@ cdef void books_sealed(Books* k, Pack* p) noexcept nogil
 cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogil
 cdef void books_enter(Books* k, Pack* p) noexcept nogil
 cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil
+cdef void books_turn(Books* k) noexcept nogil
 cdef Pack* books_unsent(Books* k, const Pack* after) noexcept nogil
 cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil
-cdef void books_put_away(Books* k, const Pack* p) noexcept nogil
+cdef void books_put_away(Books* k, Pack* p) noexcept nogil
 cdef void books_refuse(Books* k, int64_t messages, int code) noexcept nogil
 cdef int64_t books_mark(Books* k) noexcept nogil
 cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept nogil

@@ -15,7 +15,7 @@ from dataproxy._core.base.pack cimport (
 )
 from dataproxy._core.base.parts cimport Part, parts_keep
 from dataproxy._core.client.loopqueue cimport LoopWait, waits_ring, waits_ring_due
-from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
 from dataproxy._core.plat.clock cimport now_us as clock_us
 from dataproxy._core.plat.thread cimport (
     pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
@@ -51,7 +51,7 @@ cdef void books_sealed(Books* k, Pack* p) noexcept nogil:
 cdef void books_enter(Books* k, Pack* p) noexcept nogil:
     """Count a pack that leaves the batcher.  Locality: any thread.  Locks: the batcher's and lock are held."""
     k.in_flight += p.count
-    k.in_flight_packs += 1
+    relaxed_add(&k.in_flight_packs, 1)
     k.sealed_packs += 1
     p.serial = k.sealed_packs
     p.older = k.newest
@@ -149,7 +149,7 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     cdef uint32_t i
     p.latency_us = latency
     k.in_flight -= p.count
-    k.in_flight_packs -= 1
+    relaxed_add(&k.in_flight_packs, -1)
     k.settled_packs += 1
     if p.attempts > 1:
         k.resent += p.attempts - 1
@@ -168,6 +168,18 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
             _collect(k, p.verdict)
     atomic_add(&k.released_messages, p.count)
     atomic_add(&k.released, <int64_t>p.charge)
+
+
+cdef void books_turn(Books* k) noexcept nogil:
+    """Let senders that wait look again: memory was given back.  Locality: any thread.
+
+    Locks: takes lock if some wait.
+    """
+    atomic_add(&k.turns, 1)
+    if atomic_load(&k.awaiting):
+        pthread_mutex_lock(&k.lock)
+        books_wake(k)
+        pthread_mutex_unlock(&k.lock)
 
 
 cdef Pack* books_unsent(Books* k, const Pack* after) noexcept nogil:
@@ -197,10 +209,11 @@ cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil
     cdef Verdict* v = p.verdict
     p.latency_us = now_us - p.opened_us
     k.in_flight -= p.count
-    k.in_flight_packs -= 1
+    relaxed_add(&k.in_flight_packs, -1)
     k.settled_packs += 1
     k.dropped += p.count
-    k.shed_bytes += <int64_t>p.charge + PACK_COST
+    p.shed = relaxed_load(&p.memory)    # its executor may be framing it at this moment
+    atomic_add(&k.shed_bytes, p.shed)
     _count_code(k, code, p.count)
     _unlink(k, p)
     if v != NULL:
@@ -214,9 +227,10 @@ cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil
     atomic_add(&k.released, <int64_t>p.charge)
 
 
-cdef void books_put_away(Books* k, const Pack* p) noexcept nogil:
+cdef void books_put_away(Books* k, Pack* p) noexcept nogil:
     """Note that nobody refers any more to a pack that was given up.  Locality: any thread.  Locks: lock is held."""
-    k.shed_bytes -= <int64_t>p.charge + PACK_COST
+    atomic_add(&k.shed_bytes, -p.shed)
+    p.shed = 0
 
 
 cdef void books_refuse(Books* k, int64_t messages, int code) noexcept nogil:
@@ -279,16 +293,18 @@ cdef bint books_idle(Books* k) noexcept nogil:
 
 
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil:
-    """Wait until something was released since ``seen``; False at the deadline.
+    """Wait until senders have a turn again, or had one since ``seen``; False at the deadline.
 
     Locality: application thread.
     Locks: takes lock.
     """
     cdef bint changed
     pthread_mutex_lock(&k.lock)
-    while atomic_load(&k.released) == seen and clock_us() < deadline_us:
+    atomic_store(&k.awaiting, 1)        # before the look: whoever gives a turn does it the other way round
+    while atomic_load(&k.turns) == seen and clock_us() < deadline_us:
         _wait(k, deadline_us)
-    changed = atomic_load(&k.released) != seen
+        atomic_store(&k.awaiting, 1)
+    changed = atomic_load(&k.turns) != seen
     pthread_mutex_unlock(&k.lock)
     return changed
 
@@ -305,7 +321,12 @@ cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept
 
 
 cdef void books_wake(Books* k) noexcept nogil:
-    """Wake every waiter, thread or event loop.  Locality: executor.  Locks: lock is held by the caller; queues'."""
+    """Wake every waiter, thread or event loop, and give senders a turn.
+
+    Locality: executor; a sender that gives up packs.  Locks: lock is held by the caller; queues'.
+    """
+    atomic_add(&k.turns, 1)
+    atomic_store(&k.awaiting, 0)
     if k.waiters > 0:
         pthread_cond_broadcast(&k.changed)
     if k.due != NULL:
@@ -339,12 +360,13 @@ cdef bint _await(Books* k, LoopWait* w, bint pending) noexcept nogil:
 
 
 cdef bint books_await_room(Books* k, LoopWait* w, int64_t seen) noexcept nogil:
-    """Have ``w`` ring when bytes come back; False (and it stays the caller's) if some did since ``seen``.
+    """Have ``w`` ring when senders have a turn; False (and it stays the caller's) if they had one since ``seen``.
 
     Locality: any thread.  Locks: takes lock.
     """
     pthread_mutex_lock(&k.lock)
-    return _await(k, w, atomic_load(&k.released) == seen)
+    atomic_store(&k.awaiting, 1)
+    return _await(k, w, atomic_load(&k.turns) == seen)
 
 
 cdef bint books_await_mark(Books* k, LoopWait* w) noexcept nogil:

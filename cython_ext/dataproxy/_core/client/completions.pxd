@@ -2,12 +2,17 @@
 
 from libc.stdint cimport int64_t
 
-from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.base.pack cimport Pack, PackList, PackPool
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.client.streams cimport StreamTable
 from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
     EVENT_ROOM = 512        # events kept while the dispatcher is busy; further ones are counted
+    OUTCOMES = 5            # one more than the largest Outcome of a message
+    WATCH_COST = 320        # bytes of a Watch, of the list that it is in, and of its own callback's arguments
+    PACKS_AT_ONCE = 1024    # that the dispatcher takes
+    MESSAGES_AT_ONCE = 16384
 
 
 ctypedef struct Event:
@@ -18,21 +23,35 @@ ctypedef struct Event:
 
 
 ctypedef struct Completions:
+    # Constant.
+    PackPool* spares
+    StreamTable* streams
+    int64_t most            # bytes that may wait for callbacks
+    bint sheds              # beyond them the oldest reports are counted and not made: else senders are held back
     pthread_mutex_t lock
     pthread_cond_t ready
     # Guarded by lock.
+    PackList owed           # older than all others: their reports will not be made, their own callbacks will
     PackList packs
+    int64_t untold[5]       # by Outcome: messages whose report was not made
     Event* events           # EVENT_ROOM of them
     Event* taken            # as many, for the dispatcher alone until it comes again
     int n_events
     int64_t lost_events
     bint poked              # Python left something for the dispatcher
     bint closed
+    int64_t bytes           # atomic: memory of results that wait, here and with the dispatcher
 
 
-cdef int completions_open(Completions* c) noexcept nogil
+cdef int completions_open(
+    Completions* c, PackPool* spares, StreamTable* streams, int64_t most, bint sheds,
+) noexcept nogil
 cdef void completions_close(Completions* c) noexcept nogil
 cdef void completions_put(Completions* c, PackList* packs) noexcept nogil
+cdef void completions_count(Completions* c, Pack* p) noexcept nogil
+cdef bint completions_give_back(Completions* c, PackList* packs) noexcept nogil
+cdef void completions_shed(Completions* c, int64_t more, PackList* spent) noexcept nogil
+cdef void completions_untold(Completions* c, int64_t* untold) noexcept nogil
 cdef void completions_event(Completions* c, int kind, const char* label, int detail, Slice text) noexcept nogil
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,

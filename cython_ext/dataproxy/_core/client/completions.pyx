@@ -1,12 +1,21 @@
-"""Completion queue: executors put, the dispatcher takes everything at once and then takes the GIL."""
+"""Completion queue: executors put, the dispatcher takes some at once and then takes the GIL.
 
-from libc.stdint cimport int64_t
+What waits here is bounded (docs/decisions/0012-memory.md): senders are held back, or the oldest reports are counted
+in place of being made.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
-from dataproxy._core.base.pack cimport Pack, PackList, list_pop, list_push
+from dataproxy._core.base.pack cimport (
+    OUT_MIXED, Pack, PackList, list_pop, list_push, list_remove, pack_memory, pack_strip, pool_give,
+)
+from dataproxy._core.base.parts cimport Part, Parts
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.streams cimport Stream, StreamTable, stream_release
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
     pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_timedwait,
@@ -15,10 +24,16 @@ from dataproxy._core.plat.thread cimport (
 )
 
 
-cdef int completions_open(Completions* c) noexcept nogil:
+cdef int completions_open(
+    Completions* c, PackPool* spares, StreamTable* streams, int64_t most, bint sheds,
+) noexcept nogil:
     """Make an empty queue; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator.  Locks: none."""
     cdef pthread_condattr_t attr
     memset(c, 0, sizeof(Completions))
+    c.spares = spares
+    c.streams = streams
+    c.most = most
+    c.sheds = sheds
     c.events = <Event*>calloc(EVENT_ROOM, sizeof(Event))
     c.taken = <Event*>calloc(EVENT_ROOM, sizeof(Event))
     pthread_mutex_init(&c.lock, NULL)
@@ -37,16 +52,104 @@ cdef void completions_close(Completions* c) noexcept nogil:
     pthread_mutex_destroy(&c.lock)
 
 
-cdef void completions_put(Completions* c, PackList* packs) noexcept nogil:
-    """Hand over settled packs.  Locality: executor.  Locks: takes lock."""
+cdef int64_t _takes(const Pack* p) noexcept nogil:
+    """Return the bytes of a settled pack, of its parts' results if it was split among them."""
+    cdef int64_t n = pack_memory(p.cap)
+    if p.parts != NULL:
+        n += <int64_t>(sizeof(Parts) + p.parts.cap * sizeof(Part) + p.parts.texts.cap)
+    return n
+
+
+cdef void completions_count(Completions* c, Pack* p) noexcept nogil:
+    """Count what a settled pack that waits takes now.  Locality: its owner.  Locks: none."""
+    cdef int64_t now = _takes(p)
+    atomic_add(&c.bytes, now - p.waits)
+    p.waits = now
+
+
+cdef void _untold(Completions* c, const Pack* p) noexcept nogil:
+    """Count the messages of a pack whose report is given up.  Locks: lock is held."""
+    cdef uint32_t i
+    if p.outcome != OUT_MIXED:
+        c.untold[p.outcome] += p.count
+        return
+    for i in range(p.parts.n_done):
+        c.untold[p.parts.done[i].outcome] += p.parts.done[i].n
+
+
+cdef void completions_shed(Completions* c, int64_t more, PackList* spent) noexcept nogil:
+    """Where nobody is held back: count the oldest reports as untold until ``more`` bytes are within the bound.
+
+    Locality: any thread.  Locks: lock is held.  Packs of which nothing else is wanted go to ``spent``.
+    """
     cdef Pack* p
+    cdef int kind
+    while c.sheds and atomic_load(&c.bytes) + more > c.most and c.packs.head != NULL:
+        p = list_pop(&c.packs)
+        if p.report:
+            _untold(c, p)
+            p.report = False
+            for kind in range(2):
+                if (<Stream*>p.stream).refused[kind] == p:      # the next refusal has an entry of its own
+                    (<Stream*>p.stream).refused[kind] = NULL
+        pack_strip(p)
+        p.own_ids = False
+        if p.watched:
+            completions_count(c, p)
+            list_push(&c.owed, p)
+        else:
+            atomic_add(&c.bytes, -p.waits)
+            list_push(spent, p)
+
+
+cdef void completions_put(Completions* c, PackList* packs) noexcept nogil:
+    """Hand over settled packs.  Locality: executor.  Locks: takes lock, then the pool's."""
+    cdef PackList spent
+    cdef Pack* p
+    memset(&spent, 0, sizeof(PackList))
     pthread_mutex_lock(&c.lock)
     p = list_pop(packs)
     while p != NULL:
+        completions_shed(c, _takes(p) - p.waits, &spent)
+        completions_count(c, p)
         list_push(&c.packs, p)
         p = list_pop(packs)
+    completions_shed(c, 0, &spent)
     pthread_cond_signal(&c.ready)
     pthread_mutex_unlock(&c.lock)
+    completions_give_back(c, &spent)
+
+
+cdef bint completions_give_back(Completions* c, PackList* packs) noexcept nogil:
+    """Give packs of which nothing is wanted to the pool, and up their streams: True as `stream_release` says it.
+
+    Locality: any thread.
+    Locks: takes the pool's.  Where nobody looks at the answer, the dispatcher tidies when it comes for the others.
+    """
+    cdef bint idle = False
+    cdef Pack* p = list_pop(packs)
+    while p != NULL:
+        idle |= stream_release(c.streams, <Stream*>p.stream)
+        pool_give(c.spares, p)
+        p = list_pop(packs)
+    return idle
+
+
+cdef void completions_untold(Completions* c, int64_t* untold) noexcept nogil:
+    """Read the counts of messages whose reports are not made, by Outcome.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&c.lock)
+    memcpy(untold, c.untold, sizeof(c.untold))
+    pthread_mutex_unlock(&c.lock)
+
+
+cdef void _some(PackList* source, PackList* packs, int64_t* messages) noexcept nogil:
+    """Move packs from ``source`` to ``packs`` until these are as many as Python gets at once.  Locks: lock is held."""
+    cdef Pack* p = source.head
+    while p != NULL and packs.n < PACKS_AT_ONCE and (packs.n == 0 or messages[0] + p.count <= MESSAGES_AT_ONCE):
+        list_remove(source, p)
+        list_push(packs, p)
+        messages[0] += p.count
+        p = source.head
 
 
 cdef void completions_event(Completions* c, int kind, const char* label, int detail, Slice text) noexcept nogil:
@@ -73,19 +176,22 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil:
-    """Wait for something and take it all; False when the queue has ended and is empty.
+    """Wait for something and take it, of packs no more than some; False when the queue has ended and is empty.
 
     Locality: dispatcher, without the GIL.  Locks: takes lock.  ``events`` stay as they are until the next call.
     """
+    cdef int64_t messages = 0
     cdef timespec t
     cdef bint going
     t.tv_sec = deadline_us // 1000000
     t.tv_nsec = (deadline_us % 1000000) * 1000
     pthread_mutex_lock(&c.lock)
-    while c.packs.head == NULL and c.n_events == 0 and not c.poked and not c.closed and now_us() < deadline_us:
+    memset(packs, 0, sizeof(PackList))
+    while c.packs.head == NULL and c.owed.head == NULL and c.n_events == 0 and not c.poked and not c.closed and (
+            now_us() < deadline_us):
         pthread_cond_timedwait(&c.ready, &c.lock, &t)
-    packs[0] = c.packs
-    memset(&c.packs, 0, sizeof(PackList))
+    _some(&c.owed, packs, &messages)
+    _some(&c.packs, packs, &messages)
     n[0] = c.n_events
     events[0] = c.events
     c.events = c.taken

@@ -3,38 +3,42 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.pack cimport OUT_DROPPED, Pack, PackList, list_pop, pool_give
-from dataproxy._core.client.completions cimport Event, completions_take
-from dataproxy._core.client.facts cimport facts_of, reports_of
+from dataproxy._core.client.books cimport books_turn
+from dataproxy._core.client.completions cimport OUTCOMES, WATCH_COST, Event, completions_take, completions_untold
+from dataproxy._core.client.facts cimport facts_of, reports_of, with_size
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.packitems cimport pack_own_ids
 from dataproxy._core.client.refusals cimport refusals_detach
 from dataproxy._core.client.streamlife cimport streams_tidy
 from dataproxy._core.client.streams cimport Stream as CStream, stream_release
+from dataproxy._core.plat.atomic cimport atomic_add
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
-__all__ = ["next_batch"]
+__all__ = ["let_go", "next_batch"]
 
 
 cdef list _reports(Pack* p):
     cdef CStream* s = <CStream*>p.stream
-    return reports_of(
+    return with_size(reports_of(
         p, (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode(),
-        pack_own_ids(p))
+        pack_own_ids(p)), p.waits)
 
 
 def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
 
-    Returns (reports, callbacks, events, lost events): a report is (group id, stream id, place of
-    the first message, messages, facts, the caller's ids or None), a callback (Watch, facts), an event (kind, label,
-    detail, text).
+    Returns (reports, callbacks, events, lost events, untold): a report is (group id, stream id, place of
+    the first message, messages, facts, the caller's ids or None, bytes), a callback (Watch, facts, bytes), an event
+    (kind, label, detail, text).  The bytes go to ``let_go`` when the calls were made.  ``untold`` counts messages, by
+    outcome from ``delivered`` on, whose reports were given up so far.
     Thread: the dispatcher alone.
     """
     cdef PackList packs
     cdef Event* events = NULL
     cdef int i, n = 0
-    cdef int64_t lost = 0, deadline = now_us() + <int64_t>(seconds * 1e6)
+    cdef int64_t untold[OUTCOMES]
+    cdef int64_t rest, lost = 0, deadline = now_us() + <int64_t>(seconds * 1e6)
     cdef bint going
     cdef Pack* p
     g = core.engine
@@ -56,9 +60,16 @@ def next_batch(CoreHandle core, double seconds):
             # From here on add_done_callback calls at once: it looks under the same lock, and both hold the GIL.
             pthread_mutex_lock(&g.books.lock)
             p.verdict.watched = False
+            rest = WATCH_COST * p.verdict.watches
+            p.verdict.watches = 0
             pthread_mutex_unlock(&g.books.lock)
             for entry in core.watchers.pop(<size_t>p.verdict, ()):
-                callbacks.extend(facts_of(p.verdict, entry))
+                callbacks.extend(with_size(facts_of(p.verdict, entry), WATCH_COST))
+                rest -= WATCH_COST
+            if rest:
+                atomic_add(&g.completions.bytes, -rest)
+        if not p.report:
+            atomic_add(&g.completions.bytes, -p.waits)
         stream_release(&g.batcher.streams, <CStream*>p.stream)
         pool_give(&g.spares, p)
         p = list_pop(&packs)
@@ -69,4 +80,14 @@ def next_batch(CoreHandle core, double seconds):
         said.append((
             events[i].kind, events[i].label.decode("utf-8", "replace"), events[i].detail,
             events[i].text.decode("utf-8", "replace")))
-    return reports, callbacks, said, lost
+    completions_untold(&g.completions, untold)
+    return reports, callbacks, said, lost, (untold[1], untold[2], untold[3], untold[4])
+
+
+def let_go(CoreHandle core, int64_t size):
+    """Count results of ``size`` bytes as told; True while so many wait that senders may be held back.  Any thread."""
+    g = core.engine
+    with nogil:
+        size = atomic_add(&g.completions.bytes, -size)
+        books_turn(&g.books)
+    return size > g.completions.most // 2

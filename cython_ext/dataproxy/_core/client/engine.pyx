@@ -7,29 +7,42 @@ from libc.string cimport memset
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_strip,
-    pool_close, pool_give, pool_open, pool_retire,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_memory,
+    pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
 )
 from dataproxy._core.base.parts cimport parts_messages
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport OF_DROP_OLDEST, batcher_abandon, batcher_tick
-from dataproxy._core.client.books cimport books_close, books_open, books_put_away, books_settle, books_wake
-from dataproxy._core.client.completions cimport completions_close, completions_event, completions_open, completions_put
+from dataproxy._core.client.batcher cimport OF_BLOCK, OF_DROP_OLDEST, batcher_abandon, batcher_tick
+from dataproxy._core.client.books cimport books_close, books_open, books_put_away, books_settle, books_turn, books_wake
+from dataproxy._core.client.completions cimport (
+    WATCH_COST, completions_close, completions_event, completions_give_back, completions_open, completions_put,
+)
 from dataproxy._core.client.ids cimport ids_renew, ids_seed
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
 from dataproxy._core.client.order cimport order_settled
 from dataproxy._core.client.packitems cimport pack_keep_ids
-from dataproxy._core.client.streams cimport Stream, stream_release, streams_close, streams_open
+from dataproxy._core.client.streams cimport streams_close, streams_open
 from dataproxy._core.io.executor cimport (
     Executor, ExecutorHooks, executor_ask_tick, executor_free, executor_open, executor_retire, executor_seed,
 )
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport LC_CLOSED, LinkConfig
+from dataproxy._core.plat.atomic cimport atomic_add
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+cdef enum:
+    SLACK = 4194304         # bytes of memory above nine eighths of `buffer_bytes` (docs/decisions/0012-memory.md)
+
+
+cdef void _give_back(Engine* g, PackList* packs) noexcept nogil:
+    cdef Pack* p = list_pop(packs)
+    while p != NULL:
+        pool_give(&g.spares, p)
+        p = list_pop(packs)
 
 
 cdef void _settled(void* context, PackList* packs) noexcept nogil:
@@ -41,8 +54,8 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     cdef Engine* g = <Engine*>context
     cdef PackList reported, spent
     cdef Pack* p
-    cdef bint idle = False
     cdef int64_t now = g.clock.now_us()
+    cdef int64_t promised = 0
     memset(&reported, 0, sizeof(PackList))
     memset(&spent, 0, sizeof(PackList))
     p = packs.head
@@ -50,7 +63,12 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
         if p.outcome != OUT_DELIVERED and (
                 p.outcome != OUT_MIXED or parts_messages(p.parts, OUT_DELIVERED) < p.count):
             leftovers_keep(&g.leftovers, p, now)
+        if p.report and not g.completions.sheds:
+            p.waits = pack_memory(0)
+            promised += p.waits
         p = p.next
+    if promised:
+        atomic_add(&g.completions.bytes, promised)      # before the books let go of what was promised
     if g.batcher.key_buckets:
         order_settled(&g.batcher, packs)
     pthread_mutex_lock(&g.books.lock)
@@ -60,19 +78,17 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
             books_put_away(&g.books, p)
         else:
             books_settle(&g.books, p, now)
-        if p.report or (p.verdict != NULL and p.verdict.watched):
+        p.watched = p.verdict != NULL and p.verdict.watched
+        if p.watched:
+            atomic_add(&g.completions.bytes, WATCH_COST * p.verdict.watches)
+        if p.report or p.watched:
             list_push(&reported, p)
         else:
             list_push(&spent, p)
         p = list_pop(packs)
     books_wake(&g.books)
     pthread_mutex_unlock(&g.books.lock)
-    p = list_pop(&spent)
-    while p != NULL:
-        idle |= stream_release(&g.batcher.streams, <Stream*>p.stream)
-        pool_give(&g.spares, p)
-        p = list_pop(&spent)
-    if idle:
+    if completions_give_back(&g.completions, &spent):
         executor_ask_tick(g.executors[0])       # this thread may hold the batcher's lock
     p = reported.head
     while p != NULL:
@@ -80,7 +96,9 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
             pack_keep_ids(p)
         else:
             pack_strip(p)       # the dispatcher may be slow: its queue keeps no buffers
+        pool_uncount(&g.spares, p)
         p = p.next
+    books_turn(&g.books)
     if reported.head != NULL:
         completions_put(&g.completions, &reported)
 
@@ -103,12 +121,14 @@ cdef int engine_open(
     """
     cdef ExecutorHooks hooks
     cdef int i, status
-    cdef int64_t offset
+    cdef int64_t offset, slack
     g.clock = system_clock()
     g.generation = this_generation
     offset = g.clock.wall_ms() - g.clock.now_us() // 1000
     pthread_mutex_init(&g.batcher.lock, NULL)
-    pool_open(&g.spares, <size_t>g.batcher.limit_bytes)
+    slack = g.batcher.limit_bytes // 8 + SLACK
+    g.batcher.spare_room = slack // 2
+    pool_open(&g.spares, <size_t>g.batcher.limit_bytes, g.batcher.limit_bytes + slack)
     books_open(&g.books)
     leftovers_open(&g.leftovers)
     g.batcher.books = &g.books
@@ -122,7 +142,8 @@ cdef int engine_open(
     g.batcher.least_body = g.batcher.max_frame
     g.batcher.next_seq = <uint32_t>g.clock.now_us()
     ids_renew(&g.batcher.ids)
-    if completions_open(&g.completions) != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
+    status = completions_open(&g.completions, &g.spares, &g.batcher.streams, slack, g.batcher.on_full != OF_BLOCK)
+    if status != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
         return ST_NO_MEMORY
     hooks.context = g
     hooks.settled = _settled
@@ -180,23 +201,14 @@ cdef void engine_retire(Engine* g) noexcept nogil:
 cdef void engine_free(Engine* g) noexcept nogil:
     """Release everything; all threads have ended.  Locality: the last user.  Locks: none."""
     cdef int i
-    cdef Pack* p
     for i in range(g.n_executors):
-        p = list_pop(&g.executors[i].inbox)
-        while p != NULL:
-            pool_give(&g.spares, p)
-            p = list_pop(&g.executors[i].inbox)
+        _give_back(g, &g.executors[i].inbox)
         executor_free(g.executors[i])
         free(g.executors[i])
     free(g.executors)
-    p = list_pop(&g.batcher.open)
-    while p != NULL:
-        pool_give(&g.spares, p)
-        p = list_pop(&g.batcher.open)
-    p = list_pop(&g.completions.packs)
-    while p != NULL:
-        pool_give(&g.spares, p)
-        p = list_pop(&g.completions.packs)
+    _give_back(g, &g.batcher.open)
+    _give_back(g, &g.completions.owed)
+    _give_back(g, &g.completions.packs)
     completions_close(&g.completions)
     leftovers_close(&g.leftovers)
     streams_close(&g.batcher.streams)

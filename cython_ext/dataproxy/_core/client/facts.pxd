@@ -1,6 +1,6 @@
 """Facts of a result as Python values, for dataproxy.outcomes to put into words."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.pack cimport OUT_DELIVERED, Pack, Verdict
 from dataproxy._core.base.parts cimport parts_find
@@ -16,3 +16,4 @@ cdef tuple verdict_facts(Verdict* v)
 cdef tuple facts_at(Verdict* v, uint32_t place)
 cdef list facts_of(Verdict* v, object watch)
 cdef list reports_of(Pack* p, object group, object stream, object own_ids)
+cdef list with_size(list found, int64_t size)

@@ -63,6 +63,12 @@ cdef list facts_of(Verdict* v, object watch):
     return out
 
 
+cdef list with_size(list found, int64_t size):
+    """Return what ``facts_of`` or ``reports_of`` found, each with the bytes to let go of: the last has all.  GIL."""
+    cdef Py_ssize_t i, last = len(found) - 1
+    return [(*found[i], size if i == last else 0) for i in range(last + 1)]
+
+
 cdef list reports_of(Pack* p, object group, object stream, object own_ids):
     """Return (group id, stream id, place of the first, messages, facts, the caller's ids or None) of each run.
 

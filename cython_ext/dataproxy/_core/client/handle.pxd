@@ -25,10 +25,12 @@ cdef class CoreHandle:
     cdef readonly set callers   # idents of the threads that run this producer's callbacks now; GIL
     cdef tuple told             # facts of the pack that was asked for last; GIL
     cdef char told_id[32]       # its id; GIL
+    cdef public object makes_callbacks      # tells whether callbacks run on the calling thread; None: nobody knows
     cdef public object callback_failed      # called with a callback that raised, while its exception is handled
 
     cdef int check_may_wait(self, str what) except -1
     cdef int check_usable(self) except -1
     cdef int look_for_signals(self) except -1
     cdef bint suspended(self)
+    cdef bint calls_back(self) except -1
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1

@@ -112,8 +112,14 @@ cdef class CoreHandle:
         """Tell whether this thread must not wait for room.  Locality: GIL.  Locks: none."""
         return self.suspends and self.waiting_thread != <unsigned long>PyThread_get_thread_ident()
 
+    cdef bint calls_back(self) except -1:
+        """Tell whether waiting results must not hold this thread back: it is needed to tell them.  Locality: GIL."""
+        if self.callers and get_ident() in self.callers:
+            return True
+        return self.makes_callbacks is not None and not self.suspended() and self.makes_callbacks()
+
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1:
-        """Wait for room in the buffer: 1 when something was released since ``seen``, 0 at the deadline.
+        """Wait for room in the buffer: 1 when senders had a turn since ``seen``, 0 at the deadline.
 
         Locality: GIL, released while waiting.  Locks: takes batcher.lock, then books.lock.  With nothing in
         flight it seals what is open, since only sealed packs can be delivered; otherwise open packs go on

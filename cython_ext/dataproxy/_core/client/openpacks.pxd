@@ -1,6 +1,6 @@
 """Open packs of a batcher: one for each kind of message of a stream, or of a key's lane."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.base.slice cimport Slice
@@ -11,8 +11,10 @@ from dataproxy._core.client.streams cimport Stream
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
 cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil
 cdef void openpack_limit(const Batcher* b, Pack* p) noexcept nogil
-cdef Pack* openpack_for(Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs) noexcept nogil
-cdef int openpack_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil
+cdef int64_t openpack_least(const Batcher* b, const Stream* s, size_t need) noexcept nogil
+cdef int openpack_for(
+    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs, Pack** out) noexcept nogil
+cdef int openpack_grow(Batcher* b, Pack* p, size_t need, int exempt) noexcept nogil
 cdef int openpack_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil
 cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil
 cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil

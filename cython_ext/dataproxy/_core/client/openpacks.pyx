@@ -9,13 +9,15 @@ from libc.string cimport memcpy
 
 from dataproxy._core.base.lane cimport Lane
 from dataproxy._core.base.pack cimport (
-    PK_OPEN, Pack, Verdict, list_push, list_remove, pack_grow, pack_room, pool_give, pool_take, verdict_new,
+    PK_OPEN, Pack, Verdict, list_push, list_remove, pack_fit, pack_grow, pack_loose, pack_memory, pool_count, pool_give,
+    pool_take, room_for, verdict_new,
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Batcher, Extras
+from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.batcher cimport EX_ALL, EX_RESULTS, NO_KEY, NO_TIME, OF_BLOCK, Batcher, Extras
 from dataproxy._core.client.books cimport books_sealed
 from dataproxy._core.client.ids cimport ids_next
+from dataproxy._core.client.overflow cimport memory_fits, results_fit
 from dataproxy._core.client.streams cimport (
     Stream, stream_hold, stream_release, streams_add, streams_find, streams_forget, streams_keep, streams_lane,
 )
@@ -28,6 +30,7 @@ cdef enum:
     SMALL = 16384           # bytes of a pack that grows in large steps
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
     ITEM_LENGTH_SIZE = 4
+    STEP = 1024             # beyond what is needed, by which packs grow when memory is scarce
 
 
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
@@ -85,6 +88,7 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
     p.attrs = slice_of(s.text, s.text_n)
     p.deadline_us = p.opened_us + b.delivery_us
     b.open_messages -= p.count
+    pack_fit(b.spares, p, s.text_n + ATTRS_SPARE)
     if lane == NULL:
         b.next_executor = (b.next_executor + 1) % b.n_executors
         p.executor = b.next_executor
@@ -115,21 +119,70 @@ cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil:
         openpack_seal(b, p)
 
 
-cdef Pack* _open(
-    Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket, int64_t data_time_ms, size_t need,
-) noexcept nogil:
-    """Open a pack for ``s``; NULL without memory.  Locks: lock is held."""
+cdef inline size_t _frame_size(const Batcher* b, const Stream* s, size_t n) noexcept nogil:
+    """Return the buffer that ``n`` bytes of items take, what their frame adds included."""
+    return b.wire.head_room + n + s.text_n + ATTRS_SPARE
+
+
+cdef int64_t openpack_least(const Batcher* b, const Stream* s, size_t need) noexcept nogil:
+    """Return how much memory accepting ``need`` bytes may take at most when memory is scarce.
+
+    Locality: any thread.  Locks: lock is held.
+    """
+    return pack_memory(pack_loose(_frame_size(b, s, max(need, FIRST_CAP)))) + 2 * STEP
+
+
+cdef void _fit_all(Batcher* b, const Pack* but) noexcept nogil:
+    """Let open packs keep the memory that they need now.  Locks: lock is held."""
+    cdef Pack* p = b.open.head
+    while p != NULL:
+        if p != but:
+            pack_fit(b.spares, p, (<Stream*>p.stream).text_n + ATTRS_SPARE)
+        p = p.next
+    b.fitted_seq = b.next_seq
+
+
+cdef bint _find_memory(Batcher* b, int64_t bytes, const Pack* but) noexcept nogil:
+    """Tell whether there is so much, if need be after open packs gave back what they do not need.  Locks: lock is held.
+
+    They are asked when enough new ones were opened since: what a look costs is shared by as many.
+    """
+    if memory_fits(b, bytes):
+        return True
+    if <int64_t><uint32_t>(b.next_seq - b.fitted_seq) <= b.open.n // 8 + 16:
+        return False
+    _fit_all(b, but)
+    return memory_fits(b, bytes)
+
+
+cdef int _take(Batcher* b, Stream* s, const Lane* lane, size_t need, int exempt, Pack** out) noexcept nogil:
+    """Take a pack whose buffer suits the stream; ST_OK, ST_NO_MEMORY, or ST_FULL at the bound.  Locks: lock is held."""
     cdef size_t hint = s.size_hint if lane == NULL else lane.size_hint
     cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
     cdef size_t full = min(b.batch_bytes, s.max_body + ITEM_LENGTH_SIZE)
-    cdef Pack* p
     if cap > full // 4 * 3:
         cap = full                          # a stream that fills its packs: none of them has to grow
     if cap < need:
         cap = need
-    p = pool_take(b.spares, b.wire.head_room, b.wire.head_room + cap + s.text_n + ATTRS_SPARE)
-    if p == NULL:
-        return NULL
+    if b.on_full == OF_BLOCK and exempt < EX_RESULTS and not results_fit(b):
+        return ST_FULL
+    if not memory_fits(b, pack_memory(pack_loose(_frame_size(b, s, cap))) + b.spare_room):
+        cap = max(need, <size_t>FIRST_CAP)
+        if exempt < EX_ALL and not _find_memory(b, openpack_least(b, s, need), NULL):
+            return ST_FULL
+    out[0] = pool_take(b.spares, b.wire.head_room, _frame_size(b, s, cap))
+    return ST_OK if out[0] != NULL else ST_NO_MEMORY
+
+
+cdef int _open(
+    Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket, const Extras* extras, size_t need, Pack** out,
+) noexcept nogil:
+    """Open a pack for ``s``; ST_OK, ST_NO_MEMORY, or ST_FULL at the bound of memory.  Locks: lock is held."""
+    cdef Pack* p
+    cdef int status = _take(b, s, lane, need, extras.exempt, out)
+    if status != ST_OK:
+        return status
+    p = out[0]
     p.state = PK_OPEN
     p.stream = s
     stream_hold(s)
@@ -137,7 +190,7 @@ cdef Pack* _open(
     openpack_limit(b, p)
     p.items = items
     p.bucket = bucket
-    p.data_time_ms = data_time_ms if data_time_ms != NO_TIME else b.clock.wall_ms()
+    p.data_time_ms = extras.when_ms if extras.when_ms != NO_TIME else b.clock.wall_ms()
     p.opened_us = b.clock.now_us()
     p.report = b.report_all
     p.seq = b.next_seq
@@ -156,7 +209,7 @@ cdef Pack* _open(
     if not b.tick_armed:
         b.tick_armed = True
         executor_ask_tick(b.executors[0])
-    return p
+    return ST_OK
 
 
 cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) noexcept nogil:
@@ -184,25 +237,36 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
     return NULL
 
 
-cdef int openpack_grow(const Batcher* b, Pack* p, size_t need) noexcept nogil:
-    """Make room for ``need`` more bytes in an open pack; ST_OK or ST_NO_MEMORY.
+cdef int openpack_grow(Batcher* b, Pack* p, size_t need, int exempt) noexcept nogil:
+    """Make room for ``need`` more bytes in an open pack; ST_OK, ST_NO_MEMORY, or ST_FULL at the bound of memory.
 
     Locality: any thread.  Locks: lock is held.  A small one grows fourfold, so that little is copied, and never beyond
-    what a full one takes: memory that is touched in part is paid for in whole pages.
+    what a full one takes: memory that is touched in part is paid for in whole pages.  Where memory is scarce it
+    grows by little.
     """
     cdef size_t full = p.head + p.most + (<Stream*>p.stream).text_n + ATTRS_SPARE
     cdef size_t least = p.head + p.body_n + need
+    cdef size_t cap
     if least <= p.cap:
         return ST_OK
     if p.cap > SMALL or least > full:
-        return pack_room(p, need)
-    return pack_grow(p, max(least, full if 4 * p.cap > full // 4 * 3 else 4 * p.cap))
+        cap = room_for(p, need)
+    else:
+        cap = max(least, full if 4 * p.cap > full // 4 * 3 else 4 * p.cap)
+    if not memory_fits(b, <int64_t>(cap - p.cap) + b.spare_room):
+        cap = least + STEP
+        if exempt < EX_ALL and not _find_memory(b, <int64_t>(cap - p.cap), p):
+            return ST_FULL
+    if pack_grow(p, cap) != ST_OK:
+        return ST_NO_MEMORY
+    pool_count(b.spares, p)
+    return ST_OK
 
 
-cdef Pack* openpack_for(
-    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs,
+cdef int openpack_for(
+    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs, Pack** out,
 ) noexcept nogil:
-    """Return an open pack with room for ``need`` more bytes; NULL without memory.
+    """Find or open a pack with room for ``need`` more bytes; ST_OK, ST_NO_MEMORY, or ST_FULL at the bound of memory.
 
     Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.  A pack that it opened
     holds nothing: under the same hold of the lock the caller puts a message in, or undoes it.
@@ -212,21 +276,21 @@ cdef Pack* openpack_for(
     cdef int64_t bucket = when_ms // b.span_ms if when_ms != NO_TIME else NO_TIME
     cdef Lane* lane = NULL
     cdef Pack* p
+    cdef int status
     if extras.key_bucket != NO_KEY:
         lane = _lane(b, s, extras.key_bucket)
         if lane == NULL:
-            return NULL
+            return ST_NO_MEMORY
     p = _find(b, s, lane, items, bucket)
     if p != NULL and p.body_n + need > p.most:
         openpack_seal(b, p)
         p = NULL
     if p == NULL:
-        p = _open(b, s, lane, items, bucket, when_ms, need)
-        if p == NULL:
-            return NULL
-    if p.head + p.body_n + need > p.cap and openpack_grow(b, p, need) != ST_OK:
-        return NULL
-    return p
+        status = _open(b, s, lane, items, bucket, extras, need, &p)
+        if status != ST_OK:
+            return status
+    out[0] = p
+    return ST_OK if p.head + p.body_n + need <= p.cap else openpack_grow(b, p, need, extras.exempt)
 
 
 cdef int openpack_claim(Pack* p, Verdict** verdict, uint32_t* index) noexcept nogil:

@@ -19,7 +19,7 @@ from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST, Batcher
 from dataproxy._core.client.books cimport (
-    PACK_COST, Books, books_drop, books_enter, books_refuse, books_unsent, books_wake,
+    Books, books_drop, books_enter, books_refuse, books_unsent, books_wake,
 )
 from dataproxy._core.client.ids cimport ids_next
 from dataproxy._core.client.leftovers cimport leftovers_missed
@@ -27,35 +27,42 @@ from dataproxy._core.client.refusals cimport refusal, refusals_add
 from dataproxy._core.client.streams cimport Stream, streams_forget
 from dataproxy._core.io.executor cimport executor_drop
 from dataproxy._core.io.link cimport LC_DISPLACED, LC_DROPPED
-from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace, relaxed_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
     SHED_SLACK = 4194304
 
 
-cdef bint _enough(Batcher* b, size_t need) noexcept nogil:
+cdef inline bint _fits(const Batcher* b, size_t need, int64_t memory) noexcept nogil:
+    return has_room(b, need) and (memory == 0 or memory_fits(b, memory))
+
+
+cdef bint _enough(Batcher* b, size_t need, int64_t memory) noexcept nogil:
     """Tell whether giving up packs can make the room: none is given up in vain.  Locks: both are held."""
     cdef Books* k = b.books
     cdef int64_t bytes = b.charged + <int64_t>need - atomic_load(&k.released) - b.limit_bytes
     cdef int64_t messages = 0
-    cdef int64_t shed = k.shed_bytes
+    cdef int64_t shed = atomic_load(&k.shed_bytes)
+    cdef int64_t heap = atomic_load(&b.spares.in_use) - shed + memory - b.spares.most if memory else 0
     cdef Pack* p = books_unsent(k, NULL)
     if b.limit_messages:
         messages = b.accepted + 1 - atomic_load(&k.released_messages) - b.limit_messages
-    while (bytes > 0 or messages > 0) and p != NULL:
+    while (bytes > 0 or messages > 0 or heap > 0) and p != NULL:
         bytes -= <int64_t>p.charge
         messages -= p.count
-        shed += <int64_t>p.charge + PACK_COST
+        heap -= relaxed_load(&p.memory)
+        shed += relaxed_load(&p.memory)
         p = books_unsent(k, p)
     if shed > b.limit_bytes + SHED_SLACK:
         return False                    # the executors are behind: memory stays bounded
     p = b.open.head
-    while (bytes > 0 or messages > 0) and p != NULL:
+    while (bytes > 0 or messages > 0 or heap > 0) and p != NULL:
         bytes -= <int64_t>p.body_n
         messages -= p.count
+        heap -= p.memory
         p = p.next
-    return bytes <= 0 and messages <= 0
+    return bytes <= 0 and messages <= 0 and heap <= 0
 
 
 cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
@@ -88,9 +95,10 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
     return True
 
 
-cdef bint make_room(Batcher* b, size_t need) noexcept nogil:
+cdef bint make_room(Batcher* b, size_t need, int64_t memory) noexcept nogil:
     """Give up the oldest unsent packs until a message of ``need`` bytes fits; False when they are not enough.
 
+    ``memory``: what it may take of that, 0 where it goes into a pack that is there.
     Locality: any thread.  Locks: the batcher's is held; takes books.lock, then the executors' and what the
     owner's ``settled`` takes.  It waits for no other thread.
     """
@@ -104,10 +112,10 @@ cdef bint make_room(Batcher* b, size_t need) noexcept nogil:
     sealed[0] = NULL
     sealed[1] = NULL
     pthread_mutex_lock(&b.books.lock)
-    if _enough(b, need):
-        fits = has_room(b, need)
+    if _enough(b, need, memory):
+        fits = _fits(b, need, memory)
         while not fits and _give_up(b, &opened, sealed):
-            fits = has_room(b, need)
+            fits = _fits(b, need, memory)
         books_wake(b.books)
     pthread_mutex_unlock(&b.books.lock)
     while sealed[0] != NULL:

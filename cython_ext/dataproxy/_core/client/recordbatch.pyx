@@ -10,7 +10,7 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
 from dataproxy._core.client.arrowshape cimport check_part
-from dataproxy._core.client.batcher cimport batcher_fits
+from dataproxy._core.client.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits
 from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
@@ -350,14 +350,14 @@ cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
 
 cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made) except -1:
     cdef int64_t run = 0, row = 0, seen, deadline = 0
-    cdef int status
+    cdef int status, exempt = EX_NOTHING
     g = core.engine
     if core.raises and not batcher_fits(&g.batcher, t.bytes, t.messages):
         raise_full(core, 0)
     while True:
-        seen = atomic_load(&g.books.released)
+        seen = atomic_load(&g.books.turns)
         with nogil:
-            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made)
+            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made, exempt)
         if status == ST_OK:
             return 0
         if status == ST_INVALID:
@@ -367,6 +367,9 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made) excep
         if status != ST_FULL:
             core.check_usable()
             raise MemoryError(f"no memory for the rows from number {row} on")
+        if core.blocks and exempt == EX_NOTHING and core.calls_back():
+            exempt = EX_RESULTS
+            continue
         if deadline == 0:
             deadline = now_us() + core.max_block_us
         if not core.blocks or not core.wait_room(seen, deadline):

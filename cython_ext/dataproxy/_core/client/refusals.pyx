@@ -7,13 +7,15 @@ reported with an id that was made for it.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.pack cimport (
-    OUT_DROPPED, PK_SETTLED, Pack, Verdict, list_push, list_remove, pack_room, verdict_new, verdict_release,
+    OUT_DROPPED, PK_SETTLED, Pack, PackList, Verdict, list_push, list_remove, pack_room,
+    verdict_new, verdict_release,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.client.completions cimport completions_count, completions_give_back, completions_shed
 from dataproxy._core.client.ids cimport ID_ROOM, PackIds, ids_next
 from dataproxy._core.client.streams cimport Stream, stream_hold
 from dataproxy._core.io.link cimport LC_DROPPED
@@ -85,12 +87,14 @@ cdef int refusals_add(
 ) noexcept nogil:
     """Have the dispatcher tell of messages that were dropped when they were offered; ST_OK or ST_NO_MEMORY.
 
-    Locality: any thread.  Locks: the batcher's is held; takes lock.  ``own_id`` belongs to a single message.
+    Locality: any thread.  Locks: the batcher's is held; takes lock, then the pool's.  ``own_id``: of a single message.
     ``verdict``, if not NULL, gets a reference and ``index`` the first message's place.
     """
     cdef Pack* p
     cdef int status = ST_NO_MEMORY
     cdef bint with_id = own_id.n > 0
+    cdef PackList spent
+    memset(&spent, 0, sizeof(PackList))
     pthread_mutex_lock(&c.lock)
     if with_id and s.refused[1] != NULL and s.refused[1].body_n + own_id.n > OWN_IDS_BYTES:
         with_id = False
@@ -106,11 +110,14 @@ cdef int refusals_add(
             stream_hold(s)                  # until the dispatcher gives the entry back
         p.count += <uint32_t>messages
         status = ST_OK
+        completions_count(c, p)
+        completions_shed(c, 0, &spent)
     elif p != NULL and p.count == 0:
         s.refused[with_id] = NULL           # an entry tells of a message at least
         list_remove(&c.packs, p)
         _free_entry(p)
     pthread_mutex_unlock(&c.lock)
+    completions_give_back(c, &spent)
     return status
 
 

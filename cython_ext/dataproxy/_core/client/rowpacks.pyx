@@ -14,8 +14,10 @@ from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport (
     item_accepted, item_begin, item_holds_lf, item_placed, item_size, item_write,
 )
-from dataproxy._core.client.openpacks cimport openpack_claim, openpack_for, openpack_grow, openpack_seal, openpack_undo
-from dataproxy._core.client.overflow cimport has_room, make_room, refuse
+from dataproxy._core.client.openpacks cimport (
+    openpack_claim, openpack_for, openpack_grow, openpack_least, openpack_seal, openpack_undo,
+)
+from dataproxy._core.client.overflow cimport has_room, make_room, memory_fits, refuse
 from dataproxy._core.client.rowids cimport row_ids_make, row_ids_put
 from dataproxy._core.client.rows cimport ROWS_POINTERS, body_limit, rows_get
 from dataproxy._core.client.segments cimport segments_add
@@ -56,7 +58,7 @@ cdef inline void _fetch_body(const Rows* rows, int64_t i) noexcept nogil:
 
 
 cdef int _fill(
-    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs, RowIds* made,
+    Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs, RowIds* made, int exempt,
 ) noexcept nogil:
     """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held.
 
@@ -89,9 +91,10 @@ cdef int _fill(
         if not has_room(b, need):
             status = ST_FULL
             break
-        if p.head + p.body_n + need > p.cap and openpack_grow(b, p, need) != ST_OK:
-            status = ST_NO_MEMORY
-            break
+        if p.head + p.body_n + need > p.cap:
+            status = openpack_grow(b, p, need, exempt)
+            if status != ST_OK:
+                break
         if made == NULL:
             item_write(p, body, n, text_n, own_id, attrs)
             if b.lines and item_holds_lf(p, n):
@@ -118,7 +121,7 @@ cdef int _overflow(
     """
     cdef const uint8_t* body = NULL
     cdef size_t n = 0, need, text_n = attrs.n
-    cdef int64_t i = at[0], bytes = 0, most = i + (ROWS_A_LOOK if b.on_full == OF_DROP_OLDEST else ROWS_A_LOCK)
+    cdef int64_t memory, i = at[0], bytes = 0, most = i + (ROWS_A_LOOK if b.on_full == OF_DROP_OLDEST else ROWS_A_LOCK)
     cdef uint32_t count = 0, first = 0
     cdef Slice own_id = slice_of(NULL, 0)
     cdef Verdict* v = NULL
@@ -133,7 +136,8 @@ cdef int _overflow(
                 rows_get(rows.ids, i, &own_id.p, &own_id.n)
                 text_n = item_text_size(own_id, attrs)
             need = item_size(b, n, text_n)
-            if has_room(b, need) or count == 0 and make_room(b, need):
+            memory = openpack_least(b, s, need)
+            if has_room(b, need) and memory_fits(b, memory) or count == 0 and make_room(b, need, memory):
                 break
             bytes += <int64_t>n
             count += 1
@@ -154,16 +158,19 @@ cdef int _one_pack(
     cdef int status
     cdef uint32_t before
     cdef bint full
-    cdef Pack* p
+    cdef Pack* p = NULL
     if b.closed:
         return ST_CLOSED
     if b.staged.n and batcher_unstage(b) != ST_OK:
         return ST_NO_MEMORY
-    p = openpack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL)
+    status = openpack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL, &p)
     if p == NULL:
-        return ST_NO_MEMORY
+        if status == ST_FULL and b.on_full >= OF_DROP_NEWEST:
+            status = _overflow(b, s, rows, at, end, extras.attrs, segments, made)
+        return status
     before = p.count
-    status = _fill(b, p, rows, at, end, extras.attrs, made)
+    if status == ST_OK:
+        status = _fill(b, p, rows, at, end, extras.attrs, made, extras.exempt)
     full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
     if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
         status = ST_NO_MEMORY
@@ -248,7 +255,7 @@ cdef void _fetch(const Run* runs, int64_t n, bint with_ids) noexcept nogil:
 
 cdef int rowpacks_append_runs(
     Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
-    RowIds* made,
+    RowIds* made, int exempt,
 ) noexcept nogil:
     """Accept checked rows from ``at`` of run number ``run`` on; both move past what was accepted or skipped.
 
@@ -262,6 +269,7 @@ cdef int rowpacks_append_runs(
     cdef int64_t last
     x.own_id = slice_of(NULL, 0)
     x.key_bucket = NO_KEY
+    x.exempt = exempt
     while run[0] < n and status == ST_OK:
         last = run[0] + _window(&runs[run[0]], n - run[0])
         pthread_mutex_lock(&b.lock)

@@ -13,7 +13,7 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.client.batcher cimport (
-    NO_KEY, NO_TIME, Extras, batcher_append, batcher_fits, batcher_stream,
+    EX_NOTHING, EX_RESULTS, NO_KEY, NO_TIME, Extras, batcher_append, batcher_fits, batcher_stream,
 )
 from dataproxy._core.client.buffers cimport buffer_bytes, buffer_copy, buffer_is_plain, buffer_open
 from dataproxy._core.client.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
@@ -61,12 +61,19 @@ cdef class SendPolicy:
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
     """Raise BufferFullError; ``accepted`` messages of the call are on their way.  Locality: GIL."""
     limit = core.engine.batcher.limit_bytes
+    results = atomic_load(&core.engine.completions.bytes)
     waited = core.max_block_us / 1e6 if core.blocks else 0.0
     if core.suspended():
         raise BufferFullError(
             f"the buffer of {limit} bytes is full, and this call never waits",
             hint="await producer.send(...), or await producer.room() before it",
             details={"limit_bytes": limit, "accepted": accepted})
+    if core.blocks and results > core.engine.completions.most // 2:
+        raise BufferFullError(
+            f"{results} bytes of results wait for callbacks, and too few were told within max_block={waited:g} s"
+            + (f"; {accepted} messages of this call were accepted" if accepted else ""),
+            hint="let callbacks hand on what takes long, or use on_full='raise', with which the oldest are untold",
+            details={"limit_bytes": limit, "accepted": accepted, "results_bytes": results})
     raise BufferFullError(
         f"the buffer of {limit} bytes is full"
         + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
@@ -96,11 +103,12 @@ cdef int append_blocking(
     """
     cdef int status
     cdef int64_t seen, deadline = 0
+    cdef Extras extras = x[0]
     cdef bint may_pause = core.blocks and not core.suspended()
     while True:
-        seen = atomic_load(&core.engine.books.released)
+        seen = atomic_load(&core.engine.books.turns)
         with nogil:
-            status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, x, &out.segments, may_pause)
+            status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, &extras, &out.segments, may_pause)
         if status == ST_OK:
             return 0
         if status == ST_INVALID:
@@ -110,6 +118,9 @@ cdef int append_blocking(
         if status != ST_FULL:
             core.check_usable()
             raise MemoryError(f"no memory for the messages from number {before + at[0]} on")
+        if core.blocks and extras.exempt == EX_NOTHING and core.calls_back():
+            extras.exempt = EX_RESULTS
+            continue
         if deadline == 0:
             deadline = now_us() + core.max_block_us
         if not core.blocks or not core.wait_room(seen, deadline):
@@ -174,11 +185,12 @@ cdef class Stream:
         """Check and accept one body.  Locality: GIL, released while waiting.  Locks: takes batcher.lock."""
         cdef CoreHandle core = self.core
         cdef int64_t seen, deadline = 0
+        cdef Extras extras = x[0]
         cdef int status
         self.check_bytes(p, n, x)
         while True:
-            seen = atomic_load(&core.engine.books.released)
-            status = batcher_append(&core.engine.batcher, self.stream, p, n, x, verdict, index)
+            seen = atomic_load(&core.engine.books.turns)
+            status = batcher_append(&core.engine.batcher, self.stream, p, n, &extras, verdict, index)
             if status == ST_OK:
                 return 0
             if status == ST_INVALID:
@@ -188,6 +200,9 @@ cdef class Stream:
             if status != ST_FULL:
                 core.check_usable()
                 raise MemoryError("no memory for the message")
+            if core.blocks and extras.exempt == EX_NOTHING and core.calls_back():
+                extras.exempt = EX_RESULTS
+                continue
             if deadline == 0:
                 deadline = now_us() + core.max_block_us
             if not core.blocks or not core.wait_room(seen, deadline):
@@ -199,6 +214,7 @@ cdef class Stream:
         x.when_ms = NO_TIME
         x.attrs = slice_of(NULL, 0)
         x.own_id = slice_of(NULL, 0)
+        x.exempt = EX_NOTHING
         if attrs is not None or dt is not None:
             x.when_ms, text = self.policy.item_text(attrs, dt, self.frame_keys)
             x.attrs = slice_of(PyBytes_AS_STRING(text), <size_t>PyBytes_GET_SIZE(text))

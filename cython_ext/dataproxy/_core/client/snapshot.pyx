@@ -5,6 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from dataproxy._core.base.hist cimport HIST_SLOTS, Hist, hist_bound, hist_percentile, hist_up_to
+from dataproxy._core.client.completions cimport OUTCOMES, completions_untold
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.leftovers cimport leftovers_counts
 from dataproxy._core.io.executor cimport Executor
@@ -34,7 +35,8 @@ cdef dict counts_dict(Engine* g):
     The locks are held for the copying of numbers alone; no Python object is made under them.
     """
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
-    cdef int64_t dropped
+    cdef int64_t dropped, memory, results
+    cdef int64_t untold[OUTCOMES]
     cdef int64_t delivered_bytes, resent, settled, released, retries = 0, unmatched = 0
     cdef int64_t duplicates = 0, held_back = 0, kept = 0, not_kept = 0
     cdef int64_t codes[64]
@@ -57,6 +59,7 @@ cdef dict counts_dict(Engine* g):
     resent = g.books.resent
     settled = g.books.settled_packs
     released = atomic_load(&g.books.released)
+    memory = atomic_load(&g.spares.in_use)
     n = g.books.n_codes
     for i in range(n):
         codes[i] = g.books.codes[i]
@@ -64,6 +67,8 @@ cdef dict counts_dict(Engine* g):
     memcpy(&latency, &g.books.latency, sizeof(Hist))
     pthread_mutex_unlock(&g.books.lock)
     pthread_mutex_unlock(&g.batcher.lock)
+    results = atomic_load(&g.completions.bytes)
+    completions_untold(&g.completions, untold)
     leftovers_counts(&g.leftovers, &kept, &not_kept)
     for i in range(g.n_executors):
         held_back += relaxed_load(&g.executors[i].pool.held_back)
@@ -76,6 +81,8 @@ cdef dict counts_dict(Engine* g):
         "dropped": dropped,
         "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
         "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
+        "memory_bytes": memory, "results_bytes": results,
+        "untold": {"delivered": untold[1], "failed": untold[2], "expired": untold[3], "dropped": untold[4]},
         "held_back": held_back, "undelivered_bytes": kept, "not_kept": not_kept,
         "codes": {codes[i]: counts[i] for i in range(n)},
         "latency": _latency_dict(&latency),

@@ -10,10 +10,10 @@ from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.pack cimport Verdict
 from dataproxy._core.client.segments cimport Segments
-from dataproxy._core.client.completions cimport completions_poke
-from dataproxy._core.client.facts cimport facts_of
+from dataproxy._core.client.completions cimport WATCH_COST, completions_poke
+from dataproxy._core.client.facts cimport facts_of, with_size
 from dataproxy._core.client.handle cimport CoreHandle
-from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.outcomes import Watch, delivery_result
@@ -36,7 +36,11 @@ cdef int _watch(CoreHandle core, Verdict* v, object entry) except -1:
     pthread_mutex_lock(&core.engine.books.lock)
     done = atomic_load(&v.done) != 0 and not v.watched
     if not done:
-        v.watched = True
+        v.watches += 1
+        if not v.watched:
+            v.watched = True
+        elif atomic_load(&v.done):          # it waits already, counted with the calls that it had
+            atomic_add(&core.engine.completions.bytes, WATCH_COST)
     pthread_mutex_unlock(&core.engine.books.lock)
     return 1 if done else 0
 
@@ -67,7 +71,8 @@ cdef int _watch_results(CoreHandle core, Verdict* v, object entry) except -1:
     core.watchers.pop(<size_t>v, None)
     found = facts_of(v, entry)
     if not core.dispatched:
-        core.late.extend(found)
+        core.late.extend(with_size(found, WATCH_COST))
+        atomic_add(&core.engine.completions.bytes, WATCH_COST)
         completions_poke(&core.engine.completions)
         return 0
     for part, facts in found:

@@ -82,6 +82,7 @@ cdef int executor_open(
         return ST_NO_MEMORY
     e.pool.wall_offset_ms = wall_offset_ms
     e.pool.rules = &e.rules
+    e.pool.spares = spares
     executor_seed(e, (<uint64_t>e.clock.now_us() << 16) + <uint64_t>index + 1)
     if poller_open(&e.poller) != ST_OK:
         links_free(&e.pool)

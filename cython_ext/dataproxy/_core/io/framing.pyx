@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.compress cimport pack_block, pack_bound
-from dataproxy._core.base.pack cimport Pack, PackPool, pack_room, pool_give, pool_take
+from dataproxy._core.base.pack cimport Pack, PackPool, pack_grow, pool_count, pool_give, pool_take
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.wire.api cimport FrameSpec, WireOps
@@ -37,6 +37,7 @@ cdef bint _compress(PackPool* spares, Pack* p, size_t tail) noexcept nogil:
     p.compressed = True
     other.buf = buf
     other.cap = cap
+    pool_count(spares, p)
     pool_give(spares, other)
     return True
 
@@ -61,8 +62,9 @@ cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spar
     tail = wire.tail_room(&spec) + 16       # `cp=snappy` may join the attributes
     if rules.compress and p.body_n >= rules.compress_min:
         spec.compressed = _compress(spares, p, tail)
-    if pack_room(p, tail) != ST_OK:
+    if p.head + p.body_n + tail > p.cap and pack_grow(p, p.head + p.body_n + tail) != ST_OK:
         return ST_NO_MEMORY
+    pool_count(spares, p)
     status = wire.frame(&spec, p.buf, p.body_n, &start, &size)
     if status != ST_OK:
         return status

@@ -8,7 +8,7 @@ from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.lane cimport Lane
-from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.base.pack cimport Pack, PackList, PackPool
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer, Timers
 from dataproxy._core.io.address cimport Address
@@ -187,6 +187,7 @@ ctypedef struct LinkPool:       # executor only
     RetryBudget budget
     Link* dirty
     const FrameRules* rules     # of the frames of parts; constant
+    PackPool* spares            # counts the memory of packs; constant, NULL: nobody does
     int64_t split_bytes         # that packs take more since they are being split
     int64_t split_waiting       # packs that wait for room to be split in, among those in `backoff`
     uint32_t part_number        # of the newest part

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
 from dataproxy._core.base.compress cimport unpack_block
-from dataproxy._core.base.pack cimport OUT_DELIVERED, OUT_FAILED, Pack
+from dataproxy._core.base.pack cimport OUT_DELIVERED, OUT_FAILED, Pack, pool_count
 from dataproxy._core.base.parts cimport Half, Part, Parts, parts_enter, parts_idle, parts_room
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK
@@ -110,6 +110,8 @@ cdef int split_begin(LinkPool* pool, Pack* p) noexcept nogil:
     p.buf = out.p
     p.cap = out.cap
     p.body_n = out.n - p.head
+    if pool.spares != NULL:
+        pool_count(pool.spares, p)
     p.items = ITEM_ATTRS
     p.compressed = False
     p.parts.ready = True

@@ -10,8 +10,8 @@ from dataproxy._core.base.buf cimport (
 )
 from dataproxy._core.base.hist cimport Hist, hist_add, hist_clear, hist_percentile, hist_up_to
 from dataproxy._core.base.pack cimport (
-    Pack, PackList, PackPool, Verdict, list_pop, list_push, list_push_front, list_remove, pack_room, pool_close,
-    pool_give, pool_open, pool_take, verdict_new, verdict_release,
+    Pack, PackList, PackPool, Verdict, list_pop, list_push, list_push_front, list_remove, pack_fit, pack_room,
+    pool_close, pool_count, pool_give, pool_open, pool_take, verdict_new, verdict_release,
 )
 from dataproxy._core.base.rand cimport rand_below
 from dataproxy._core.base.status cimport ST_OK, status_name
@@ -148,8 +148,8 @@ cdef class Pool:
     cdef PackPool pool
     cdef PackList list
 
-    def __cinit__(self, size_t max_bytes):
-        pool_open(&self.pool, max_bytes)
+    def __cinit__(self, size_t max_bytes, int64_t most=1 << 40):
+        pool_open(&self.pool, max_bytes, most)
         memset(&self.list, 0, sizeof(PackList))
 
     def __dealloc__(self):
@@ -192,6 +192,7 @@ cdef class Pool:
         cdef Pack* p = self.find(ident)
         if pack_room(p, extra) != ST_OK:
             raise MemoryError
+        pool_count(&self.pool, p)
         memset(p.buf + p.head + p.body_n, 170, extra)
         p.body_n += extra
         return p.cap
@@ -210,10 +211,26 @@ cdef class Pool:
         assert forth == back[::-1] and len(forth) == self.list.n
         return forth
 
+    def fit(self, int64_t ident):
+        """Let a pack give back what its buffer has beyond its bytes; return its capacity."""
+        cdef Pack* p = self.find(ident)
+        pack_fit(&self.pool, p, 0)
+        return p.cap
+
+    def head(self, int64_t ident):
+        """Return the first bytes of a pack."""
+        cdef Pack* p = self.find(ident)
+        return p.buf[p.head:p.head + min(p.body_n, 16)]
+
     @property
     def spare_bytes(self):
         """Return the bytes kept for the next packs."""
         return self.pool.spare_bytes
+
+    @property
+    def in_use(self):
+        """Return the bytes of the packs that were taken."""
+        return self.pool.in_use
 
 
 def verdict_references():

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from dataproxy._core.base.pack cimport Pack, pack_strip
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport status_name
-from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Extras, batcher_append
+from dataproxy._core.client.batcher cimport EX_NOTHING, NO_KEY, NO_TIME, Extras, batcher_append
 from dataproxy._core.client.packitems cimport ItemWalk, item_next, pack_keep_ids, pack_own_ids
 from dataproxy._core.client.rowpacks cimport rowpacks_append
 from dataproxy._core.client.sending cimport Stream
@@ -68,6 +68,7 @@ cdef void _plain(Extras* x) noexcept:
     x.attrs = slice_of(NULL, 0)
     x.own_id = slice_of(NULL, 0)
     x.key_bucket = NO_KEY
+    x.exempt = EX_NOTHING
 
 
 def append(Stream stream not None, bytes body):

@@ -94,7 +94,7 @@ cdef class Links:
         self.events = []
         self.held = {}
         memset(self.lanes, 0, sizeof(self.lanes))
-        pool_open(&self.spares, 1 << 20)
+        pool_open(&self.spares, 1 << 20, 1 << 40)
         if links_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
             raise MemoryError
         self.pool.random = seed

@@ -10,7 +10,7 @@ from libc.string cimport memchr, memcmp
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put
 from dataproxy._core.base.compress cimport unpack_block
-from dataproxy._core.base.pack cimport Pack, PackList
+from dataproxy._core.base.pack cimport Pack, PackList, pack_memory
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.client.engine cimport Engine
@@ -166,6 +166,28 @@ cdef class Client:
             executor_end(e)
             self.ended[index] = True
         return bool(going)
+
+    def bound_memory(self, int64_t packs, int64_t results):
+        """Give other bounds of memory, so that few messages reach them.  Before the first one."""
+        self.engine.spares.most = packs
+        self.engine.batcher.spare_room = packs // 16
+        self.engine.completions.most = results
+
+    def memory(self):
+        """Return what packs take, spare ones, those given up and not put away, and their bound; then results.
+
+        Of these what waits, what of it is ids and parts of results, which nobody knows before they are there, and the
+        bound.  Bytes all.
+        """
+        g = self.engine
+        cdef Pack* p = g.completions.packs.head
+        cdef int64_t beyond = 0
+        while p != NULL:
+            beyond += p.waits - pack_memory(0)
+            p = p.next
+        return (
+            atomic_load(&g.spares.in_use), g.spares.spare_bytes, atomic_load(&g.books.shed_bytes), g.spares.most,
+            atomic_load(&g.completions.bytes), beyond, g.completions.most)
 
     def facts(self):
         """Return what must be nothing once all is settled: packs in lists, armed timers, bytes on links."""
