@@ -37,7 +37,7 @@ def fill(hub):
     """Store records of which each is a page that is more than the system keeps for who does not read."""
     with socket.create_connection(("127.0.0.1", hub.port), timeout=30) as one:
         for i in range(2):
-            one.sendall(binary_frame(i, [bytes([i]) * 4_000_000]))
+            one.sendall(binary_frame(i, [bytes([i]) * 6_000_000]))
             read_frame(one)
 
 
@@ -82,7 +82,7 @@ def test_a_body_that_comes_late_and_cannot_be_read_ends_quietly(start_hub, caplo
 
 def test_pages_that_are_never_read_end(monkeypatch, start_hub):
     limited(monkeypatch, answer=0.2)
-    hub = start_hub()
+    hub = start_hub(max_frame_bytes=8 << 20)
     fill(hub)
     peers = [never_reading(hub.manager_port) for _ in range(8)]
     wait_until(lambda: len(hub._manager.connections) == 8)
@@ -95,7 +95,7 @@ def test_pages_that_are_never_read_end(monkeypatch, start_hub):
 
 def test_so_many_pages_at_a_time_and_no_more(monkeypatch, start_hub):
     limited(monkeypatch, pages=2, stalled=60.0)
-    hub = start_hub()
+    hub = start_hub(max_frame_bytes=8 << 20)
     fill(hub)
     peers = [never_reading(hub.manager_port) for _ in range(2)]
     wait_until(lambda: len(hub._manager._pages) == 2)
@@ -113,7 +113,7 @@ def test_so_many_pages_at_a_time_and_no_more(monkeypatch, start_hub):
 def test_a_page_that_nobody_reads_makes_room_for_one_that_is_read(monkeypatch, start_hub):
     """Of the address with most of them; the crowd comes from addresses of its own."""
     limited(monkeypatch, pages=4, stalled=60.0)
-    hub = start_hub()
+    hub = start_hub(max_frame_bytes=8 << 20)
     fill(hub)
     peers = [never_reading(hub.manager_port, "127.0.0.2") for _ in range(4)]
     wait_until(lambda: sum(one.stalled_since is not None for one in hub._manager._pages._taken) == 4)
@@ -183,7 +183,7 @@ def test_bodies_that_do_not_come_keep_nobody_out(monkeypatch, start_hub):
 def test_closing_waits_for_nobody(monkeypatch, start_hub):
     """The limits are far away: only the end of the hub can end these connections."""
     limited(monkeypatch, request=3600.0, answer=3600.0, stop=0.1)
-    hub = start_hub()
+    hub = start_hub(max_frame_bytes=8 << 20)
     fill(hub)
     peers = [never_reading(hub.manager_port) for _ in range(4)]
     for name in ("half a line", "half a body", "half a chunk", "silence"):
