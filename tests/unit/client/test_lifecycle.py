@@ -52,9 +52,9 @@ def test_what_raises_for_ever_is_closed_all_the_same(monkeypatch) -> None:
 
 def test_a_proxy_that_makes_up_codes_fills_no_memory(caplog) -> None:
     log = EventLog()
-    for code in range(5000):
+    for code in range(2000):
         log.write(REFUSED, "10.0.0.1:46801", code)
         log.write(REFUSED, "10.0.0.1:46801", code)
     assert len(log._last) <= 1000
     assert len(log._suppressed) <= 1000
-    assert len(caplog.records) == 5000
+    assert sum("10.0.0.1:46801" in record.getMessage() for record in caplog.records) == 2000
