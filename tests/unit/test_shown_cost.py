@@ -15,7 +15,7 @@ import pytest
 from dataproxy.shown import json_text, printable
 from tests.lab.httppeers.names import HOSTILE_NAMES
 
-SIZE = 1 << 17
+SIZE = 1 << 12
 CALLS = 60  # for a text, whatever is in it (measured: 29)
 EACH = 8  # for each different character (measured: 4)
 
