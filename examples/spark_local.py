@@ -65,6 +65,6 @@ def ended(main: Callable[[], int]) -> int:
 
 
 def reason(error: Exception) -> str:
-    """Return the sink's own words out of an error of Spark's, which has a traceback of Python around them."""
-    words = re.findall(r"^dataproxy\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
+    """Return the sink's own words out of an error of Spark's, which has its own in front, or a traceback of Python."""
+    words = re.findall(r"(?:^|: )dataproxy\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
     return str(words[-1] if words else error)
