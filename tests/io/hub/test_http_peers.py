@@ -87,7 +87,7 @@ def test_pages_that_are_never_read_end(monkeypatch, start_hub):
     peers = [never_reading(hub.manager_port) for _ in range(8)]
     wait_until(lambda: len(hub._manager.connections) == 8)
     wait_until(lambda: len(hub._manager.connections) == 0)
-    assert len(hub._manager._pages) == 0
+    wait_until(lambda: len(hub._manager._pages) == 0)  # a thread may still make a page for who is gone
     assert healthy(hub)
     for peer in peers:
         peer.close()
