@@ -63,6 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    if IN_CI and not getattr(config.option, "reruns", 1):
+        config.option.reruns = 1
+        config.option.reportchars += "R"  # a fault to be mended, not one that stops everybody
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

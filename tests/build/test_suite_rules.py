@@ -59,6 +59,25 @@ def test_a_skip_in_ci_has_to_be_listed_with_its_reason(tmp_path, table, ci, code
     assert (returned, words in output) == (code, True), output
 
 
+UNSTEADY = """
+tries = []
+
+def test_unsteady():
+    tries.append(1)
+    assert len(tries) == 2
+
+def test_wrong():
+    assert False
+"""
+
+
+@pytest.mark.parametrize(("ci", "words"), [("", "2 failed"), ("true", "1 failed, 1 passed, 2 rerun")])
+def test_in_ci_a_failed_test_has_one_more_try_and_is_named(tmp_path, ci, words):
+    returned, output = run(tmp_path, UNSTEADY, "", ci)
+    assert (returned, words in output) == (1, True), output
+    assert ("RERUN tests/test_x.py::test_unsteady" in output) == bool(ci)
+
+
 def test_a_skipped_module_is_refused_too(tmp_path):
     returned, output = run(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n", "", "true")
     assert returned != 0
