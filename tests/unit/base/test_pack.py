@@ -46,6 +46,17 @@ def test_a_buffer_is_used_again() -> None:
     assert pool.spare_bytes == 0
 
 
+def test_a_buffer_with_half_of_the_room_is_grown() -> None:
+    pool = Pool(1 << 20)
+    pool.take(1, 64, 300_000)
+    pool.give(1)
+    assert pool.take(2, 64, 409_600) == 409_600
+    assert pool.spare_bytes == 0  # taken and grown, not left beside a new one
+    pool.give(2)
+    assert pool.take(3, 64, 1_000_000) == 1_000_000
+    assert pool.spare_bytes > 400_000  # too small for that
+
+
 def test_more_than_the_pool_keeps_is_released() -> None:
     pool = Pool(10_000)
     for i in range(20):

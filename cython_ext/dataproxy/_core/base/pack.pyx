@@ -152,26 +152,35 @@ cdef void pool_uncount(PackPool* pool, Pack* p) noexcept nogil:
         relaxed_store(&p.memory, 0)
 
 
+cdef inline Pack* _look(PackPool* pool, int c, size_t least, size_t most) noexcept nogil:
+    """Take the first of some spare packs of a class whose buffer has ``least`` to ``most`` bytes, or NULL."""
+    cdef Pack** at = &pool.spare[c]
+    cdef Pack* p = at[0]
+    cdef int looks = LOOKS
+    while p != NULL and looks > 0:
+        if least <= p.cap <= most:
+            at[0] = p.next
+            return p
+        at = &p.next
+        p = p.next
+        looks -= 1
+    return NULL
+
+
 cdef Pack* _spare(PackPool* pool, size_t cap) noexcept nogil:
-    """Take out a spare pack whose buffer fits ``cap`` bytes and not much more, one without any, or NULL."""
-    cdef Pack** at
-    cdef Pack* p
-    cdef int c = _class(cap), looks, last = min(c + 1, SPARE_CLASSES - 1)
-    while c <= last:
-        at = &pool.spare[c]
-        looks = LOOKS
-        while at[0] != NULL and looks > 0:
-            p = at[0]
-            if cap <= p.cap <= pack_loose(cap):
-                at[0] = p.next
-                return p
-            at = &p.next
-            looks -= 1
-        c += 1
-    p = pool.spare[0]
-    if p != NULL:
-        pool.spare[0] = p.next
-    return p
+    """Take out a spare pack whose buffer fits ``cap`` bytes and not much more, or one with half of it, or NULL.
+
+    Memory that was used before costs nothing more to use; new memory costs the kernel a fault for each page.
+    """
+    cdef int c = _class(cap)
+    cdef Pack* p = _look(pool, c, cap, pack_loose(cap))
+    if p == NULL and c + 1 < SPARE_CLASSES:
+        p = _look(pool, c + 1, cap, pack_loose(cap))
+    if p == NULL:
+        p = _look(pool, c, cap // 2, cap)
+    if p == NULL and c > 0:
+        p = _look(pool, c - 1, cap // 2, cap)
+    return p if p != NULL else _look(pool, 0, 0, cap)
 
 
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:

@@ -160,8 +160,8 @@ cdef int _take(Batcher* b, Stream* s, const Lane* lane, size_t need, int exempt,
     cdef size_t hint = s.size_hint if lane == NULL else lane.size_hint
     cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
     cdef size_t full = min(b.batch_bytes, s.max_body + ITEM_LENGTH_SIZE)
-    if cap > full // 4 * 3:
-        cap = full                          # a stream that fills its packs: none of them has to grow
+    if cap < full and pack_loose(_frame_size(b, s, cap)) >= _frame_size(b, s, full):
+        cap = full                          # a stream that fills its packs: none has to grow, and none is fitted then
     if cap < need:
         cap = need
     if b.on_full == OF_BLOCK and exempt < EX_RESULTS and not results_fit(b):
@@ -249,8 +249,10 @@ cdef int openpack_grow(Batcher* b, Pack* p, size_t need, int exempt) noexcept no
     cdef size_t cap
     if least <= p.cap:
         return ST_OK
-    if p.cap > SMALL or least > full:
-        cap = room_for(p, need)
+    if least > full:
+        cap = least                         # one message larger than a pack: nothing joins it
+    elif p.cap > SMALL:
+        cap = min(room_for(p, need), full)
     else:
         cap = max(least, full if 4 * p.cap > full // 4 * 3 else 4 * p.cap)
     if not memory_fits(b, <int64_t>(cap - p.cap) + b.spare_room):
