@@ -105,6 +105,7 @@ ctypedef struct Door:
     Entry* chain_last
     int64_t outstanding             # entries at the store
     Holders holders                 # who holds half-received frames and unread answers
+    bint collecting                 # those who hold too much are being closed
     bint choked                     # the queue is full
     bint accepting
     uint64_t watched                # the listeners in the poller, by bit

@@ -223,6 +223,8 @@ cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
         _hold(d, s, HOLDS_FRAMES, 0, True)
         _hold(d, s, HOLDS_ANSWERS, 0, True)
         holders_leave(&d.holders, s.holder)
+        if not d.collecting:
+            _tell_held(d)
     table_remove(&d.table, s)
     s.grave_next = d.graves
     d.graves = s
@@ -238,18 +240,30 @@ cdef void _hold(Door* d, Session* s, HoldingKind kind, int64_t bytes, bint progr
     """Enter what a session holds.  Locality: door loop.  Locks: none."""
     s.holdings[<int>kind].session = s.id
     holders_set(&d.holders, s.holder, &s.holdings[<int>kind], kind, bytes, progress)
+
+
+cdef void _tell_held(Door* d) noexcept nogil:
+    """Say to other threads what is held.  Locality: door loop.  Locks: none."""
     relaxed_store(&d.frame_bytes, d.holders.bytes[<int>HOLDS_FRAMES])
     relaxed_store(&d.answer_bytes, d.holders.bytes[<int>HOLDS_ANSWERS])
 
 
 cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
-    """Close who has to pay until the bound holds again.  Locality: door loop.  Locks: none."""
+    """Close who has to pay until the bound holds again, and only then say what is held.
+
+    What one connection has read until now is memory of the round; it is held when the round goes on to another.
+    Locality: door loop.
+    Locks: none.
+    """
     cdef Holding* payer
+    d.collecting = True
     while d.holders.bytes[<int>kind] > d.shared.held_bytes:
         payer = holders_payer(&d.holders, kind)
         if payer == NULL:
-            return
+            break
         close_session(d, table_find(&d.table, payer.session), reason)
+    d.collecting = False
+    _tell_held(d)
 
 
 cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil:
