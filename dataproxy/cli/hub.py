@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["run_hub"]
 
 _PORTS: Final = {"port": 46801, "manager_port": 8083}
+#: For answers after a signal; with what the end of a process takes these are the 10 s of its documentation.
+_ANSWER_SECONDS: Final = 9.0
 
 
 def run_hub(
@@ -99,6 +101,7 @@ def _serve(running: Hub, *, print_urls: bool) -> None:
             typer.echo(json.dumps(urls))
             sys.stdout.flush()
         wait()
+        running.close(_ANSWER_SECONDS)
 
 
 @contextlib.contextmanager
