@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["json_text", "printable", "without_secrets"]
@@ -22,12 +24,10 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
     A line with such a character has escapes for all that is not ASCII.  What a text costs grows with its length alone.
     """
-    import json
-
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    text = _encoder(indent, False)(value)
     if text.isprintable():
         return text
-    plain = json.dumps(value, indent=indent).replace("\x7f", "\\u007f")  # the one of ASCII that is left as it is
+    plain = _encoder(indent, True)(value).replace("\x7f", "\\u007f")  # the one of ASCII that is left as it is
     if indent is None:
         return plain
     both = zip(text.split("\n"), plain.split("\n"), strict=True)  # in a text of JSON a line feed is an escape
@@ -43,6 +43,14 @@ def without_secrets(url: str) -> str:
         before, found, _ = shown.partition(mark)
         shown = f"{before}{found}***" if found else shown
     return f"{head}{separator}{shown}"
+
+
+@functools.cache
+def _encoder(indent: int | None, ascii_only: bool) -> Callable[[Any], str]:
+    """Return the function that makes JSON; making it anew costs more than most of what it encodes."""
+    import json
+
+    return json.JSONEncoder(indent=indent, ensure_ascii=ascii_only).encode
 
 
 def _escaped(character: str) -> str:

@@ -47,7 +47,8 @@ class HttpLimits:
     seconds later; an answer has to be read in ``answer`` seconds, and the next request to begin in ``idle`` seconds.
     Of ``connections`` one makes room that is waited for, of the address that has most of them; ``pages`` of records are
     read and written at a time, and who does not read his makes room, for an address that has fewer at once, for others
-    after ``stalled`` seconds.  When the door closes, what is under way has ``stop`` seconds.
+    after ``stalled`` seconds (a tenth of it for who has read his last page).  When the door closes, what is under way
+    has ``stop`` seconds.
     """
 
     request: float = 10.0
@@ -121,6 +122,7 @@ class _Guarded(asyncio.Protocol):
         self.address = ""
         self.busy = 0
         self.stalled_since: float | None = None
+        self.reads = False  # it has taken all of the last page that it got; the Manager door says so
 
     @property
     def waits(self) -> bool:

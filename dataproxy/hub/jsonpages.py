@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from dataproxy.hub.recordpages import Place, read_page
 from dataproxy.shown import json_text
@@ -36,7 +36,7 @@ def records_page(hub: Hub, group: str, stream: str | None, place: Place, limit: 
     Locality: a reading thread, as the work grows with the page.
     """
     rows = read_page(hub, group, stream, place, limit, _PAGE_BYTES)
-    return _page("records", (json_text(_row(record)) for record in rows), str(place))
+    return _page("records", _rows(rows), str(place))
 
 
 def counts_page(hub: Hub, start: str, limit: int) -> bytes:
@@ -64,20 +64,19 @@ def _page(name: str, rows: Iterable[str], place: str | None) -> bytes:
     return f'{{"{name}": [{", ".join(rows)}], "next": {json_text(place)}}}'.encode()
 
 
-def _row(record: Record) -> dict[str, Any]:
-    """Return a record as it is shown in JSON."""
-    return {
-        "group_id": record.group_id,
-        "stream_id": record.stream_id,
-        "body": base64.b64encode(record.body).decode(),
-        "attrs": record.attrs,
-        "dt_ms": record.dt_ms,
-        "partition": record.partition,
-        "offset": record.offset,
-        "index": record.index,
-        "receive_ms": record.receive_ms,
-        "source": record.source,
-    }
+def _rows(records: Iterable[Record]) -> Iterator[str]:
+    """Yield records as they are shown in JSON; what those of a request have in common is made to text once."""
+    last: Record | None = None
+    names = attrs = place = source = ""
+    for record in records:
+        if last is None or record.attrs is not last.attrs or record.offset != last.offset:
+            last = record
+            names = json_text({"group_id": record.group_id, "stream_id": record.stream_id})[:-1]
+            attrs = json_text({"attrs": record.attrs, "dt_ms": record.dt_ms})[1:-1]
+            place = f'"partition": {record.partition}, "offset": {record.offset}'
+            source = json_text({"receive_ms": record.receive_ms, "source": record.source})[1:]
+        body = base64.b64encode(record.body).decode()
+        yield f'{names}, "body": "{body}", {attrs}, {place}, "index": {record.index}, {source}'
 
 
 def _text(place: _StreamPlace) -> str:

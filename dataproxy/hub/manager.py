@@ -7,6 +7,7 @@ import contextlib
 import errno
 import logging
 import os
+import socket
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +41,9 @@ _STOP_SECONDS: Final = 60.0
 _BODY_BYTES: Final = 64 << 10
 #: Most of a request line: a place in 1024 partitions has to fit.
 _LINE_BYTES: Final = 64 << 10
+#: Of an answer that the kernel may hold, which takes twice of it for its books: less than a page of records has, so
+#: that nobody gets a second page made who has not read the first.
+_SOCKET_BYTES: Final = 256 << 10
 _LOOK_SECONDS: Final = 1.0
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ROWS_MOST: Final = 10_000
@@ -94,7 +98,9 @@ class ManagerDoor:
         self._loop = asyncio.SelectorEventLoop()
         self._loop.set_exception_handler(self._tell)
         # Of our own: closing the loop's default one needs a thread, which the interpreter's exit refuses.
-        self._workers = ThreadPoolExecutor(4, thread_name_prefix=_WORKERS)
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix=_WORKERS)
+        # For first pages of connections, which anybody can ask for: who reads his pages does not wait behind them.
+        self._strangers = ThreadPoolExecutor(2, thread_name_prefix=_WORKERS)
         self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
@@ -127,7 +133,12 @@ class ManagerDoor:
         assert self._runner.server is not None
         self.connections = Connections(self._runner.server, limits)
         try:
-            self._listener = await self._loop.create_server(self.connections, host, port, backlog=128)
+            self._listener = await self._loop.create_server(
+                self.connections, host, port, backlog=128, start_serving=False
+            )
+            for one in self._listener.sockets:  # its connections have it from the beginning
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+            await self._listener.start_serving()
         except OSError as error:
             raise listen_error("the Manager door", host, port, error) from error
         self.port = int(self._listener.sockets[0].getsockname()[1])
@@ -156,7 +167,8 @@ class ManagerDoor:
         self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_SECONDS)
-        self._workers.shutdown(cancel_futures=True)
+        for pool in (self._workers, self._strangers):
+            pool.shutdown(cancel_futures=True)
         if self._thread.is_alive():
             _log.error("the Manager door does not end; its thread goes with the process")
             return
@@ -331,10 +343,13 @@ class ManagerDoor:
             answer.headers["Retry-After"] = "1"
             return answer
         try:
-            answer = _answer(await asyncio.to_thread(make))
+            pool = self._workers if keeper.reads else self._strangers
+            keeper.reads = False
+            answer = _answer(await self._loop.run_in_executor(pool, make))
             with contextlib.suppress(ConnectionError):  # the server finds out by itself
                 await answer.prepare(request)
                 await answer.write_eof()
+                keeper.reads = True
             return answer
         finally:
             self._pages.give_back(keeper)

@@ -87,6 +87,7 @@ def read_page(
     """
     rows: list[Record] = []
     left = most_bytes
+    texts = _Texts()
     entries = source.entries(group, stream, start=place.start, at=dict(place.at))
     while len(rows) < limit and left > 0:
         try:
@@ -104,7 +105,7 @@ def read_page(
                     break
                 rows.append(record)
                 done += 1
-                left -= _json_bytes(record)
+                left -= texts.json_bytes(record)
             else:
                 place.move(entry.partition, entry.offset + 1)
                 continue
@@ -129,10 +130,20 @@ def passed(error: StoreError, place: Place) -> StoreError:
     return StoreError(text, code=error.code, hint=error.hint, retriable=error.retriable, details=details)
 
 
-def _json_bytes(record: Record) -> int:
-    """Return about how many bytes a record takes in an answer: a character of its texts may become twelve."""
-    texts = json_text([record.group_id, record.stream_id, record.attrs])
-    return _ROW_BYTES + 4 * len(record.body) // 3 + len(texts.encode())
+class _Texts:
+    """Measure the texts of records, which the records of a request share, once for all of these."""
+
+    def __init__(self) -> None:
+        self._record: Record | None = None
+        self._bytes = 0
+
+    def json_bytes(self, record: Record) -> int:
+        """Return about how many bytes a record takes in an answer: a character of its texts may become twelve."""
+        last = self._record
+        if last is None or record.attrs is not last.attrs or record.offset != last.offset:
+            self._bytes = len(json_text([record.group_id, record.stream_id, record.attrs]).encode())
+            self._record = record
+        return _ROW_BYTES + 4 * len(record.body) // 3 + self._bytes
 
 
 def _number(text: str, most: int, place: str) -> int:

@@ -159,7 +159,7 @@ def _round(
     logs: list[LogInfo] | None,
 ) -> Iterator[list[StoredEntry]]:
     """Yield the next batch of each log of the group and move its place on."""
-    for topic, partition, _, next_offset, *_ in view.logs() if logs is None else logs:
+    for topic, partition, _, next_offset, *_ in view.logs(group_id) if logs is None else logs:
         place = places.get(partition, start)
         if topic != group_id or place >= next_offset:
             continue

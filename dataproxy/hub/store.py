@@ -72,9 +72,8 @@ class StoreReader:
         if at is not None and group_id is None:
             raise ConfigError("at gives places in the partitions of a group, and no group was given", hint="name it")
         logs: dict[str, list[LogInfo]] = {}
-        for log in self.logs():
-            if group_id is None or log.topic == group_id:
-                logs.setdefault(log.topic, []).append(log)
+        for log in self._view.logs(group_id):
+            logs.setdefault(log[0], []).append(LogInfo(*log))
         return self._batches(dict(sorted(logs.items())), stream_id, start, at, max_rows)
 
     def _batches(

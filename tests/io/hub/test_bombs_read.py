@@ -105,24 +105,22 @@ def test_a_damaged_entry_costs_no_other(tmp_path, connect, monkeypatch):
             store.record_batches(at={0: 1})
 
 
-def test_all_groups_are_read_with_one_look_at_the_logs(tmp_path, connect, monkeypatch):
+def test_all_groups_are_read_with_one_look_at_the_logs(tmp_path, connect):
     with Hub(tmp_path / "store") as hub:
         send(connect, hub, *[binary_frame(n, [b"x"], group=f"g{n:03}") for n in range(60)])
     with open_store(tmp_path / "store") as store:
         looks = []
-        logs = type(store).logs
-        monkeypatch.setattr(type(store), "logs", lambda self: looks.append(1) or logs(self))
 
         class View:
             def __getattr__(self, name):
                 if name == "logs":
-                    looks.append(2)
+                    looks.append(name)
                 return getattr(view, name)
 
         view, store._view = store._view, View()
         groups = [group for batch in store.record_batches() for group in batch["group_id"].to_pylist()]
         assert groups == [f"g{n:03}" for n in range(60)]
-        assert looks == [1, 2], "work grows with the groups, not with their square"
+        assert looks == ["logs"], "work grows with the groups, not with their square"
         store._view = view
 
 

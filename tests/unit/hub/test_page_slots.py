@@ -11,6 +11,7 @@ from dataproxy.hub.pageslots import PageSlots
 class Peer:
     address: str = "1.1.1.1"
     stalled_since: float | None = None
+    reads: bool = False
     dropped: bool = False
 
     def drop(self) -> None:
@@ -52,4 +53,14 @@ def test_after_a_while_it_pays_for_its_own_address_too():
     assert slots.take(Peer(), 5.0)
     assert not slots.take(Peer(), 6.9)
     assert slots.take(Peer(), 7.0)
+    assert first.dropped
+
+
+def test_who_reads_his_pages_waits_for_a_tenth_of_it():
+    slots, first = PageSlots(2, 2.0), Peer(stalled_since=5.0)
+    assert slots.take(first, 5.0)
+    assert slots.take(Peer(), 5.0)
+    assert not slots.take(Peer(reads=True), 5.1)
+    assert not slots.take(Peer(), 5.3)
+    assert slots.take(Peer(reads=True), 5.3)
     assert first.dropped

@@ -16,7 +16,13 @@ from dataproxy._core.hub.reader cimport (
     batch_clear,
 )
 from dataproxy._core.hub.ring cimport Ring, ring_at
-from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat, catalog_find_log, catalog_find_stream
+from dataproxy._core.hub.storecatalog cimport (
+    LogStat,
+    StreamStat,
+    catalog_find_log,
+    catalog_find_stream,
+    catalog_next_log,
+)
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef ReaderOps _reader
@@ -86,9 +92,38 @@ cdef int _offsets(void* self, Slice topic, uint32_t partition, Slice stream, uin
     return status
 
 
-cdef int _logs(void* self, ReadBatch* out) noexcept nogil:
-    """Read all logs.  Locality: any thread.  Locks: takes mutex."""
+cdef int _logs(void* self, const Slice* topic, ReadBatch* out) noexcept nogil:
+    """Read all logs, or those of a topic.  Locality: any thread.  Locks: takes mutex."""
+    if topic != NULL:
+        return _topic_logs(<MemStore*>self, topic[0], out)
     return _names(<MemStore*>self, False, NULL, SIZE_MAX, out)
+
+
+cdef int _topic_logs(MemStore* store, Slice topic, ReadBatch* out) noexcept nogil:
+    """Read the logs of a topic, by their partitions.  Locality: any thread.  Locks: takes mutex."""
+    cdef LogStat* log
+    cdef NameRow row
+    cdef int status = ST_OK
+    batch_clear(out)
+    pthread_mutex_lock(&store.mutex)
+    out.generation = store.catalog.generation
+    log = catalog_next_log(&store.catalog, topic, 0)
+    while log != NULL and status == ST_OK:
+        _log_row(&row, log)
+        status = batch_add_name(out, &row, topic, slice_of(NULL, 0))
+        log = catalog_next_log(&store.catalog, topic, <uint64_t>log.partition + 1)
+    pthread_mutex_unlock(&store.mutex)
+    return status
+
+
+cdef void _log_row(NameRow* row, const LogStat* log) noexcept nogil:
+    """Describe a log.  Locality: any thread.  Locks: the caller holds mutex."""
+    row.log = log.id
+    row.partition = log.partition
+    row.stream = 0
+    row.first = log.first
+    row.next = log.next
+    row.tally = log.now
 
 
 cdef int _streams(void* self, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
@@ -115,12 +150,7 @@ cdef int _names(MemStore* store, bint streams, const NamePlace* after, size_t mo
         log = store.catalog.logs[i]
         if log == NULL:
             continue
-        row.log = i
-        row.partition = log.partition
-        row.stream = 0
-        row.first = log.first
-        row.next = log.next
-        row.tally = log.now
+        _log_row(&row, log)
         if not streams:
             status = batch_add_name(out, &row, log.node.name, slice_of(NULL, 0))
         for k in range(after.stream + 1 if after != NULL and i == begin else 0, log.stream_count if streams else 0):

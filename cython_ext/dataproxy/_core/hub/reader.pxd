@@ -50,7 +50,8 @@ ctypedef struct ReaderOps:  # all: ST_OK, ST_STORE or ST_NO_MEMORY; any thread; 
                 size_t max_entries, size_t max_bytes, ReadBatch* out) noexcept nogil
     int (*offsets)(void* store, Slice topic, uint32_t partition, Slice stream, uint64_t start, size_t n,
                    ReadBatch* out) noexcept nogil
-    int (*logs)(void* store, ReadBatch* out) noexcept nogil
+    # The logs of one topic, which costs what its partitions cost, or (topic NULL) all.
+    int (*logs)(void* store, const Slice* topic, ReadBatch* out) noexcept nogil
     # Up to `most` streams behind `after` (NULL: from the first on), in an order of the store's own.
     int (*streams)(void* store, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil
 

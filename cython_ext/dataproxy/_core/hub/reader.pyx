@@ -1,7 +1,7 @@
 """Read batches, and the reader of the durable store (one short read transaction for each call)."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, UINT32_MAX, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_slice
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
@@ -251,9 +251,57 @@ cdef int _offsets(void* store, Slice topic, uint32_t partition, Slice stream, ui
     return status if status != ST_OK else _settle(out, rc)
 
 
-cdef int _logs(void* store, ReadBatch* out) noexcept nogil:
-    """Read all log rows.  Locality: any thread.  Locks: takes the environment's mutex."""
+cdef int _logs(void* store, const Slice* topic, ReadBatch* out) noexcept nogil:
+    """Read all log rows, or those of a topic.  Locality: any thread.  Locks: takes the environment's mutex."""
+    if topic != NULL:
+        return _topic_logs(<StoreEnv*>store, topic[0], out)
     return _names(<StoreEnv*>store, False, NULL, SIZE_MAX, out)
+
+
+cdef int _topic_logs(StoreEnv* e, Slice topic, ReadBatch* out) noexcept nogil:
+    """Read the log rows of a topic: from each partition that any topic has, one row is looked for.
+
+    Locality: any thread.
+    Locks: takes the environment's mutex.
+    """
+    cdef uint8_t raw[KEY_LOG]
+    cdef MDB_txn* txn = NULL
+    cdef MDB_cursor* cursor = NULL
+    cdef MDB_val key
+    cdef MDB_val value
+    cdef NameRow row
+    cdef uint64_t floor
+    cdef uint64_t partition = 0
+    cdef int status = ST_OK
+    cdef int rc
+    batch_clear(out)
+    if topic.n == 0 or topic.n > CATALOG_NAME_MAX:
+        return ST_OK
+    rc = read_begin(e, &txn)
+    if rc:
+        return _settle(out, rc)
+    rc = env_names(e, txn, &floor, &out.generation)
+    if rc == 0:
+        rc = mdb_cursor_open(txn, e.logs, &cursor)
+    while rc == 0 and status == ST_OK and partition <= UINT32_MAX:
+        key = key_name(raw, <uint32_t>partition, topic)
+        rc = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE)
+        if rc:
+            break
+        if not row_fits(&key, &value, LOG_ROW) or key.mv_size < 4:
+            rc = FAULT_ROW
+            break
+        if load_be32(key.mv_data) != partition:     # no topic has those between
+            partition = load_be32(key.mv_data)
+            continue
+        partition += 1
+        if slice_equals(_topic_of(&key), topic):
+            _log_row(&row, &key, &value)
+            status = batch_add_name(out, &row, topic, slice_of(NULL, 0))
+    if cursor != NULL:
+        mdb_cursor_close(cursor)
+    read_end(e, txn)
+    return status if status != ST_OK else _settle(out, rc)
 
 
 cdef int _streams(void* store, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
@@ -298,21 +346,31 @@ cdef int _names(StoreEnv* e, bint streams, const NamePlace* after, size_t most, 
         if not row_fits(&key, &value, LOG_ROW) or key.mv_size < 4:
             rc = FAULT_ROW
             break
-        row.partition = load_be32(key.mv_data)
-        row.log = load_be32(value.mv_data)
-        row.stream = 0
-        row.first = load_be64(<uint8_t*>value.mv_data + 4)
-        row.next = load_be64(<uint8_t*>value.mv_data + 12)
-        row.tally.entries = load_be64(<uint8_t*>value.mv_data + 20)
-        row.tally.records = load_be64(<uint8_t*>value.mv_data + 28)
-        row.tally.bytes = load_be64(<uint8_t*>value.mv_data + 36)
+        _log_row(&row, &key, &value)
         if streams:
-            status = _log_streams(e, txn, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), after, most, out)
+            status = _log_streams(e, txn, &row, _topic_of(&key), after, most, out)
         else:
-            status = batch_add_name(out, &row, slice_of(<uint8_t*>key.mv_data + 4, key.mv_size - 4), slice_of(NULL, 0))
+            status = batch_add_name(out, &row, _topic_of(&key), slice_of(NULL, 0))
     mdb_cursor_close(cursor)
     read_end(e, txn)
     return status if status != ST_OK else _settle(out, rc)
+
+
+cdef inline Slice _topic_of(const MDB_val* key) noexcept nogil:
+    """Return the topic in a log row's key.  Locality: any thread.  Locks: none."""
+    return slice_of(<const uint8_t*>key.mv_data + 4, key.mv_size - 4)
+
+
+cdef void _log_row(NameRow* row, const MDB_val* key, const MDB_val* value) noexcept nogil:
+    """Take a log row apart, which fits.  Locality: any thread.  Locks: none."""
+    row.partition = load_be32(<const uint8_t*>key.mv_data)
+    row.log = load_be32(<const uint8_t*>value.mv_data)
+    row.stream = 0
+    row.first = load_be64(<const uint8_t*>value.mv_data + 4)
+    row.next = load_be64(<const uint8_t*>value.mv_data + 12)
+    row.tally.entries = load_be64(<const uint8_t*>value.mv_data + 20)
+    row.tally.records = load_be64(<const uint8_t*>value.mv_data + 28)
+    row.tally.bytes = load_be64(<const uint8_t*>value.mv_data + 36)
 
 
 cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, const NamePlace* after, size_t most,

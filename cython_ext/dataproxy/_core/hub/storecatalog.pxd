@@ -84,6 +84,7 @@ ctypedef struct Catalog:
     LogStat** logs              # by log id; NULL where a number is unused
     uint32_t log_count
     uint32_t log_room
+    uint32_t last_partition     # the highest that any log ever had
     uint32_t stream_count       # over all logs
     LogStat* last_log           # the log found last
     LogStat* touched_logs
@@ -102,6 +103,8 @@ cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32
 cdef int catalog_restore_stream(Catalog* c, LogStat* log, Slice name, uint32_t id, StreamStat** out) noexcept nogil
 cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noexcept nogil
 cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexcept nogil
+# The topic's log in the first partition from `partition` on, or NULL.
+cdef LogStat* catalog_next_log(Catalog* c, Slice topic, uint64_t partition) noexcept nogil
 cdef void catalog_added(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
 cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil
 cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t size) noexcept nogil

@@ -54,6 +54,29 @@ cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noex
     return log
 
 
+cdef LogStat* catalog_next_log(Catalog* c, Slice topic, uint64_t partition) noexcept nogil:
+    """Return a topic's log in the first partition from one on, or NULL.
+
+    Partitions are tried one by one, which is less than all logs, unless numbers of partitions were left out.
+    Locality: owner.
+    Locks: none.
+    """
+    cdef LogStat* found = NULL
+    cdef LogStat* log
+    cdef uint32_t i
+    if c.last_partition <= c.log_count:
+        while found == NULL and partition <= c.last_partition:
+            found = catalog_find_log(c, topic, <uint32_t>partition)
+            partition += 1
+        return found
+    for i in range(c.log_count):
+        log = c.logs[i]
+        if log != NULL and log.partition >= partition and slice_equals(log.node.name, topic) and (
+                found == NULL or log.partition < found.partition):
+            found = log
+    return found
+
+
 cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexcept nogil:
     """Return the stream of this log, or NULL.  Locality: owner.  Locks: none."""
     cdef StreamStat* stream = log.last_stream
@@ -103,6 +126,8 @@ cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32
     if log == NULL:
         return ST_NO_MEMORY
     log.partition = partition
+    if c.last_partition < partition:
+        c.last_partition = partition
     log.front_ms = -1
     log.id = id
     c.logs[id] = log

@@ -20,5 +20,5 @@ cdef class StoreView:
     cdef int _check(self, int status, int error) except -1
     cdef str _stream_name(self, str topic, unsigned int partition, unsigned int number)
     cdef list _entries(self, str topic, uint32_t partition, ReadBatch* batch)
-    cdef list _names_of(self, bint streams)
+    cdef list _names_of(self, bint streams, str topic=*)
     cdef list _rows(self, ReadBatch* batch)

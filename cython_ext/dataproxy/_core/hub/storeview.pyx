@@ -117,9 +117,12 @@ cdef class StoreView:
         finally:
             batch_free(&batch)
 
-    def logs(self):
-        """Return [(topic, partition, first_offset, next_offset, entries, records, bytes)].  Raises StoreError."""
-        return [row[:2] + row[3:] for row in self._names_of(False)]
+    def logs(self, str topic=None):
+        """Return [(topic, partition, first_offset, next_offset, entries, records, bytes)] of all logs, or of a topic's.
+
+        What those of a topic cost grows with its partitions, not with the names in the store.  Raises StoreError.
+        """
+        return [row[:2] + row[3:] for row in self._names_of(False, topic)]
 
     def counts(self):
         """Return what is stored by stream: {(topic, stream_id): (entries, records, bytes)}.  Raises StoreError."""
@@ -206,12 +209,15 @@ cdef class StoreView:
             names = self._names.get((topic, partition), {})
         return names.get(number, "")
 
-    cdef list _names_of(self, bint streams):
-        """Return rows (topic, partition, stream, first, next, entries, records, bytes) of all logs or streams.
+    cdef list _names_of(self, bint streams, str topic=None):
+        """Return rows (topic, partition, stream, first, next, entries, records, bytes) of all streams, or of logs.
 
         Locality: GIL.
         Locks: none.
         """
+        cdef bytes raw = b"" if topic is None else _raw(topic)
+        cdef Slice wanted = _slice(raw)
+        cdef const Slice* only = NULL if topic is None else &wanted
         cdef ReadBatch batch
         cdef NameRow* row
         cdef size_t i
@@ -224,7 +230,7 @@ cdef class StoreView:
                 if streams:
                     status = self._reader.streams(self._source, NULL, SIZE_MAX, &batch)
                 else:
-                    status = self._reader.logs(self._source, &batch)
+                    status = self._reader.logs(self._source, only, &batch)
             self._check(status, batch.error)
             if streams and self._generation != batch.generation:
                 self._names = {}
@@ -254,6 +260,18 @@ cdef class StoreView:
 cdef inline Slice _slice(bytes raw):
     """Return the bytes of ``raw``, which the caller keeps.  Locality: GIL.  Locks: none."""
     return slice_of(<const char*>raw, <size_t>len(raw))
+
+
+cdef inline bytes _raw(str name):
+    """Return the bytes of a name that may not be UTF-8; of a text that is none, b"", which names nothing.
+
+    Locality: GIL.
+    Locks: none.
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return b""
 
 
 cdef inline str _text(Slice slice):
