@@ -65,6 +65,9 @@ def run_hub(
     if memory and store is not None:
         raise ConfigError("--store and --memory were both given", hint="choose one")
     given = {"host": host, "port": port, "manager_port": manager_port, "insecure": insecure or None}
+    for name, value in given.items():
+        if value is not None and name in named:
+            raise ConfigError(f"--{name.replace('_', '-')} and -o {name} were both given", hint="keep one")
     options = {**named, **{name: value for name, value in given.items() if value is not None}}
     settled = _settle("" if memory else store, config, options)
     if not memory and not settled.store:
