@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
+from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 
@@ -33,7 +34,7 @@ def server_log() -> logging.Logger:
 
 def _is_of_the_hub(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
-    if not isinstance(error, HttpProcessingError):
+    if not isinstance(error, (HttpProcessingError, web.RequestPayloadError)):  # of a head, of a body nobody waits for
         return True
     _log.debug("a request was refused: %r", error)
     return False

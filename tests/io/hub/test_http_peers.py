@@ -80,6 +80,20 @@ def test_a_body_that_comes_late_and_cannot_be_read_ends_quietly(start_hub, caplo
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+def test_a_body_that_nobody_wanted_and_cannot_be_read_ends_quietly(start_hub, caplog):
+    hub = start_hub()
+    head, _, body = HOSTILE["gzip that is none"].data.partition(b"\r\n\r\n")
+    head = head.replace(b"application/x-www-form-urlencoded", b"application/x-unknown")  # its body is not looked at
+    with caplog.at_level(logging.DEBUG), socket.create_connection(("127.0.0.1", hub.manager_port), timeout=30) as one:
+        one.sendall(head + b"\r\n\r\n")
+        answer = one.recv(4096)
+        one.sendall(body)
+        while one.recv(4096):
+            pass
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
 def test_pages_that_are_never_read_end(monkeypatch, start_hub):
     limited(monkeypatch, answer=0.2)
     hub = start_hub(max_frame_bytes=8 << 20)
