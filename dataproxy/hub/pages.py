@@ -52,6 +52,7 @@ class PageFile:
         self.pages = 0  # looked at
         self._used = bytearray()
         self._trees: list[Tree] = []
+        self._leaves_until: int | None = None  # none is read when so many pages were looked at
 
     def close(self) -> None:
         """Close the file; idempotent."""
@@ -111,6 +112,22 @@ class PageFile:
         for key, value, _ in self._rows(tree):
             yield key, value
 
+    def scan(self, tree: Tree, pages: int) -> None:
+        """Look whether the pages of a tree can be followed, up to ``pages`` in all; of what is behind, the branches."""
+        if tree.root == _NONE:
+            return
+        self._leaves_until = pages
+        seen = [0, 0, 0, 0]
+        before = b""
+        for key, _, _ in self._walk(tree, tree.root, 1, seen):
+            if key <= before:  # no key is empty
+                self._note(tree.name, f"the rows {before.hex()} and {key.hex()} are not in order")
+            before = key
+            seen[3] += 1
+        said = [tree.branches, tree.leaves, tree.overflows, tree.entries]
+        if seen != said and self.pages < pages:
+            self._note(tree.name, f"{seen} branch, leaf and overflow pages and rows are there, {said} should be")
+
     def _free(self, tree: Tree) -> None:
         """Mark the free pages; one that is in use, too, would be overwritten."""
         for _, value, _ in self._rows(tree, ordered=False):
@@ -157,6 +174,8 @@ class PageFile:
             self._note(tree.name, f"page {number} is deeper than the tree")
             return
         if not self._claim(number, 1, tree.name):
+            return
+        if depth == tree.depth and self._leaves_until is not None and self.pages >= self._leaves_until:
             return
         page = os.pread(self._fd, self.page_bytes, number * self.page_bytes)
         own, _, flags, lower, upper = struct.unpack_from("<QHHHH", page)

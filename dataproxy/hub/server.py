@@ -28,6 +28,7 @@ from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
 from dataproxy.hub.numbering import parse_numbers
 from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
 from dataproxy.hub.tokenfile import make_token, remove_token, write_token
+from dataproxy.hub.verify import check_pages
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
@@ -358,6 +359,8 @@ def _store_limit(config: HubConfig) -> int:
 
 
 def _open_store(config: HubConfig) -> StoreCore:
+    if config.store:
+        check_pages(config.store)
     return StoreCore(
         config.store or None,
         max_bytes=_store_limit(config),
