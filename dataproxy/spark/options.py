@@ -31,10 +31,11 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "connectCheck",
-        "bool",
-        True,
-        "Let the driver try one connection before any task starts. Set it to false where only executors reach the"
-        " proxies.",
+        "choice",
+        "warn",
+        "What the driver does about proxies that it cannot connect to before any task starts: `warn` names them in"
+        " its log, `fail` ends the write if none answers. `off` does not try, for where only executors reach them.",
+        choices=("warn", "fail", "off"),
     ),
     Option(
         "reportFile",
@@ -91,6 +92,7 @@ LINES: Final = 3
 """The message type whose messages are nothing but lines."""
 # What Spark itself adds to a streaming write.
 _LINGER: Final = 1.0  # seconds that a pack may stay open; less where deliveries have little time
+_LATER: Final = 1.0  # seconds that a full buffer is waited for beyond delivery_timeout: the first row is lost before
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
 # Other SDKs' names of the secrets, which Spark does not know as such.
 _SHOWN: Final = {name.replace("_", mark): name for name in ("auth_id", "auth_key") for mark in ("_", "")}
@@ -129,7 +131,7 @@ class SinkSettings:
     config: ProducerConfig
     stream_id: str
     row_ids: bool
-    connect_check: bool
+    connect_check: str
     outlets: Outlets
     body: BodyOptions = RAW
     bad_records: str = "fail"
@@ -213,16 +215,17 @@ def _value(given: Mapping[str, str], option: Option) -> Any:
 def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
     """Return the options with the sink's own defaults.
 
-    One connection for each worker process, since there are many; a full buffer is waited for as long as
-    deliveries are; a pack may stay open for a second, since a task ends with a flush and nothing is seen as written
-    before that: rows of many streams fill their frames.  A column ``dt`` keeps its milliseconds where messages have
-    attributes.
+    One connection for each worker process, since there are many; a full buffer is waited for as long as deliveries
+    are and a second, so that the first lost row ends the task; a pack may stay open for a second, since a task ends
+    with a flush and nothing is seen as written before that: rows of many streams fill their frames.  A column ``dt``
+    keeps its milliseconds where messages have attributes.
     """
     changes: dict[str, Any] = {}
     if config.origin("connections").startswith("default"):
         changes["connections"] = max(1, config.executors)
     if config.origin("max_block").startswith("default"):
-        changes["max_block"] = config.delivery_timeout
+        longer = config.delivery_timeout + _LATER
+        changes["max_block"] = min(longer, PRODUCER.by_name["max_block"].high or longer)
     if config.origin("exact_time").startswith("default") and config.message_type == ITEM_ATTRIBUTES:
         changes["exact_time"] = True
     if config.origin("linger").startswith("default"):

@@ -92,7 +92,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         rows, skipped, size = _send(times.seen(batches), plan, place, producer, bad)
         books = producer.settle()
         if books.delivered + skipped + bad.count != rows:
-            raise _undelivered(plan, place, rows, skipped, books, producer.target)
+            raise _undelivered(plan, place, rows, skipped + bad.count, books, producer.proxies())
         bad_file = bad.close()
     except BaseException:
         bad.abandon()
@@ -140,7 +140,7 @@ def _send(
         skipped += left_out
         size += sent
         if producer.lost():  # more rows cannot save this attempt
-            raise _undelivered(plan, place, rows, skipped, producer.settle(), producer.target)
+            raise _undelivered(plan, place, rows, skipped + bad.count, producer.settle(), producer.proxies())
     return rows, skipped, size
 
 
@@ -157,19 +157,20 @@ def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) 
 
 
 def _undelivered(
-    plan: WritePlan, place: TaskPlace, rows: int, skipped: int, books: Books, target: str
+    plan: WritePlan, place: TaskPlace, rows: int, left_out: int, books: Books, proxies: str
 ) -> UndeliveredError:
     """Return the error for rows without an acknowledgement; it begins with what went wrong where."""
     group = plan.options.group_name or "of the column group_id"
-    missing = books.failed + books.expired + books.dropped + books.pending
+    missing = rows - left_out - books.delivered
+    unsent = missing - books.failed - books.expired - books.dropped - books.pending
     worst = max(books.errors, key=books.errors.__getitem__, default="")
     advice = describe(worst)[1]
     return UndeliveredError(
         books,
         f"{missing} of {rows} rows for the group {group} were not delivered: {causes_in_words(books.errors)}; "
-        f"{place}: of {rows} rows {books.delivered} were acknowledged, {skipped} skipped, {books.failed} refused, "
-        f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open; "
-        f"proxies: {target}",
+        f"{place}: of {rows} rows {books.delivered} were acknowledged, {left_out} skipped, {books.failed} refused, "
+        f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open, "
+        f"{unsent} not sent any more; proxies: {proxies}",
         hint=f"{advice}{'; ' if advice else ''}when Spark runs the partition again, the acknowledged rows are sent a"
         " second time",
         details={"partition": place.partition, "attempt": place.attempt, "rows": rows, "group": group},

@@ -11,6 +11,7 @@ from dataproxy.logs import logger
 from dataproxy.spark.badrecords import FAIL, SKIP
 from dataproxy.spark.bodytypes import check_kept_types
 from dataproxy.spark.columns import ABSENT, ColumnPlan, plan_columns
+from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.formats import BodyFormat
 from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
@@ -49,8 +50,9 @@ class ProxyMemory:
             return known[1]
         try:
             proxies = find_proxies(settings.config)
-            if settings.connect_check and known is None:
-                check_connection(proxies, settings.config.connect_timeout)
+            if settings.connect_check != "off" and known is None:
+                open_log(settings.outlets.log)
+                check_connection(proxies, settings.config.connect_timeout, must=settings.connect_check == "fail")
             target = static_target(proxies)
         except (DiscoveryError, TransportError) as error:
             if known is None:

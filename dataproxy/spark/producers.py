@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from dataproxy.client.producer import Producer
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.spark.latency import Steps, since
+from dataproxy.spark.target import find_proxies, unreachable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +27,10 @@ __all__ = ["PRODUCERS", "Books", "ProducerPool", "TaskProducer"]
 _log = logger("spark.producers")
 
 _KEPT: Final = 4  # producers that stay open; jobs of one application seldom use more targets or options
+_LOOK: Final = 0.1  # seconds between two looks for a lost message
+_GRACE: Final = 0.3  # seconds that others get for their answers once a message is lost
+_PROBE: Final = 0.25  # seconds for finding out which proxies take connections
+_NAMED: Final = 8  # proxies that an error names
 _SLACK: Final = 5.0  # seconds that a flush may take beyond delivery_timeout, which bounds every result
 _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; its rows are sent again anyway
 
@@ -45,6 +51,11 @@ class Books:
     errors: dict[str | int, int] = field(default_factory=dict)
 
 
+def _lost(books: Books) -> int:
+    """Return how many messages ended without an acknowledgement."""
+    return books.failed + books.expired + books.dropped
+
+
 class TaskProducer:
     """One producer with the books of the task that uses it.
 
@@ -54,7 +65,7 @@ class TaskProducer:
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
         config = options.config()
-        self.target = config.target
+        self._endpoints = find_proxies(config)  # named by the driver: nobody is asked
         self._group_id = config.group_id or options.group_id
         self._stream_id = options.stream_id
         self._exact_time = config.exact_time
@@ -83,8 +94,8 @@ class TaskProducer:
 
         With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and its content.  With
         ``encoder`` bodies are made of columns.  With ``refused`` rows that cannot be sent are left out and added
-        to it.  Blocks while the buffer is full.  Raises InvalidMessageError (nothing of the batch was accepted) and
-        BufferFullError.
+        to it.  Blocks while the buffer is full; once a message is lost it takes no more rows there.
+        Raises InvalidMessageError (nothing of the batch was accepted) and BufferFullError.
         """
         _, nulls, empties, size = send_record_batch(
             self._producer,
@@ -102,21 +113,38 @@ class TaskProducer:
             stream=self._stream_id,
             exact_time=self._exact_time and columns.dt >= 0,
             refused=refused,
+            lost_before=_lost(self._before),
         )
         return nulls + empties, size
 
     def lost(self) -> bool:
         """Tell whether a message of this task has already failed."""
-        now, before = self._counted(), self._before
-        return now.failed + now.expired + now.dropped > before.failed + before.expired + before.dropped
+        return _lost(self._counted()) > _lost(self._before)
 
     def settle(self) -> Books:
-        """Wait until every message has its result, at most as long as results may take; return the books."""
-        try:
-            self._producer.flush(timeout=self._patience)
-        except FlushTimeout as error:
-            _log.error("%s", error)  # the books say what is still open
+        """Wait until every message has its result, or until one is lost and others had a moment; return the books."""
+        end = time.monotonic() + self._patience
+        while not self.lost() and time.monotonic() < end:
+            if self._flushed(_LOOK):
+                return self.books()
+        self._flushed(_GRACE)  # the books say what is still open
         return self.books()
+
+    def proxies(self) -> str:
+        """Return the proxies in words, with the reason of each that takes no connection.  Blocks for a moment."""
+        named = self._endpoints[:_NAMED]
+        failures = unreachable(named, _PROBE, _PROBE)
+        words = [f"{endpoint} ({failures.get(endpoint, 'takes connections')})" for endpoint in named]
+        more = len(self._endpoints) - len(named)
+        return ", ".join(words) + (f" and {more} more" if more else "")
+
+    def _flushed(self, seconds: float) -> bool:
+        """Send everything, and tell whether each message has its result within `seconds`."""
+        try:
+            self._producer.flush(timeout=seconds)
+        except FlushTimeout:
+            return False
+        return True
 
     def books(self) -> Books:
         """Return the books of this task as they stand."""

@@ -6,9 +6,11 @@ import socket
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from dataproxy.client.discovery import parse_target, resolve
+from dataproxy.client.discovery import parse_target
+from dataproxy.client.limited import side_by_side
 from dataproxy.client.manager import ManagerClient
 from dataproxy.errors import ConfigError, TransportError
+from dataproxy.logs import logger
 from dataproxy.types import Endpoint, ManagerTarget
 
 if TYPE_CHECKING:
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 
     from dataproxy.config import ProducerConfig
 
-__all__ = ["check_connection", "find_proxies", "static_target"]
+__all__ = ["check_connection", "find_proxies", "static_target", "unreachable"]
+
+_log = logger("spark.target")
 
 
 def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
@@ -42,19 +46,42 @@ def static_target(endpoints: Sequence[Endpoint]) -> str:
     return "tcp://" + ",".join(str(endpoint) for endpoint in endpoints)
 
 
-def check_connection(endpoints: Sequence[Endpoint], timeout: float) -> None:
-    """Connect to the first proxy that answers within `timeout` seconds, and hang up.
+def unreachable(endpoints: Sequence[Endpoint], each: float, total: float) -> dict[Endpoint, str]:
+    """Return why a proxy takes no connection within `each` seconds, for those that take none.
 
-    Raises DiscoveryError when a name does not resolve and TransportError naming every proxy when none answers.
+    They are tried side by side, names looked up on the way, for `total` seconds at most.  Blocks so long.
     """
-    failures = []
-    for address in resolve(endpoints):
-        try:
-            with socket.create_connection((address.address, address.port), timeout=timeout):
-                return
-        except OSError as error:
-            failures.append(f"{address.label}: {error}")
-    raise TransportError(
-        f"no proxy can be reached from the driver: {'; '.join(failures)}",
-        hint="check the target; where only executors reach the proxies, set the option connectCheck=false",
-    )
+
+    def connect(endpoint: Endpoint) -> bool:
+        with socket.create_connection((endpoint.host, endpoint.port), timeout=each):
+            return True
+
+    answers = side_by_side("dataproxy-connect-check", total, connect, list(dict.fromkeys(endpoints)))
+    late = TimeoutError(f"no answer within {min(each, total):g} s")
+    found = {endpoint: answers.get(endpoint, late) for endpoint in endpoints}
+    return {endpoint: _reason(answer) for endpoint, answer in found.items() if isinstance(answer, BaseException)}
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def check_connection(endpoints: Sequence[Endpoint], timeout: float, *, must: bool) -> None:
+    """Connect to each proxy within `timeout` seconds and hang up; say in the log which ones do not answer.
+
+    Raises TransportError naming every proxy with the reason when none answers and one `must`.
+    """
+    failures = unreachable(endpoints, timeout, timeout * len(endpoints))
+    named = "; ".join(f"{endpoint}: {why}" for endpoint, why in failures.items())
+    if must and failures and all(endpoint in failures for endpoint in endpoints):
+        raise TransportError(
+            f"no proxy can be reached from the driver: {named}",
+            hint="check the target; where only executors reach the proxies, set the option connectCheck=off",
+        )
+    if failures:
+        _log.warning(
+            "%d of %d proxies cannot be reached from the driver: %s (connectCheck=off where only executors reach them)",
+            len(failures),
+            len(set(endpoints)),
+            named,
+        )

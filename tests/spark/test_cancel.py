@@ -96,7 +96,7 @@ def test_a_cancelled_write_leaves_true_rows_and_no_worker(spark, sink, cancel):
 def test_a_write_that_waits_for_a_silent_proxy_can_be_cancelled(spark, sink):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         accepted = []
-        options = {"target": f"tcp://127.0.0.1:{silent.getsockname()[1]}", "connectCheck": "false"}
+        options = {"target": f"tcp://127.0.0.1:{silent.getsockname()[1]}", "connectCheck": "off"}
 
         def connects():
             accepted.append(silent.accept()[0])

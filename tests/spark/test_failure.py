@@ -87,6 +87,16 @@ def test_a_proxy_that_never_answers_fails_the_job_with_counts(spark, sink):
     assert not sink.report_file.exists()
 
 
+def test_a_dead_proxy_is_named_with_the_reason(spark, sink):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = f"127.0.0.1:{unused.getsockname()[1]}"
+        df = spark.range(0, 10, 1, 1).selectExpr("cast(id as string) as value")
+        with pytest.raises(Exception, match="UndeliveredError") as caught:
+            sink.write(df, target=f"tcp://{dead}", deliveryTimeout="500ms")
+    assert f"proxies: {dead} (Connection refused)" in str(caught.value)
+
+
 def test_a_row_that_is_too_large_is_named(spark, sink):
     df = spark.range(0, 5, 1, 1).selectExpr("repeat('x', case when id = 3 then 1000000 else 10 end) as value")
     with pytest.raises(Exception, match=r"InvalidMessageError: partition 0 \(attempt 2\), row 3: .*1000000"):

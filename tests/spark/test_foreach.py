@@ -12,7 +12,7 @@ def test_partitions_may_be_written_row_by_row(spark, sink):
     df = spark.range(0, 1000, 1, 2).selectExpr(
         "cast(id as string) as value", "map('k', 'v') as attrs", "timestamp '2013-01-01 05:00:00' as dt"
     )  # fmt: skip
-    write = writer(df, **{**sink.options, "connectCheck": True})
+    write = writer(df, **{**sink.options, "rowIds": True})
     df.foreachPartition(write)
     assert len(set(sink.bodies())) == 1000
     assert {record.dt_ms for record in sink.records()} == {1357016400000}

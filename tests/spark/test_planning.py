@@ -30,7 +30,7 @@ def no_tasks(spark):
         ({"bathcBytes": "1KiB"}, ["'bathcBytes'", "'batchBytes'"]),
         ({"target": "tpc://127.0.0.1:1"}, ["'tpc'"]),
         ({"target": "tcp://127.0.0.1:99999"}, ["99999"]),
-        ({"target": "tcp://no-such-host.invalid:46801"}, ["no-such-host.invalid"]),
+        ({"target": "tcp://no-such-host.invalid:46801", "connectCheck": "fail"}, ["no-such-host.invalid"]),
         ({"groupId": "a&b"}, ["'a&b'", "'&'"]),
         ({"streamId": "s=1"}, ["'s=1'"]),
         ({"linger": "5 parsecs"}, ["linger", "'5 parsecs'"]),
@@ -68,7 +68,7 @@ def test_nobody_listens(df, sink):
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         with pytest.raises(AnalysisException, match=f"no proxy can be reached from the driver: 127.0.0.1:{port}"):
-            sink.write(df, target=f"tcp://127.0.0.1:{port}")
+            sink.write(df, target=f"tcp://127.0.0.1:{port}", connectCheck="fail")
 
 
 def test_overwrite(df, sink):

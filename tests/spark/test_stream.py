@@ -107,7 +107,7 @@ def test_check_finds_it_before_the_query_starts(feed, sink):
     with pytest.raises(ConfigError, match="output_mode='update'"):
         check(stream, output_mode="update", **sink.options)
     with pytest.raises(TransportError, match="no proxy can be reached"):
-        check(stream, **{**sink.options, "target": "tcp://127.0.0.1:1"})
+        check(stream, **{**sink.options, "connectCheck": "fail", "target": "tcp://127.0.0.1:1"})
 
 
 def test_foreach_batch_writes_as_a_batch(feed, sink, tmp_path):

@@ -22,4 +22,5 @@ def send_record_batch(
     stream: str = "",
     exact_time: bool = False,
     refused: list[tuple[int, str, str]] | None = None,
+    lost_before: int = -1,
 ) -> tuple[int, int, int, int]: ...

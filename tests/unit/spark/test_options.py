@@ -28,14 +28,14 @@ def read(**options):
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper, str.title])
 def test_names_have_no_case(spell):
-    options = {**TARGET, "batchBytes": "1KiB", "linger": "7ms", "connectCheck": "false", "nullValue": "skip"}
+    options = {**TARGET, "batchBytes": "1KiB", "linger": "7ms", "connectCheck": "off", "nullValue": "skip"}
     settings = read_options(CaseInsensitiveDict({spell(name): value for name, value in options.items()}))
     assert settings.config.batch_bytes == 1024
     assert settings.config.linger == 0.007
     assert settings.config.null_value == "skip"
     assert settings.config.group_id == "g"
     assert settings.stream_id == "s"
-    assert settings.connect_check is False
+    assert settings.connect_check == "off"
 
 
 def test_the_prefix_is_allowed_for_the_sinks_own_options_too():
@@ -47,8 +47,8 @@ def test_the_prefix_is_allowed_for_the_sinks_own_options_too():
 def test_the_sinks_own_defaults():
     settings = read(deliveryTimeout="33s")
     assert settings.config.connections == 1
-    assert settings.config.max_block == 33.0
-    assert settings.connect_check is True
+    assert settings.config.max_block == 34.0
+    assert settings.connect_check == "warn"
     assert settings.outlets == Outlets() == Outlets("", "", True)
 
 
@@ -66,7 +66,7 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"qqqqq": "x"}, ["'qqqqq'"]),
         ({"path": "/data"}, ["'/data'", "call save() or start() without one"]),
         ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
-        ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "true or false"]),
+        ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "'warn', 'fail', 'off'"]),
         ({"batchBytes": "12 parsecs"}, ["batchBytes", "'12 parsecs'"]),
         ({"executors": "65"}, ["executors", "65"]),
         ({"reportFile": "/tmp"}, ["reportFile", "'/tmp' is a folder"]),

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from dataproxy.errors import InvalidMessageError, UndeliveredError
+from dataproxy.errors import FlushTimeout, InvalidMessageError, UndeliveredError
 from dataproxy.spark import producers, wording
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
@@ -29,6 +29,7 @@ class FakeProducer:
     made: ClassVar[list["FakeProducer"]] = []
     refuse: ClassVar[set[str]] = set()
     bad: ClassVar[set[str]] = set()
+    silent: ClassVar[bool] = False
 
     def __init__(self, *, config):
         self.config = config
@@ -37,6 +38,7 @@ class FakeProducer:
             ("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"), 0
         )
         self.rows = []
+        self.waits = []
         FakeProducer.made.append(self)
 
     def accept(self, batch, value):
@@ -49,11 +51,16 @@ class FakeProducer:
         self.rows += [value for value in values if value is not None]
         self.counts["accepted"] += len(values) - nulls
         self.counts["failed"] += failed
-        self.counts["delivered"] += len(values) - nulls - failed
+        self.counts["pending" if self.silent else "delivered"] += len(values) - nulls - failed
         return len(values) - nulls, nulls, 0, sum(len(value) for value in values if value is not None)
 
     def flush(self, timeout):
-        assert timeout > self.config.delivery_timeout
+        self.waits.append(timeout)
+        if self.silent:
+            if len(self.waits) == 3:  # the first of those that nobody answers
+                self.counts["expired"] += 1
+                self.counts["pending"] -= 1
+            raise FlushTimeout("no result", report=self.report())
 
     def report(self):
         errors = {108: self.counts["failed"]} if self.counts["failed"] else {}
@@ -127,7 +134,16 @@ def test_a_refused_row_fails_the_task_with_the_counts():
     text = str(caught.value)
     assert "partition 3 (attempt 1): of 3 rows 2 were acknowledged, 0 skipped, 1 refused" in text
     assert text.startswith("1 of 3 rows for the group g were not delivered: code 108: 1 (ERROR_PROCESS_LOGIC, ")
-    assert "tcp://127.0.0.1:1" in text
+    assert "proxies: 127.0.0.1:1 (" in text
+
+
+def test_after_the_first_lost_row_others_get_a_moment_and_not_a_time_limit_more(monkeypatch):
+    monkeypatch.setattr(FakeProducer, "silent", True)
+    with pytest.raises(UndeliveredError):
+        write_batches(batches(["a"] * 5), plan(), PLACE)
+    (made,) = FakeProducer.made
+    assert len(made.waits) == 4  # two in vain, the one in which the row was lost, and the moment
+    assert sum(made.waits[2:]) < 1
 
 
 def test_a_failure_ends_the_task_without_reading_on():

@@ -58,6 +58,7 @@ cdef void books_refuse(Books* k, int64_t messages, int code) noexcept nogil
 cdef int64_t books_mark(Books* k) noexcept nogil
 cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept nogil
 cdef bint books_idle(Books* k) noexcept nogil
+cdef int64_t books_lost(Books* k) noexcept nogil
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil
 cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept nogil
 cdef void books_wake(Books* k) noexcept nogil

@@ -292,6 +292,15 @@ cdef bint books_idle(Books* k) noexcept nogil:
     return idle
 
 
+cdef int64_t books_lost(Books* k) noexcept nogil:
+    """Return how many messages ended without an acknowledgement.  Locality: any thread.  Locks: takes lock."""
+    cdef int64_t lost
+    pthread_mutex_lock(&k.lock)
+    lost = k.failed + k.expired + k.dropped
+    pthread_mutex_unlock(&k.lock)
+    return lost
+
+
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil:
     """Wait until senders have a turn again, or had one since ``seen``; False at the deadline.
 

@@ -11,6 +11,7 @@ from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
 from dataproxy._core.client.arrowshape cimport check_part
 from dataproxy._core.client.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits
+from dataproxy._core.client.books cimport books_lost
 from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
@@ -226,7 +227,7 @@ cdef int _read_routes(
 def send_record_batch(
     ProducerCore core, batch, *, int value=-1, BodyEncoder encoder=None, int group_id=-1, int stream_id=-1, int dt=-1,
     int attrs=-1, int message_id=-1, bytes row_ids=None, int64_t first_row=0,
-    str group="", str stream="", bint exact_time=False, list refused=None,
+    str group="", str stream="", bint exact_time=False, list refused=None, int64_t lost_before=-1,
 ):
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties, body bytes).
 
@@ -236,7 +237,8 @@ def send_record_batch(
     the prefix of ids that are made from each row's number, counted from ``first_row``, and its content.  Null
     and empty bodies follow the producer's ``null_value`` and ``empty_value``.  All rows are checked before the
     first is accepted.  With ``refused`` the rows that cannot be sent are left out and added to it as (row, code,
-    reason).
+    reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the rest of the
+    batch is not accepted, as ``report().accepted`` tells.
     Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError.  Any thread.
     """
     cdef ArrowChunks chunks = open_arrow(batch)
@@ -275,7 +277,7 @@ def send_record_batch(
             _check_keys(core, &c, findings)
         if row_ids is not None:
             _make_ids(core, &c, &made, row_ids, first_row)
-        _accept(core, &c, &t, group, stream, findings, &made if c.ids_made else NULL)
+        _accept(core, &c, &t, group, stream, findings, &made if c.ids_made else NULL, lost_before)
         return t.messages, t.check.nulls, t.check.empties, t.body_bytes
     finally:
         runs_free(&t)
@@ -307,13 +309,14 @@ cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, in
 
 cdef int _accept(
     ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings, RowIds* made,
+    int64_t lost_before,
 ) except -1:
     """Check all rows, then accept them; meanwhile no stream goes, since runs have no references to theirs."""
     cdef Engine* g = core.engine
     streams_walk(&g.batcher)
     try:
         _build(core, c, t, group, stream, findings)
-        _append(core, c, t, made)
+        _append(core, c, t, made, lost_before)
     finally:
         if g.generation == this_generation:     # not in the child of a signal handler that forked
             streams_walked(&g.batcher)
@@ -348,7 +351,7 @@ cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
     return count
 
 
-cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made) except -1:
+cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made, int64_t lost_before) except -1:
     cdef int64_t run = 0, row = 0, seen, deadline = 0
     cdef int status, exempt = EX_NOTHING
     g = core.engine
@@ -370,6 +373,8 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made) excep
         if core.blocks and exempt == EX_NOTHING and core.calls_back():
             exempt = EX_RESULTS
             continue
+        if lost_before >= 0 and books_lost(&g.books) > lost_before:
+            return 0
         if deadline == 0:
             deadline = now_us() + core.max_block_us
         if not core.blocks or not core.wait_room(seen, deadline):
