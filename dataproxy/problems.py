@@ -24,7 +24,10 @@ _LONG = 80  # characters
 _ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
 
-_SPLIT = "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length)"
+_SPLIT = (
+    "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length), and buffer_bytes where"
+    " that is smaller"
+)
 
 
 def plain_text(text: object) -> str:

@@ -55,6 +55,8 @@ def _decode_toml(where: str, text: str) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"file {where!r} is no valid TOML: {error}") from None
+    except (RecursionError, ValueError) as error:  # tables in tables without end, a number of thousands of digits
+        raise ConfigError(f"file {where!r} cannot be read: {error}") from None
 
 
 def _decode_json(where: str, text: str) -> Mapping[str, Any]:
@@ -74,6 +76,10 @@ def _decode_json(where: str, text: str) -> Mapping[str, Any]:
         raise ConfigError(
             f"file {where!r} is no valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         ) from None
+    except ConfigError:
+        raise
+    except (RecursionError, ValueError) as error:
+        raise ConfigError(f"file {where!r} cannot be read: {error}") from None
     if not isinstance(document, dict):
         raise ConfigError(f"file {where!r} holds a JSON {type(document).__name__}; an object is wanted")
     return document

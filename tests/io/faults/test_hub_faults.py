@@ -221,6 +221,18 @@ def test_a_frozen_connection_goes_on_when_the_fault_is_taken_back(hub, dial, sid
     assert count(hub) == 6
 
 
+def test_a_fault_sees_every_frame_after_one_that_was_frozen(hub, dial):
+    c = dial(hub)
+    for uniq in range(1, 6, 2):
+        with hub.faults.add("freeze", nth=1) as frozen:
+            c.sendall(binary_frame(uniq, [b"body"]))
+            frozen.wait()
+        assert masked(read_frame(c)) == ack(uniq)
+        with hub.faults.add("refuse", code=119, nth=1) as fault:
+            assert ask(c, uniq + 1) == refused(uniq + 1, 119)
+            assert (fault.seen, fault.fired) == (1, 1)
+
+
 def test_a_connection_that_is_not_answered_stores(hub, dial):
     c = dial(hub)
     with hub.faults.add("freeze", side="write", nth=1) as fault:

@@ -222,6 +222,12 @@ def test_files(tmp_path):
     path.write_text("{")
     with pytest.raises(ConfigError, match=r"is no valid JSON: .* \(line 1, column 2\)"):
         load(file=path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(ConfigError, match=r"c.json' cannot be read: .*recursion"):
+        load(file=path)
+    path.write_text('{"linger": 1' + "0" * 5000 + "}")
+    with pytest.raises(ConfigError, match=r"c.json' cannot be read: .*5001 digits"):
+        load(file=path)
     path.write_text('{"producer": 3}')
     with pytest.raises(ConfigError, match="'producer' is not a table"):
         load(file=path)

@@ -177,6 +177,8 @@ cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receiv
         return True
     if relaxed_load(&d.shared.faults.armed) != 0:
         return _serve_badly(d, s, p, n, receive_ms)
+    if s.faults != NULL:
+        s.faults.judged = False     # the frame that a freeze held up goes on after the last fault was taken out
     _act(d, s, r, receive_ms, NULL)
     return True
 
