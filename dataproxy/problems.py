@@ -25,8 +25,8 @@ _ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
 
 _SPLIT = (
-    "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length), and buffer_bytes where"
-    " that is smaller"
+    "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length), and buffer_bytes"
+    " where that is smaller"
 )
 
 
