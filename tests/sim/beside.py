@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.sim.plan import MS, Action, Plan
 
-__all__ = ["beside_a_dead_one", "over_a_slow_link"]
+__all__ = ["after_a_standstill", "beside_a_dead_one", "over_a_slow_link"]
 
 _NODE = {
     "read_idle": 60.0, "reply_bytes": 65536, "queue_bytes": 1 << 20, "commit_bytes": 1 << 20, "partitions": 1,
@@ -74,4 +74,22 @@ def over_a_slow_link(seed: int) -> Plan:
     actions = [Action(0, "slow", (0, rate, 3_600_000_000))]
     actions += [_send(50 * MS, 5, 300) for _ in range(sends)]
     actions.append(Action(50 * MS + 40 * ack * MS, "flush"))
+    return _plan(seed, options, 1, actions)
+
+
+def after_a_standstill(seed: int) -> Plan:
+    """Let the producer's threads stand still for longer than an answer may take, with an answer at each connection.
+
+    There are more connections than one round of an executor reads from.
+    """
+    rng = random.Random(seed)
+    ack = rng.choice((500, 1000, 5000))
+    options = {
+        "delivery_timeout": 3600.0, "ack_timeout": ack / 1000, "linger": 0.0, "executors": 1, "connections": 150,
+        "batch_messages": 1, "heartbeat": rng.choice(("off", "binary")), "heartbeat_interval": ack / 4000,
+        "heartbeat_retries": 1,
+    }  # fmt: skip
+    began = 100 * MS + rng.randrange(ack * MS)
+    actions = [_send(began, 300, 10), Action(began + 1 * MS, "nap", (2 * ack * MS,))]
+    actions.append(Action(began + 4 * ack * MS, "flush"))
     return _plan(seed, options, 1, actions)

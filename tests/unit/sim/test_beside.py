@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.sim.beside import beside_a_dead_one, over_a_slow_link
+from tests.sim.beside import after_a_standstill, beside_a_dead_one, over_a_slow_link
 from tests.sim.cluster import Cluster
 
 SEEDS = 100 if os.environ.get("DATAPROXY_SANITIZER") else 400
@@ -30,3 +30,10 @@ def test_a_slow_link_is_kept_and_nothing_is_sent_twice_over_it(seed: int) -> Non
     counts = Cluster(over_a_slow_link(seed)).run()
     assert (counts["retries"], counts["twice"], counts["connections"]) == (0, 0, 1)
     assert counts["stored"] >= 5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_connections_are_not_judged_by_answers_that_nobody_has_read(seed: int) -> None:
+    counts = Cluster(after_a_standstill(seed)).run()
+    assert (counts["retries"], counts["twice"], counts["connections"]) == (0, 0, 150)
+    assert counts["stored"] == 301

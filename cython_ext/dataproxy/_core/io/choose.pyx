@@ -5,9 +5,10 @@ time and within a small factor of the best ("the power of two choices", Mitzenma
 what waits or is unanswered there, in bytes, scaled by the proxy's load when both loads are known.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.rand cimport rand_below
+from dataproxy._core.io.doubt cimport avoided_until
 from dataproxy._core.io.link cimport Link, LinkPool
 from dataproxy._core.io.load cimport LOAD_UNKNOWN
 
@@ -25,14 +26,24 @@ cdef int64_t link_cost(const Link* link, bint with_load) noexcept nogil:
     return waits * (100 + load)
 
 
-cdef Link* _unavoided(LinkPool* pool, int64_t now_us) noexcept nogil:
+cdef bint _cheaper(const Link* a, const Link* b) noexcept nogil:
+    cdef bint with_load = a.counters.load > LOAD_UNKNOWN and b.counters.load > LOAD_UNKNOWN
+    return link_cost(a, with_load) < link_cost(b, with_load)
+
+
+cdef Link* _least_avoided(LinkPool* pool, int64_t now_us) noexcept nogil:
+    """Return the link that may be used first, the cheapest of those that may at the same time."""
     cdef Link* best = NULL
     cdef Link* link
-    cdef int i
-    for i in range(pool.n_active):
-        link = pool.active[i]
-        if best == NULL or link.avoid_until_us < best.avoid_until_us:
+    cdef int64_t least = 0, until
+    cdef uint32_t i
+    for i in range(<uint32_t>pool.n_active):
+        link = pool.active[(pool.cursor + i) % <uint32_t>pool.n_active]     # in turn while they cost the same
+        until = avoided_until(pool, link)
+        until = until if until > now_us else now_us
+        if best == NULL or until < least or until == least and _cheaper(link, best):
             best = link
+            least = until
     return best
 
 
@@ -40,18 +51,14 @@ cdef Link* choose_link(LinkPool* pool, int64_t now_us) noexcept nogil:
     """Return the link for the next frame, or NULL when none is active.  Locality: executor.  Locks: none."""
     cdef Link* a
     cdef Link* b
-    cdef bint with_load
     if pool.n_active == 0:
         return NULL
     a = pool.active[pool.cursor % <unsigned int>pool.n_active]
     pool.cursor += 1
     if pool.n_active > 1:
         b = pool.active[rand_below(&pool.random, <unsigned long>pool.n_active)]
-        with_load = a.counters.load > LOAD_UNKNOWN and b.counters.load > LOAD_UNKNOWN
-        if a.avoid_until_us > now_us or (
-            b.avoid_until_us <= now_us and link_cost(b, with_load) < link_cost(a, with_load)
-        ):
+        if avoided_until(pool, a) > now_us or avoided_until(pool, b) <= now_us and _cheaper(b, a):
             a = b
-    if a.avoid_until_us > now_us:
-        a = _unavoided(pool, now_us)
+    if avoided_until(pool, a) > now_us:
+        a = _least_avoided(pool, now_us)
     return a

@@ -83,7 +83,6 @@ cdef int executor_open(
     e.pool.wall_offset_ms = wall_offset_ms
     e.pool.rules = &e.rules
     e.pool.spares = spares
-    executor_seed(e, (<uint64_t>e.clock.now_us() << 16) + <uint64_t>index + 1)
     if poller_open(&e.poller) != ST_OK:
         links_free(&e.pool)
         return ST_SYSTEM
@@ -320,8 +319,11 @@ cdef void _write(Executor* e, Link* link) noexcept nogil:
 
 
 cdef void _look(Executor* e, Link* link) noexcept nogil:
+    # What waits in the socket counts: after a thread stood still, a round may not have come to it yet.
     cdef Channel* c = e.channels[link.index]
-    links_looked(&e.pool, link, c.transport.ops.held(&c.transport), e.clock.now_us())
+    _read(e, link)
+    if link.state == LS_ACTIVE and not link.flags & LF_CLOSE:
+        links_looked(&e.pool, link, c.transport.ops.held(&c.transport), e.clock.now_us())
 
 
 cdef void _work_on_links(Executor* e) noexcept nogil:

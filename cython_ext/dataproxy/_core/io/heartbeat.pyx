@@ -18,12 +18,13 @@ cdef void heartbeat_due(LinkPool* pool, Link* link, int64_t now_us) noexcept nog
     """Send a heartbeat if it is time and the send queue is empty, else skip this round.
 
     Locality: executor.  Locks: none.  After ``heartbeat_retries`` unanswered ones in a row the link is
-    closed and replaced.  One that has not reached the peer's host is not unanswered, and none follows it.
+    closed and replaced.  One that was not written yet, or has not reached the peer's host, is not unanswered, and
+    none follows it.
     """
     if pool.config.heartbeat_us == 0 or now_us < link.heartbeat_at_us:
         return
     link.heartbeat_at_us = now_us + pool.config.heartbeat_us
-    if link.heartbeat_end > link.acked:
+    if link.control_sent < link.control.n or link.heartbeat_end > link.acked:
         return
     if link.unanswered >= pool.config.heartbeat_retries:
         link_silent(pool, link, LE_DEAF)

@@ -87,6 +87,11 @@ ctypedef struct Endpoint:
     char label[64]          # host:port as the user knows it
 
 
+ctypedef struct Doubt:          # about a proxy
+    bint doubted            # a connection to it was closed for silence, and nothing came from it since
+    int64_t until_us        # it is avoided so long, unless it says something before
+
+
 ctypedef struct LinkConfig:
     int64_t ack_timeout_us
     int64_t connect_timeout_us
@@ -145,12 +150,11 @@ ctypedef struct Link:           # executor only, but for `counters`
     int64_t heartbeat_end       # position of the newest heartbeat's last byte
     bint waits                  # something waits here or in the socket, at the last look or written since
     int64_t moved_us            # with `waits`: when it last was seen that something moved
-    bint doubted                # closed for silence, and nothing came from the proxy since
     int64_t connect_deadline_us
     int64_t reconnect_at_us
     int64_t heartbeat_at_us
     int64_t last_read_us
-    int64_t avoid_until_us
+    int64_t avoid_until_us      # the server asked for it
     int close_event             # why LF_CLOSE was asked for: a LinkEvent, 0 = by plan
     int close_detail            # of that event
     int failures                # connects and losses in a row without a single reply
@@ -175,6 +179,7 @@ ctypedef struct LinkPool:       # executor only
     int n_active
     uint32_t cursor             # round-robin
     Endpoint* endpoints
+    Doubt* doubts               # about each of them: io/doubt
     int n_endpoints
     int next_endpoint
     PackList waiting            # no link could take them

@@ -17,12 +17,13 @@ from dataproxy._core.base.timers cimport (
 from dataproxy._core.io.address cimport Address
 from dataproxy._core.io.backoff cimport backoff_us
 from dataproxy._core.io.budget cimport budget_open
+from dataproxy._core.io.doubt cimport doubts_of, proxy_doubt, proxy_doubted
 from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
 from dataproxy._core.io.lanes cimport lane_enter, lanes_abort
 from dataproxy._core.io.link cimport (
     LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_SILENT, LF_CLOSE,
-    LF_CONNECT, LF_LOOK, TK_LINK, Endpoint, EventSink, Link, LinkConfig, LinkPool,
+    LF_CONNECT, LF_LOOK, TK_LINK, Doubt, Endpoint, EventSink, Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.linkstate cimport (
     LS_ACTIVE, LS_BACKOFF, LS_CLOSED, LS_CONNECTING, LS_IDLE, link_change_allowed,
@@ -59,6 +60,7 @@ cdef void links_free(LinkPool* pool) noexcept nogil:
     free(pool.links)
     free(pool.active)
     free(pool.endpoints)
+    free(pool.doubts)
     inflight_free(&pool.in_flight)
     timers_free(&pool.timers)
     memset(pool, 0, sizeof(LinkPool))
@@ -197,13 +199,18 @@ cdef int links_endpoints(
     left takes no new frames and is closed when nothing waits on it.  ``offset`` spreads several executors.
     """
     cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
+    cdef Doubt* doubts = doubts_of(pool, list, n)
     cdef Link* link
     cdef int i
-    if copy == NULL:
+    if copy == NULL or doubts == NULL:
+        free(copy)
+        free(doubts)
         return ST_NO_MEMORY
     memcpy(copy, list, <size_t>n * sizeof(Endpoint))
     free(pool.endpoints)
+    free(pool.doubts)
     pool.endpoints = copy
+    pool.doubts = doubts
     pool.n_endpoints = n
     pool.next_endpoint = offset % n
     for i in range(pool.n_links):
@@ -259,16 +266,19 @@ cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
 
 cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
     """Begin to use a link whose connect succeeded.  Locality: executor.  Locks: none."""
+    cdef bint doubted = proxy_doubted(pool, link)
     load_clear(&link.load)
     link.head_sent = 0
     link.control.n = 0
     link.control_sent = 0
     link.unanswered = 0
-    link.avoid_until_us = now_us + pool.config.avoid_us if link.doubted else 0
+    link.avoid_until_us = 0
+    if doubted:
+        proxy_doubt(pool, link.peer.label, now_us)      # its time begins when it can be asked
     link.last_read_us = now_us
     link.owed = 0
     link.reason_code = 0
-    link.heartbeat_at_us = now_us if link.doubted else now_us + pool.config.heartbeat_us
+    link.heartbeat_at_us = now_us if doubted else now_us + pool.config.heartbeat_us
     progress_begin(pool, link, now_us)
     link_enter(pool, link, LS_ACTIVE)
     relaxed_store(&link.counters.load, LOAD_UNKNOWN)
@@ -307,26 +317,29 @@ cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexc
             route(pool, p, now_us)
 
 
-cdef void _doubt_others(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
-    """Avoid the other links to a proxy that was silent until they hear something; those that may ask do so at once."""
+cdef void _doubt(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
+    """Avoid the proxy of a link that was silent until it says something; the other links to it ask at once.
+
+    One whose last heartbeat has no answer yet has asked already.
+    """
     cdef Link* other
     cdef int i
+    proxy_doubt(pool, link.peer.label, now_us)
     for i in range(pool.n_links):
         other = pool.links[i]
         if other == link or other.state != LS_ACTIVE or strcmp(other.peer.label, link.peer.label) != 0:
             continue
-        other.doubted = True
-        other.heartbeat_at_us = now_us
-        if other.avoid_until_us < now_us + pool.config.avoid_us:
-            other.avoid_until_us = now_us + pool.config.avoid_us
-        _arm(pool, other, now_us)
+        if other.unanswered == 0:
+            other.heartbeat_at_us = now_us
+            _arm(pool, other, now_us)
 
 
 cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil:
     """Act on a failed connect or a lost connection; the executor has closed the socket.
 
-    Locality: executor.  Locks: none.  The link connects again after a backoff, to the next proxy of the
-    list if there is another; a proxy that could not be reached is tried at its other address then.
+    Locality: executor.  Locks: none.  The link connects again after a backoff: to a proxy that no link uses, else
+    to its own while others of the pool work, else to the next of the list.  A proxy that could not be reached is
+    tried at its other address then.
     """
     if link.state == LS_IDLE or link.state == LS_CLOSED:
         return
@@ -341,8 +354,7 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
     if link.state == LS_CONNECTING:
         _turn_endpoint(pool, link)
     if event == LE_SILENT or event == LE_DEAF:
-        link.doubted = True
-        _doubt_others(pool, link, now_us)
+        _doubt(pool, link, now_us)
     if link.retired or pool.closing:
         link_enter(pool, link, LS_IDLE)
         link.endpoint = -1

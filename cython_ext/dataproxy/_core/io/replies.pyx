@@ -7,6 +7,7 @@ from dataproxy._core.base.pack cimport PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, Pack
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
 from dataproxy._core.io.attempts cimport attempt_open, attempt_refused
+from dataproxy._core.io.doubt cimport proxy_doubted, proxy_heard
 from dataproxy._core.io.inflight cimport inflight_get
 from dataproxy._core.io.link cimport (
     LE_FRAMING, LE_MISDIRECTED, LE_REFUSED, LE_UNEXPECTED, LE_UNKNOWN_FRAME, LF_CLOSE, RC_FRAMING, RC_OK, Link,
@@ -133,9 +134,8 @@ cdef int take_bytes(
             used[0] = at
             return ST_PROTOCOL
         link.failures = 0
-        if link.doubted:
-            link.doubted = False
-            link.avoid_until_us = 0
+        if proxy_doubted(pool, link):
+            proxy_heard(pool, link.peer.label)
         if event.kind == EV_ACK:
             _ack(pool, link, &event, now_us)
         elif event.kind == EV_HEARTBEAT_ACK:

@@ -18,6 +18,7 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.io.choose cimport choose_link
+from dataproxy._core.io.doubt cimport avoided_until
 from dataproxy._core.io.framing cimport FrameRules, frame_pack
 from dataproxy._core.io.link cimport (
     LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, MAX_REPLY, Endpoint, Link, LinkConfig, LinkPool,
@@ -321,7 +322,7 @@ cdef class Links:
             "retired": bool(k.retired), "queue": queued, "flight": flying, "queue_bytes": k.queue_bytes,
             "flight_bytes": k.flight_bytes, "head_sent": k.head_sent, "empty": bool(sendq_empty(k)),
             "control": k.control.n - k.control_sent, "unanswered": k.unanswered, "failures": k.failures,
-            "load": k.counters.load, "avoid_until": k.avoid_until_us, "reconnect_at": k.reconnect_at_us,
+            "load": k.counters.load, "avoid_until": avoided_until(&self.pool, k), "reconnect_at": k.reconnect_at_us,
             "waiting": k.counters.waiting, "in_flight": k.counters.in_flight, "sent_bytes": k.counters.sent_bytes,
             "sent_frames": k.counters.sent_frames, "acked_frames": k.counters.acked_frames,
             "connects": k.counters.connects, "losses": k.counters.losses,
