@@ -134,7 +134,7 @@ def plain_attrs(attrs: object) -> dict[str, str]:
 def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, message_type: int = 7) -> str:
     """Return attributes as the text that travels, ``a=1&b=2``, sorted by key so that equal mappings give equal text.
 
-    ``ids_bytes`` is the length of group id plus stream id (None: the longest possible).  Raises
+    ``ids_bytes`` is the length of group id plus stream id, without their keys (None: the longest possible).  Raises
     InvalidMessageError (code BAD_ATTRIBUTE) that names the key, the value and the rule.  Any thread.
     """
     return _text(plain_attrs(attrs), ids_bytes, message_type)

@@ -192,7 +192,7 @@ class Producer(ProducerCore):
             )
         group = check_name("group", group, message_type=kind)
         name = check_name("stream", stream_id, message_type=kind)
-        ids = len(f"groupId={group}&streamId={name}".encode())
+        ids = len(group.encode()) + len(name.encode())
         given = {} if attrs is None else plain_attrs(attrs)
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
         return self.bind_stream(group, name, text.encode(), frozenset(given))

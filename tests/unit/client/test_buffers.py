@@ -146,6 +146,10 @@ def test_the_reasons() -> None:
     assert view(Exporter(b"ab", ndim=1, len_=3, shape=(2,))) == (
         "'Exporter' gives a buffer whose sizes contradict each other", False, b"",
     )  # fmt: skip
+    for options in ({"strides": (1,)}, {"suboffsets": (-1,)}, {"strides": (1,), "suboffsets": (0,)}):
+        assert view(Exporter(b"ab", ndim=1, len_=2, **options)) == (
+            "'Exporter' gives a buffer whose sizes contradict each other", False, b"",
+        )  # fmt: skip
     assert view(np.array([b"x"], dtype=object))[0] == (
         "a 'ndarray' of format 'O' holds objects, addresses or text, not bytes"
     )

@@ -13,7 +13,7 @@ import pytest
 
 import dataproxy
 from dataproxy._core.client.recordbatch import send_record_batch
-from dataproxy._core.testing.probe_streams import table
+from dataproxy._core.testing.probe_streams import least_body, table
 from tests.io.scripted import Peer, Scripted, ack, good, silent
 
 MANY = 12_000
@@ -220,3 +220,12 @@ def test_handles_may_be_the_last_that_know_their_producer() -> None:
             handles[0].send_nowait(b"late")
         del handles
         gc.collect()
+
+
+def test_a_refused_stream_leaves_nothing_behind(server: Scripted) -> None:
+    with producer(server.target, max_frame_bytes=4096) as p:
+        fits = least_body(p)
+        with pytest.raises(dataproxy.InvalidMessageError, match="leave no room for a body"):
+            p.stream("s", attrs={"k": "v" * 4096})
+        assert table(p) == {}
+        assert least_body(p) == fits

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import dataproxy
+from dataproxy._core.testing.probe_streams import spoil_undelivered
 from tests.io.scripted import Peer, Scripted, refusal, silent
 from tests.unit.client.test_delivery import moody, producer
 
@@ -201,3 +202,16 @@ def test_ids_of_the_caller_come_back_everywhere() -> None:
         assert (batch.ids(), single.id) == (ids, "alone")
         assert mine == everybody == [*ids, "alone"]
         assert [(m.id, m.attrs) for m in p.undelivered()] == [(i, {}) for i in [*ids, "alone"]]
+
+
+def test_a_pack_that_cannot_be_unpacked_is_counted_and_the_next_come_back() -> None:
+    with Scripted(lambda peer, frame: peer.send(refusal(frame, 110))) as server:
+        p = producer(server.target, compression="snappy", batch_messages=10)
+        for turn in range(3):
+            assert p.send_batch("s", [b"%d" % turn * 200] * 10).result(20).delivered == 0
+        assert spoil_undelivered(p) == 10
+        before = p.stats().undelivered_bytes
+        got = [m.body for m in p.undelivered()]
+        assert got == [b"%d" % turn * 200 for turn in (1, 2) for _ in range(10)]
+        assert before > p.stats().undelivered_bytes == 0
+        assert p.close().not_kept == 10

@@ -88,6 +88,7 @@ ctypedef struct Batcher:
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil
 cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,

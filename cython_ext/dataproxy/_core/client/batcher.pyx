@@ -15,8 +15,8 @@ from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
 from dataproxy._core.client.leftovers cimport leftovers_missed
 from dataproxy._core.client.openpacks cimport (
-    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_seal,
-    openpack_seal_old, openpack_stream, openpack_undo,
+    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_room,
+    openpack_seal, openpack_seal_old, openpack_stream, openpack_undo,
 )
 from dataproxy._core.client.overflow cimport has_room, make_room, memory_fits, refuse
 from dataproxy._core.client.rows cimport body_limit
@@ -49,6 +49,15 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
         stream_hold(s)
     pthread_mutex_unlock(&b.lock)
     return s
+
+
+cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil:
+    """Return what a body may take in a frame with so long a text, 0 for nothing.  Locality: any.  Locks: takes lock."""
+    cdef size_t room
+    pthread_mutex_lock(&b.lock)
+    room = openpack_room(b, text_n)
+    pthread_mutex_unlock(&b.lock)
+    return room
 
 
 cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:

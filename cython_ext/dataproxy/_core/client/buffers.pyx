@@ -40,6 +40,8 @@ cdef bint _agrees(const Py_buffer* v) noexcept:
         return False
     if v.len > 0 and v.buf == NULL or v.ndim > 1 and v.shape == NULL:
         return False
+    if v.ndim == 1 and v.shape == NULL and (v.strides != NULL or v.suboffsets != NULL):
+        return False                    # PEP 3118 forbids it: there is nothing that they could be used with
     if v.ndim == 0 or v.shape == NULL:
         return n == 0 and v.len == 0 or n > 0 and v.len % n == 0 and (v.ndim == 1 or v.len == n)
     for i in range(v.ndim):

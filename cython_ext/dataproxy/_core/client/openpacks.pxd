@@ -9,6 +9,7 @@ from dataproxy._core.client.streams cimport Stream
 
 
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef size_t openpack_room(const Batcher* b, size_t text_n) noexcept nogil
 cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil
 cdef void openpack_limit(const Batcher* b, Pack* p) noexcept nogil
 cdef int64_t openpack_least(const Batcher* b, const Stream* s, size_t need) noexcept nogil

@@ -43,12 +43,21 @@ cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs)
     return s
 
 
-cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil:
-    """Find out what a body may take beside all else in a frame of ``s``.  Locality: any.  Locks: lock is held."""
-    cdef size_t overhead = b.wire.head_room + s.text_n + ATTRS_SPARE + ITEM_LENGTH_SIZE
+cdef size_t openpack_room(const Batcher* b, size_t text_n) noexcept nogil:
+    """Return what a body may take beside all else in a frame with so long a text, 0 for nothing.
+
+    Locality: any thread.  Locks: lock is held.
+    """
+    cdef size_t overhead = b.wire.head_room + text_n + ATTRS_SPARE + ITEM_LENGTH_SIZE
     cdef size_t room = b.max_frame - overhead if b.max_frame > overhead else 0
     if room + ITEM_LENGTH_SIZE > <size_t>b.limit_bytes:
         room = <size_t>b.limit_bytes - ITEM_LENGTH_SIZE
+    return room
+
+
+cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil:
+    """Find out what a body may take beside all else in a frame of ``s``.  Locality: any.  Locks: lock is held."""
+    cdef size_t room = openpack_room(b, s.text_n)
     relaxed_store(<int64_t*>&s.max_body, <int64_t>room)         # senders look at it without the lock
     b.least_body = min(b.least_body, room)
 

@@ -8,10 +8,11 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.forks cimport this_generation
-from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport (
-    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_limit_frames, batcher_seal_all, batcher_stream,
+    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_limit_frames, batcher_room, batcher_seal_all,
+    batcher_stream,
 )
 from dataproxy._core.client.books cimport books_wait_mark
 from dataproxy._core.client.completions cimport completions_end
@@ -20,11 +21,12 @@ from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.idsource cimport exact_text
 from dataproxy._core.client.sending cimport SendPolicy, Stream
 from dataproxy._core.client.snapshot cimport counts_dict, latency_steps, link_list
+from dataproxy._core.client.streams cimport streams_text_size
 from dataproxy._core.io.address cimport address_parse
 from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.io.framing cimport FrameRules
 from dataproxy._core.io.link cimport MAX_REPLY, Endpoint, LinkConfig
-from dataproxy._core.plat.atomic cimport atomic_swap, relaxed_load
+from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -134,20 +136,24 @@ cdef class ProducerCore(CoreHandle):
         """Return the Stream of checked names and attribute text with these keys.  Thread: any."""
         cdef Stream out = Stream.__new__(Stream)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
+        cdef Slice names[3]
+        cdef size_t text_n
+        names[0] = slice_of(<const char*>group, len(group))
+        names[1] = slice_of(<const char*>stream, len(stream))
+        names[2] = slice_of(<const char*>attrs, len(attrs))
+        text_n = streams_text_size(names[0], names[1], names[2])
         self.check_usable()
-        out.core = self
-        out.generation = self.generation
-        out.stream = batcher_stream(
-            &self.engine.batcher, slice_of(<const char*>group, len(group)), slice_of(<const char*>stream, len(stream)),
-            slice_of(<const char*>attrs, len(attrs)))
-        if out.stream == NULL:
-            raise MemoryError("no memory for a stream")
-        if relaxed_load(<int64_t*>&out.stream.max_body) <= 0:
+        if batcher_room(&self.engine.batcher, text_n) == 0:     # in the table it would slow down all other streams
             raise InvalidMessageError(
-                f"names and attributes of {out.stream.text_n} bytes leave no room for a body in a frame of "
+                f"names and attributes of {text_n} bytes leave no room for a body in a frame of "
                 f"{self.engine.batcher.max_frame} bytes",
                 hint="put large values into the body, or raise max_frame_bytes if the proxies take larger frames",
-                details={"size": out.stream.text_n, "limit": self.engine.batcher.max_frame}, code="BAD_ATTRIBUTE")
+                details={"size": text_n, "limit": self.engine.batcher.max_frame}, code="BAD_ATTRIBUTE")
+        out.core = self
+        out.generation = self.generation
+        out.stream = batcher_stream(&self.engine.batcher, names[0], names[1], names[2])
+        if out.stream == NULL:
+            raise MemoryError("no memory for a stream")
         out.policy = self.policy
         out.frame_keys = frame_keys
         out.group_id = group_id

@@ -28,7 +28,7 @@ from dataproxy._core.client.sending cimport outgrown, raise_full
 from dataproxy._core.client.streamlife cimport streams_walk, streams_walked
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
-from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 
 from dataproxy.errors import InvalidMessageError
@@ -352,7 +352,7 @@ cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
 
 
 cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made, int64_t lost_before) except -1:
-    cdef int64_t run = 0, row = 0, seen, deadline = 0
+    cdef int64_t run = 0, row = 0, seen, deadline = 0, limit
     cdef int status, exempt = EX_NOTHING
     g = core.engine
     if core.raises and not batcher_fits(&g.batcher, t.bytes, t.messages):
@@ -364,7 +364,8 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made, int64
         if status == ST_OK:
             return 0
         if status == ST_INVALID:
-            raise row_problem(row, "line", 0, t.runs[run].stream.max_body, _sent_before(c, row))
+            limit = relaxed_load(<int64_t*>&t.runs[run].stream.max_body)
+            raise row_problem(row, "line", 0, limit, _sent_before(c, row))
         if status == ST_LIMIT:
             raise outgrown(&c.value, row, 0, t.runs[run].stream, t.runs[run].text_n, _sent_before(c, row))
         if status != ST_FULL:

@@ -102,7 +102,7 @@ cdef int append_blocking(
     Locality: GIL, released while rows are copied and while waiting.  Locks: takes batcher.lock.
     """
     cdef int status
-    cdef int64_t seen, deadline = 0
+    cdef int64_t seen, deadline = 0, limit
     cdef Extras extras = x[0]
     cdef bint may_pause = core.blocks and not core.suspended()
     while True:
@@ -112,7 +112,8 @@ cdef int append_blocking(
         if status == ST_OK:
             return 0
         if status == ST_INVALID:
-            raise row_problem(before + at[0], "line", 0, stream.max_body, out.segments.messages)
+            limit = relaxed_load(<int64_t*>&stream.max_body)
+            raise row_problem(before + at[0], "line", 0, limit, out.segments.messages)
         if status == ST_LIMIT:
             raise outgrown(rows, at[0], before, stream, x.attrs.n, out.segments.messages)
         if status != ST_FULL:

@@ -171,7 +171,7 @@ cdef Stream* streams_add(StreamTable* t, Slice group, Slice stream, Slice attrs,
     Locality: any thread.
     Locks: the batcher's is held.
     """
-    cdef Stream* s = <Stream*>line_alloc(TEXT_AT + 8 + group.n + 10 + stream.n + 1 + attrs.n)
+    cdef Stream* s = <Stream*>line_alloc(TEXT_AT + streams_text_size(group, stream, attrs))
     cdef size_t at
     if s == NULL:
         return NULL

@@ -5,7 +5,7 @@ from libc.stdint cimport uint32_t
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.facts cimport facts_at
 from dataproxy._core.client.handle cimport CoreHandle, check_own
 from dataproxy._core.client.leftovers cimport (
@@ -47,19 +47,25 @@ cdef class UndeliveredMessages:
         return self
 
     cdef Leftover* next_pack(self) except? NULL:
-        """Return the pack that the next message is in, readable, or NULL when there is none.  Locality: GIL."""
-        cdef Leftover* x = self.current
+        """Return the pack that the next message is in, readable, or NULL when there is none.  Locality: GIL.
+
+        Without memory to unpack it this is raised, and tried again by the next call.  One that cannot be unpacked is
+        let go, and its messages are counted as not kept.
+        """
+        cdef Leftover* x
         cdef int status
-        if x == NULL:
-            x = leftovers_take(&self.core.engine.leftovers)
-            if x == NULL:
-                return NULL
-            self.current = x
+        while True:
+            if self.current == NULL:
+                self.current = leftovers_take(&self.core.engine.leftovers)
+            x = self.current
+            if x == NULL or not x.compressed:
+                return x
             with nogil:
                 status = leftover_open(x)
-            if status != ST_OK:
+            if status == ST_NO_MEMORY:
                 raise MemoryError("no memory to unpack what was not delivered")
-        return x
+            if status != ST_OK:
+                self.spent(x)
 
     cdef int spent(self, Leftover* x) except -1:
         """Let go of a pack; messages that it should still hold are counted as not kept.  Locality: GIL."""
