@@ -68,6 +68,17 @@ def test_the_first_answer_over_any_link_ends_the_doubt_for_all() -> None:
     assert {pool.choose(SECOND + 2) for _ in range(300)} == set(range(6))
 
 
+def test_what_one_silent_proxy_says_does_not_end_the_doubt_about_another() -> None:
+    pool = opened(["a:1", "b:1", "c:1"], 6, heartbeat=0)
+    pool.lost(0, SILENT, 0, 0)
+    pool.lost(1, SILENT, 0, 0)
+    first, second, fine = (pool.link(i)["peer"] for i in range(3))
+    assert len({first, second, fine}) == 3
+    assert chosen(pool, 1) == {fine}
+    pool.feed(next(i for i in range(2, 6) if pool.link(i)["peer"] == first), STRANGE, 1)
+    assert chosen(pool, 1) == {first, fine}
+
+
 def test_a_new_list_keeps_the_doubt() -> None:
     pool = opened(["a:1", "b:1"], 4, heartbeat=0)
     silent = pool.link(falls_silent(pool, 0))["peer"]
