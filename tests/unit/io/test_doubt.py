@@ -40,20 +40,18 @@ def test_a_link_that_moves_to_a_healthy_proxy_takes_no_doubt_with_it() -> None:
 
 
 @pytest.mark.parametrize("state", ["backoff", "connecting"])
-def test_a_link_that_connects_later_is_doubted_too(state: str) -> None:
+def test_a_link_without_a_connection_is_doubted_when_it_has_one(state: str) -> None:
     pool = opened(["a:1", "b:1"], 4, heartbeat=0, reconnect_backoff=0, reconnect_backoff_max=0)
-    at = falls_silent(pool, 0)
-    silent = pool.link(at)["peer"]
-    pool.feed(1 - at % 2, STRANGE, SECOND)  # another proxy says something: that is nothing about this one
-    (other,) = (i for i in range(4) if i != at and pool.link(i)["peer"] == silent)
-    pool.lost(other, LOST, RESET, SECOND)
-    pool.expire(SECOND + (1 if state == "connecting" else 0))
-    connect_all(pool, SECOND + 2)
-    pool.expire(SECOND + 3)
-    connect_all(pool, SECOND + 3)
-    assert pool.link(other)["state"] == "active"
-    assert pool.link(other)["peer"] == silent
-    assert silent not in chosen(pool, SECOND + 3)
+    at, other = (i for i in range(4) if pool.link(i)["peer"] == "a:1")
+    pool.lost(other, LOST, RESET, 0)
+    if state == "connecting":
+        pool.expire(1)
+    assert pool.link(other)["state"] == state
+    pool.lost(at, SILENT, 0, 2)
+    pool.expire(3)
+    connect_all(pool, 4)
+    assert (pool.link(other)["state"], pool.link(other)["peer"]) == ("active", "a:1")
+    assert chosen(pool, 5) == {"b:1"}
 
 
 def test_the_first_answer_over_any_link_ends_the_doubt_for_all() -> None:
