@@ -118,6 +118,24 @@ def test_a_damaged_entry(path):
     store.close()
 
 
+@pytest.mark.parametrize("gone", [[0], [50], [50, 51, 52], [99]])
+def test_a_missing_entry(path, gone):
+    with lmdb.open(path, max_dbs=8) as env:
+        base = env.open_db(b"entries")
+        with env.begin(write=True, db=base) as txn:
+            for offset in gone:
+                assert txn.delete(struct.pack(">IQ", 0, offset))
+    view = StoreView.open(path)
+    if gone[0]:
+        assert len(view.read("g", 0, 0)) == gone[0]  # what is before it, first
+    for offset in gone:
+        with pytest.raises(StoreError, match=f"entry {offset} of 'g'.*missing") as caught:
+            view.read("g", 0, offset)
+        assert (caught.value.code, caught.value.details["offset"]) == ("STORE_DAMAGED", offset)
+    assert len(view.read("g", 0, gone[-1] + 1)) == 99 - gone[-1]
+    view.close()
+
+
 def change(path, offset, at):
     """Flip a bit of an entry in the way that a disk may: nobody is told."""
     with lmdb.open(path, max_dbs=8) as env:

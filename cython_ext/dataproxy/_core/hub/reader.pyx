@@ -98,6 +98,7 @@ cdef int batch_add_name(ReadBatch* batch, NameRow* row, Slice topic, Slice name)
 ctypedef struct LogKeys:    # what a read needs to know of one log
     uint32_t id
     uint64_t first
+    uint64_t next
 
 
 cdef int _settle(ReadBatch* out, int rc) noexcept nogil:
@@ -136,10 +137,15 @@ cdef int _read(void* store, Slice topic, uint32_t partition, const Slice* stream
 
 cdef int _read_log(StoreEnv* e, MDB_txn* txn, LogKeys* log, uint64_t offset, size_t max_entries, size_t max_bytes,
                    ReadBatch* out) noexcept nogil:
-    """Copy entries of all streams out of one transaction.  Locality: any thread.  Locks: none."""
+    """Copy entries of all streams out of one transaction; every offset from the log's first on has to be there.
+
+    Locality: any thread.
+    Locks: none.
+    """
     cdef uint8_t key_raw[KEY_ENTRY]
+    cdef uint64_t place = offset if offset > log.first else log.first
     cdef MDB_cursor* cursor = NULL
-    cdef MDB_val key = key_entry(key_raw, log.id, offset if offset > log.first else log.first)
+    cdef MDB_val key = key_entry(key_raw, log.id, place)
     cdef MDB_val value
     cdef MDB_cursor_op op = MDB_SET_RANGE
     cdef size_t n = 0
@@ -149,12 +155,17 @@ cdef int _read_log(StoreEnv* e, MDB_txn* txn, LogKeys* log, uint64_t offset, siz
         return _settle(out, rc)
     while n < max_entries and status == ST_OK and (n == 0 or out.data.n < max_bytes):
         rc = mdb_cursor_get(cursor, &key, &value, op)
-        if rc or key.mv_size != KEY_ENTRY or load_be32(key.mv_data) != log.id:
+        if rc == MDB_NOTFOUND or rc == 0 and (key.mv_size != KEY_ENTRY or load_be32(key.mv_data) != log.id):
+            rc = _damaged(out, place) if place < log.next else 0
             break
-        if header_check(<const uint8_t*>value.mv_data, value.mv_size, key.mv_data, KEY_ENTRY, True) != ST_OK:
-            rc = _damaged(out, load_be64(<uint8_t*>key.mv_data + 4))
+        if rc:
             break
-        status = batch_add(out, load_be64(<uint8_t*>key.mv_data + 4), value.mv_data, value.mv_size)
+        if (load_be64(<uint8_t*>key.mv_data + 4) != place
+                or header_check(<const uint8_t*>value.mv_data, value.mv_size, key.mv_data, KEY_ENTRY, True) != ST_OK):
+            rc = _damaged(out, place)
+            break
+        status = batch_add(out, place, value.mv_data, value.mv_size)
+        place += 1
         op = MDB_NEXT
         n += 1
     mdb_cursor_close(cursor)
@@ -432,6 +443,7 @@ cdef int _find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, L
         return FAULT_ROW
     out.id = load_be32(value.mv_data)
     out.first = load_be64(<uint8_t*>value.mv_data + 4)
+    out.next = load_be64(<uint8_t*>value.mv_data + 12)
     return 0
 
 

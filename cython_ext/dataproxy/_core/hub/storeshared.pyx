@@ -131,7 +131,7 @@ cdef object entry_fault(str path, str topic, unsigned int partition, unsigned lo
     """Return a StoreError for an entry that is not what was stored.  Locality: GIL.  Locks: none."""
     return StoreError(
         f"cannot read entry {offset} of {topic!r} (partition {partition}) in the store {path!r}:"
-        " it is not what was stored, its checksum differs",
+        " it is missing, or not what was stored: its checksum differs",
         code="STORE_DAMAGED",
         hint=f"what is behind it can be read from offset {offset + 1} on; `dataproxy store verify` lists all damage",
         details={"path": path, "topic": topic, "partition": partition, "offset": offset, "error": FAULT_CHECKSUM},
