@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import ctypes
 from collections.abc import Awaitable, Callable
@@ -60,7 +59,7 @@ BAD = {
     "large view": (memoryview(bytearray(1 << 21))[::2], "BODY_TOO_LARGE"),
     "released": (RELEASED, "BAD_BODY"),
     "objects": (np.array([b"x"], dtype=object), "BAD_BODY"),
-    "characters": (array.array("u", "ab"), "BAD_BODY"),
+    "characters": ((ctypes.c_wchar * 2)(*"ab"), "BAD_BODY"),
     "addresses": ((ctypes.c_void_p * 2)(), "BAD_BODY"),
     "dates": (np.array(["2020-01-01"], dtype="M8[s]"), "BAD_BODY"),
 }

@@ -96,7 +96,7 @@ NO_BYTES = {
     "texts": (ctypes.c_char_p * 2)(b"a", b"b"),
     "wide-texts": (ctypes.c_wchar_p * 2)("a", "b"),
     "functions": (ctypes.CFUNCTYPE(None) * 2)(),
-    "characters": array.array("u", "ab"),
+    "characters": (ctypes.c_wchar * 2)(*"ab"),
     "objects": np.array([b"x", b"y"], dtype=object),
     "text": np.array(["text"]),
     "dates": np.array(["2020-01-01"], dtype="M8[s]"),
