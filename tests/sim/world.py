@@ -242,6 +242,7 @@ class World:
 
     def _on_writable(self, connection: Connection) -> None:
         connection.blocked = False
+        self._pump()  # an executor closes what it has to before it writes
         if connection.alive:
             self._write(connection)
 
