@@ -16,6 +16,7 @@ __all__ = ["PageFile", "Tree"]
 
 _MAGIC: Final = 0xBEEFC0DE
 _HEAD: Final = 16  # bytes of a page's header
+_META_BYTES: Final = 152
 _BRANCH, _LEAF, _OVERFLOW, _META = 1, 2, 4, 8
 _BIG, _SUB = 1, 2  # flags of a node: its data are pages of their own; its data are a tree
 _TREE: Final = struct.Struct("<IHHQQQQQ")  # pad, flags, depth, branch, leaf and overflow pages, entries, root
@@ -51,6 +52,7 @@ class PageFile:
         self.last_page = 1
         self.pages = 0  # looked at
         self._used = bytearray()
+        self._metas: list[bytes] = []
         self._trees: list[Tree] = []
         self._leaves_until: int | None = None  # none is read when so many pages were looked at
 
@@ -66,6 +68,7 @@ class PageFile:
         if not found:
             return None
         number, last, trees = max(found)
+        self._metas = self._meta_pages()
         if len(found) == 2 and abs(found[0][0] - found[1][0]) > 1:
             self._note("meta pages", f"their numbers, {found[0][0]} and {found[1][0]}, do not follow each other")
         self.last_page = last
@@ -76,11 +79,18 @@ class PageFile:
         self._free(trees[0])
         return trees[1]
 
+    def moved(self) -> bool:
+        """Tell whether a writer has committed since ``open``: it may have used pages again that were looked at."""
+        return self._meta_pages() != self._metas
+
+    def _meta_pages(self) -> list[bytes]:
+        return [os.pread(self._fd, _META_BYTES, index * self.page_bytes) for index in range(2)]
+
     def _meta(self, index: int) -> tuple[int, int, tuple[Tree, Tree]] | None:
         """Return (number, last page, (tree of free pages, tree of trees)) of a meta page."""
         where = f"meta page {index}"
         page = os.pread(self._fd, 4096, index * self.page_bytes)
-        if len(page) < 152 or struct.unpack_from("<II", page, _HEAD) != (_MAGIC, 1):
+        if len(page) < _META_BYTES or struct.unpack_from("<II", page, _HEAD) != (_MAGIC, 1):
             self._note(where, "it is none of this library")
             return None
         number_of_page, _, flags = struct.unpack_from("<QHH", page)
@@ -112,18 +122,22 @@ class PageFile:
         for key, value, _ in self._rows(tree):
             yield key, value
 
-    def scan(self, tree: Tree, pages: int) -> None:
-        """Look whether the pages of a tree can be followed, up to ``pages`` in all; of what is behind, the branches."""
+    def scan(self, tree: Tree, pages: int) -> Iterator[tuple[bytes, bytes]]:
+        """Look whether the pages of a tree can be followed, up to ``pages`` in all; of what is behind, the branches.
+
+        Yields the rows that were seen.
+        """
         if tree.root == _NONE:
             return
         self._leaves_until = pages
         seen = [0, 0, 0, 0]
         before = b""
-        for key, _, _ in self._walk(tree, tree.root, 1, seen):
+        for key, value, _ in self._walk(tree, tree.root, 1, seen):
             if key <= before:  # no key is empty
                 self._note(tree.name, f"the rows {before.hex()} and {key.hex()} are not in order")
             before = key
             seen[3] += 1
+            yield key, value
         said = [tree.branches, tree.leaves, tree.overflows, tree.entries]
         if seen != said and self.pages < pages:
             self._note(tree.name, f"{seen} branch, leaf and overflow pages and rows are there, {said} should be")

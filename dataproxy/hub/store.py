@@ -11,6 +11,7 @@ from dataproxy._core.hub.storeview import StoreView
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub.arrow import ArrowRows
 from dataproxy.hub.records import LogInfo, Record, StreamCount, read_entries, read_records
+from dataproxy.hub.verify import check_pages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,9 @@ def open_store(path: str | os.PathLike[str]) -> StoreReader:
 
     Raises StoreError when there is no store, or a damaged one or one of another version.
     """
-    return StoreReader(StoreView.open(os.fspath(path)))
+    place = os.fspath(path)
+    check_pages(place, to_read=True)
+    return StoreReader(StoreView.open(place))
 
 
 class StoreReader:

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from typing import Final
 
 from dataproxy._core.hub.storeview import STORE_FORMAT, checksum
 from dataproxy.errors import StoreError
-from dataproxy.hub.pages import PageFile
+from dataproxy.hub.pages import PageFile, Tree
 
 __all__ = ["CHECKED_PAGES", "Damage", "StoreReport", "check_pages", "verify_store"]
 
@@ -23,6 +23,7 @@ _MARK: Final = b"dataproxy hub store"
 _DAMAGE_MOST: Final = 1000
 #: Pages (512 MiB of them) that are looked at when a hub opens a store; then branches of its trees alone.
 CHECKED_PAGES: Final = 1 << 17
+_STREAM_COUNTED: Final = 12  # bytes of a stream's row: its number, its entries
 _FIXED: Final = 48  # bytes of a queue header before its texts
 
 
@@ -84,11 +85,12 @@ def verify_store(
     return report
 
 
-def check_pages(path: str) -> None:
+def check_pages(path: str, *, to_read: bool = False) -> None:
     """Look whether the library can follow the pages of a store, before it maps them; quick, and bounded in pages.
 
     Nothing is said of a directory without a store, of one that a hub has open, or of one that cannot be read: who opens
-    the store finds that out.  Raises StoreError for damage.
+    the store finds that out.  ``to_read`` keeps no hub out: where one commits meanwhile, which has looked itself,
+    nothing is said either.  Raises StoreError for damage.
     """
     found: list[tuple[str, str]] = []
     name = Path(path, "data.mdb")
@@ -96,7 +98,7 @@ def check_pages(path: str) -> None:
         if not name.is_file() or not name.stat().st_size:
             return
         with (
-            _held(path),
+            contextlib.nullcontext() if to_read else _held(path),
             contextlib.closing(
                 PageFile(str(name), lambda where, what: found.append((where, what)), lambda _done, _all: None)
             ) as file,
@@ -107,8 +109,9 @@ def check_pages(path: str) -> None:
             if top is None and all(what == "it is none of this library" for _, what in found):
                 return  # the library says so, too
             trees = {} if top is None or found else file.trees(top)
-            for tree in sorted(trees.values(), key=lambda tree: tree.leaves + tree.overflows):  # the catalog first
-                file.scan(tree, CHECKED_PAGES)
+            found += _follow(file, trees)
+            if to_read and file.moved():
+                return
     except (OSError, StoreError):
         return
     if found:
@@ -120,6 +123,28 @@ def check_pages(path: str) -> None:
             " away and start with an empty one",
             details={"path": path, "where": where, "damages": len(found)},
         )
+
+
+def _follow(file: PageFile, trees: dict[str, Tree]) -> list[tuple[str, str]]:
+    """Walk through the trees, the catalog first; return where the index has not as many rows as a stream has entries.
+
+    Who reads a stream goes by the index, and would not see what it leaves out.
+    """
+    said: Counter[bytes] = Counter()  # by numbers of log and stream
+    there: Counter[bytes] = Counter()
+    for tree in sorted(trees.values(), key=lambda tree: tree.leaves + tree.overflows):
+        for key, value in file.scan(tree, CHECKED_PAGES):
+            if tree.name == "streams" and len(value) >= _STREAM_COUNTED:
+                said[key[:4] + value[:4]] = int.from_bytes(value[4:_STREAM_COUNTED], "big")
+            elif tree.name == "index":
+                there[key[:8]] += 1
+    if file.pages >= CHECKED_PAGES:  # some leaves were left out
+        return []
+    return [
+        ("index", f"{there[place]} entries are named, {said[place]} should be (log and stream {place.hex()})")
+        for place in sorted(said | there)
+        if there[place] != said[place]
+    ]
 
 
 @contextmanager

@@ -7,8 +7,10 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from dataproxy._core.hub.storecore import StoreCore
@@ -39,9 +41,29 @@ for path in sys.argv[1:]:
 """
 
 
-def read(*paths: Path) -> list[str]:
+#: The same for readers beside no hub, stream by stream, as the index leads them.
+STREAMS = """
+import hashlib, sys
+from dataproxy.errors import StoreError
+from dataproxy.hub import open_store
+names = None
+for path in sys.argv[1:]:
+    said = "refused"
+    try:
+        with open_store(path) as store:
+            said = "damaged"
+            names = names or sorted(name for name in store.counts() if name[0] in ("g0", "g1", "g2"))
+            bodies = [record.body for group, stream in names for record in store.records(group, stream)]
+            said = hashlib.sha256(b"".join(bodies)).hexdigest()
+    except StoreError as error:
+        assert error.code == "STORE_DAMAGED" or said == "refused", error
+    print(said, flush=True)
+"""
+
+
+def read(*paths: Path, reader: str = READER) -> list[str]:
     """Return what a process of its own says of stores."""
-    done = subprocess.run([sys.executable, "-c", READER, *map(str, paths)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", reader, *map(str, paths)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.returncode} at store {len(done.stdout.split())}: {done.stderr[-2000:]}"
     return done.stdout.split()
 
@@ -71,8 +93,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.parametrize("reader", [READER, STREAMS], ids=["hub", "reader"])
 @pytest.mark.parametrize("kind", ["meta", "branch", "leaf", "overflow"])
-def test_no_flipped_bit_ends_a_hub(made: Path, tmp_path: Path, kind: str) -> None:
+def test_a_flipped_bit_ends_nobody_and_is_told(made: Path, tmp_path: Path, kind: str, reader: str) -> None:
     rng = random.Random(kind)
     whole = (made / "data.mdb").read_bytes()
     stores = []
@@ -82,10 +105,51 @@ def test_no_flipped_bit_ends_a_hub(made: Path, tmp_path: Path, kind: str) -> Non
         data[at + rng.randrange(size)] ^= 1 << rng.randrange(8)
         stores.append(shutil.copytree(made, tmp_path / str(n)))
         (stores[-1] / "data.mdb").write_bytes(data)
-    said = read(*stores)
+    right, *said = read(made, *stores, reader=reader)
     assert len(said) == FLIPS
+    assert set(said) <= {"refused", "damaged", right}
     if kind == "overflow":
         assert "refused" in said
+
+
+@pytest.mark.parametrize("change", ["gone", "another stream", "another offset"])
+def test_a_reader_of_a_stream_is_told_of_a_damaged_index(made: Path, tmp_path: Path, change: str) -> None:
+    store = shutil.copytree(made, tmp_path / "store")
+    with lmdb.open(str(store), max_dbs=8) as env:
+        base = env.open_db(b"index")
+        with env.begin(write=True, db=base) as txn:
+            keys = [struct.unpack(">IIQ", key) for key in txn.cursor().iternext(values=False)]
+            of_first_log = [key for key in keys if key[0] == 0]
+            log, stream, offset = of_first_log[len(of_first_log) // 2]
+            txn.delete(struct.pack(">IIQ", log, stream, offset))
+            if change == "another stream":
+                txn.put(struct.pack(">IIQ", log, stream + 1_000_000, offset), b"")
+            elif change == "another offset":
+                free = next(k for k in range(10**6) if (log, stream, k) not in keys)
+                txn.put(struct.pack(">IIQ", log, stream, free), b"")
+    right, said = read(made, store, reader=STREAMS)
+    assert said in ("refused", "damaged")
+    assert said != right
+
+
+def test_a_store_that_a_hub_writes_is_no_damaged_one(made: Path, tmp_path: Path) -> None:
+    """Pages that a reader looks at may be used again meanwhile: then the writer's look holds."""
+    path = shutil.copytree(made, tmp_path / "store")
+    store, done = StoreCore(str(path)), threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            store.append_for_test([("name1", "stream1", b"y" * 9000)])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(30):
+            verify.check_pages(str(path), to_read=True)
+    finally:
+        done.set()
+        writer.join()
+        store.close()
 
 
 def test_one_meta_page_of_another_state_is_no_damage(made: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from libc.stdint cimport SIZE_MAX, UINT32_MAX, uint8_t, uint32_t, uint64_t
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_slice
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_STORE
-from dataproxy._core.hub.header cimport header_check
+from dataproxy._core.hub.header cimport HEADER_AT_STREAM, header_check
 from dataproxy._core.hub.storecatalog cimport CATALOG_NAME_MAX
 from dataproxy._core.hub.storeenv cimport (
     FAULT_CHECKSUM,
@@ -202,8 +202,9 @@ cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uin
         if rc:
             rc = _damaged(out, at) if rc == MDB_NOTFOUND else rc
             break
-        if header_check(<const uint8_t*>value.mv_data, value.mv_size, entry.mv_data, KEY_ENTRY, True) != ST_OK:
-            rc = _damaged(out, at)
+        if (header_check(<const uint8_t*>value.mv_data, value.mv_size, entry.mv_data, KEY_ENTRY, True) != ST_OK
+                or load_be32(<const uint8_t*>value.mv_data + HEADER_AT_STREAM) != number):
+            rc = _damaged(out, at)          # also one of another stream, which the index has no reason to name
             break
         status = batch_add(out, at, value.mv_data, value.mv_size)
         op = MDB_NEXT
