@@ -280,7 +280,6 @@ cdef int _topic_logs(StoreEnv* e, Slice topic, ReadBatch* out) noexcept nogil:
     cdef MDB_txn* txn = NULL
     cdef MDB_cursor* cursor = NULL
     cdef MDB_val key
-    cdef MDB_val value
     cdef NameRow row
     cdef uint64_t floor
     cdef uint64_t partition = 0
@@ -297,18 +296,14 @@ cdef int _topic_logs(StoreEnv* e, Slice topic, ReadBatch* out) noexcept nogil:
         rc = mdb_cursor_open(txn, e.logs, &cursor)
     while rc == 0 and status == ST_OK and partition <= UINT32_MAX:
         key = key_name(raw, <uint32_t>partition, topic)
-        rc = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE)
+        rc = _log_row(cursor, MDB_SET_RANGE, &key, &row)
         if rc:
             break
-        if not row_fits(&key, &value, LOG_ROW) or key.mv_size < 4:
-            rc = FAULT_ROW
-            break
-        if load_be32(key.mv_data) != partition:     # no topic has those between
-            partition = load_be32(key.mv_data)
+        if row.partition != partition:      # no topic has those between
+            partition = row.partition
             continue
         partition += 1
         if slice_equals(_topic_of(&key), topic):
-            _log_row(&row, &key, &value)
             status = batch_add_name(out, &row, topic, slice_of(NULL, 0))
     if cursor != NULL:
         mdb_cursor_close(cursor)
@@ -332,7 +327,6 @@ cdef int _names(StoreEnv* e, bint streams, const NamePlace* after, size_t most, 
     cdef MDB_cursor* cursor = NULL
     cdef MDB_cursor_op op = MDB_FIRST
     cdef MDB_val key
-    cdef MDB_val value
     cdef NameRow row
     cdef uint64_t floor
     cdef int status = ST_OK
@@ -351,14 +345,10 @@ cdef int _names(StoreEnv* e, bint streams, const NamePlace* after, size_t most, 
         key = key_name(key_raw, after.partition, after.topic)
         op = MDB_SET_RANGE
     while status == ST_OK and out.rows.n // sizeof(NameRow) < most:
-        rc = mdb_cursor_get(cursor, &key, &value, op)
+        rc = _log_row(cursor, op, &key, &row)
         op = MDB_NEXT
         if rc:
             break
-        if not row_fits(&key, &value, LOG_ROW) or key.mv_size < 4:
-            rc = FAULT_ROW
-            break
-        _log_row(&row, &key, &value)
         if streams:
             status = _log_streams(e, txn, &row, _topic_of(&key), after, most, out)
         else:
@@ -373,16 +363,25 @@ cdef inline Slice _topic_of(const MDB_val* key) noexcept nogil:
     return slice_of(<const uint8_t*>key.mv_data + 4, key.mv_size - 4)
 
 
-cdef void _log_row(NameRow* row, const MDB_val* key, const MDB_val* value) noexcept nogil:
-    """Take a log row apart, which fits.  Locality: any thread.  Locks: none."""
+cdef int _log_row(MDB_cursor* cursor, MDB_cursor_op op, MDB_val* key, NameRow* row) noexcept nogil:
+    """Move to a log row and take it apart: 0, MDB_NOTFOUND or an error.  Locality: any thread.  Locks: none."""
+    cdef MDB_val value
+    cdef const uint8_t* p
+    cdef int rc = mdb_cursor_get(cursor, key, &value, op)
+    if rc:
+        return rc
+    if not row_fits(key, &value, LOG_ROW) or key.mv_size < 4:
+        return FAULT_ROW
+    p = <const uint8_t*>value.mv_data
     row.partition = load_be32(<const uint8_t*>key.mv_data)
-    row.log = load_be32(<const uint8_t*>value.mv_data)
+    row.log = load_be32(p)
     row.stream = 0
-    row.first = load_be64(<const uint8_t*>value.mv_data + 4)
-    row.next = load_be64(<const uint8_t*>value.mv_data + 12)
-    row.tally.entries = load_be64(<const uint8_t*>value.mv_data + 20)
-    row.tally.records = load_be64(<const uint8_t*>value.mv_data + 28)
-    row.tally.bytes = load_be64(<const uint8_t*>value.mv_data + 36)
+    row.first = load_be64(p + 4)
+    row.next = load_be64(p + 12)
+    row.tally.entries = load_be64(p + 20)
+    row.tally.records = load_be64(p + 28)
+    row.tally.bytes = load_be64(p + 36)
+    return 0
 
 
 cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, const NamePlace* after, size_t most,
