@@ -13,7 +13,7 @@ def main() -> None:
     _occupy_standard_descriptors()
     try:
         from dataproxy.cli.app import app
-        from dataproxy.cli.outcome import outcome
+        from dataproxy.cli.outcome import outcome, silence
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
@@ -28,6 +28,10 @@ def main() -> None:
                 code = ended.code
     except RuntimeError as error:  # typer.Exit: what was printed could not be written
         code = code or getattr(error, "exit_code", 1)
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):  # the interpreter would try once more and end with a code of its own, 120
+        silence(sys.stderr)
     sys.exit(code)  # type: ignore[arg-type]
 
 

@@ -16,6 +16,12 @@ COMMAND = f"{sys.executable} -m dataproxy"
 NOBODY = "-t tcp://127.0.0.1:9 -g g -s s --delivery-timeout 1s"
 
 
+@pytest.fixture(autouse=True)
+def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave stderr its buffer, which a gate may have switched off: what is left in it fails once more at exit."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
 def shell(text: str, data: bytes = b"") -> tuple[int, bytes, str]:
     """Run a line of bash; return the status of its last command, its stdout and its stderr."""
     done = subprocess.run(["bash", "-c", text], input=data, capture_output=True, timeout=WAIT_S, check=False)
