@@ -1,5 +1,6 @@
 """Rules for the whole suite: no stale extension is tested, and in CI no test is skipped in silence."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -103,11 +104,21 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
         report.longrepr = f"{report.nodeid}: {refused}"
 
 
+def _close_what_a_failure_left() -> None:
+    """Close the producers of a failed test: its traceback keeps them alive, and tests after it would meet them."""
+    lifecycle = sys.modules.get("dataproxy.client.lifecycle")
+    for producer in list(lifecycle._live) if lifecycle else ():
+        with contextlib.suppress(Exception):
+            producer.close(0)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     """Turn a skip that nobody has listed into a failure."""
     report = yield
     _refuse_skip(report)
+    if report.when == "call" and report.failed:
+        _close_what_a_failure_left()
     return report
 
 

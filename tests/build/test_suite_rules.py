@@ -78,6 +78,25 @@ def test_in_ci_a_failed_test_has_one_more_try_and_is_named(tmp_path, ci, words):
     assert ("RERUN tests/test_x.py::test_unsteady" in output) == bool(ci)
 
 
+LEFT_OPEN = """
+import threading
+from dataproxy import Producer
+
+def test_one_that_fails():
+    producer = Producer("tcp://127.0.0.1:9", group_id="g")
+    producer.send_nowait("s", b"x")
+    assert False
+
+def test_the_next_one():
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("dataproxy")] == []
+"""
+
+
+def test_what_a_failed_test_left_open_does_not_disturb_the_next(tmp_path):
+    returned, output = run(tmp_path, LEFT_OPEN, "", "")
+    assert (returned, "1 failed, 1 passed" in output) == (1, True), output
+
+
 def test_a_skipped_module_is_refused_too(tmp_path):
     returned, output = run(tmp_path, "import pytest\npytest.importorskip('no_such_module')\n", "", "true")
     assert returned != 0
