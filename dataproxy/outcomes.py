@@ -130,7 +130,8 @@ class Report:
     At any moment exactly ``accepted == delivered + failed + expired + dropped + pending``.
     ``duplicates_possible`` counts frames that were sent again although an earlier attempt may have been stored.
     ``not_kept`` counts messages that were not delivered and that ``Producer.undelivered`` cannot give back, since
-    ``undelivered_bytes`` was used up.  ``seconds`` is the producer's age.
+    ``undelivered_bytes`` was used up.  ``maybe_delivered`` counts failed and expired messages that were written and
+    not answered by every proxy that got them: they may be stored all the same.  ``seconds`` is the producer's age.
     """
 
     accepted: int
@@ -146,6 +147,7 @@ class Report:
     seconds: float
     errors: Mapping[int | str, int] = field(default_factory=dict)
     not_kept: int = 0
+    maybe_delivered: int = 0
 
     @property
     def ok(self) -> bool:

@@ -41,6 +41,7 @@ class SinkMetrics(StreamingQueryListener):  # type: ignore[misc]  # mypy does no
         self._registry = registry
         self._read = 0  # bytes of the report file
         self.batches = Counter("sink_micro_batches", "micro-batches committed", registry=registry)
+        self.aborted = Counter("sink_micro_batches_aborted", "micro-batches that failed", registry=registry)
         self.rows = Counter("sink_rows_acknowledged", "rows acknowledged by the proxies", registry=registry)
         self.resent = Counter("sink_rows_resent", "rows of partitions that ran again", registry=registry)
         self.retries = Counter("sink_frames_resent", "frames sent again", registry=registry)
@@ -79,6 +80,9 @@ class SinkMetrics(StreamingQueryListener):  # type: ignore[misc]  # mypy does no
                     break
                 self._read += len(line)
                 found = json.loads(line)
+                if found["outcome"] != "committed":
+                    self.aborted.inc()
+                    continue
                 self.batches.inc()
                 self.rows.inc(found["acked"])
                 self.resent.inc(found["resent_rows"])

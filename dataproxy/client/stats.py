@@ -121,6 +121,7 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
         seconds=seconds,
         errors=_errors(counts["codes"]),
         not_kept=counts["not_kept"],
+        maybe_delivered=counts["maybe_delivered"],
     )
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
+from dataproxy.spark.folders import open_folder, read_folder
 from dataproxy.spark.zones import zone_table
 
 if TYPE_CHECKING:
@@ -25,15 +23,6 @@ __all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy", "remov
 
 FAIL: Final = "fail"
 SKIP: Final = "skip"
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # one letter alone is a folder or a drive
-_S3: Final = "write s3://; keys and region come from the environment of driver and executors, not from fs.s3a options"
-_HINTS: Final = {
-    "s3a": _S3,
-    "s3n": _S3,
-    "hdfs": "pyarrow needs libjvm and libhdfs on driver and executors (JAVA_HOME, HADOOP_HOME, CLASSPATH)",
-    "wasb": "write abfs://",
-    "wasbs": "write abfss://",
-}
 _COPIES: Final = 1  # attempts after the one that was committed: a speculative copy that lost
 _log = logger("spark.badrecords")
 
@@ -47,47 +36,7 @@ def read_policy(text: str) -> str:
             f"option badRecords={text!r} is neither fail nor skip nor a path",
             hint='give a folder with a slash in it, such as "./bad" or "s3://bucket/bad"',
         )
-    scheme = _SCHEME.match(text)
-    if scheme is None:
-        return str(Path(text).absolute())
-    if scheme[1].lower() == "file":
-        return _local_path(text, text[scheme.end() :])
-    if not text.startswith("//", scheme.end()):
-        raise ConfigError(
-            f"option badRecords={text!r} is no URI", hint=f"write {scheme[0]}//..., or ./{text} for a path"
-        )
-    _open_folder(text)
-    return text
-
-
-def _local_path(text: str, rest: str) -> str:
-    """Return the path of a ``file:`` URI, whose ``rest`` follows the colon."""
-    if rest.startswith("//"):
-        host, slash, rest = rest[2:].partition("/")
-        if host not in ("", "localhost") or not slash:
-            raise ConfigError(
-                f"option badRecords={text!r} names the machine {host!r}",
-                hint="write file:///path, seen by all executors",
-            )
-        rest = f"/{rest}"
-    return str(Path(unquote(rest)).absolute())
-
-
-def _open_folder(where: str) -> tuple[Any, str]:
-    """Return the file system of a path or URI, and the path in it.  Raises ConfigError."""
-    from pyarrow import ArrowException, fs
-
-    try:
-        if "://" not in where:
-            return fs.LocalFileSystem(), where
-        system, path = fs.FileSystem.from_uri(where)
-    except (ArrowException, OSError, ValueError) as error:
-        lines = str(error).splitlines() or [type(error).__name__]  # libhdfs is looked for in a hundred places
-        raise ConfigError(
-            f"option badRecords={where!r} cannot be used: {lines[0]}",
-            hint=_HINTS.get(where.partition(":")[0].lower(), "use a path, or a URI that pyarrow.fs knows"),
-        ) from None
-    return system, path
+    return read_folder("badRecords", text)
 
 
 def _names_of(run: str) -> str:
@@ -160,7 +109,7 @@ class BadRecords:
         self._file = None
 
     def _open(self, n_columns: int) -> None:
-        self._system, self._folder = _open_folder(self.where)
+        self._system, self._folder = open_folder("badRecords", self.where)
         self._system.create_dir(self._folder, recursive=True)
         self._file = self._system.open_output_stream(f"{self._folder}/{self._draft}")
         self._encoder = BodyEncoder(
@@ -207,7 +156,7 @@ def _remove(where: str, find: Callable[[Any, str], Iterable[Any]]) -> None:
     from pyarrow import ArrowException
 
     try:
-        system, folder = _open_folder(where)
+        system, folder = open_folder("badRecords", where)
         for entry in find(system, folder):
             if entry.is_file:
                 system.delete_file(entry.path)

@@ -10,6 +10,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.columns import BY_NAME, Meanings
+from dataproxy.spark.folders import read_folder
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.wording import sparks_words
@@ -41,8 +42,15 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "reportFile",
         "text",
         "",
-        "File on the driver's machine that gets the books of a write as JSON after its commit; a streaming query adds"
-        " a line for each micro-batch.",
+        "File on the driver's machine that gets the books of a write as JSON, when it was committed and when it failed;"
+        " a streaming query adds a line for each micro-batch.",
+    ),
+    Option(
+        "reportFolder",
+        "text",
+        "",
+        "Folder that the driver and all executors see, as a path or URI: in it each attempt of a task leaves its counts"
+        " until the write is over. By default a temporary folder of the driver's machine.",
     ),
     Option(
         "reportCallback",
@@ -181,7 +189,8 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
             f"option onFull={config.on_full!r} cannot be used in Spark",
             hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
         )
-    outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"])
+    room = read_folder("reportFolder", own["reportFolder"]) if own["reportFolder"] else ""
+    outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"], room)
     outlets.check()
     return SinkSettings(
         config=_with_sink_defaults(config),

@@ -23,11 +23,15 @@ _log = logger("spark.reports")
 
 @dataclass(frozen=True, slots=True)
 class Outlets:
-    """Name the report file and the callback of a write, empty texts for none; tell whether the driver's log gets it."""
+    """Name the report file and the callback of a write, empty texts for none; tell whether the driver's log gets it.
+
+    ``room`` names the folder below which attempts leave their counts, empty for one of the driver's machine.
+    """
 
     file: str = ""
     callback: str = ""
     log: bool = True
+    room: str = ""
 
     def check(self) -> None:
         """Raise ConfigError when the file's folder cannot be written or the function is not found."""
@@ -49,6 +53,14 @@ class Outlets:
                 find_function(self.callback)(report)
             except Exception:  # noqa: BLE001 - the user's own code; the rows are delivered
                 _log.exception("the report callback %r raised", self.callback)
+
+    def publish_aborted(self, report: JobReport, *, stream: bool = False) -> None:
+        """Save the report of a write that failed; where that fails too, a line in the log says so."""
+        if self.file:
+            try:
+                _save(report, Path(self.file), append=stream)
+            except OSError as error:
+                _log.warning("the report of a write that failed cannot be saved: %s", error)
 
 
 def find_function(name: str) -> Callable[[JobReport], object]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dataproxy.codes import describe
-from dataproxy.errors import InvalidMessageError, UndeliveredError
+from dataproxy.errors import DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
+from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
 from dataproxy.spark.datatimes import TimeSpan
 from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
@@ -41,7 +42,7 @@ class WritePlan:
     """What the driver decided once for all tasks of a write.  Holds no secrets.
 
     ``job`` names a batch write; it is empty for streaming, where a task learns its query and micro-batch itself.
-    ``tally`` is the accumulator of `register`.
+    ``tally`` is the accumulator of `register`, ``room`` the folder in which attempts leave their counts.
     """
 
     job: str
@@ -52,6 +53,7 @@ class WritePlan:
     tally: Tally | None = None
     body: BodyFormat = RAW_FORMAT
     bad_records: str = FAIL
+    room: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
     started = time.monotonic()
     no_delay()
     producer = PRODUCERS.lease(plan.options)
+    record = AttemptRecord(plan.room, run=place.run, partition=place.partition, attempt=place.attempt)
     bad = BadRecords(plan.bad_records, run=place.run, partition=place.partition, attempt=place.attempt)
     times = TimeSpan(plan.columns.dt)
     try:
@@ -94,10 +97,13 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         if books.delivered + skipped + bad.count != rows:
             raise _undelivered(plan, place, rows, skipped + bad.count, books, producer.proxies())
         bad_file = bad.close()
-    except BaseException:
+    except BaseException as error:
+        record.end(producer.books())  # Spark may kill this worker at any moment
         bad.abandon()
-        PRODUCERS.drop(producer)
+        PRODUCERS.drop(producer)  # from here on nothing of this attempt is sent
+        _leave_counts(error, record, producer.books(), plan)
         raise
+    record.end(books)
     report = PartitionReport(
         run=place.run,
         partition=place.partition,
@@ -114,6 +120,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         reasons=tuple(sorted(bad.reasons.items())),
         bad_file=bad_file,
         times=times.milliseconds,
+        record=record.token,
     )
     _log.debug("%s: %s", place, report.line())
     if plan.tally is not None:
@@ -142,6 +149,22 @@ def _send(
         if producer.lost():  # more rows cannot save this attempt
             raise _undelivered(plan, place, rows, skipped + bad.count, producer.settle(), producer.proxies())
     return rows, skipped, size
+
+
+def _leave_counts(error: BaseException, record: AttemptRecord, books: Books, plan: WritePlan) -> None:
+    """Leave the counts of a failed attempt where the driver finds them, and tell of them in its error."""
+    record.end(books)
+    words = (
+        f"when this attempt had ended, {books.delivered} rows of it were acknowledged and "
+        f"{books.maybe_delivered + books.pending} others are possibly stored; {record.so_far()}"
+    ).removesuffix("; ")
+    if plan.room and not record.token:
+        words += f"; the report lacks these counts, since the task's machine does not see the folder {plan.room!r}"
+    if isinstance(error, DataProxyError):
+        error.message = f"{error.message}; {words}"
+        error.args = (error.message,)
+    else:
+        error.add_note(f"dataproxy: {words}")
 
 
 def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) -> NoReturn:

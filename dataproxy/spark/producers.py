@@ -48,6 +48,7 @@ class Books:
     delivered_bytes: int = 0
     retries: int = 0
     duplicates_possible: int = 0
+    maybe_delivered: int = 0
     errors: dict[str | int, int] = field(default_factory=dict)
 
 
@@ -160,6 +161,7 @@ class TaskProducer:
             delivered_bytes=now.delivered_bytes - before.delivered_bytes,
             retries=now.retries - before.retries,
             duplicates_possible=now.duplicates_possible - before.duplicates_possible,
+            maybe_delivered=now.maybe_delivered - before.maybe_delivered,
             errors={code: count for code, count in errors.items() if count},
         )
 
@@ -186,6 +188,7 @@ class TaskProducer:
             delivered_bytes=report.delivered_bytes,
             retries=report.retries,
             duplicates_possible=report.duplicates_possible,
+            maybe_delivered=report.maybe_delivered,
             errors=dict(report.errors),
         )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import LocalProtocolError
+from dataproxy.spark.attempts import Attempt, Uncommitted
 from dataproxy.spark.datatimes import joined
 from dataproxy.spark.interfaces import WriterCommitMessage
 from dataproxy.spark.latency import Steps, added, percentile
@@ -14,7 +15,10 @@ from dataproxy.spark.latency import Steps, added, percentile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["JobReport", "PartitionReport", "check_books", "latency_text"]
+__all__ = ["ABORTED", "COMMITTED", "JobReport", "PartitionReport", "check_books", "latency_text"]
+
+COMMITTED: Final = "committed"
+ABORTED: Final = "aborted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     `duplicates_possible` those of them whose earlier attempt was never answered.  `run` names the write: a job, or a
     query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and messages.
     `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.  `times` are the
-    earliest and the latest data time of the column ``dt`` in milliseconds; None without one.
+    earliest and the latest data time of the column ``dt`` in milliseconds; None without one.  `record` names what the
+    attempt left in the write's room.
     """
 
     run: str
@@ -43,6 +48,7 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     reasons: tuple[tuple[str | int, int], ...] = ()
     bad_file: str = ""
     times: tuple[int, int] | None = None
+    record: str = ""
 
     @property
     def balanced(self) -> bool:
@@ -78,6 +84,10 @@ class JobReport:
     seconds from a pack's first message to its ack, over the messages of all tasks; None without messages.
     `refused` counts bad records, `reasons` by code, and `bad_files` names what they were written to.  `earliest_dt` and
     `latest_dt` are the ends of the column ``dt`` in milliseconds since 1970; None without one.
+
+    `outcome` is ``committed`` or ``aborted``.  All counts above are those of partitions that were written to their end;
+    `uncommitted` has those of all other attempts, `unfinished_partitions` counts the partitions that were not, and
+    `unknown_partitions` those of them of which no attempt left a word.
     """
 
     job: str
@@ -98,10 +108,14 @@ class JobReport:
     bad_files: tuple[str, ...] = ()
     earliest_dt: int | None = None
     latest_dt: int | None = None
+    outcome: str = COMMITTED
+    uncommitted: Uncommitted = field(default_factory=Uncommitted)
+    unfinished_partitions: int = 0
+    unknown_partitions: int = 0
 
     @classmethod
-    def of(cls, job: str, parts: Iterable[PartitionReport]) -> JobReport:
-        """Sum up the partitions of a job."""
+    def of(cls, job: str, parts: Iterable[PartitionReport], attempts: Iterable[Attempt] = ()) -> JobReport:
+        """Sum up the partitions of a job, and what its ``attempts`` left."""
         reports = list(parts)
         latencies = added(part.latencies for part in reports)
         first, last = joined(part.times for part in reports) or (None, None)
@@ -124,6 +138,22 @@ class JobReport:
             bad_files=tuple(part.bad_file for part in reports if part.bad_file),
             earliest_dt=first,
             latest_dt=last,
+            uncommitted=Uncommitted.of(attempts, reports),
+        )
+
+    @classmethod
+    def of_aborted(
+        cls, job: str, messages: Sequence[WriterCommitMessage | None], attempts: Sequence[Attempt]
+    ) -> JobReport:
+        """Sum up a job that failed: Spark gives no message for partitions that were not written to their end."""
+        parts = [message for message in messages if isinstance(message, PartitionReport)]
+        finished = {part.partition for part in parts}
+        told = {attempt.partition for attempt in attempts} - finished
+        return replace(
+            cls.of(job, parts, attempts),
+            outcome=ABORTED,
+            unfinished_partitions=len(messages) - len(parts),
+            unknown_partitions=len(messages) - len(parts) - len(told),
         )
 
     @property
@@ -133,13 +163,27 @@ class JobReport:
 
     def line(self) -> str:
         """Return the report as one line of text."""
-        return (
+        line = (
             f"job {self.job}: {self.rows} rows in {self.partitions} partitions, {self.acked} acknowledged "
             f"({self.bytes} bytes), {self.skipped} skipped, {self.refused} refused, {self.retries} frames sent again, "
             f"{self.resent_partitions} partitions ({self.resent_rows} rows) written by a later attempt, "
             f"{self.duplicates_possible} frames possibly stored twice, "
             f"{latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
         )
+        return "; ".join(part for part in (line, self.uncommitted.line()) if part)
+
+    def aborted_line(self) -> str:
+        """Return what is known of a job that failed as one line of text."""
+        uncommitted, finished = self.uncommitted, self.partitions
+        out = (
+            f"at least {self.acked + uncommitted.acked} rows were acknowledged and {uncommitted.possibly_stored} "
+            "others are possibly stored, counted over all attempts"
+        )
+        stay = f"{finished} of {finished + self.unfinished_partitions} partitions had finished and stay delivered"
+        words = [out, stay, self.line() if finished else uncommitted.line()]
+        if self.unknown_partitions:
+            words.append(f"of {self.unknown_partitions} partitions no attempt left a word; what they sent is unknown")
+        return "; ".join(part for part in words if part)
 
 
 def _summed(reasons: Iterable[Iterable[tuple[str | int, int]]]) -> dict[str | int, int]:

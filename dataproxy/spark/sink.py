@@ -10,12 +10,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
+from dataproxy.spark.attempts import RoomReader
 from dataproxy.spark.badrecords import keep_committed, remove_all
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.room import make_room
 from dataproxy.spark.runs import new_run
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def plan_writer(
             'mode("overwrite") would have to delete what was sent before, which no proxy can do',
             hint='use mode("append")',
         )
-    return DataProxyWriter(replace(plan_write(options, schema, job=new_run()), tally=tally))
+    plan = plan_write(options, schema, job=new_run())
+    return DataProxyWriter(replace(plan, tally=tally, room=make_room(plan.outlets.room, plan.job)))
 
 
 class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does not follow pyspark
@@ -72,21 +75,25 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
         """
         parts = check_books(self._plan.job, messages)
-        report = JobReport.of(self._plan.job, parts)
+        found = self._found()
+        report = JobReport.of(self._plan.job, parts, found.attempts)
         keep_committed(self._plan.bad_records, parts)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
         warn_once(f"job {report.job}", report.times)
         self._plan.outlets.publish(report)
+        found.clear()
+
+    def _found(self) -> RoomReader:
+        """Return what the attempts of this write have left."""
+        return RoomReader(self._plan.room, lambda run: run == self._plan.job)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log which rows are out although the write failed; nothing can be taken back."""
+        """Log and report which rows are out although the write failed; nothing can be taken back."""
         remove_all(self._plan.bad_records, self._plan.job)
         open_log(self._plan.outlets.log)
-        parts = [message for message in messages if isinstance(message, PartitionReport)]
-        _log.warning(
-            "write aborted; %d of %d partitions had finished and stay delivered: %s",
-            len(parts),
-            len(messages),
-            JobReport.of(self._plan.job, parts).line(),
-        )
+        found = self._found()
+        report = JobReport.of_aborted(self._plan.job, messages, found.attempts)
+        _log.warning("write aborted; %s", report.aborted_line())
+        self._plan.outlets.publish_aborted(report)
+        found.clear()

@@ -12,12 +12,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
+from dataproxy.spark.attempts import RoomReader, of_batch
 from dataproxy.spark.badrecords import keep_committed
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.room import make_room, stream_name
 from dataproxy.spark.runs import new_run, stream_run
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ def plan_stream_writer(
     DiscoveryError and TransportError when no proxy is found or none answers.
     """
     refuse_complete(overwrite)
-    plan = replace(plan_write(options, schema, job="", proxies=PROXIES), tally=tally)
-    return DataProxyStreamWriter(plan)
+    plan = plan_write(options, schema, job="", proxies=PROXIES)
+    return DataProxyStreamWriter(replace(plan, tally=tally, room=make_room(plan.outlets.room, stream_name(options))))
 
 
 def refuse_complete(complete: bool) -> None:
@@ -93,24 +95,26 @@ class _Commits:
         Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
         """
         parts = check_books(f"batch {batchId}", messages)
-        report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts)
+        found = RoomReader(self._plan.room, of_batch(batchId))
+        attempts = found.of_one_run({part.run for part in parts})
+        report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts, attempts)
         keep_committed(self._plan.bad_records, parts)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
         warn_once(f"query {report.job.partition('.')[0]}", report.times)
         self._plan.outlets.publish(report, stream=True)
+        found.clear()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Log which rows are out although the micro-batch failed; it will be run again with the same ids."""
+        """Log and report which rows are out although the micro-batch failed; it will be run again with the same ids."""
         open_log(self._plan.outlets.log)
-        parts = [message for message in messages if isinstance(message, PartitionReport)]
-        _log.warning(
-            "micro-batch %s aborted; %d of %d partitions had finished and stay delivered: %s",
-            batchId,
-            len(parts),
-            len(messages),
-            JobReport.of(f"batch {batchId}", parts).line(),
-        )
+        found = RoomReader(self._plan.room, of_batch(batchId))
+        attempts = found.of_one_run({message.run for message in messages if isinstance(message, PartitionReport)})
+        run = next((attempt.run for attempt in attempts), f"batch {batchId}")
+        report = JobReport.of_aborted(run, messages, attempts)
+        _log.warning("micro-batch %s aborted; %s", batchId, report.aborted_line())
+        self._plan.outlets.publish_aborted(report, stream=True)
+        found.clear()
 
 
 class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy does not follow pyspark

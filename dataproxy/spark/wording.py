@@ -16,7 +16,7 @@ from dataproxy.spark.driverlog import is_sparks_own
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["causes_in_words", "sparks_words"]
+__all__ = ["causes_in_words", "code_in_words", "sparks_words"]
 
 _COLUMNS: Final = ("group_id", "stream_id")  # names of columns are as they are
 _NAMES: Final = {name: camel_case(name) for name in PRODUCER.by_name if "_" in name and name not in _COLUMNS}
@@ -49,8 +49,16 @@ def causes_in_words(errors: Mapping[str | int, int]) -> str:
     """Return codes with their meanings and how many messages each one ended, the most frequent first."""
     words = []
     for code, count in sorted(errors.items(), key=lambda item: -item[1]):
-        meaning = ", ".join(
-            part for part in (code_name(code) if isinstance(code, int) else "", describe(code)[0]) if part
-        )
+        meaning = _meaning(code)
         words.append(f"code {code}: {count}" + (f" ({meaning})" if meaning else ""))
     return ", ".join(words) or "without an answer"
+
+
+def code_in_words(code: str | int) -> str:
+    """Return a code with its meaning."""
+    meaning = _translated(_meaning(code))
+    return f"{code} ({meaning})" if meaning else f"{code}"
+
+
+def _meaning(code: str | int) -> str:
+    return ", ".join(part for part in (code_name(code) if isinstance(code, int) else "", describe(code)[0]) if part)

@@ -230,7 +230,7 @@ def test_nothing_answers_until_the_deadline() -> None:
         assert error.details["attempts"] == 0
         assert not error.details["maybe_delivered"]
         report = p.close(1)
-        assert (report.expired, report.pending) == (1, 0)
+        assert (report.expired, report.pending, report.maybe_delivered) == (1, 0, 0)
 
 
 def more_heartbeats(server: Scripted) -> Callable[[], bool]:
@@ -267,6 +267,7 @@ def test_close_at_its_deadline_reports_closed() -> None:
         server.wait_frames(1)
         report = p.close(0.05)
         assert (report.failed, report.pending, report.errors) == (1, 0, {"CLOSED": 1})
+        assert report.maybe_delivered == 1
         error = delivery.exception(0)
         assert isinstance(error, dataproxy.DeliveryFailed)
         assert error.details["maybe_delivered"]

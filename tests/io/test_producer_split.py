@@ -201,6 +201,7 @@ def test_it_expires_in_the_middle() -> None:
         assert [d.exception(0).details["maybe_delivered"] for d in deliveries[2:]] == [True, True]
         report = p.report()
         assert (report.delivered, report.failed, report.expired, report.pending) == (1, 1, 2, 0)
+        assert report.maybe_delivered == 2
         assert [m.body for m in p.undelivered()] == [b"bad 0", b"good 2", b"good 3"]
         assert len(server.frames) >= 5
 

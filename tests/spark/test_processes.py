@@ -69,10 +69,14 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
         books = json.loads((tmp_path / way).read_text())
         assert (books["rows"], books["acked"], books["partitions"]) == (20_000, 20_000, 4)
         assert (books["resent_partitions"] >= 1) == (way != "well")
+        lost = books["uncommitted"]
+        assert (lost["attempts"] + lost["silent"] >= 1) == (way != "well")
         surplus, violations = judge(hub.records("cluster", way), NUMBERS if way != "well" else set(), filtered=False)
         assert (violations, surplus <= 5000) == ([], True), way
     assert "cancelled: True\n" in done.stdout
-    assert not (tmp_path / "cancelled").exists()
+    cancelled = json.loads((tmp_path / "cancelled").read_text())
+    assert (cancelled["outcome"], cancelled["partitions"], cancelled["unfinished_partitions"]) == ("aborted", 0, 2)
+    assert re.search(r"WARNING dataproxy.spark.sink: write aborted; at least \d+ rows were acknowledged", done.stderr)
     stopped = [record.body.split(b"-") for record in hub.records("cluster", "cancelled")]
     for part in {part for part, _ in stopped}:  # without a gap, and none twice
         rows = sorted(int(row) for one, row in stopped if one == part)

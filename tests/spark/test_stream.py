@@ -73,6 +73,20 @@ def test_a_micro_batch_whose_commit_was_lost_runs_again_under_the_same_name(feed
     assert len({report["job"] for report in batches(sink)}) == 1
 
 
+def test_a_micro_batch_that_fails_leaves_a_report_of_all_its_attempts(feed, sink, tmp_path):
+    add, stream = feed
+    add("1", ["a", "b"])
+    add("2", ["c", "x" * 1_000_000])
+    with pytest.raises(StreamingQueryException, match="1000000"):
+        run(stream, sink, tmp_path / "checkpoint")
+    well, lost = batches(sink)
+    assert (well["outcome"], well["acked"]) == ("committed", 2)
+    assert well["uncommitted"] == {"attempts": 0, "acked": 0, "possibly_stored": 0, "failed": {}, "silent": 0}
+    assert (lost["outcome"], lost["rows"], lost["unknown_partitions"]) == ("aborted", 0, 0)
+    assert lost["job"] == well["job"].replace(".0", ".1")
+    assert (lost["uncommitted"]["attempts"], lost["uncommitted"]["silent"]) == (3, 0)
+
+
 def test_complete_mode_is_refused_with_the_reason(feed, sink, tmp_path):
     add, stream = feed
     add("1", ["a"])

@@ -87,7 +87,7 @@ def test_a_commit_never_lists_the_folder(tmp_path, monkeypatch):
 
 
 def test_without_bad_records_a_commit_asks_for_nothing(monkeypatch):
-    monkeypatch.setattr(badrecords, "_open_folder", None)
+    monkeypatch.setattr(badrecords, "open_folder", None)
     keep_committed("/bad", [report(3, 0, ""), report(4, 3, "")])
 
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -10,10 +11,12 @@ import pytest
 
 from dataproxy.errors import FlushTimeout, InvalidMessageError, UndeliveredError
 from dataproxy.spark import producers, wording
+from dataproxy.spark.attempts import RoomReader
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.room import make_room
 
 PLACE = TaskPlace(partition=3, attempt=1, run="job")
 
@@ -35,7 +38,18 @@ class FakeProducer:
         self.config = config
         self.closed = False
         self.counts = dict.fromkeys(
-            ("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"), 0
+            (
+                "accepted",
+                "delivered",
+                "failed",
+                "expired",
+                "dropped",
+                "pending",
+                "retries",
+                "duplicates_possible",
+                "maybe_delivered",
+            ),
+            0,
         )
         self.rows = []
         self.waits = []
@@ -161,6 +175,54 @@ def test_after_an_error_the_next_task_gets_a_new_producer():
     assert FakeProducer.made[0].closed
     assert write_batches(batches(["a"]), plan(), PLACE).acked == 1
     assert len(FakeProducer.made) == 2
+
+
+def left(room):
+    return RoomReader(room, lambda run: run == "job").attempts
+
+
+def test_a_failed_attempt_leaves_its_counts_and_tells_of_those_before(tmp_path):
+    FakeProducer.refuse = {"x"}
+    where = replace(plan(), room=make_room(str(tmp_path), "job"))
+    for attempt in range(2):
+        with pytest.raises(UndeliveredError) as caught:
+            write_batches(batches(["a", "x", "b"]), where, TaskPlace(0, attempt, "job"))
+    found = left(where.room)
+    assert [(one.attempt, one.ended, one.acked, one.failed) for one in found] == [
+        (0, True, 2, ((108, 1),)),
+        (1, True, 2, ((108, 1),)),
+    ]
+    assert "when this attempt had ended, 2 rows of it were acknowledged and 0 others are possibly stored" in str(
+        caught.value
+    )
+    assert "all 2 attempts of this write that have ended so far: 4 rows acknowledged" in str(caught.value)
+
+
+def test_an_attempt_that_fails_for_another_reason_leaves_its_counts_too(tmp_path):
+    def broken():
+        yield from batches(["a"])
+        raise OSError("upstream")
+
+    where = replace(plan(), room=make_room(str(tmp_path), "job"))
+    with pytest.raises(OSError, match="upstream") as caught:
+        write_batches(broken(), where, PLACE)
+    assert [(one.ended, one.acked) for one in left(where.room)] == [(True, 1)]
+    assert "1 rows of it were acknowledged" in "".join(caught.value.__notes__)
+
+
+def test_where_the_room_is_not_seen_the_error_says_so_and_nothing_is_made(tmp_path):
+    FakeProducer.refuse = {"x"}
+    absent = tmp_path / "absent"
+    with pytest.raises(UndeliveredError, match="the report lacks these counts, since the task's machine does not see"):
+        write_batches(batches(["x"]), replace(plan(), room=str(absent)), PLACE)
+    assert not absent.exists()
+
+
+def test_the_commit_message_names_what_the_attempt_left(tmp_path):
+    where = replace(plan(), room=make_room(str(tmp_path), "job"))
+    report = write_batches(batches(["a"]), where, PLACE)
+    (one,) = left(where.room)
+    assert (one.token, one.ended, one.acked) == (report.record, True, 1)
 
 
 def test_an_error_of_the_source_gives_the_producer_up_too():

@@ -25,6 +25,7 @@ ctypedef struct Books:
     int64_t failed
     int64_t expired
     int64_t dropped
+    int64_t maybe_delivered     # failed and expired ones with an attempt that was written and never answered
     int64_t delivered_bytes     # charged bytes: bodies and their framing
     int64_t settled_packs
     int64_t resent              # attempts beyond the first, of settled packs

@@ -127,9 +127,9 @@ cdef void _unlink(Books* k, Pack* p) noexcept nogil:
 
 
 cdef inline void _count(
-    Books* k, int outcome, int code, uint32_t messages, int64_t size, int64_t latency,
+    Books* k, int outcome, int code, uint32_t messages, int64_t size, int64_t latency, bint maybe,
 ) noexcept nogil:
-    """Count messages that share a result; ``size`` is their charge."""
+    """Count messages that share a result; ``size`` is their charge, ``maybe`` whether they may have arrived."""
     if outcome == OUT_DELIVERED:
         k.delivered += messages
         k.delivered_bytes += size
@@ -139,6 +139,8 @@ cdef inline void _count(
         k.expired += messages
     else:
         k.failed += messages
+    if maybe:
+        k.maybe_delivered += messages
     _count_code(k, code, messages)
 
 
@@ -154,13 +156,13 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
     if p.attempts > 1:
         k.resent += p.attempts - 1
     if p.outcome == OUT_DELIVERED:
-        _count(k, OUT_DELIVERED, 0, p.count, <int64_t>p.charge, latency)
+        _count(k, OUT_DELIVERED, 0, p.count, <int64_t>p.charge, latency, False)
     elif p.outcome == OUT_MIXED:
         for i in range(p.parts.n_done):
             part = &p.parts.done[i]
-            _count(k, part.outcome, part.code, part.n, part.bytes, latency)
+            _count(k, part.outcome, part.code, part.n, part.bytes, latency, part.maybe_delivered)
     else:
-        _count(k, p.outcome, p.code, p.count, 0, latency)
+        _count(k, p.outcome, p.code, p.count, 0, latency, p.open_attempts > 0)
     _unlink(k, p)
     if p.verdict != NULL:
         verdict_fill(p.verdict, p, latency)

@@ -35,7 +35,7 @@ cdef dict counts_dict(Engine* g):
     The locks are held for the copying of numbers alone; no Python object is made under them.
     """
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
-    cdef int64_t dropped, memory, results
+    cdef int64_t dropped, maybe_delivered, memory, results
     cdef int64_t untold[OUTCOMES]
     cdef int64_t delivered_bytes, resent, settled, released, retries = 0, unmatched = 0
     cdef int64_t duplicates = 0, held_back = 0, kept = 0, not_kept = 0
@@ -55,6 +55,7 @@ cdef dict counts_dict(Engine* g):
     failed = g.books.failed
     expired = g.books.expired
     dropped = g.books.dropped
+    maybe_delivered = g.books.maybe_delivered
     delivered_bytes = g.books.delivered_bytes
     resent = g.books.resent
     settled = g.books.settled_packs
@@ -78,7 +79,7 @@ cdef dict counts_dict(Engine* g):
     return {
         "accepted": accepted, "accepted_bytes": accepted_bytes, "open": open_messages, "in_flight": in_flight,
         "in_flight_frames": frames, "delivered": delivered, "failed": failed, "expired": expired,
-        "dropped": dropped,
+        "dropped": dropped, "maybe_delivered": maybe_delivered,
         "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
         "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
         "memory_bytes": memory, "results_bytes": results,

@@ -1,0 +1,121 @@
+"""The folder of one write in which each attempt leaves what it counted, for the driver to read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.errors import ConfigError
+from dataproxy.logs import logger
+from dataproxy.spark.folders import open_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Room", "make_room", "stream_name"]
+
+_log = logger("spark.room")
+_OWN: Final = 0o700
+
+
+def stream_name(options: Mapping[str, str]) -> str:
+    """Return the name of a streaming write, the same whenever Spark plans it with the same options."""
+    given = "\n".join(f"{key.lower()}={value}" for key, value in sorted(options.items()))
+    return f"stream-{hashlib.sha256(given.encode()).hexdigest()[:16]}"
+
+
+def make_room(where: str, name: str) -> str:
+    """Make the folder of a write in ``where`` (empty for one below the driver's temporary folder); return it.
+
+    Empty when it cannot be made, which is logged: a write does not fail for want of its books.  Thread rule: driver.
+    """
+    from pyarrow import ArrowException
+
+    try:
+        if "://" in where:
+            system, path = open_folder("reportFolder", f"{where.rstrip('/')}/{name}")
+            system.create_dir(path, recursive=True)
+            return f"{where.rstrip('/')}/{name}"
+        room = Path(where or _temporary(), name)
+        room.mkdir(parents=True, exist_ok=True)
+    except (ArrowException, ConfigError, OSError) as error:
+        _log.warning("attempts that fail will leave no counts: %s", error)
+        return ""
+    return str(room)
+
+
+def _temporary() -> Path:
+    """Return the folder of this user's writes below the temporary folder.  Raises OSError."""
+    folder = Path(tempfile.gettempdir(), f"dataproxy-spark-{os.getuid()}")
+    folder.mkdir(mode=_OWN, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040000 | _OWN:  # somebody else was there first
+        raise PermissionError(f"{str(folder)!r} is not a folder of this user alone")
+    return folder
+
+
+class Room:
+    """Files of a room by their names; local ones without pyarrow's file systems, whose import takes its time.
+
+    Every function raises OSError where the room cannot be reached.  Thread rule: one thread of each process.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.is_local = "://" not in where
+        self._opened: tuple[Any, str] | None = None
+
+    def _far(self) -> tuple[Any, str]:
+        """Return pyarrow's file system and the folder in it."""
+        if self._opened is None:
+            try:
+                self._opened = open_folder("reportFolder", self.where)
+            except ConfigError as error:
+                raise OSError(error.message) from error
+        return self._opened
+
+    def write(self, name: str, text: bytes) -> None:
+        """Write a file into the room, which is not made where it is not seen."""
+        if self.is_local:
+            Path(self.where, name).write_bytes(text)
+            return
+        system, folder = self._far()
+        with system.open_output_stream(f"{folder}/{name}") as file:
+            file.write(text)
+
+    def read(self, name: str) -> bytes:
+        """Return what a file holds."""
+        if self.is_local:
+            return Path(self.where, name).read_bytes()
+        system, folder = self._far()
+        with system.open_input_stream(f"{folder}/{name}") as file:
+            return bytes(file.read())
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+        if self.is_local:
+            return [path.name for path in Path(self.where).iterdir()]
+        from pyarrow import fs
+
+        system, folder = self._far()
+        return [entry.base_name for entry in system.get_file_info(fs.FileSelector(folder)) if entry.is_file]
+
+    def clear(self, names: Iterable[str]) -> None:
+        """Remove files, and the room when none is left; what cannot be removed stays."""
+        try:
+            for name in names:
+                if self.is_local:
+                    Path(self.where, name).unlink(missing_ok=True)
+                else:
+                    system, folder = self._far()
+                    system.delete_file(f"{folder}/{name}")
+            if self.is_local:
+                Path(self.where).rmdir()
+            elif not self.names():
+                system, folder = self._far()
+                system.delete_dir(folder)
+        except OSError as error:
+            _log.debug("counts of attempts are left in %r: %s", self.where, error)

@@ -1,0 +1,163 @@
+"""What attempts leave behind, and what the driver makes of it."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+from dataproxy.spark import room as rooms
+from dataproxy.spark.attempts import AttemptRecord, RoomReader, Uncommitted, of_batch
+from dataproxy.spark.producers import Books
+from dataproxy.spark.reports import JobReport, PartitionReport
+from dataproxy.spark.room import make_room, stream_name
+
+BOOKS = Books(
+    accepted=10, delivered=6, failed=1, expired=2, pending=1, maybe_delivered=2, errors={108: 1, "EXPIRED": 2}
+)
+
+
+@pytest.fixture(params=["path", "URI"])
+def room(request, tmp_path, monkeypatch):
+    """Return a room on this machine, and one that is reached through pyarrow."""
+    if request.param == "path":
+        return make_room(str(tmp_path), "job")
+    far = {"far://store/job": str(tmp_path / "job"), "far://store/absent": str(tmp_path / "absent")}
+    monkeypatch.setattr(rooms, "open_folder", lambda option, where: (fs.LocalFileSystem(), far[where]))
+    return make_room("far://store/", "job")
+
+
+def begun(room, partition=0, attempt=0, run="job"):
+    return AttemptRecord(room, run=run, partition=partition, attempt=attempt)
+
+
+def found(room, run="job"):
+    return RoomReader(room, lambda other: other == run)
+
+
+def committed(record, partition=0, attempt=0):
+    return PartitionReport("job", partition, attempt, 10, 100, 10, 0, 0, 1.0, record=record.token)
+
+
+def test_counts_of_attempts_that_were_not_committed_are_summed_up(room):
+    for attempt in range(2):
+        begun(room, attempt=attempt).end(BOOKS)
+    last = begun(room, attempt=2)
+    last.end(Books(delivered=10))
+    lost = Uncommitted.of(found(room).attempts, [committed(last, attempt=2)])
+    assert (lost.attempts, lost.acked, lost.possibly_stored, lost.silent) == (2, 12, 6, 0)
+    assert sorted(lost.failed.values()) == [2, 4]
+    assert any(words.startswith("108 (ERROR_PROCESS_LOGIC, ") for words in lost.failed)
+    assert lost.line().startswith("2 attempts that were not committed: 12 acknowledged, 6 possibly stored, failed: ")
+
+
+def test_an_attempt_without_a_word_at_its_end_is_silent(room):
+    begun(room)
+    begun(room, attempt=1).end(BOOKS)
+    lost = Uncommitted.of(found(room).attempts)
+    assert (lost.attempts, lost.silent) == (1, 1)
+    assert lost.line().endswith("1 attempts ended without a word; what they sent is unknown")
+
+
+def test_attempts_that_ran_where_the_room_is_not_seen_are_silent_too(room):
+    begun(room, partition=1, attempt=2).end(BOOKS)
+    elsewhere = committed(begun(f"{room[:-3]}absent"), attempt=1)
+    assert elsewhere.record == ""
+    assert Uncommitted.of(found(room).attempts, [elsewhere]).silent == 3  # 0 of partition 0, 0 and 1 of partition 1
+
+
+def test_counts_that_were_not_written_to_their_end_are_no_counts(tmp_path):
+    room = make_room(str(tmp_path), "job")
+    begun(room).end(BOOKS)
+    (path,) = Path(room).glob("*.ended")
+    path.write_bytes(path.read_bytes()[:-3])
+    lost = Uncommitted.of(found(room).attempts)
+    assert (lost.attempts, lost.silent) == (0, 1)
+
+
+def test_a_committed_attempt_alone_leaves_nothing_to_tell(room):
+    record = begun(room)
+    record.end(BOOKS)
+    assert Uncommitted.of(found(room).attempts, [committed(record)]) == Uncommitted()
+    assert Uncommitted().line() == ""
+
+
+def test_an_aborted_job_says_what_is_known_of_each_partition(room):
+    record = begun(room)
+    record.end(Books(delivered=10))
+    begun(room, partition=1).end(BOOKS)
+    report = JobReport.of_aborted("job", [committed(record), None, None], found(room).attempts)
+    assert (report.outcome, report.partitions, report.acked) == ("aborted", 1, 10)
+    assert (report.unfinished_partitions, report.unknown_partitions) == (2, 1)
+    line = report.aborted_line()
+    assert line.startswith("at least 16 rows were acknowledged and 3 others are possibly stored, counted over all ")
+    assert "; 1 of 3 partitions had finished and stay delivered; job job: 10 rows in 1 partitions" in line
+    assert line.endswith("; of 1 partitions no attempt left a word; what they sent is unknown")
+
+
+def test_a_room_is_gone_when_its_write_is_over(room, tmp_path):
+    begun(room).end(BOOKS)
+    found(room).clear()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_have_put_into_a_room_stays(tmp_path):
+    room = make_room(str(tmp_path), "job")
+    begun(room)
+    begun(room, run="other")
+    Path(room, "readme").touch()
+    reader = found(room)
+    reader.clear()
+    assert len(reader.attempts) == 1
+    assert sorted(path.name.partition("@")[0] for path in Path(room).iterdir()) == ["other", "readme"]
+
+
+def test_without_a_room_a_write_goes_on(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    assert make_room(str(tmp_path / "file"), "job") == ""
+    assert "attempts that fail will leave no counts" in caplog.text
+    record = begun("")
+    record.end(BOOKS)
+    assert (record.token, record.so_far(), found("").attempts) == ("", "", [])
+
+
+def test_attempts_tell_each_other_what_was_done_so_far(tmp_path):
+    room = make_room(str(tmp_path), "job")
+    begun(room).end(BOOKS)
+    begun(room, partition=1)
+    record = begun(room, attempt=1)
+    record.end(BOOKS)
+    assert record.so_far() == (
+        "all 2 attempts of this write that have ended so far: 12 rows acknowledged, 6 possibly stored"
+    )
+
+
+def test_a_micro_batch_finds_its_own_attempts_alone(tmp_path):
+    room = make_room(str(tmp_path), stream_name({"a": "1"}))
+    begun(room, run="query.1")
+    begun(room, run="query.11")
+    reader = RoomReader(room, of_batch(1))
+    assert [attempt.run for attempt in reader.of_one_run(())] == ["query.1"]
+    begun(room, run="another.1")
+    reader = RoomReader(room, of_batch(1))
+    assert reader.of_one_run(()) == []  # nobody says which of the two is meant
+    assert [attempt.run for attempt in reader.of_one_run({"another.1"})] == ["another.1"]
+
+
+def test_a_stream_has_the_same_room_whenever_it_is_planned():
+    assert stream_name({"A": "1", "b": "2"}) == stream_name({"b": "2", "a": "1"})
+    assert stream_name({"a": "1"}) != stream_name({"a": "2"})
+
+
+def test_a_temporary_room_is_its_users_alone(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
+    room = Path(make_room("", "job"))
+    assert stat.S_IMODE(room.parent.stat().st_mode) == 0o700
+    room.parent.chmod(0o777)
+    assert make_room("", "other") == ""
+    room.parent.chmod(0o700)
+    room.rmdir()
+    room.parent.rmdir()
+    room.parent.symlink_to(tmp_path)  # somebody else's
+    assert make_room("", "other") == ""
+    assert caplog.text.count("is not a folder of this user alone") == 2
