@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from dataproxy.spark.producers import Books
     from dataproxy.spark.reports import PartitionReport
 
-__all__ = ["Attempt", "AttemptRecord", "RoomReader", "Uncommitted", "of_batch"]
+__all__ = ["LAST_WORDS", "Attempt", "AttemptRecord", "RoomReader", "Uncommitted", "of_batch"]
+
+LAST_WORDS: Final = 1.0
+"""Seconds that attempts get for their last word when a write is aborted."""
 
 _BEGUN: Final = "begun"
 _ENDED: Final = "ended"
+_LOOK: Final = 0.05  # seconds between two looks for last words
 _NAME: Final = re.compile(r"(.+)@(\d+)-(\d+)-([0-9a-f]{16})\.(begun|ended)")
 _log = logger("spark.attempts")
 
@@ -154,24 +159,34 @@ def of_batch(number: int) -> Callable[[str], bool]:
 class RoomReader:
     """The attempts of a write that left a word; none where the room is missing.
 
-    ``chosen`` tells which runs are those of the write.  Thread rule: one thread.
+    ``chosen`` tells which runs are those of the write.  With ``patience`` attempts that have begun get so many seconds
+    for their last word: Spark ends the tasks of a write that failed at the time of its abort.  Thread rule: one thread.
     """
 
-    def __init__(self, room: str, chosen: Callable[[str], bool]) -> None:
+    def __init__(self, room: str, chosen: Callable[[str], bool], *, patience: float = 0.0) -> None:
         self._room = Room(room)
-        self._names: list[str] = []
-        if room:
-            try:
-                names = self._room.names()
-                self._names = [name for name in names if _NAME.fullmatch(name) and chosen(name.partition("@")[0])]
-            except OSError as error:
-                _log.debug("there is no room of the write: %s", error)
+        self._chosen = chosen
         self.attempts = self._read()
+        end = time.monotonic() + patience
+        while not all(attempt.ended for attempt in self.attempts) and time.monotonic() < end:
+            time.sleep(_LOOK)
+            self.attempts = self._read()
+
+    def _names(self) -> list[str]:
+        """Return the names of the files that attempts of the write have left."""
+        if not self._room.where:
+            return []
+        try:
+            names = self._room.names()
+        except OSError as error:
+            _log.debug("there is no room of the write: %s", error)
+            return []
+        return [name for name in names if _NAME.fullmatch(name) and self._chosen(name.partition("@")[0])]
 
     def _read(self) -> list[Attempt]:
         """Return the attempts in the order of partitions."""
         found: dict[str, Attempt] = {}
-        for name in sorted(self._names):  # what has begun comes before what has ended
+        for name in sorted(self._names()):  # what has begun comes before what has ended
             parts = _NAME.fullmatch(name)
             assert parts is not None  # others were left out
             run, partition, attempt, token, kind = parts.groups()
@@ -201,5 +216,6 @@ class RoomReader:
         return [attempt for attempt in self.attempts if attempt.run in named] if len(named) == 1 else []
 
     def clear(self) -> None:
-        """Remove what was read, and the room when it is empty."""
-        self._room.clear(self._names)
+        """Remove what attempts have left, and the room when it is empty."""
+        if self._room.where:
+            self._room.clear(self._names())

@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.spark.attempts import RoomReader
+from dataproxy.spark.attempts import LAST_WORDS, RoomReader
 from dataproxy.spark.badrecords import keep_committed, remove_all
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
@@ -84,15 +84,15 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         self._plan.outlets.publish(report)
         found.clear()
 
-    def _found(self) -> RoomReader:
+    def _found(self, patience: float = 0.0) -> RoomReader:
         """Return what the attempts of this write have left."""
-        return RoomReader(self._plan.room, lambda run: run == self._plan.job)
+        return RoomReader(self._plan.room, lambda run: run == self._plan.job, patience=patience)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log and report which rows are out although the write failed; nothing can be taken back."""
         remove_all(self._plan.bad_records, self._plan.job)
         open_log(self._plan.outlets.log)
-        found = self._found()
+        found = self._found(LAST_WORDS)
         report = JobReport.of_aborted(self._plan.job, messages, found.attempts)
         _log.warning("write aborted; %s", report.aborted_line())
         self._plan.outlets.publish_aborted(report)

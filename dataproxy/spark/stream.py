@@ -12,7 +12,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.spark.attempts import RoomReader, of_batch
+from dataproxy.spark.attempts import LAST_WORDS, RoomReader, of_batch
 from dataproxy.spark.badrecords import keep_committed
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
@@ -108,7 +108,7 @@ class _Commits:
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log and report which rows are out although the micro-batch failed; it will be run again with the same ids."""
         open_log(self._plan.outlets.log)
-        found = RoomReader(self._plan.room, of_batch(batchId))
+        found = RoomReader(self._plan.room, of_batch(batchId), patience=LAST_WORDS)
         attempts = found.of_one_run({message.run for message in messages if isinstance(message, PartitionReport)})
         run = next((attempt.run for attempt in attempts), f"batch {batchId}")
         report = JobReport.of_aborted(run, messages, attempts)

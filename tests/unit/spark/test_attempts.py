@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
+from dataproxy.spark import attempts
 from dataproxy.spark import room as rooms
 from dataproxy.spark.attempts import AttemptRecord, RoomReader, Uncommitted, of_batch
 from dataproxy.spark.producers import Books
@@ -99,6 +100,13 @@ def test_a_room_is_gone_when_its_write_is_over(room, tmp_path):
     begun(room).end(BOOKS)
     found(room).clear()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_aborts_a_write_waits_for_last_words(room, monkeypatch):
+    record = begun(room)
+    monkeypatch.setattr(attempts.time, "sleep", lambda seconds: record.end(BOOKS))
+    lost = Uncommitted.of(RoomReader(room, lambda run: run == "job", patience=3600).attempts)
+    assert (lost.attempts, lost.silent) == (1, 0)
 
 
 def test_what_others_have_put_into_a_room_stays(tmp_path):
