@@ -31,7 +31,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
         test-interop test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-22s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-26s%s\n", $$1, $$2 }'
 
 setup: ## system packages, virtual environment, pinned packages (a second call does nothing)
 	@tools/setup.sh

@@ -18,7 +18,6 @@ app = typer.Typer(
     name="dataproxy",
     help="Send messages to Apache InLong DataProxy, run a hub, and look into it.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

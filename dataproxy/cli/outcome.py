@@ -30,6 +30,7 @@ class ExitCode(IntEnum):
     USAGE = 2  #: a wrong option, argument or configuration
     UNREACHABLE = 3  #: no proxy, Manager or hub could be reached
     INTERRUPTED = 130  #: Ctrl-C
+    TERMINATED = 143  #: SIGTERM
 
 
 def complain(text: str) -> None:

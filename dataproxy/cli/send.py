@@ -49,11 +49,11 @@ def send(
 ) -> None:
     """Send lines as messages and wait until the fate of each is known.
 
-    Lines come from stdin, or from files. Empty lines are left out and counted. Ctrl-C stops the reading, delivers
-    what was taken, and shows the books; a second one quits at once.
+    Lines come from stdin, or from files. Empty lines are left out and counted. Ctrl-C and SIGTERM stop the reading,
+    deliver what was taken, and show the books; a second one quits at once.
     """
     with outcome():
-        from dataproxy.cli.sending import Job, finish, run
+        from dataproxy.cli.sending import Job, finish, run, sigterm_interrupts
 
         options = named_options(option or [])
         for name, value in {"target": target, "group_id": group, "delivery_timeout": delivery_timeout}.items():
@@ -69,7 +69,8 @@ def send(
             delimiter=_end_of_line(delimiter, null),
             max_lines=max_lines,
         )
-        books = run(job, progress)
+        with sigterm_interrupts():
+            books = run(job, progress)
         if books.problem:
             complain(books.problem)
         raise typer.Exit(finish(books, json=json))

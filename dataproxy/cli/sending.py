@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dataproxy import Producer, ProducerStats, Report, Stream
     from dataproxy.config import ProducerConfig
 
-__all__ = ["Books", "Job", "finish", "limited", "run"]
+__all__ = ["Books", "Job", "finish", "limited", "run", "sigterm_interrupts"]
 
 _REFRESHES_A_SECOND: Final = 4
 
@@ -58,6 +59,7 @@ class Books:
     lines: int = 0
     empty: int = 0
     interrupted: bool = False
+    terminated: bool = False  # interrupted by SIGTERM
     problem: str = ""
     unreadable: bool = False  # the problem is one of what is sent, not of where it goes
     connected: bool = False
@@ -70,6 +72,25 @@ class Books:
         return self.report is not None and self.report.delivered == self.lines - self.empty and not self.problem
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Have SIGTERM end the work as Ctrl-C does: supervisors and ``timeout`` send it.  Main thread."""
+    import signal
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def run(job: Job, progress: bool | None) -> Books:
     """Send everything and return the books.
 
@@ -79,6 +100,8 @@ def run(job: Job, progress: bool | None) -> Books:
     from dataproxy import Producer
 
     _check_files(job.files)
+    if not job.config.group_id:
+        raise ConfigError("no group was given", hint="give --group ID, or group_id in the configuration")
     books = Books()
     producer = Producer(config=job.config)
     try:
@@ -95,8 +118,9 @@ def run(job: Job, progress: bool | None) -> Books:
             for lines in limited(_all_lines(job, place), job.max_lines):
                 _send(handle, books, lines, place)
             _settle(producer)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             books.interrupted = True
+            books.terminated = isinstance(error, _Terminated)
         except DataProxyError as error:
             books.problem = str(error)
             books.unreadable = isinstance(error, InvalidMessageError)
@@ -154,7 +178,7 @@ def finish(books: Books, *, json: bool) -> ExitCode:
 
         Console(stderr=True).print(_table(books))
     if books.interrupted:
-        return ExitCode.INTERRUPTED
+        return ExitCode.TERMINATED if books.terminated else ExitCode.INTERRUPTED
     if books.complete:
         return ExitCode.OK
     delivered = books.report.delivered if books.report is not None else 0
@@ -204,11 +228,12 @@ def _settle(producer: Producer) -> None:
 
 
 def _close(producer: Producer, books: Books) -> None:
-    """Close within ``close_timeout``; Ctrl-C meanwhile closes at once."""
+    """Close within ``close_timeout``; Ctrl-C or SIGTERM meanwhile closes at once."""
     books.connected = any(link.sent_bytes or link.read_bytes for link in producer.stats().connections)
     try:
         books.report = producer.close()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        books.terminated = isinstance(error, _Terminated) or books.terminated
         books.interrupted = True
         books.report = producer.close(0)
     books.connected = books.connected or books.report.delivered > 0
@@ -225,8 +250,9 @@ def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
     from rich.live import Live
 
     console = Console(stderr=True)
+    pace = _Pace()
     with Live(
-        get_renderable=lambda: _progress_line(books),
+        get_renderable=lambda: _progress_line(books, pace),
         console=console,
         refresh_per_second=_REFRESHES_A_SECOND,
         transient=True,
@@ -236,27 +262,43 @@ def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
         yield
 
 
-def _progress_line(books: Books) -> Text:
+class _Pace:
+    """Tell how many messages a second were delivered of late: an average since the start hides that they stopped."""
+
+    _SECONDS = 3.0
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def rate(self, seconds: float, delivered: int) -> float:
+        """Return messages a second over the last seconds; ``seconds`` and ``delivered`` are totals."""
+        self._seen.append((seconds, delivered))
+        while len(self._seen) > 2 and seconds - self._seen[1][0] >= self._SECONDS:
+            self._seen.popleft()
+        before, known = self._seen[0] if len(self._seen) > 1 else (0.0, 0)
+        return (delivered - known) / (seconds - before) if seconds > before else 0.0
+
+
+def _progress_line(books: Books, pace: _Pace) -> Text:
+    """Return one line; what matters most stands first, since a narrow terminal cuts it."""
     from rich.text import Text
 
     if books.producer is None:
         return Text("")
     stats: ProducerStats = books.producer.stats()
-    rate = stats.delivered / stats.seconds if stats.seconds else 0.0
     active = sum(link.state == "active" for link in stats.connections)
     parts = [
         f"{books.lines:,} read",
-        f"{stats.delivered:,} delivered ({rate:,.0f}/s)",
+        f"{stats.delivered:,} delivered ({pace.rate(stats.seconds, stats.delivered):,.0f}/s)",
         f"{stats.pending:,} under way",
-        f"{stats.in_flight_frames:,} frames in flight",
-        f"{active} of {len(stats.connections)} connections",
+        f"{active}/{len(stats.connections)} connected",
     ]
     bad = stats.failed + stats.expired + stats.dropped
     if stats.retries:
         parts.append(f"{stats.retries:,} retries")
     if bad:
-        parts.append(f"{bad:,} not delivered")
-    return Text("  ".join(parts), style="red" if bad else "")
+        parts.insert(1, f"{bad:,} not delivered")
+    return Text("  ".join(parts), style="red" if bad else "", no_wrap=True, overflow="ellipsis")
 
 
 def _as_dict(books: Books) -> dict[str, Any]:

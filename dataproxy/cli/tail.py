@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from dataproxy.cli.outcome import outcome
+from dataproxy.cli.outcome import ExitCode, complain, outcome
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.shown import json_text, printable
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["tail"]
 
 _POLL_S: Final = 0.5
+_NAMES_HINT: Final = "dataproxy stats lists the names that a hub has"
 _FIELDS: Final = (
     "group_id", "stream_id", "partition", "offset", "index", "dt_ms", "receive_ms", "source", "attrs",
 )  # fmt: skip
@@ -34,9 +36,10 @@ def tail(
     start: Annotated[
         str, typer.Option(metavar="PLACE", help="First offset of each log, or a place such as 0,3:17 for partition 3.")
     ] = "0",
-    most: Annotated[
-        int | None, typer.Option("--max", "-n", min=0, metavar="N", help="Stop after so many records.")
+    last: Annotated[
+        int | None, typer.Option("--last", "-n", min=0, metavar="N", help="Print only the last N that are there.")
     ] = None,
+    most: Annotated[int | None, typer.Option("--max", min=0, metavar="N", help="Stop after so many records.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Print only how many records there are.")] = False,
     null: Annotated[
@@ -57,13 +60,20 @@ def tail(
             raise ConfigError("both --store and --hub are given", hint="keep one")
         if count and follow:
             raise ConfigError("--count and --follow do not go together", hint="keep one")
+        if last is not None and (count or most is not None):
+            raise ConfigError("--last does not go with --max or --count", hint="keep one")
         place = _place(start)
         if store is not None:
             records = _from_store(store, group, stream, place, follow)
         else:
             records = _from_hub(hub, group, stream, place, follow, (secret_id, secret_key))
         lines = _plain_lines(b"\0" if null else b"\n", escaped=sys.stdout.isatty() and not raw)
-        _print(_at_most(records, most), _json_line if json else lines, count=count)
+        if last is not None:
+            records = _only_last(records, last)
+        found = _print(_at_most(records, most), _json_line if json else lines, count=count)
+        if not found and start == "0" and most != 0 and last != 0:
+            complain(f"there is no record of group {group!r} and stream {stream!r}; {_NAMES_HINT}")
+            raise typer.Exit(ExitCode.OK if count else ExitCode.FAILED)
 
 
 def _place(text: str) -> Place:
@@ -127,17 +137,33 @@ def _at_most(records: Iterator[dict[str, Any] | None], most: int | None) -> Iter
             left -= 1
 
 
-def _print(records: Iterator[dict[str, Any] | None], show: Callable[[dict[str, Any]], bytes], *, count: bool) -> None:
+def _only_last(records: Iterator[dict[str, Any] | None], last: int) -> Iterator[dict[str, Any] | None]:
+    """Leave out what is there already, but for its ``last`` records; what comes after that is given."""
+    kept: deque[dict[str, Any]] = deque(maxlen=last)
+    for record in records:
+        if record is None:
+            break
+        kept.append(record)
+    yield from kept
+    yield None
+    yield from records
+
+
+def _print(records: Iterator[dict[str, Any] | None], show: Callable[[dict[str, Any]], bytes], *, count: bool) -> int:
+    """Print records, or with ``count`` their number; return it."""
     out = sys.stdout.buffer
-    if count:
-        typer.echo(sum(record is not None for record in records))
-        return
+    found = 0
     for record in records:
         if record is None:
             out.flush()
-        else:
+            continue
+        found += 1
+        if not count:
             out.write(show(record))
+    if count:
+        typer.echo(found)
     out.flush()
+    return found
 
 
 def _plain_lines(end: bytes, *, escaped: bool) -> Callable[[dict[str, Any]], bytes]:

@@ -4,11 +4,13 @@ import json
 import logging
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from dataproxy import Producer
 from dataproxy.cli.app import app
 from dataproxy.cli.hubhttp import HubClient
-from dataproxy.cli.sending import Books, _progress_line
+from dataproxy.cli.sending import Books, _Pace, _progress_line
 from dataproxy.errors import HubError
 from dataproxy.hub import Hub
 
@@ -72,13 +74,23 @@ def test_no_lines(hub, tmp_path):
 def test_tail(hub, lines):
     run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines)
     assert run("tail", "g", "s", "--hub", hub.manager_url).stdout_bytes == b"one\ntwo\n\xff\n"
-    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "2", "-0").stdout_bytes == b"one\0two\0"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "--max", "2", "-0").stdout_bytes == b"one\0two\0"
     assert run("tail", "g", "s", "--hub", hub.manager_url, "--count").stdout == "3\n"
-    assert run("tail", "g", "other", "--hub", hub.manager_url).stdout == ""
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "2", "-0").stdout_bytes == b"two\0\xff\0"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "9").stdout_bytes == b"one\ntwo\n\xff\n"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "0").exit_code == 0
     assert run("tail", "g", "s", "--hub", hub.manager_url, "--start", "1").stdout == ""
     rows = [json.loads(line) for line in run("tail", "g", "s", "--hub", hub.manager_url, "--json").stdout.splitlines()]
     assert [row.get("body", row.get("body_base64")) for row in rows] == ["one", "two", "/w=="]
     assert [row["index"] for row in rows] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 1), (["--count"], 0)])
+def test_a_stream_that_is_not_there_is_named(hub, lines, more, code):
+    run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines)
+    result = run("tail", "g", "other", "--hub", hub.manager_url, *more)
+    assert (result.exit_code, result.stdout) == (code, "0\n" if more else "")
+    assert "there is no record of group 'g' and stream 'other'; dataproxy stats lists" in result.stderr
 
 
 def test_tail_reads_page_after_page(hub, tmp_path, monkeypatch):
@@ -89,6 +101,7 @@ def test_tail_reads_page_after_page(hub, tmp_path, monkeypatch):
     run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", path, "-o", "batch_messages=2")
     printed = run("tail", "g", "s", "--hub", hub.manager_url).stdout_bytes
     assert sorted(printed.split(), key=int) == [b"%d" % i for i in range(20)]
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "5").stdout_bytes.split() == printed.split()[-5:]
 
 
 def test_tail_of_a_store(tmp_path, lines):
@@ -121,4 +134,20 @@ def test_not_a_hub(hub):
 
 
 def test_progress_line_before_the_producer():
-    assert not _progress_line(Books()).plain
+    assert not _progress_line(Books(), _Pace()).plain
+
+
+def test_the_pace_is_that_of_the_last_seconds():
+    pace = _Pace()
+    assert pace.rate(0.0, 0) == 0
+    assert pace.rate(1.0, 1000) == 1000
+    for second in range(2, 20):
+        latest = pace.rate(float(second), 1000)
+    assert latest == 0, "nothing was delivered of late"
+
+
+def test_the_progress_is_one_line_in_a_narrow_terminal(hub):
+    with Producer(hub.target, group_id="g") as producer:
+        books = Books(lines=123_456_789_012, producer=producer)
+        (line,) = Console(width=40).render_lines(_progress_line(books, _Pace()))
+        assert "".join(part.text for part in line).startswith("123,456,789,012 read  ")

@@ -38,7 +38,7 @@ def run(*arguments, **options):
 
 
 COMMANDS = {
-    (): ["hub", "send", "tail", "stats", "config", "version"],
+    (): ["--show-completion", "hub", "send", "tail", "stats", "config", "version"],
     ("hub",): ["--store", "--memory", "--port"],
     ("send",): [
         "--stream",
@@ -51,7 +51,7 @@ COMMANDS = {
         "--option",
         "--json",
     ],
-    ("tail",): ["--store", "--hub", "--start", "--max", "--follow", "--count", "--json"],
+    ("tail",): ["--store", "--hub", "--start", "--last", "--max", "--follow", "--count", "--json"],
     ("stats",): ["--hub", "--json"],
     ("config", "show"): ["--origin", "--changed", "--config", "--option", "--json"],
 }
@@ -95,7 +95,8 @@ def test_usage_errors(arguments):
     ("arguments", "message"),
     [
         (["send", "-s", "s"], "there is no target"),
-        (["send", "-s", "s", "-t", "h:1"], "target 'h:1' has no scheme"),
+        (["send", "-s", "s", "-t", "tcp://127.0.0.1:9", "-f", "/dev/null"], "no group was given; give --group ID"),
+        (["send", "-s", "s", "-g", "g", "-t", "h:1"], "target 'h:1' has no scheme"),
         (["send", "-s", "s", "-t", "tcp://h", "-o", "lingr=1"], "no option 'lingr', did you mean 'linger'?"),
         (["send", "-s", "s", "-t", "tcp://h", "-o", "linger"], "-o 'linger' has no value; write -o name=value"),
         (["send", "-s", "s", "-t", "tcp://h", "-o", "linger=1", "-o", "linger=2"], "-o gives 'linger' twice"),
@@ -111,6 +112,7 @@ def test_usage_errors(arguments):
         ),
         (["tail", "g", "s", "--store", "a", "--hub", "http://h"], "both --store and --hub are given"),
         (["tail", "g", "s", "--count", "--follow"], "--count and --follow do not go together"),
+        (["tail", "g", "s", "-n", "3", "--max", "3"], "--last does not go with --max or --count"),
         (["tail", "g", "s", "--hub", "ftp://h"], "hub 'ftp://h' is no URL"),
         (["hub"], "nothing says where to keep the data"),
         (["config", "show", "-o", "executors=99"], "option executors (argument): '99' is too large"),

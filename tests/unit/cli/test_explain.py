@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dataproxy.cli.outcome import ExitCode
+from dataproxy.config import HUB, PRODUCER
 from tests.unit.cli.test_commands import run
 
 
@@ -36,8 +37,9 @@ def test_list() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["BUFER_FULL"], "'BUFER_FULL' is no code and no error class; did you mean BUFFER_FULL?"),
-        (["zzzz"], "'zzzz' is no code and no error class; dataproxy explain --list has them all"),
+        (["BUFER_FULL"], "'BUFER_FULL' is no code, no error class and no option; did you mean BUFFER_FULL?"),
+        (["zzzz"], "'zzzz' is no code, no error class and no option; dataproxy explain --list has"),
+        (["lingr"], "; did you mean linger?"),
         ([], "name one code, e.g. dataproxy explain 114, or give --list"),
         (["114", "--list"], "name one code, e.g. dataproxy explain 114, or give --list"),
     ],
@@ -46,3 +48,22 @@ def test_misuse(words: list[str], text: str, capfd: pytest.CaptureFixture[str]) 
     done = run("explain", *words)
     assert done.exit_code == ExitCode.USAGE
     assert text in done.output + capfd.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["batch_bytes", "batchBytes", "dataproxy.batch_bytes", "DATAPROXY_BATCH_BYTES"])
+def test_an_option_in_each_spelling(word: str) -> None:
+    done = run("explain", word)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(
+        "batch_bytes  (option of the producer)\n\nA pack is sent when its body reaches this size."
+    )
+    assert "Type: size   Default: 256KiB   Range: 1 .. " in done.stdout
+    assert "Environment: DATAPROXY_BATCH_BYTES" in done.stdout
+
+
+def test_every_option_is_explained() -> None:
+    for table in (PRODUCER, HUB):
+        for option in table.options:
+            facts = json.loads(run("explain", option.name, "--json").stdout)
+            assert isinstance(facts, list), "capitals tell an option from a code"
+            assert (table.section, option.doc) in [(one["part"], one["meaning"]) for one in facts]
