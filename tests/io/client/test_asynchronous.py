@@ -65,7 +65,9 @@ def nothing_is_left():
     yield
     gc.collect()
     assert open_bells() == 0
-    assert (set(threading.enumerate()), open_files()) == before
+    threads, files = before  # of which some, of an earlier test, may be gone by now
+    assert set(threading.enumerate()) <= threads
+    assert open_files() <= files
 
 
 @LOOPS

@@ -22,17 +22,6 @@ from dataproxy.config import HUB, PRODUCER
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 
 
-@pytest.fixture(autouse=True)
-def _quiet_surroundings(monkeypatch):
-    for name in list(__import__("os").environ):
-        if name.startswith("DATAPROXY_"):
-            monkeypatch.delenv(name)
-    logger = logging.getLogger("dataproxy")
-    before = (logger.level, list(logger.handlers), logger.propagate)
-    yield
-    logger.level, logger.handlers, logger.propagate = before[0], before[1], before[2]
-
-
 def run(*arguments, **options):
     return CliRunner().invoke(app, list(arguments), **options)
 
