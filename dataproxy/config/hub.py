@@ -129,6 +129,16 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="high",
     ),
     Option(
+        "dedupe_conflict",
+        "choice",
+        "first",
+        "What becomes of a message whose id is known with another body, where an application gave the id (a column"
+        " `msg_id`, `message_id=`): with `first` the one that is there stays, and the new one is acknowledged, counted"
+        " (`conflicts`) and not stored; `both` stores it. Messages with ids that a producer or the Spark sink made are"
+        " stored in any case.",
+        choices=("first", "both"),
+    ),
+    Option(
         "dedupe_window",
         "duration",
         600.0,

@@ -148,6 +148,7 @@ class HubConfig(Config):
     topics: tuple[str, ...]
     numeric_ids: tuple[str, ...]
     dedupe: Literal["off", "ids"]
+    dedupe_conflict: Literal["first", "both"]
     dedupe_window: float
     dedupe_max_ids: int
     secret_id: str

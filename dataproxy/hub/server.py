@@ -223,8 +223,8 @@ class Hub:
     def stats(self) -> dict[str, Any]:
         """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError.
 
-        ``duplicates`` are messages that were answered and not stored again, ``conflicts`` those that were stored
-        although their id was known, with other bytes (option ``dedupe``).
+        ``duplicates`` are messages that were answered and not stored again, ``conflicts`` those whose id was known
+        with other bytes: stored or not, as option ``dedupe_conflict`` and who made the id decide.
         """
         self._ensure_open()
         store = self._store.stats()
@@ -369,6 +369,7 @@ def _open_store(config: HubConfig) -> StoreCore:
         queue_bytes=config.queue_bytes,
         dedupe_ms=int(config.dedupe_window * 1000),
         dedupe_ids=config.dedupe_max_ids if config.dedupe == "ids" else 0,
+        first_wins=config.dedupe_conflict == "first",
     )
 
 

@@ -80,11 +80,45 @@ def test_of_a_mixed_frame_only_the_new_messages_are_stored(dedupe_hub, ask):
     assert dedupe_hub.stats()["records"] == 3
 
 
-def test_the_same_id_with_other_bytes_is_stored_and_counted(dedupe_hub, ask):
+def test_the_same_id_with_another_body_is_answered_and_counted_and_the_first_one_stays(dedupe_hub, ask):
     for body in (b"1", b"2", b"1"):
         ask(dedupe_hub, frame(1, [(body, {"msgid": "x"})], None))
-    assert bodies(dedupe_hub) == [b"1", b"2"]
-    assert (dedupe_hub.stats()["duplicates"], dedupe_hub.stats()["conflicts"]) == (1, 1)
+    assert bodies(dedupe_hub) == [b"1"]
+    stats = dedupe_hub.stats()
+    assert (stats["duplicates"], stats["conflicts"], stats["records"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_where_both_are_wanted_the_same_id_with_another_body_is_stored_too(start_hub, ask, tmp_path, durable):
+    hub = start_hub(tmp_path / "store" if durable else None, dedupe="ids", dedupe_conflict="both")
+    for body in (b"1", b"2", b"1"):
+        ask(hub, frame(1, [(body, {"msgid": "x"})], None))
+    assert bodies(hub) == [b"1", b"2"]
+    assert (hub.stats()["duplicates"], hub.stats()["conflicts"]) == (1, 1)
+
+
+def test_a_message_whose_id_a_producer_made_is_stored_under_it_with_another_body_too(dedupe_hub):
+    with Producer(dedupe_hub.target, group_id="g") as producer:
+        producer.send("s", b"1")
+        producer.flush()
+        (name,) = [record.message_id for record in dedupe_hub.records("g")]
+        for body in (b"2", b"3"):
+            producer.send("s", body, message_id=name)
+            producer.flush()
+    assert sorted(bodies(dedupe_hub)) == [b"1", b"2", b"3"]
+    assert dedupe_hub.stats()["conflicts"] == 1
+
+
+def test_after_a_restart_the_first_body_of_an_id_stays(start_hub, connect, tmp_path):
+    for run in range(3):
+        hub = start_hub(tmp_path / "store", dedupe="ids")
+        connection = connect(hub)
+        connection.sendall(frame(1, [(b"%d" % run, {"msgid": "x"})], None))
+        assert b"errCode" not in read_frame(connection)
+        assert bodies(hub) == [b"0"]
+        assert hub.stats()["conflicts"] == int(run > 0)
+        connection.close()
+        hub.close()
 
 
 @pytest.mark.parametrize(("kind", "body"), [(3, b"a\nb"), (5, b"\0\0\0\1a\0\0\0\1b"), (6, b"\0\0\0\1a\0\0\0\3k=v")])

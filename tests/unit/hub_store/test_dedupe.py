@@ -102,6 +102,75 @@ def test_of_a_mixed_pack_only_what_is_new_is_stored(make, compress):
     assert append(store, named([("z", b"3"), ("y", b"other"), ("x", b"1")], "r", compress)) == ["known"]
 
 
+def test_of_an_id_that_an_application_gave_the_first_body_stays(make):
+    store = make(first_wins=True)
+    assert append(store, named([("x", b"1")]), named([("x", b"2")], "q")) == ["ok", "known"]  # in the same commit
+    assert append(store, named([("x", b"3"), ("y", b"4"), ("y", b"5"), (None, b"6")], "r")) == ["ok"]
+    assert append(store, named([("x", b"1"), ("x", b"2")], "s")) == ["known"]
+    assert stored(store) == [(b"1", "x"), (b"4", "y"), (b"6", "r.3")]
+    assert counters(store) == (1, 4)
+    assert store.stats()["ids"] == 3
+
+
+def test_the_first_body_stays_after_a_restart_too(tmp_path):
+    for body in (b"1", b"2", b"3"):
+        store = StoreCore(str(tmp_path), dedupe_ids=1000, first_wins=True)
+        assert append(store, named([("x", body)], body.decode())) == ["ok" if body == b"1" else "known"]
+        assert counters(store) == (0, int(body != b"1"))
+        assert stored(store) == [(b"1", "x")]
+        store.close()
+    store = StoreCore(str(tmp_path), dedupe_ids=1000)  # of those that stay both are known from here on
+    assert append(store, named([("x", b"3")]), named([("x", b"1")])) == ["ok", "known"]
+    store.close()
+
+
+def test_a_first_body_that_was_not_stored_is_none(tmp_path):
+    store = StoreCore(str(tmp_path), dedupe_ids=1000, max_bytes=1000, first_wins=True)
+    assert append(store, named([("x", b"1" * 1000)])) == ["disk full"]
+    assert append(store, named([("x", b"2")])) == ["ok"]
+    assert stored(store) == [(b"2", "x")]
+    store.close()
+
+
+MADE = (
+    "AbCd-_09.0.AAAAABabcdefghijk",  # of the sink: job, partition, row, hash
+    "AbCd-_09.127.13.AAAAAB-_cdefghijk",  # query, micro-batch, partition, row, hash
+    "4ki5h2z7ihy7e-1.0",  # of a producer that divided a pack
+    "4ki5h2z7ihy7e-ff0a.1234",
+)
+GIVEN = (
+    "550e8400-e29b-41d4-a716-446655440000",
+    "4ki5h2z7ihy7e-1",
+    "4ki5h2z7ihy7e-.0",
+    "4ki5h2z7ihy7e-1.0x",
+    "4ki5h2z7ihy7e-1.",
+    "AbCd-_09..AAAAABabcdefghijkl",
+    "AbCd-_09.0.AAAAABabcdefghij",
+    "AbCd-_09.x.AAAAABabcdefghijk",
+    "AbCd-_09.0..AAAAABabcdefghijk",
+    "AbCd-_09.0.1.2.AAAAABabcdefghijk",
+    "AbCd-_090.0.AAAAABabcdefghijk",
+    "x",
+)
+
+
+@pytest.mark.parametrize("name", [*MADE, *GIVEN])
+def test_with_ids_that_were_made_a_message_is_never_left_out_for_another(make, name):
+    store = make(first_wins=True)
+    append(store, named([(name, b"1")]))
+    append(store, named([(name, b"2")], "q"))
+    append(store, named([(name, b"2")], "r"))
+    assert stored(store) == [(b"1", name)] + [(b"2", name)] * (name in MADE)
+    assert store.stats()["conflicts"] == (1 if name in MADE else 2)
+
+
+def test_messages_by_their_place_are_never_left_out_for_others(make):
+    store = make(first_wins=True)
+    append(store, pack([b"a", b"b"]))
+    assert append(store, pack([b"a", b"x"])) == ["ok"]
+    assert counters(store) == (0, 2)
+
+
 def test_messages_named_by_their_place_keep_their_names_when_others_go(make):
     store = make()
     append(store, named([("x", b"1")], "o"))

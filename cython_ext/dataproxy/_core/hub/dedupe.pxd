@@ -11,6 +11,7 @@ from dataproxy._core.wire.api cimport WireOps
 
 ctypedef struct Dedupe:         # of a store; the appending thread's own
     Window window
+    bint first_wins             # a known id that an application gave is not stored with other bytes either
     const WireOps* wire
     Buf dropped                 # a byte for each message of the entry at hand
     Buf unpacked

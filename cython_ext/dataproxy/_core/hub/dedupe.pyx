@@ -24,13 +24,14 @@ cdef void dedupe_free(Dedupe* d) noexcept nogil:
 cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexcept nogil:
     """Tell what of an entry is new and add its ids to the window.
 
-    The duplicates are counted in the entry, in the window both they and the conflicts.
+    What is not stored is counted in the entry; in the window the duplicates, and the conflicts, stored or not.
     Locality: appending thread.
     Locks: none.
     """
     cdef const EntryId* ids = <const EntryId*>entry.ids.p
     cdef size_t n = entry.ids.n // sizeof(EntryId)
     cdef bint rest_known = False
+    cdef uint32_t lost = 0      # conflicts that are not stored
     cdef size_t i
     cdef int verdict
     entry.duplicates = 0
@@ -39,6 +40,11 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexc
     d.dropped.n = 0
     for i in range(n):
         verdict = window_look(&d.window, &ids[i], now_ms)
+        if verdict == WINDOW_OTHER:
+            d.window.differed += ids[i].messages
+            if d.first_wins and ids[i].given:
+                lost += ids[i].messages
+                verdict = WINDOW_KNOWN
         if verdict == WINDOW_KNOWN:
             entry.duplicates += ids[i].messages
             if ids[i].item == ID_OF_REST:
@@ -46,15 +52,13 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexc
             elif _mark(d, entry, ids[i].item) != ST_OK:
                 return ST_NO_MEMORY
             continue
-        if verdict == WINDOW_OTHER:
-            d.window.differed += ids[i].messages
         if window_add(&d.window, ids[i].high, ids[i].low, ids[i].digest, now_ms) != ST_OK:
             return ST_NO_MEMORY
-    d.window.found += entry.duplicates
+    d.window.found += entry.duplicates - lost
     if entry.duplicates == 0:
         return ST_OK
     rest.records = entry.items - entry.duplicates
-    return _shorten(d, entry, rest_known, rest) if rest.records > 0 else ST_OK
+    return _shorten(d, entry, rest_known, lost, rest) if rest.records > 0 else ST_OK
 
 
 cdef int _mark(Dedupe* d, Entry* entry, uint32_t item) noexcept nogil:
@@ -68,8 +72,12 @@ cdef int _mark(Dedupe* d, Entry* entry, uint32_t item) noexcept nogil:
     return ST_OK
 
 
-cdef int _shorten(Dedupe* d, Entry* entry, bint rest_known, Rest* rest) noexcept nogil:
-    """Write the entry again with the new messages alone.  Locality: appending thread.  Locks: none."""
+cdef int _shorten(Dedupe* d, Entry* entry, bint rest_known, uint32_t lost, Rest* rest) noexcept nogil:
+    """Write the entry again with the new messages alone; ``lost`` of the others are conflicts.
+
+    Locality: appending thread.
+    Locks: none.
+    """
     cdef size_t head = load_be16(entry.value.p + HEADER_AT_SIZE)
     cdef int status
     if d.dropped.n == 0:
@@ -87,7 +95,7 @@ cdef int _shorten(Dedupe* d, Entry* entry, bint rest_known, Rest* rest) noexcept
         rest.value = slice_of(d.value.p, d.value.n)
         return ST_OK
     # The container could be read a moment ago, so it only has become too large: it is stored as it came.
-    d.window.found -= entry.duplicates
+    d.window.found -= entry.duplicates - lost
     entry.duplicates = 0
     rest.records = entry.records
     return ST_OK

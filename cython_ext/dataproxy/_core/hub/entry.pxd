@@ -17,6 +17,7 @@ ctypedef struct EntryId:    # identity of one message, or of several that share 
     uint64_t digest         # hash of the bytes
     uint32_t item           # index of the message, or ID_OF_REST
     uint32_t messages       # that it stands for
+    bint given              # by an application: no id by place, and none that a producer or the Spark sink makes
 
 
 ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to (see `block`)
@@ -41,7 +42,7 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     uint32_t items          # messages in `value`, with ids
     # Filled by the store.
     uint64_t offset         # not set when nothing was left to store
-    uint32_t duplicates     # messages that were not stored because they are there already
+    uint32_t duplicates     # messages that were not stored because they are there already, or their ids are
     int status              # ST_OK, ST_DISK_FULL, ST_LIMIT (of a name: its bytes, or how many there are) or ST_STORE
 
 

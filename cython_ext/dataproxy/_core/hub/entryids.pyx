@@ -1,7 +1,7 @@
 """Hashing ids and bodies on the thread that read the request, so that the committing thread only looks them up."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport (
@@ -19,6 +19,8 @@ cdef enum IdKind:
 
 cdef enum:
     BUFFER_KEEP = 1 << 20     # larger buffers are given back after use
+    DASH = 45
+    DOT = 46
 
 
 cdef void ids_init(IdReader* r, const WireOps* wire, const HashKey* key) noexcept nogil:
@@ -80,7 +82,7 @@ cdef int _put_whole(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
     if found.pack.n == 0 or parts.records == 0:
         return ST_OK
     return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, found.payload.p, found.payload.n).first, ID_OF_REST,
-                   parts.records)
+                   parts.records, False)
 
 
 cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept nogil:
@@ -96,7 +98,8 @@ cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
         item = <const StoredItem*>r.items.p + i
         if item.id.n > 0:
             skipped += 1
-            status = _put_id(r, KIND_OWN, item.id, hash_bytes(r.key, item.body.p, item.body.n).first, i, 1)
+            status = _put_id(r, KIND_OWN, item.id, hash_bytes(r.key, item.body.p, item.body.n).first, i, 1,
+                             not id_is_made(item.id))
         else:
             rest += 1
             status = _put_rest(r, item.body, skipped) if found.pack.n > 0 else ST_OK
@@ -105,7 +108,8 @@ cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
             return ST_NO_MEMORY
     if rest == 0 or found.pack.n == 0:
         return ST_OK
-    return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, r.rest.p, r.rest.n).first, ID_OF_REST, rest)
+    return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, r.rest.p, r.rest.n).first, ID_OF_REST, rest,
+                   False)
 
 
 cdef int _put_rest(IdReader* r, Slice body, uint32_t skipped) noexcept nogil:
@@ -123,7 +127,43 @@ cdef int _put_rest(IdReader* r, Slice body, uint32_t skipped) noexcept nogil:
     return buf_put_slice(&r.rest, body)
 
 
-cdef int _put_id(IdReader* r, int kind, Slice text, uint64_t digest, uint32_t item, uint32_t messages) noexcept nogil:
+cdef bint id_is_made(Slice id) noexcept nogil:
+    """Tell whether an id has the form of those that this package makes by itself.
+
+    A producer names the messages of a divided pack ``<13 characters>-<hex>.<place>``, the Spark sink its rows
+    ``<8 characters>.[<micro-batch>.]<partition>.<17 characters>``.
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef size_t at = 14
+    cdef size_t end
+    if id.n > 16 and id.p[13] == DASH:
+        while at < id.n and _is_hex(id.p[at]):
+            at += 1
+        return at > 14 and at + 1 < id.n and id.p[at] == DOT and _digits(id, at + 1) == id.n
+    if id.n < 28 or id.p[8] != DOT or id.p[id.n - 18] != DOT:
+        return False
+    end = id.n - 18
+    at = _digits(id, 9)
+    if at > 9 and at < end and id.p[at] == DOT:
+        at = _digits(id, at + 1)
+    return at == end and id.p[at - 1] != DOT
+
+
+cdef inline bint _is_hex(uint8_t c) noexcept nogil:
+    return 48 <= c <= 57 or 97 <= c <= 102
+
+
+cdef inline size_t _digits(Slice id, size_t at) noexcept nogil:
+    """Return where the decimal digits that begin at a place end."""
+    while at < id.n and 48 <= id.p[at] <= 57:
+        at += 1
+    return at
+
+
+cdef int _put_id(
+    IdReader* r, int kind, Slice text, uint64_t digest, uint32_t item, uint32_t messages, bint given,
+) noexcept nogil:
     """Put one id.  Locality: owner.  Locks: none."""
     cdef size_t prefix = r.name.n
     cdef EntryId id
@@ -139,4 +179,5 @@ cdef int _put_id(IdReader* r, int kind, Slice text, uint64_t digest, uint32_t it
     id.digest = digest
     id.item = item
     id.messages = messages
+    id.given = given
     return buf_put(&r.ids, &id, sizeof(EntryId))

@@ -51,14 +51,16 @@ cdef class StoreCore(StoreView):
     counted) and never more than half of the machine's memory.  A directory makes them durable: an append
     beyond ``max_bytes`` (values, and 64 bytes for each entry) is refused as a full disk is.
     ``retention_bytes`` and ``retention_ms`` drop the oldest entries of each log.  0 means no limit.
-    ``dedupe_ids``, if not 0, keeps a de-duplication window of so many ids and of ``dedupe_ms``.
+    ``dedupe_ids``, if not 0, keeps a de-duplication window of so many ids and of ``dedupe_ms``; with ``first_wins`` a
+    known id that an application gave is not stored with other bytes either.
     ``map_bytes`` is the address space to begin with; it grows.  Raises StoreError when the directory is in
     use, foreign, damaged or of another version.
     """
 
     def __init__(self, str path=None, *, uint64_t max_bytes=0, uint64_t retention_bytes=0, int64_t retention_ms=0,
                  size_t queue_bytes=64 << 20, size_t commit_bytes=32 << 20, int64_t retain_every_ms=1000,
-                 size_t map_bytes=1 << 30, int64_t dedupe_ms=600_000, uint64_t dedupe_ids=0):
+                 size_t map_bytes=1 << 30, int64_t dedupe_ms=600_000, uint64_t dedupe_ids=0,
+                 bint first_wins=False):
         cdef StoreLimits limits
         cdef CommitterLimits pace
         if self._gate is not None:
@@ -77,14 +79,14 @@ cdef class StoreCore(StoreView):
             limits.max_bytes = min(max_bytes, half) if max_bytes else half
             self._open_memory(&limits, &pace)
             if dedupe_ids:
-                self._open_window(dedupe_ms, dedupe_ids)
+                self._open_window(dedupe_ms, dedupe_ids, first_wins)
         else:
             prepare_directory(path, True)
             self._claim()
             try:
                 self._open_durable(&limits, &pace, map_bytes)
                 if dedupe_ids:
-                    self._open_window(dedupe_ms, dedupe_ids)
+                    self._open_window(dedupe_ms, dedupe_ids, first_wins)
             except BaseException:
                 self._give_up()
                 raise
@@ -162,12 +164,13 @@ cdef class StoreCore(StoreView):
         self._source = &self._shared.env
         return self._make_committer(store_ops(), <void*>&self._store, pace)
 
-    cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids) except -1:
+    cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids, bint first_wins) except -1:
         """Make the de-duplication window, in a durable store with what it holds.  Locality: GIL.  Locks: none."""
         cdef bytes fresh = os.urandom(16)
         cdef HashKey key = hash_key(<const unsigned char*>fresh)
         cdef int error = 0
         self._dedupe.wire = inlong_ops()
+        self._dedupe.first_wins = first_wins
         if not self._has_memory:
             key = hash_key(self._shared.env.ids_key)
         else:
