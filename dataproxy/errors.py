@@ -50,9 +50,9 @@ class DataProxyError(Exception):
     pickled and copied without loss.  ``str`` gives one line: what a peer said is shown with escapes.
     """
 
-    default_code: ClassVar[str] = "ERROR"
-    default_retriable: ClassVar[bool] = False
-    default_fatal: ClassVar[bool] = False
+    _default_code: ClassVar[str] = "ERROR"
+    _default_retriable: ClassVar[bool] = False
+    _default_fatal: ClassVar[bool] = False
 
     message: str
     code: str | int
@@ -73,11 +73,11 @@ class DataProxyError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.code = self.default_code if code is None else code
+        self.code = self._default_code if code is None else code
         known = LOCAL_CODES.get(self.code) if isinstance(self.code, str) else None
-        usual = self.default_retriable if known is None else known.retriable
+        usual = self._default_retriable if known is None else known.retriable
         self.retriable = usual if retriable is None else retriable
-        self.fatal = self.default_fatal if fatal is None else fatal
+        self.fatal = self._default_fatal if fatal is None else fatal
         self.hint = hint
         self._details = dict(details) if details else {}
 
@@ -118,67 +118,67 @@ class DataProxyError(Exception):
 class ConfigError(DataProxyError, ValueError):
     """Report an option, an argument or a target address that is not allowed."""
 
-    default_code = "CONFIG"
+    _default_code = "CONFIG"
 
 
 class InvalidMessageError(DataProxyError, ValueError):
     """Report a body, name, attribute, time or column that cannot be sent; nothing of the call was accepted."""
 
-    default_code = "INVALID_MESSAGE"
+    _default_code = "INVALID_MESSAGE"
 
 
 class LocalProtocolError(DataProxyError):
     """Report a call that does not fit the state of its object."""
 
-    default_code = "LOCAL_PROTOCOL"
+    _default_code = "LOCAL_PROTOCOL"
 
 
 class RemoteProtocolError(DataProxyError):
     """Report bytes from a peer that break the protocol."""
 
-    default_code = "REMOTE_PROTOCOL"
-    default_retriable = True
+    _default_code = "REMOTE_PROTOCOL"
+    _default_retriable = True
 
 
 class TransportError(DataProxyError):
     """Report a failure of the network."""
 
-    default_code = "TRANSPORT"
-    default_retriable = True
+    _default_code = "TRANSPORT"
+    _default_retriable = True
 
 
 class DiscoveryError(DataProxyError):
     """Report that the addresses of the proxies could not be had."""
 
-    default_code = "DISCOVERY"
-    default_retriable = True
+    _default_code = "DISCOVERY"
+    _default_retriable = True
 
 
 class ClosedError(DataProxyError):
     """Report the use of a closed object."""
 
-    default_code = "CLOSED"
-    default_fatal = True
+    _default_code = "CLOSED"
+    _default_fatal = True
 
 
 class ForkedError(DataProxyError):
     """Report the use of an object that came through ``fork``."""
 
-    default_code = "FORKED"
-    default_fatal = True
+    _default_code = "FORKED"
+    _default_fatal = True
 
 
 class BufferFullError(DataProxyError):
     """Report that a message was not accepted since the buffer is full."""
 
-    default_code = "BUFFER_FULL"
-    default_retriable = True
+    _default_code = "BUFFER_FULL"
+    _default_retriable = True
 
 
 class DeliveryError(DataProxyError):
     """Report that an accepted message was not delivered."""
 
-    default_code = "DELIVERY"
+    _default_code = "DELIVERY"
 
     @property
     def id(self) -> str:
@@ -192,14 +192,14 @@ class DeliveryDropped(DeliveryError):  # noqa: N818 - named like an outcome
     No byte of it was ever sent.
     """
 
-    default_code = "DROPPED"
-    default_retriable = True
+    _default_code = "DROPPED"
+    _default_retriable = True
 
 
 class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
     """Report an accepted message that a proxy refused for good, or that was given up."""
 
-    default_code = "ABORTED"
+    _default_code = "ABORTED"
 
     @classmethod
     def from_code(cls, code: int, text: str = "", details: Mapping[str, Any] | None = None) -> DeliveryFailed:
@@ -220,15 +220,15 @@ class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
 class DeliveryExpired(DeliveryError):  # noqa: N818 - named like an outcome
     """Report an accepted message that had no success within ``delivery_timeout``; it may have arrived."""
 
-    default_code = "EXPIRED"
-    default_retriable = True
+    _default_code = "EXPIRED"
+    _default_retriable = True
 
 
 class DeliveryPending(DataProxyError, TimeoutError):  # noqa: N818 - named like an outcome
     """Report that a result was not known when the wait for it ended; the message is still on its way."""
 
-    default_code = "PENDING"
-    default_retriable = True
+    _default_code = "PENDING"
+    _default_retriable = True
 
 
 class FlushTimeout(DataProxyError, TimeoutError):  # noqa: N818 - named like an outcome
@@ -237,8 +237,8 @@ class FlushTimeout(DataProxyError, TimeoutError):  # noqa: N818 - named like an 
     ``report`` is the producer's report at that moment, or None.
     """
 
-    default_code = "FLUSH_TIMEOUT"
-    default_retriable = True
+    _default_code = "FLUSH_TIMEOUT"
+    _default_retriable = True
 
     report: Any
 
@@ -253,7 +253,7 @@ class UndeliveredError(DataProxyError):
     ``report`` is the final report: counts by outcome and by error code.
     """
 
-    default_code = "UNDELIVERED"
+    _default_code = "UNDELIVERED"
 
     report: Any
 
@@ -265,13 +265,13 @@ class UndeliveredError(DataProxyError):
 class HubError(DataProxyError):
     """Report a failure of the embedded hub."""
 
-    default_code = "HUB"
+    _default_code = "HUB"
 
 
 class StoreError(HubError):
     """Report a failure of the hub's store."""
 
-    default_code = "STORE"
+    _default_code = "STORE"
 
 
 def _undelivered_text(report: Any) -> str:

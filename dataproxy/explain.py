@@ -55,7 +55,7 @@ def _of_class(name: str) -> Explanation:
     if kind is errors.DeliveryFailed:
         own.append("and every number that a proxy answers")
     doc = (kind.__doc__ or "").strip().split("\n")[0].removeprefix("Report ").removesuffix(".").replace("``", "`")
-    retry = "retry later" if kind.default_retriable else "permanent"
+    retry = "retry later" if kind._default_retriable else "permanent"
     if kind in (errors.DataProxyError, errors.DeliveryError, errors.DeliveryFailed):
         retry = "by its code"
     return Explanation(name, name, bases, retry, doc, "", f"its codes: {', '.join(own)}", _page(name))

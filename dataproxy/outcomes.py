@@ -9,22 +9,7 @@ from typing import Any, NamedTuple
 from dataproxy.codes import describe
 from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
 
-__all__ = [
-    "BatchDelivered",
-    "Delivered",
-    "DeliveryResult",
-    "Facts",
-    "Failure",
-    "Report",
-    "Undelivered",
-    "Watch",
-    "code_key",
-    "delivered",
-    "delivery_error",
-    "delivery_result",
-    "message_id",
-    "undelivered",
-]
+__all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report", "Undelivered"]
 
 # Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
 _DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4

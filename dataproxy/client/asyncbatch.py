@@ -70,7 +70,7 @@ class AsyncBatch:
     async def __aenter__(self) -> Self:
         await self._producer.open()
         self._stream = self._bind()
-        self._batch = new_batch(self._producer.inner)
+        self._batch = new_batch(self._producer._inner)
         return self
 
     def add(self, body: Any, **options: Any) -> Awaitable[None]:
@@ -86,7 +86,7 @@ class AsyncBatch:
             raise LocalProtocolError(
                 "add() outside of the batch's block", hint="use it inside of 'async with producer.batch(...)'"
             )
-        if not self._backlog and not self._producer.queueing:
+        if not self._backlog and not self._producer._queueing:
             try:
                 self._note(stream.send(body, **options))
             except BufferFullError:
@@ -114,7 +114,7 @@ class AsyncBatch:
             while self._backlog and self._stream is not None:
                 body, options = self._backlog[0]
                 try:
-                    self._note(await self._producer.accept(self._stream.send, (body,), options, len(body)))
+                    self._note(await self._producer._accept(self._stream.send, (body,), options, len(body)))
                 except asyncio.CancelledError:
                     raise
                 except BaseException:
@@ -148,7 +148,7 @@ class AsyncBatch:
                     f"{len(self._backlog)} more waited for room and were not accepted"
                 )
             return
-        seal_all(self._producer.inner)
+        seal_all(self._producer._inner)
         result = await self._batch
         self.result = result
         if not result.ok:

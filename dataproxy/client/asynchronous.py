@@ -77,26 +77,26 @@ class AsyncProducer(AsyncCore):
         Does nothing if it is open already.  Raises DiscoveryError (then it can be tried again), ConfigError,
         ClosedError, ForkedError.
         """
-        self.check()
+        self._check()
         if self._closing is not None:
             raise closed()
-        if not self.is_open:
+        if not self._is_open:
             if self._opening is None or self._opening.failed:
                 self._opening = self._errands.submit(self._start)
             await self._opening.wait()
             if self._closing is not None:  # it came meanwhile
                 raise closed()
-        self.watch()
+        self._watch()
         return self
 
     def _start(self) -> None:
         """Make the plain producer.  the errands' thread."""
-        if self.is_open:
+        if self._is_open:
             return
         producer = self._make()
-        producer.suspend_when_full()
-        producer.wait_here()
-        self.attach(producer)
+        producer._suspend_when_full()
+        producer._wait_here()
+        self._attach(producer)
 
     async def flush(self, timeout: float | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
         """Send everything now and wait until each message accepted so far has its final result.
@@ -106,13 +106,13 @@ class AsyncProducer(AsyncCore):
         its way then.
         """
         limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
-        self.check_process()
+        self._check_process()
         if self._closing is not None:
             return await self.close()
         await self.open()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        mark = seal_all(self.inner)
-        if self.watch().call_on_settled(self.inner, mark, partial(_finish, future)):
+        mark = seal_all(self._inner)
+        if self._watch().call_on_settled(self._inner, mark, partial(_finish, future)):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limit):
                     await future
@@ -132,7 +132,7 @@ class AsyncProducer(AsyncCore):
         and is counted in the report.  A second call returns the same report.  Cancelling ends the wait, not the
         closing.
         """
-        self.check_process()
+        self._check_process()
         limit = None if timeout is None else seconds(timeout)
         if self._closing is None:
             self._closing = self._errands.finish(partial(self._shut, limit))
@@ -140,9 +140,9 @@ class AsyncProducer(AsyncCore):
             report = await self._closing.wait()
             self._errands.wait_end()
             with contextlib.suppress(ClosedError):  # another loop has closed it too, and let go of every loop meanwhile
-                if self.bells:
+                if self._bells:
                     woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                    self.watch().call_in_turn(partial(_finish, woken))
+                    self._watch().call_in_turn(partial(_finish, woken))
                     await woken  # tasks that waited for results of the closing are woken first
         finally:
             self._closing.at_end(self._leave)  # also where the wait was cancelled, and nobody closes again
@@ -151,11 +151,11 @@ class AsyncProducer(AsyncCore):
     def _leave(self) -> None:
         """Let go of every loop.  Any thread."""
         self._rooms.clear()
-        self.let_go()
+        self._let_go()
 
     def _shut(self, timeout: float | None) -> Report:
         """Close the plain producer.  the errands' thread."""
-        return self.inner.close(timeout) if self.is_open else _EMPTY
+        return self._inner.close(timeout) if self._is_open else _EMPTY
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -172,17 +172,17 @@ class AsyncProducer(AsyncCore):
 
     def report(self) -> Report:
         """Return counts by outcome since the producer was opened; after close, the final ones."""
-        self.check_process()
-        return self.inner.report() if self.is_open else _EMPTY
+        self._check_process()
+        return self._inner.report() if self._is_open else _EMPTY
 
     def stats(self) -> ProducerStats:
         """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
-        plain: Producer = self.inner
+        plain: Producer = self._inner
         return plain.stats()
 
     def undelivered(self) -> UndeliveredMessages:
         """Return an iterator over messages that were accepted and not delivered; see ``Producer.undelivered``."""
-        plain: Producer = self.inner
+        plain: Producer = self._inner
         return plain.undelivered()
 
     # --- sending
@@ -191,15 +191,15 @@ class AsyncProducer(AsyncCore):
         self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
     ) -> AsyncStream:
         """Return a handle bound to one stream; parameters and errors as for ``Producer.stream``."""
-        return AsyncStream(self, self.inner.stream(stream_id, group_id=group_id, attrs=attrs))
+        return AsyncStream(self, self._inner.stream(stream_id, group_id=group_id, attrs=attrs))
 
     def batch(
         self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
     ) -> AsyncBatch:
         """Return an ``async with`` block that gathers messages of one stream and awaits all acks at its end."""
-        return AsyncBatch(self, lambda: self.inner.stream(stream_id, group_id=group_id, attrs=attrs))
+        return AsyncBatch(self, lambda: self._inner.stream(stream_id, group_id=group_id, attrs=attrs))
 
-    def batch_of(self, stream: Stream) -> AsyncBatch:
+    def _batch_of(self, stream: Stream) -> AsyncBatch:
         """Return such a block for a bound handle."""
         return AsyncBatch(self, lambda: stream)
 
@@ -220,33 +220,33 @@ class AsyncProducer(AsyncCore):
     # --- what waits
 
     def _room(self) -> Room:
-        bell = self.watch()
+        bell = self._watch()
         room = self._rooms.get(bell)
         if room is None:
             for other in [b for b in list(self._rooms) if b.loop.is_closed()]:
                 self._rooms.pop(other, None)
-            room = self._rooms[bell] = Room(self, self.inner, bell)
+            room = self._rooms[bell] = Room(self, self._inner, bell)
         return room
 
-    async def accept(self, call: Callable[..., T], args: tuple[Any, ...], options: dict[str, Any], need: int) -> T:
+    async def _accept(self, call: Callable[..., T], args: tuple[Any, ...], options: dict[str, Any], need: int) -> T:
         """Make a sending call once there is room, for which it waits up to ``max_block``."""
         return await self._room().accept(partial(call, *args, **options), need, self.config.max_block)
 
-    async def later(
+    async def _later(
         self, call: Callable[..., Delivery] | None, args: tuple[Any, ...], options: dict[str, Any], body: object
     ) -> Delivered:
         """Open, wait for room, accept, and wait for the ack."""
         await self.open()
-        return await (await self.accept(call or self.inner.send, args, options, _size(body)))
+        return await (await self._accept(call or self._inner.send, args, options, _size(body)))
 
-    async def batch_later(
+    async def _batch_later(
         self, call: Callable[..., BatchDelivery] | str, args: tuple[Any, ...], options: dict[str, Any]
     ) -> BatchDelivered:
         """Accept a batch, on the errands' thread if it is large or finds no room, and wait for its acks."""
         await self.open()
-        function = cast("Callable[..., BatchDelivery]", getattr(self.inner, call) if isinstance(call, str) else call)
+        function = cast("Callable[..., BatchDelivery]", getattr(self._inner, call) if isinstance(call, str) else call)
         bodies = args[-1] if args else options.get("bodies")
-        if _is_small(bodies) and self._errands.idle and not self.queueing:
+        if _is_small(bodies) and self._errands.idle and not self._queueing:
             try:
                 return await function(*args, **options)
             except BufferFullError:
@@ -267,7 +267,7 @@ class AsyncProducer(AsyncCore):
         )
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "open" if self.is_open else "not open yet"
+        state = "closed" if self.closed else "open" if self._is_open else "not open yet"
         return f"<AsyncProducer {self.config.target!r} group {self.config.group_id!r} {state}>"
 
 

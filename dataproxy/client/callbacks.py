@@ -83,7 +83,7 @@ class CallbackPlace:
     """Run callbacks on the calling thread, on an event loop or on an executor; count and log those that raise."""
 
     def __init__(self, core: CoreHandle, place: Any) -> None:
-        self._callers = core.callers  # and not the core, which has this object
+        self._callers = core._callers  # and not the core, which has this object
         self._hop: Callable[..., object] | None = None
         self._loop = None
         self._place = place

@@ -29,17 +29,17 @@ _INTERRUPTIONS = 100  # of one wait by what signal handlers raise; what raises m
 class _Closable(Protocol):
     def close(self, timeout: float | None = None) -> Report: ...
 
-    def begin_close(self) -> None: ...
+    def _begin_close(self) -> None: ...
 
-    def wait_settled(self, seconds: float) -> bool: ...
+    def _wait_settled(self, seconds: float) -> bool: ...
 
     def report(self) -> Report: ...
 
     @property
-    def inherited(self) -> bool: ...
+    def _inherited(self) -> bool: ...
 
     @property
-    def close_timeout(self) -> float: ...
+    def _close_timeout(self) -> float: ...
 
 
 _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
@@ -117,17 +117,17 @@ def _close_all() -> None:
 
 def _close_each() -> None:
     began = time.monotonic()
-    todo = [producer for producer in _live if not producer.inherited]
+    todo = [producer for producer in _live if not producer._inherited]
     for producer in todo:
-        producer.begin_close()
+        producer._begin_close()
     patient = True
     raised: list[BaseException] = []
     known = 0  # exceptions of earlier producers
     while todo:
-        end = began + todo[-1].close_timeout
+        end = began + todo[-1]._close_timeout
         try:
             if patient and len(raised) - known < _INTERRUPTIONS:
-                todo[-1].wait_settled(max(0.0, end - time.monotonic()))
+                todo[-1]._wait_settled(max(0.0, end - time.monotonic()))
             known = len(raised)
             _close(todo.pop(), max(0.0, end - time.monotonic()) if patient else 0.0, raised)
         except BaseException as error:  # noqa: BLE001 - raised below

@@ -122,8 +122,8 @@ class Producer(ProducerCore):
         self._order = order_seed()  # a forked child draws another one than its parent
         self._threads: list[threading.Thread] = []
         self._callbacks = CallbackPlace(self, self._callback_on)
-        self.callback_failed = self._callbacks.failed
-        self.makes_callbacks = None if self._callbacks.here else self._callbacks.is_here
+        self._callback_failed = self._callbacks.failed
+        self._makes_callbacks = None if self._callbacks.here else self._callbacks.is_here
         dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
         self._dispatch_thread: threading.Thread | None = None
         try:
@@ -131,7 +131,7 @@ class Producer(ProducerCore):
             if source.max_packet_length:
                 self._limit_frames(source.max_packet_length)
             for i in range(self.config.executors):
-                self._threads.append(start_quiet(f"dataproxy-exec-{i}", partial(self.run_executor, i)))
+                self._threads.append(start_quiet(f"dataproxy-exec-{i}", partial(self._run_executor, i)))
             self._dispatch_thread = start_hearing("dataproxy-dispatch", dispatcher.run)
             source.start()
         except BaseException:
@@ -147,7 +147,7 @@ class Producer(ProducerCore):
         the start of threads raises, and can be tried again then.
         """
         with lifecycle.beginning():
-            if not self.inherited:
+            if not self._inherited:
                 return
             if self._callback_on is not None:
                 raise ForkedError(
@@ -157,14 +157,14 @@ class Producer(ProducerCore):
             source = ProxySource(self.config, self._use_proxies, self._limit_frames, inherited=self._source)
             running = False
             try:
-                self.open_again()
+                self._open_again()
                 self._begin(source, source.known)
                 running = True
             finally:
-                self.adopt(running)
+                self._adopt(running)
 
     def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
-        self.set_endpoints(
+        self._set_endpoints(
             [(e.label, e.address, e.port, e.family, e.other) for e in proxy_order(proxies, self._order)],
             links_per_executor(self.config.connections, self.config.executors, len(proxies)),
         )
@@ -174,7 +174,7 @@ class Producer(ProducerCore):
         size = self.config.max_frame_bytes
         if max_packet_length:
             size = min(size, max(max_packet_length, LEAST_FRAME_BYTES))
-        self.limit_frames(size)
+        self._set_frame_limit(size)
 
     def stream(self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None) -> Stream:
         """Return a handle bound to one stream: the fastest way to send.
@@ -195,7 +195,7 @@ class Producer(ProducerCore):
         ids = len(group.encode()) + len(name.encode())
         given = {} if attrs is None else plain_attrs(attrs)
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
-        return self.bind_stream(group, name, text.encode(), frozenset(given))
+        return self._bind_stream(group, name, text.encode(), frozenset(given))
 
     def flush(self, timeout: float | None = None) -> Report:
         """Send everything now and wait until each message accepted so far has its final result.
@@ -206,8 +206,8 @@ class Producer(ProducerCore):
         producer it raises LocalProtocolError.
         """
         limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
-        self.refuse_inside_callback("flush")
-        settled = self.wait_settled(limit)
+        self._refuse_inside_callback("flush")
+        settled = self._wait_settled(limit)
         report = self.report()
         if not settled:
             raise FlushTimeout(
@@ -221,11 +221,11 @@ class Producer(ProducerCore):
         """Return counts by outcome since the producer was opened; after close, the final ones."""
         if self._final is not None:
             return self._final
-        return make_report(self.counts(), self.age())
+        return make_report(self._counts(), self._age())
 
     def stats(self) -> ProducerStats:
         """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
-        return make_stats(self.counts(), self.links(), self.age(), self._callbacks.errors)
+        return make_stats(self._counts(), self._links(), self._age(), self._callbacks.errors)
 
     def undelivered(self) -> UndeliveredMessages:
         """Return an iterator over messages that were accepted and not delivered, in the order of their results.
@@ -238,7 +238,7 @@ class Producer(ProducerCore):
         return UndeliveredMessages(self)
 
     @property
-    def close_timeout(self) -> float:
+    def _close_timeout(self) -> float:
         """Return the seconds that ``close`` takes at most to deliver."""
         return self.config.close_timeout
 
@@ -256,11 +256,11 @@ class Producer(ProducerCore):
         limit = self.config.close_timeout if timeout is None else seconds(timeout)
         if self._final is not None:
             return self._final
-        if self.inherited:
-            self.give_up()
+        if self._inherited:
+            self._give_up()
             self._final = self.report()
             return self._final
-        inside = threading.get_ident() in self.callers  # who closes may be waiting for this very callback
+        inside = threading.get_ident() in self._callers  # who closes may be waiting for this very callback
         if not self._close_lock.acquire(timeout=0 if inside else min(limit, _LONGEST) + 2 * _JOIN_SECONDS):
             return self.report()
         try:
@@ -272,16 +272,16 @@ class Producer(ProducerCore):
 
     def _shut(self, timeout: float) -> None:
         deadline = time.monotonic() + min(timeout, _LONGEST)
-        self.begin_close()
+        self._begin_close()
         self._source.stop()
         try:
-            self.wait_settled(timeout)
+            self._wait_settled(timeout)
         finally:
             try:
                 self._stop_threads(deadline - time.monotonic())
             finally:
                 lifecycle.unregister(self)
-                self._final = make_report(self.counts(), self.age())
+                self._final = make_report(self._counts(), self._age())
 
     def _stop_threads(self, spare: float) -> None:
         """Fail what is pending and end the threads.  A signal handler's exception waits until that is done.
@@ -291,13 +291,13 @@ class Producer(ProducerCore):
         raised: BaseException | None = None
         dispatch = self._dispatch_thread
         self._source.stop()
-        self.begin_close()
-        self.abandon_open()
-        self.stop()
+        self._begin_close()
+        self._abandon_open()
+        self._stop_executors()
         for thread in self._threads:
             raised = _join(thread, _JOIN_SECONDS) or raised
         self._callbacks.hurry()
-        self.end_completions(not any(thread.is_alive() for thread in self._threads))
+        self._end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
             raised = _join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
             if dispatch.is_alive():
@@ -305,17 +305,17 @@ class Producer(ProducerCore):
         if raised is not None:
             raise raised
 
-    def refuse_closed(self) -> None:
+    def _refuse_closed(self) -> None:
         """Raise ClosedError; to a daemon thread of a process that is ending, only once that has had its time.
 
         Most are gone by then and print no traceback; a handler of atexit that joins one has it back.
         """
         if threading.current_thread().daemon and not is_ours():
             lifecycle.wait_end()
-        super().refuse_closed()
+        super()._refuse_closed()
 
     def __enter__(self) -> Self:
-        self.check_open()
+        self._check_open()
         return self
 
     def __exit__(

@@ -66,7 +66,7 @@ class Room:
         future: asyncio.Future[bool] = loop.create_future()
         timer = loop.call_at(deadline, _answer, future, False)
         heapq.heappush(self._queue, (ticket, need, future))
-        self._producer.join_queue()
+        self._producer._join_queue()
         self._arm(seen)
         try:
             in_turn = await future
@@ -75,7 +75,7 @@ class Room:
                 self._give_turns()  # it was this task's: the next one's now
             raise
         finally:
-            self._producer.leave_queue()
+            self._producer._leave_queue()
             timer.cancel()
         self._end_turn(ticket)
         return in_turn

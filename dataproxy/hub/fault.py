@@ -93,7 +93,7 @@ class Fault:
         self._check_parameters(kind)
 
     @classmethod
-    def of(cls, kind: object, options: Mapping[str, object]) -> Self:
+    def _of(cls, kind: object, options: Mapping[str, object]) -> Self:
         """Make a fault from a kind and fields by name.  Raises ConfigError with the nearest name."""
         for name in options:
             if name not in _FIELDS:
@@ -113,7 +113,7 @@ class Fault:
                 options["data"] = bytes.fromhex(data)
             except ValueError:
                 raise ConfigError(f"data {data!r} is not in hexadecimal digits", hint="give pairs like 00ff") from None
-        return cls.of(kind, options)
+        return cls._of(kind, options)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are set, bytes as hexadecimal text."""
@@ -128,7 +128,7 @@ class Fault:
             return self.on or ""
         return "bytes" if self.at_byte is not None and "bytes" in kind.on else kind.on[0]
 
-    def parameter(self, name: str) -> Any:
+    def _parameter(self, name: str) -> Any:
         """Return a parameter: what was given, else what belongs to the kind."""
         kind = KINDS[self.kind]
         value = getattr(self, name)

@@ -94,15 +94,15 @@ class FaultDoor:
 
 async def disturb(hub: Hub, request: web.Request, group: str) -> web.Response | None:
     """Count a discovery request; return the wrong answer that a fault wants, None to go on with the right one."""
-    armed = hub.faults.manager_fault(group)
+    armed = hub.faults._manager_fault(group)
     if armed is None:
         return None
     fault = armed.fault
     if fault.kind == "manager_answer":
-        return web.Response(status=fault.parameter("status"), body=fault.parameter("data"))
+        return web.Response(status=fault._parameter("status"), body=fault._parameter("data"))
     if fault.kind == "manager_slow":
-        if fault.parameter("seconds"):
-            await asyncio.sleep(fault.parameter("seconds"))
+        if fault._parameter("seconds"):
+            await asyncio.sleep(fault._parameter("seconds"))
         else:
             await asyncio.shield(asyncio.wrap_future(armed.gone))
         return None

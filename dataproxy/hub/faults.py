@@ -44,17 +44,17 @@ class ArmedFault:
     @property
     def seen(self) -> int:
         """Return how many events matched so far."""
-        return self._owner.counts(self)[0]
+        return self._owner._counts(self)[0]
 
     @property
     def fired(self) -> int:
         """Return how often it fired so far; a fault that simply holds fires once, when it is armed."""
-        return self._owner.counts(self)[1]
+        return self._owner._counts(self)[1]
 
     @property
     def armed(self) -> bool:
         """Tell whether the hub still has it."""
-        return self._owner.has(self)
+        return self._owner._has(self)
 
     def wait(self, times: int = 1, timeout: float = 30.0) -> None:
         """Wait until it has fired so often.  Raises TimeoutError after ``timeout`` seconds."""
@@ -74,7 +74,7 @@ class ArmedFault:
 
     def to_json(self) -> dict[str, Any]:
         """Return id, counts and the fault's own fields."""
-        seen, fired = self._owner.counts(self)
+        seen, fired = self._owner._counts(self)
         return {"id": self.id, "seen": seen, "fired": fired, **self.fault.to_json()}
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ class ArmedFault:
         self.remove()
 
     def __repr__(self) -> str:
-        seen, fired = self._owner.counts(self)
+        seen, fired = self._owner._counts(self)
         return f"<ArmedFault {self.id} {self.fault.kind} seen={seen} fired={fired}>"
 
 
@@ -107,7 +107,7 @@ class Faults:
         Raises ConfigError, and HubError when there are too many.
         """
         if not isinstance(fault, Fault):
-            fault = Fault.of(fault, options)
+            fault = Fault._of(fault, options)
         elif options:
             raise ConfigError("a Fault was given together with fields", hint="put the fields into the Fault")
         self._check_listener(fault)
@@ -151,24 +151,24 @@ class Faults:
             for armed in self:
                 all_of_them.callback(self.remove, armed)
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Let go of whoever waits for a fault to be taken back: the hub closes."""
         for armed in tuple(self):
             armed._end()
 
-    def has(self, fault: ArmedFault) -> bool:
+    def _has(self, fault: ArmedFault) -> bool:
         """Tell whether a fault is armed."""
         with self._lock:
             return fault.id in self._armed
 
-    def counts(self, fault: ArmedFault) -> tuple[int, int]:
+    def _counts(self, fault: ArmedFault) -> tuple[int, int]:
         """Return (events that matched, times fired) of a fault, armed or taken back."""
         with self._lock:
             if fault._native and fault.id in self._armed:
                 return self._table.counts(fault._native)
             return fault._counts
 
-    def manager_fault(self, group: str) -> ArmedFault | None:
+    def _manager_fault(self, group: str) -> ArmedFault | None:
         """Count a discovery request and return the fault that fires at it, of several the last, None if none does."""
         found = None
         with self._lock:
@@ -178,7 +178,7 @@ class Faults:
                     found = armed
         return found
 
-    def drained(self) -> frozenset[int]:
+    def _drained(self) -> frozenset[int]:
         """Return the indices of the listeners that are to leave the Manager's list."""
         with self._lock:
             every = range(len(self._core.ports))
@@ -249,7 +249,7 @@ class Faults:
 def _parameters(fault: Fault) -> dict[str, Any]:
     """Return the parameters of a fault as the compiled table names them."""
     kind = KINDS[fault.kind]
-    given = {name: fault.parameter(name) for name in {**kind.parameters, **kind.fixed}}
+    given = {name: fault._parameter(name) for name in {**kind.parameters, **kind.fixed}}
     found: dict[str, Any] = {}
     for name, value in given.items():
         match name:

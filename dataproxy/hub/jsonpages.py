@@ -50,7 +50,7 @@ def counts_page(hub: Hub, start: str, limit: int) -> bytes:
     rows: list[str] = []
     left = _PAGE_BYTES
     while left > 0 and len(rows) < limit:
-        found, place = hub.count_page(place, min(_STREAMS, limit - len(rows)))
+        found, place = hub._count_page(place, min(_STREAMS, limit - len(rows)))
         for group, partition, stream, entries, records, size in found:
             row = {"group": group, "stream": stream, "partition": partition}
             rows.append(json_text({**row, "entries": entries, "records": records, "bytes": size}))

@@ -304,7 +304,7 @@ class ManagerDoor:
 
     def _own_nodes(self, request: web.Request) -> tuple[tuple[str, int], ...]:
         """Return the listeners that are not drained."""
-        address, drained = self._own_address(request), self._hub.faults.drained()
+        address, drained = self._own_address(request), self._hub.faults._drained()
         return tuple((address, one.port) for one in self._hub.listeners if one.index not in drained)
 
     def _own_address(self, request: web.Request) -> str:

@@ -209,7 +209,7 @@ class Hub:
         self._ensure_open()
         return {key: StreamCount(*numbers) for key, numbers in self._store.counts().items()}
 
-    def count_page(
+    def _count_page(
         self, after: tuple[int, int, int, str, str] | None, most: int
     ) -> tuple[list[tuple[str, int, str, int, int, int]], tuple[int, int, int, str, str] | None]:
         """Return up to ``most`` rows (group, partition, stream, entries, records, bytes), and where to go on.
@@ -268,7 +268,7 @@ class Hub:
         _live.discard(self)
         if self._pid != os.getpid():
             return
-        self._faults.end()
+        self._faults._end()
         self._core.stop(timeout)  # first: whoever is slow over HTTP must not keep producers coming
         if self._manager is not None:
             self._manager.close()

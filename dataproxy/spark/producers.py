@@ -79,7 +79,7 @@ class TaskProducer:
     def begin(self) -> None:
         """Start the books of a task."""
         self._before = self._counted()
-        self._steps_before = self._producer.latency_steps()
+        self._steps_before = self._producer._latency_steps()
 
     def send(
         self,
@@ -167,7 +167,7 @@ class TaskProducer:
 
     def latencies(self) -> Steps:
         """Return how long this task's messages waited for their acknowledgements."""
-        return since(self._producer.latency_steps(), self._steps_before)
+        return since(self._producer._latency_steps(), self._steps_before)
 
     def close(self) -> None:
         """Close the producer without waiting for what is open; its partition is written again anyway."""

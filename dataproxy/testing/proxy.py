@@ -66,7 +66,7 @@ class FaultProxy:
     def add(self, fault: ProxyFault | str, **options: Any) -> ArmedProxyFault:
         """Arm a fault: a ProxyFault, or a kind with fields as keywords.  Raises ConfigError, ClosedError, HubError."""
         if not isinstance(fault, ProxyFault):
-            fault = ProxyFault.of(fault, options)
+            fault = ProxyFault._of(fault, options)
         elif options:
             raise ConfigError("a ProxyFault was given together with fields", hint="put the fields into the ProxyFault")
         if fault.kind == "vanish":
@@ -168,7 +168,7 @@ class FaultProxy:
         """Shut or hide the listener while a fault wants that; a socket keeps its port, listening or not."""
         for tunnel in self._tunnels:
             tunnel.lose(self._faults)
-        hidden = any(armed.fault.hides_host() for armed in self._faults)
+        hidden = any(armed.fault._hides_host() for armed in self._faults)
         if hidden != self._hidden:
             self._hidden = hidden
             self._accept()  # who is connected by now is a connection like others

@@ -86,7 +86,7 @@ class ProxyFault:
         self._check_parameters()
 
     @classmethod
-    def of(cls, kind: str, options: Mapping[str, Any]) -> ProxyFault:
+    def _of(cls, kind: str, options: Mapping[str, Any]) -> ProxyFault:
         """Make a fault from a kind and fields by name.  Raises ConfigError with the nearest name."""
         known = tuple(field.name for field in fields(cls) if field.name != "kind")
         for name in options:
@@ -94,7 +94,7 @@ class ProxyFault:
                 raise _unknown("field", name, known)
         return cls(kind, **options)
 
-    def hides_host(self) -> bool:
+    def _hides_host(self) -> bool:
         """Tell whether nobody can connect meanwhile, since what clients send to the host is lost from the beginning."""
         return (
             self.kind == "vanish"
@@ -103,7 +103,7 @@ class ProxyFault:
             and not any((self.connection, self.every, self.share, self.times))
         )
 
-    def parameter(self, name: str) -> Any:
+    def _parameter(self, name: str) -> Any:
         """Return a parameter, or its default."""
         value = getattr(self, name)
         return PROXY_KINDS[self.kind].get(name) if value is None else value
@@ -114,7 +114,7 @@ class ProxyFault:
             if getattr(self, name) is not None and name not in parameters:
                 takes = ", ".join(parameters) or "no parameters"
                 raise ConfigError(f"fault {self.kind!r} takes no {name}", hint=f"it takes {takes}")
-            if name in parameters and self.parameter(name) is None:
+            if name in parameters and self._parameter(name) is None:
                 raise ConfigError(f"fault {self.kind!r} needs {name}", hint=f"give {name}=")
         if self.kind == "corrupt" and self.at_byte == 0:
             raise ConfigError("at_byte=0 of 'corrupt' is no byte", hint="bytes are counted from 1")
@@ -134,13 +134,13 @@ class ArmedProxyFault:
         self._random = random.Random(fault.seed)
         self._chosen: dict[int, bool] = {}
 
-    def chooses(self, connection: int) -> bool:
+    def _chooses(self, connection: int) -> bool:
         """Tell whether it is meant for a connection; decided once for each, in the order of their numbers."""
         if connection not in self._chosen:
             self._chosen[connection] = self._decide(connection)
         return self._chosen[connection]
 
-    def strikes(self, side: str) -> bool:
+    def _strikes(self, side: str) -> bool:
         """Tell whether it concerns a direction."""
         return self.fault.side in ("both", side)
 

@@ -55,12 +55,12 @@ class Direction:
         due = now
         for armed in faults:
             if armed.fault.kind == "corrupt":
-                at = armed.fault.parameter("at_byte") - 1 - self.taken
+                at = armed.fault._parameter("at_byte") - 1 - self.taken
                 if 0 <= at < len(data):
-                    data[at] ^= armed.fault.parameter("mask")
+                    data[at] ^= armed.fault._parameter("mask")
                     armed.fired += 1
             elif armed.fault.kind == "delay":
-                seconds = armed.fault.parameter("seconds")
+                seconds = armed.fault._parameter("seconds")
                 due = max(due, now + seconds if seconds else float("inf"))
                 armed.fired += 1
         self.taken += len(data)
@@ -91,7 +91,7 @@ class Direction:
     def give(self, faults: Iterable[ArmedProxyFault], now: float) -> ArmedProxyFault | None:
         """Write one piece; return the fault that ends or stops the direction here.  Raises OSError."""
         stop = self._ending(faults)
-        if stop is not None and self.given >= stop.fault.parameter("at_byte"):
+        if stop is not None and self.given >= stop.fault._parameter("at_byte"):
             return stop
         due = self.due(now)
         if due is None or due > now:
@@ -100,7 +100,7 @@ class Direction:
         when, data = self._queue.popleft()
         most, rate = self._allowance(faults)
         if stop is not None:
-            most = min(most, stop.fault.parameter("at_byte") - self.given)
+            most = min(most, stop.fault._parameter("at_byte") - self.given)
         try:
             sent = self.sink.send(data[:most])
         except BlockingIOError:
@@ -112,20 +112,20 @@ class Direction:
         if rate:
             self._again = now + sent / rate
         self._finish()
-        return stop if stop is not None and self.given >= stop.fault.parameter("at_byte") else None
+        return stop if stop is not None and self.given >= stop.fault._parameter("at_byte") else None
 
     def _ending(self, faults: Iterable[ArmedProxyFault]) -> ArmedProxyFault | None:
         ends = [armed for armed in faults if armed.fault.kind in _ENDINGS]
-        return min(ends, key=lambda armed: int(armed.fault.parameter("at_byte")), default=None)
+        return min(ends, key=lambda armed: int(armed.fault._parameter("at_byte")), default=None)
 
     def _allowance(self, faults: Iterable[ArmedProxyFault]) -> tuple[int, int]:
         most, rate = _CHUNK, 0
         for armed in faults:
             if armed.fault.kind == "slice":
-                most = min(most, armed.fault.parameter("size"))
+                most = min(most, armed.fault._parameter("size"))
                 armed.fired += 1
             elif armed.fault.kind == "bandwidth":
-                rate = armed.fault.parameter("bytes_per_second")
+                rate = armed.fault._parameter("bytes_per_second")
                 most = min(most, max(1, rate // _STEPS))
                 armed.fired += 1
         return most, rate
@@ -181,12 +181,12 @@ class Tunnel:
 
     def _stopped(self, one: Direction, faults: list[ArmedProxyFault], kinds: tuple[str, ...]) -> bool:
         return any(
-            armed.fault.kind in kinds and one.given >= armed.fault.parameter("at_byte")
+            armed.fault.kind in kinds and one.given >= armed.fault._parameter("at_byte")
             for armed in self._concerned(one, faults)
         )
 
     def _concerned(self, one: Direction, faults: list[ArmedProxyFault]) -> list[ArmedProxyFault]:
-        return [armed for armed in faults if armed.strikes(one.side) and armed.chooses(self.number)]
+        return [armed for armed in faults if armed._strikes(one.side) and armed._chooses(self.number)]
 
     def finish_connect(self) -> bool:
         """Tell whether the server took the connection; false: the client is reset."""

@@ -36,7 +36,7 @@ async def main():
             return False
         calls = [lambda: p.send("s", b"x"), lambda: p.send_soon("s", b"x"), lambda: p.send_nowait("s", b"x"),
                  lambda: handle.send(b"x"), lambda: handle.send_soon(b"x"), lambda: handle.send_nowait(b"x"),
-                 lambda: p.stream("s"), p.stats, p.report, delivery.__await__, p.check,
+                 lambda: p.stream("s"), p.stats, p.report, delivery.__await__, p._check,
                  lambda: p.open().send(None), lambda: p.flush().send(None), lambda: p.close().send(None),
                  lambda: batch.__aenter__().send(None)]
         told = [refused(call) for call in calls]

@@ -35,10 +35,10 @@ def test_an_inherited_producer_begins_afresh(leave: str) -> None:
     h.send_nowait(b"parent before")
     child = os.fork()
     if child == 0:
-        assert p.inherited and p.report().accepted == 0 and p.stats().connections == ()
-        assert p.flush().accepted == 0 and p.inherited
+        assert p._inherited and p.report().accepted == 0 and p.stats().connections == ()
+        assert p.flush().accepted == 0 and p._inherited
         h.send_nowait(b"child 1")
-        assert not p.inherited
+        assert not p._inherited
         p.send("s", b"child 2")
         h.send_batch([b"child 3"])
         assert p.report().accepted == p.report().pending == 3

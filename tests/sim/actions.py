@@ -28,7 +28,7 @@ class Actions:
     longest_nap: int
 
     def _do_flush(self) -> None:
-        self.app.producer.wait_settled(0.0)
+        self.app.producer._wait_settled(0.0)
         self._pump()
 
     def _do_reset(self, node: int, which: float, forget: bool) -> None:

@@ -219,7 +219,7 @@ class App:
     def left(self) -> str:
         """Return what is still allocated, or was not told, when all has its result; empty when nothing is."""
         self.tell()
-        c = self.producer.counts()
+        c = self.producer._counts()
         untold = sum(c["untold"].values())
         settled = c["delivered"] + c["failed"] + c["expired"] + c["dropped"]
         if self.listens and self.heard + untold != settled:
@@ -231,7 +231,7 @@ class App:
 
     def look(self, now: float, *, final: bool = False) -> Books:
         """Note the producer's own counts."""
-        c = self.producer.counts()
+        c = self.producer._counts()
         books = Books(
             self.name, now, c["accepted"], c["delivered"], c["failed"], c["expired"], c["dropped"],
             c["open"] + c["in_flight"], c["buffered_bytes"], self.options["buffer_bytes"], final,
@@ -241,7 +241,7 @@ class App:
 
     def undelivered(self) -> str:
         """Take what was not delivered out of the producer; return what is wrong with it, empty when nothing is."""
-        c = self.producer.counts()
+        c = self.producer._counts()
         count = 0
         for message in self.producer.undelivered():
             said = read_body(message.body)
@@ -262,5 +262,5 @@ class App:
 
     def leave(self) -> None:
         """Free the core; its executors have ended."""
-        self.producer.end_completions()
+        self.producer._end_completions()
         self.client.leave()

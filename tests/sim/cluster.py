@@ -133,13 +133,13 @@ class Cluster(Actions):
         timeout = self.rng.choice((0.0, 0.01, 0.2, 3.0))
         called = self.now / 1e6
         self.say("close", timeout)
-        app.producer.begin_close()
+        app.producer._begin_close()
         app.closed = True
-        app.producer.wait_settled(0.0)
+        app.producer._wait_settled(0.0)
         self._pump()
         self._play(self.now + int(timeout * 1e6), until=lambda: app.look(self.now / 1e6).pending == 0)
-        app.producer.abandon_open()
-        app.producer.stop()
+        app.producer._abandon_open()
+        app.producer._stop_executors()
         for i in range(app.client.executors):
             while app.client.round(i):
                 pass
@@ -179,7 +179,7 @@ class Cluster(Actions):
         app.leave()
         self._once(history)
         self._check(not found, "; ".join(f"{v.law} {v.text}" for v in found))
-        counts = app.producer.counts()
+        counts = app.producer._counts()
         copies = len({(s.producer, s.sequence) for s in history.stored})
         return {
             "delivered": last.delivered, "failed": last.failed, "expired": last.expired, "dropped": last.dropped,
@@ -387,7 +387,7 @@ class Cluster(Actions):
             self.say("list", self.known_list)
             ports = [self.hubs[i].port for i in self.known_list]
             options = self.plan.options
-            self.app.producer.set_endpoints(
+            self.app.producer._set_endpoints(
                 [(f"127.0.0.1:{port}", "127.0.0.1", port, 2, "") for port in ports],
                 links_per_executor(options["connections"], options["executors"], len(ports)),
             )

@@ -35,7 +35,7 @@ def test_round_trip(kind, again):
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_default_code_is_in_the_table(kind):
-    assert codes.LOCAL_CODES[kind.default_code].error == kind.__name__
+    assert codes.LOCAL_CODES[kind._default_code].error == kind.__name__
 
 
 def test_builtin_bases():

@@ -210,7 +210,7 @@ def test_who_waits_for_room_does_not_stop_the_loop(run: Run) -> None:
     async def main(server: Scripted) -> None:
         p = await producer(server.target, buffer_bytes=4096, batch_bytes=1024, max_block=20).open()
         tasks = [asyncio.create_task(p.send("s", b"%100d" % i)) for i in range(100)]
-        while len(server.frames) < 3 or p.queueing < 50:  # noqa: ASYNC110 - the loop turns while they wait
+        while len(server.frames) < 3 or p._queueing < 50:  # noqa: ASYNC110 - the loop turns while they wait
             await asyncio.sleep(0)
         with pytest.raises(dataproxy.BufferFullError, match="never waits") as full:
             fill(lambda: p.send_soon("s", b"x" * 100))

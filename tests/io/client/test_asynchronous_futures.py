@@ -237,7 +237,7 @@ def test_a_close_that_is_cancelled_goes_on_and_leaves_nothing(run: Run) -> None:
         answer_all(server)
         assert (await task).attempts == 1
         await asyncio.to_thread(p._errands.wait_end)
-        assert p.bells == {}
+        assert p._bells == {}
         assert p.report().delivered == 1
 
     with Scripted(silent) as server:

@@ -111,7 +111,7 @@ def test_rows_that_were_checked_before_the_limit_was_lowered() -> None:
         sender.start()
         while p.stats().accepted < 7:
             sender.join(0.002)
-        p.limit_frames(4096)
+        p._set_frame_limit(4096)
         answering.set()
         sender.join(30)
         assert caught[0].details["accepted"] == 7

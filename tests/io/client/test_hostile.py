@@ -260,9 +260,9 @@ def test_every_producer_is_closed_at_exit(
             times[self] = times.get(self, 0) + 1
             if times[self] in (1, 3):
                 raise kind("a signal")
-            return Producer.__mro__[1].wait_settled(self, seconds)
+            return Producer.__mro__[1]._wait_settled(self, seconds)
 
-        monkeypatch.setattr(Producer, "wait_settled", interrupted, raising=False)
+        monkeypatch.setattr(Producer, "_wait_settled", interrupted, raising=False)
         raised = contextlib.nullcontext() if kind in (SystemExit, KeyboardInterrupt) else pytest.raises(kind)
         with raised:
             lifecycle._close_all()

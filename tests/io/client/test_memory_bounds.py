@@ -76,7 +76,7 @@ def test_tiny_packs_in_buffers_that_large_ones_left_behind() -> None:
                 p.send_nowait("tiny", b"x")
                 tiny += 1
             while p.stats().pending > tiny:
-                p.wait_settled(0.01)
+                p._wait_settled(0.01)
             assert heap() - before <= bound(size) + SPREAD
         stats = p.stats()
         assert (stats.pending, stats.buffered_bytes) == (tiny, 5 * tiny)

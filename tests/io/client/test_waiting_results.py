@@ -167,7 +167,7 @@ def test_a_callback_that_sends_is_not_held_back() -> None:
         accepted = send_until_held(p)
         begun.set()
         while len(told) < 6000:
-            p.wait_settled(0.01)
+            p._wait_settled(0.01)
         assert p.close(60).delivered == len(told) == accepted + 6000
 
 
@@ -254,7 +254,7 @@ def test_cancelled_futures_let_go() -> None:
         while p.stats().callback_errors < accepted:
             for future in list(lazy.futures):
                 future.cancel()
-            p.wait_settled(0.01)
+            p._wait_settled(0.01)
         assert p.stats().callback_errors == accepted
         assert p._callbacks._ahead.results == 0
         insist(p)

@@ -295,7 +295,7 @@ def test_reset_all_and_use_after_close(proxy, dial):
 )
 def test_wrong_faults_are_named(kind, options, text):
     with pytest.raises(ConfigError, match=text):
-        ProxyFault.of(kind, options)
+        ProxyFault._of(kind, options)
 
 
 def test_wrong_addresses_are_named():

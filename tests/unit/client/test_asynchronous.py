@@ -18,7 +18,7 @@ def parameters(function: Any) -> list[tuple[str, Any, Any]]:
 
 
 SENDS = ("send", "send_nowait", "send_batch", "send_arrow")
-SEAMS = ("begin_again", "refuse_closed")  # between Producer and its core
+SEAMS = ("begin_again",)  # an AsyncProducer never begins again
 CALLS = [name for name, value in vars(Producer).items() if name[0] != "_" and callable(value) and name not in SEAMS]
 
 

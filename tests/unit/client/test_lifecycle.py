@@ -12,18 +12,18 @@ REFUSED = 8  # a frame, with a code
 class Odd:
     """A producer whose waits raise, each time or as often as ``raises`` says."""
 
-    inherited = False
-    close_timeout = 5.0
+    _inherited = False
+    _close_timeout = 5.0
 
     def __init__(self, raises: int) -> None:
         self.raises = raises
         self.waits = 0
         self.closed: list[float] = []
 
-    def begin_close(self) -> None:
+    def _begin_close(self) -> None:
         """Begin nothing."""
 
-    def wait_settled(self, seconds: float) -> bool:
+    def _wait_settled(self, seconds: float) -> bool:
         self.waits += 1
         if self.waits <= self.raises:
             raise MemoryError

@@ -177,7 +177,7 @@ def test_a_full_table_and_texts_that_do_not_fit():
 )
 def test_a_wrong_fault_says_what_is_wrong(kind, options, text):
     with pytest.raises(ConfigError, match=text):
-        Fault.of(kind, options)
+        Fault._of(kind, options)
 
 
 def test_every_kind_has_its_json():
@@ -185,7 +185,7 @@ def test_every_kind_has_its_json():
     values = {"code": 114, "seconds": 1.5, "bytes_per_second": 100, "load": 7, "data": b"\0\xff"}
     for kind in KINDS.values():
         needed = {name: values[name] for name, default in kind.parameters.items() if default is None}
-        fault = Fault.of(kind.name, {**needed, **({"nth": rng.randint(1, 9)} if kind.on == ("data",) else {})})
+        fault = Fault._of(kind.name, {**needed, **({"nth": rng.randint(1, 9)} if kind.on == ("data",) else {})})
         assert Fault.from_json(json.loads(json.dumps(fault.to_json()))) == fault
         for name, default in kind.parameters.items():
-            assert fault.parameter(name) == (default if default is not None else values[name])
+            assert fault._parameter(name) == (default if default is not None else values[name])

@@ -80,7 +80,7 @@ class FakeProducer:
         errors = {108: self.counts["failed"]} if self.counts["failed"] else {}
         return SimpleNamespace(delivered_bytes=10 * self.counts["delivered"], errors=errors, **self.counts)
 
-    def latency_steps(self):
+    def _latency_steps(self):
         return {1000: self.counts["delivered"]} if self.counts["delivered"] else {}
 
     def close(self, timeout):

@@ -12,8 +12,8 @@ cdef class AsyncCore:
     cdef CoreHandle core        # the same
     cdef object target_send     # its bound send
     cdef Bell bell              # of the loop that sent last
-    cdef readonly dict bells    # id of a loop -> its Bell, held open by this producer
-    cdef readonly int queueing  # tasks that wait for room: who comes later waits behind them
+    cdef readonly dict _bells       # id of a loop -> its Bell, held open by this producer
+    cdef readonly int _queueing     # tasks that wait for room: who comes later waits behind them
     cdef uint32_t generation    # of the process that made it
     cdef bint ended             # every loop was let go
 
@@ -22,6 +22,6 @@ cdef class AsyncCore:
 
 
 cdef class AsyncStream:
-    cdef readonly AsyncCore producer
-    cdef readonly Stream plain
+    cdef AsyncCore producer
+    cdef Stream plain
     cdef object plain_send

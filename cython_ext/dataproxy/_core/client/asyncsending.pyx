@@ -35,24 +35,24 @@ cdef class AsyncCore:
     """Forward sending calls to the plain producer inside.  ``later`` of the derived class finishes what must wait."""
 
     def __cinit__(self, *args, **options):
-        self.bells = {}
+        self._bells = {}
         self.generation = this_generation
 
     # --- seams for the Python layer
 
-    def attach(self, ProducerCore target not None):
+    def _attach(self, ProducerCore target not None):
         """Use an open producer from now on.  The loop's thread that opened it."""
         self.core = target
         self.target_send = target.send
         self.target = target
 
-    def check(self):
+    def _check(self):
         """Raise ForkedError in a forked child, ClosedError once every loop was let go."""
-        self.check_process()
+        self._check_process()
         if self.ended:
             raise ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
 
-    def check_process(self):
+    def _check_process(self):
         """Raise ForkedError in a forked child."""
         if self.generation != this_generation:
             raise ForkedError(
@@ -60,37 +60,37 @@ cdef class AsyncCore:
                 "belong to the parent", hint="make one in the child process")
 
     @property
-    def inner(self):
+    def _inner(self):
         """Return the plain producer.  Raises LocalProtocolError before it is open, and ForkedError."""
-        self.check_process()
+        self._check_process()
         if self.target is None:
             raise LocalProtocolError(
                 "the AsyncProducer is not open yet", hint="enter it with 'async with', or await its open() before")
         return self.target
 
     @property
-    def is_open(self):
+    def _is_open(self):
         """Tell whether the plain producer was made."""
         return self.target is not None
 
-    def join_queue(self):
+    def _join_queue(self):
         """Count one more task that waits for room: who sends now waits behind it.  Thread: any."""
-        self.queueing += 1
+        self._queueing += 1
 
-    def leave_queue(self):
+    def _leave_queue(self):
         """Count one less."""
-        self.queueing -= 1
+        self._queueing -= 1
 
-    def watch(self):
+    def _watch(self):
         """Return the running loop's Bell, which stays open for this producer from now on."""
-        self.check()
+        self._check()
         return self.here()
 
-    def let_go(self):
+    def _let_go(self):
         """Let go of every loop.  Thread: any."""
-        cdef dict bells = self.bells
+        cdef dict bells = self._bells
         self.ended = True
-        self.bells = {}
+        self._bells = {}
         self.bell = None
         for bell in bells.values():
             (<Bell>bell).release()
@@ -102,12 +102,12 @@ cdef class AsyncCore:
             return bell             # a task that it woke has sent: the usual case, without a look at the loop
         bell = bell_here()
         if bell is not self.bell:
-            if <size_t><void*>bell not in self.bells:
-                for key, other in list(self.bells.items()):
+            if <size_t><void*>bell not in self._bells:
+                for key, other in list(self._bells.items()):
                     if (<Bell>other).loop.is_closed():
-                        del self.bells[key]
+                        del self._bells[key]
                         (<Bell>other).release()
-                self.bells[<size_t><void*>bell] = bell
+                self._bells[<size_t><void*>bell] = bell
                 bell.acquire()
             self.bell = bell
         return bell
@@ -116,8 +116,8 @@ cdef class AsyncCore:
 
     cdef Bell ready(self):
         """Return the running loop's Bell, None when the call must wait for something first.  Locality: GIL."""
-        if self.ended or self.generation != this_generation or self.target is None or self.queueing:
-            self.check()
+        if self.ended or self.generation != this_generation or self.target is None or self._queueing:
+            self._check()
             return None
         return self.here()
 
@@ -140,7 +140,7 @@ cdef class AsyncCore:
             except BufferFullError:
                 if not self.core.suspends:
                     raise
-        return self.later(self.target_send, (stream_id, body), options, body)
+        return self._later(self.target_send, (stream_id, body), options, body)
 
     def send_soon(self, *args, **options):
         """Accept one message at once and return its Delivery, which can be awaited.
@@ -149,13 +149,13 @@ cdef class AsyncCore:
         ``room``).  A result that nobody looks at is counted in the report and nowhere else.  Any thread.
         """
         if self.generation != this_generation or self.target is None:
-            return self.inner
+            return self._inner
         return self.target_send(*args, **options)
 
     def send_nowait(self, *args, **options):
         """Accept one message at once and return nothing; never waits.  Parameters as ``Producer.send_nowait``."""
         if self.generation != this_generation or self.target is None:
-            return self.inner
+            return self._inner
         self.target.send_nowait(*args, **options)
 
     def send_batch(self, *args, **options):
@@ -165,14 +165,14 @@ cdef class AsyncCore:
         for room without blocking the loop: what is large or finds no room is accepted by the errands' thread,
         one batch after the other.  Cancelling ends the wait; what was accepted goes on.
         """
-        return self.batch_later("send_batch", args, options)
+        return self._batch_later("send_batch", args, options)
 
     def send_arrow(self, *args, **options):
         """Accept a column of Arrow data on the errands' thread; the await ends as for ``send_batch``.
 
         Parameters as for ``Producer.send_arrow``.
         """
-        return self.batch_later("send_arrow", args, options)
+        return self._batch_later("send_arrow", args, options)
 
 
 @cython.final
@@ -204,31 +204,31 @@ cdef class AsyncStream:
             except BufferFullError:
                 if not self.producer.core.suspends:
                     raise
-        return self.producer.later(self.plain_send, (body,), options, body)
+        return self.producer._later(self.plain_send, (body,), options, body)
 
     def send_soon(self, *args, **options):
         """Accept one message at once and return its Delivery; never waits.  Parameters as for ``Stream.send``."""
         if self.producer.generation != this_generation:
-            self.producer.check()
+            self.producer._check()
         return self.plain_send(*args, **options)
 
     def send_nowait(self, *args, **options):
         """Accept one message at once and return nothing; never waits."""
         if self.producer.generation != this_generation:
-            self.producer.check()
+            self.producer._check()
         self.plain.send_nowait(*args, **options)
 
     def send_batch(self, *args, **options):
         """Accept many messages; the await ends with their acks and returns a BatchDelivered."""
-        return self.producer.batch_later(self.plain.send_batch, args, options)
+        return self.producer._batch_later(self.plain.send_batch, args, options)
 
     def send_arrow(self, *args, **options):
         """Accept a column of Arrow data; the await ends with the acks and returns a BatchDelivered."""
-        return self.producer.batch_later(self.plain.send_arrow, args, options)
+        return self.producer._batch_later(self.plain.send_arrow, args, options)
 
     def batch(self):
         """Return an ``async with`` block that gathers messages; see ``AsyncProducer.batch``."""
-        return self.producer.batch_of(self.plain)
+        return self.producer._batch_of(self.plain)
 
     def __repr__(self):
         return f"<AsyncStream {self.group_id}/{self.stream_id}>"

@@ -22,11 +22,11 @@ cdef class CoreHandle:
     cdef dict watchers          # address of a verdict -> [Watch]; GIL
     cdef list late              # (Watch, facts): registered after the result came, for the dispatcher; GIL
     cdef bint dispatched        # the dispatcher has ended; GIL
-    cdef readonly set callers   # idents of the threads that run this producer's callbacks now; GIL
+    cdef readonly set _callers  # idents of the threads that run this producer's callbacks now; GIL
     cdef tuple told             # facts of the pack that was asked for last; GIL
     cdef char told_id[32]       # its id; GIL
-    cdef public object makes_callbacks      # tells whether callbacks run on the calling thread; None: nobody knows
-    cdef public object callback_failed      # called with a callback that raised, while its exception is handled
+    cdef public object _makes_callbacks     # tells whether callbacks run on the calling thread; None: nobody knows
+    cdef public object _callback_failed     # called with a callback that raised, while its exception is handled
 
     cdef int check_may_wait(self, str what) except -1
     cdef int check_usable(self) except -1

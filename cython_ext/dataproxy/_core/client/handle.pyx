@@ -52,12 +52,12 @@ cdef class CoreHandle:
             raise MemoryError("no memory for a producer")
         self.watchers = {}
         self.late = []
-        self.callers = set()
+        self._callers = set()
         self.generation = this_generation
         self.closed = True          # until there is an engine
 
     @property
-    def inherited(self):
+    def _inherited(self):
         """Tell whether it was made before a fork and has not begun again in this process.  Any thread."""
         return self.generation != this_generation
 
@@ -67,13 +67,13 @@ cdef class CoreHandle:
             f"this {type(self).__name__} was opened before the process was forked; its threads and connections "
             "belong to the parent", hint="open one in the child process")
 
-    def refuse_closed(self):
+    def _refuse_closed(self):
         """Raise the ClosedError of a call that came too late.  Any thread."""
         raise ClosedError("the producer is closed", hint="open a new one to go on sending")
 
     cdef int check_may_wait(self, str what) except -1:
         """Raise LocalProtocolError inside a callback of this producer: ``what`` would hold up all others."""
-        if self.callers and get_ident() in self.callers:
+        if self._callers and get_ident() in self._callers:
             raise LocalProtocolError(
                 f"{what} was called inside a callback of the same producer and would hold up every other callback",
                 code="IN_CALLBACK", hint="let another thread wait, or use add_done_callback")
@@ -82,7 +82,7 @@ cdef class CoreHandle:
     cdef int check_usable(self) except -1:
         """Begin again in a forked child; raise ClosedError when closed.  Locality: GIL.  Locks: none."""
         if self.closed:
-            self.refuse_closed()
+            self._refuse_closed()
         if self.generation != this_generation:
             self.begin_again()
         return 0
@@ -100,11 +100,11 @@ cdef class CoreHandle:
                 hint="call again in the child: the producer begins there afresh")
         return 0
 
-    def suspend_when_full(self):
+    def _suspend_when_full(self):
         """Let no thread wait for room but that which calls ``wait_here``.  Before the first message."""
         self.suspends = self.blocks
 
-    def wait_here(self):
+    def _wait_here(self):
         """Let this thread wait for room.  Thread: the errands' of an AsyncProducer."""
         self.waiting_thread = <unsigned long>PyThread_get_thread_ident()
 
@@ -114,9 +114,9 @@ cdef class CoreHandle:
 
     cdef bint calls_back(self) except -1:
         """Tell whether waiting results must not hold this thread back: it is needed to tell them.  Locality: GIL."""
-        if self.callers and get_ident() in self.callers:
+        if self._callers and get_ident() in self._callers:
             return True
-        return self.makes_callbacks is not None and not self.suspended() and self.makes_callbacks()
+        return self._makes_callbacks is not None and not self.suspended() and self._makes_callbacks()
 
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1:
         """Wait for room in the buffer: 1 when senders had a turn since ``seen``, 0 at the deadline.

@@ -7,7 +7,7 @@ from dataproxy._core.client.sending cimport SendPolicy, Stream
 
 
 cdef class ProducerCore(CoreHandle):
-    cdef readonly SendPolicy policy
+    cdef SendPolicy policy
     cdef dict own_streams       # stream id, or (group id, stream id) -> Stream that calls by name use; GIL
     cdef Py_ssize_t own_most    # of them, before unused ones are looked for; GIL
     cdef int64_t opened_us

@@ -132,7 +132,7 @@ cdef class ProducerCore(CoreHandle):
 
     # --- seams for the Python layer
 
-    def bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys):
+    def _bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys):
         """Return the Stream of checked names and attribute text with these keys.  Thread: any."""
         cdef Stream out = Stream.__new__(Stream)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
@@ -161,10 +161,10 @@ cdef class ProducerCore(CoreHandle):
         out.attrs = attrs
         return out
 
-    def open_again(self):
+    def _open_again(self):
         """Make an empty engine beside the one that a forked child inherited, which is never touched again.
 
-        ``adopt`` ends what this begins; until then all other calls see an inherited producer.  Raises MemoryError
+        ``_adopt`` ends what this begins; until then all other calls see an inherited producer.  Raises MemoryError
         and TransportError.  Thread: one at a time.
         """
         cdef Engine* inherited = self.engine
@@ -176,21 +176,21 @@ cdef class ProducerCore(CoreHandle):
         self.dispatched = False
         self.watchers = {}
         self.late = []
-        self.callers = set()
+        self._callers = set()
         self.open_engine()
 
-    def adopt(self, bint running):
-        """Let all calls use what ``open_again`` made; where its threads do not run, it can be called again."""
+    def _adopt(self, bint running):
+        """Let all calls use what ``_open_again`` made; where its threads do not run, it can be called again."""
         if running:
             self.generation = this_generation
         else:
             self.closed = False
 
-    def give_up(self):
+    def _give_up(self):
         """Take nothing more, and have nothing to stop: the close of a producer that was only inherited."""
         self.closed = True
 
-    def set_endpoints(self, list endpoints, list links):
+    def _set_endpoints(self, list endpoints, list links):
         """Give (label, address, port, family, other address) of each proxy, and the links wanted of each executor.
 
         The other address is an IPv6 one, or "".
@@ -223,7 +223,7 @@ cdef class ProducerCore(CoreHandle):
         finally:
             free(array)
 
-    def limit_frames(self, size_t size):
+    def _set_frame_limit(self, size_t size):
         """Accept from now on what fits a frame of ``size`` bytes; what was accepted before is sent as it is.
 
         Thread: any.
@@ -234,15 +234,15 @@ cdef class ProducerCore(CoreHandle):
         with nogil:
             batcher_limit_frames(&g.batcher, size)
 
-    def run_executor(self, int index):
-        """Run executor ``index`` until ``stop``; the body of its thread.  Releases the GIL for good."""
+    def _run_executor(self, int index):
+        """Run executor ``index`` until ``_stop_executors``; the body of its thread.  Releases the GIL for good."""
         if not 0 <= index < self.engine.n_executors:
             raise IndexError(f"there is no executor {index}")
         executor = self.engine.executors[index]
         with nogil:
             executor_run(executor)
 
-    def wait_settled(self, double seconds):
+    def _wait_settled(self, double seconds):
         """Seal everything and wait until what was accepted so far is settled; False when time is over."""
         cdef int64_t deadline = now_us() + microseconds(seconds)
         cdef int64_t mark
@@ -260,33 +260,33 @@ cdef class ProducerCore(CoreHandle):
                 break
         return bool(settled)
 
-    def refuse_inside_callback(self, str what):
+    def _refuse_inside_callback(self, str what):
         """Raise LocalProtocolError when the calling thread runs a callback of this producer."""
         self.check_may_wait(what)
 
-    def check_open(self):
+    def _check_open(self):
         """Raise ClosedError when nothing can be sent any more; begin again in a forked child.  Thread: any."""
         self.check_usable()
 
-    def begin_close(self):
+    def _begin_close(self):
         """Accept nothing from now on; what was accepted goes on."""
         self.closed = True
         pthread_mutex_lock(&self.engine.batcher.lock)
         self.engine.batcher.closed = True
         pthread_mutex_unlock(&self.engine.batcher.lock)
 
-    def abandon_open(self):
-        """Fail messages that were never sealed with code CLOSED; ``begin_close`` came before."""
+    def _abandon_open(self):
+        """Fail messages that were never sealed with code CLOSED; ``_begin_close`` came before."""
         g = self.engine
         with nogil:
             engine_abandon_open(g)
 
-    def stop(self):
+    def _stop_executors(self):
         """Ask the executors to end; what is pending fails with code CLOSED.  The caller joins their threads."""
         for i in range(self.engine.n_executors):
             executor_stop(self.engine.executors[i])
 
-    def end_completions(self, bint ended=True):
+    def _end_completions(self, bint ended=True):
         """Tell the dispatcher that nothing more will come; ``ended``: no executor's thread runs any more."""
         self.finished = ended
         self.own_streams.clear()        # they refer to the producer, which can go with its last user now
@@ -294,7 +294,7 @@ cdef class ProducerCore(CoreHandle):
             engine_retire(self.engine)
         completions_end(&self.engine.completions)
 
-    def counts(self):
+    def _counts(self):
         """Return a dict of counters that balance, taken at one moment.  Thread: any."""
         cdef Engine blank
         if self.generation != this_generation:
@@ -302,15 +302,15 @@ cdef class ProducerCore(CoreHandle):
             return counts_dict(&blank)
         return counts_dict(self.engine)
 
-    def latency_steps(self):
+    def _latency_steps(self):
         """Return the histogram of latencies as upper bound in us -> messages; it only grows.  Thread: any."""
         return latency_steps(self.engine) if self.generation == this_generation else {}
 
-    def links(self):
+    def _links(self):
         """Return a list with a dict for each connection.  Thread: any."""
         return link_list(self.engine) if self.generation == this_generation else []
 
-    def age(self):
+    def _age(self):
         """Return seconds since the producer was opened, in a forked child since it was first used there."""
         if self.generation != this_generation:
             return 0.0

@@ -36,7 +36,7 @@ cdef class UndeliveredMessages:
     def __cinit__(self, CoreHandle core not None):
         self.core = core
         self.generation = this_generation
-        self.empty = core.inherited
+        self.empty = core._inherited
 
     def __dealloc__(self):
         cdef bint own = self.generation == this_generation and self.core is not None

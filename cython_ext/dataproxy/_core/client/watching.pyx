@@ -49,8 +49,8 @@ cdef int _call_here(CoreHandle core, object function, object argument) except -1
     try:
         function(argument)
     except Exception:
-        if core.callback_failed is not None:
-            core.callback_failed(function)
+        if core._callback_failed is not None:
+            core._callback_failed(function)
         else:
             _CALLBACKS.exception("the callback %r raised", function)
     return 0
