@@ -277,7 +277,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "BAD_TIME",
         "InvalidMessageError",
-        "a data time is out of range or has no time zone",
+        "a data time is out of range, looks like another unit than milliseconds, or has no time zone",
         False,
         "give milliseconds since 1970 or an aware datetime",
     ),
