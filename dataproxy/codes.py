@@ -205,7 +205,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "BAD_TIMEOUT",
         "ConfigError",
-        "a timeout is negative, nan or no number",
+        "a timeout is negative, nan, or neither a number nor a timedelta",
         False,
         "give seconds from 0 on, or None for the default",
     ),

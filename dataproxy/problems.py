@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 from dataproxy.errors import ConfigError, InvalidMessageError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import TypeGuard
 
 __all__ = [
     "body_type",
@@ -10,6 +17,7 @@ __all__ = [
     "callback_problem",
     "id_problem",
     "is_count",
+    "is_timedelta",
     "key_problem",
     "plain_text",
     "row_problem",
@@ -48,21 +56,29 @@ def is_count(value: object, most: int) -> bool:
     return isinstance(value, int) and 0 <= value <= most
 
 
+def is_timedelta(value: object) -> TypeGuard[timedelta]:
+    """Tell whether a value is a timedelta; whoever has one has loaded its module."""
+    module = sys.modules.get("datetime")
+    return module is not None and isinstance(value, module.timedelta)
+
+
 def timeout_problem(value: object) -> ConfigError:
     """Return the error for a wait that is none: negative, nan or no number."""
     return ConfigError(
-        f"a timeout is a number of seconds from 0 on, not {shown(value)}",
+        f"a timeout is a number of seconds from 0 on, or a timedelta, not {shown(value)}",
         code="BAD_TIMEOUT",
         hint="0 asks without waiting, None takes the default",
     )
 
 
 def seconds(value: object) -> float:
-    """Return a timeout as a number of seconds, infinity allowed; raises ConfigError for anything else."""
+    """Return a timeout, a number or a timedelta, in seconds, infinity allowed; raises ConfigError for anything else."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (OverflowError, TypeError, ValueError):
-        raise timeout_problem(value) from None
+        if not is_timedelta(value):
+            raise timeout_problem(value) from None
+        number = value.total_seconds()
     if not number >= 0.0:
         raise timeout_problem(value)
     return number

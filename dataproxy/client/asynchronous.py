@@ -27,6 +27,7 @@ from dataproxy.problems import is_count, seconds, shown
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from datetime import timedelta
 
 __all__ = ["AsyncProducer"]
 
@@ -52,7 +53,7 @@ class AsyncProducer(AsyncCore):
 
     def __init__(
         self,
-        target: str | None = None,
+        target: str | list[str] | tuple[str, ...] | None = None,
         *,
         group_id: str | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
@@ -98,7 +99,7 @@ class AsyncProducer(AsyncCore):
         producer._wait_here()
         self._attach(producer)
 
-    async def flush(self, timeout: float | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
+    async def flush(self, timeout: float | timedelta | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
         """Send everything now and wait until each message accepted so far has its final result.
 
         ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report, after ``close``
@@ -125,7 +126,7 @@ class AsyncProducer(AsyncCore):
                 )
         return self.report()
 
-    async def close(self, timeout: float | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
+    async def close(self, timeout: float | timedelta | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
         """Deliver what was accepted, stop all threads, and return the final report.
 
         ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED

@@ -34,6 +34,7 @@ from dataproxy.types import ResolvedEndpoint
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
+    from datetime import timedelta
 
 __all__ = ["Producer", "checked_config", "tell_undelivered"]
 
@@ -82,7 +83,7 @@ def _core_options(config: ProducerConfig, *, report_all: bool) -> dict[str, Any]
 class Producer(ProducerCore):
     """Send messages to InLong DataProxy and know the fate of each.
 
-    ``target``: ``tcp://host1:port1,host2:port2`` or the URL of a Manager, ``http://manager:8083``.
+    ``target``: ``tcp://host1:port1,host2:port2``, a list of ``host:port``, or the URL of a Manager, ``http://manager:8083``.
     ``group_id``: the InLong group of all messages that name no other.  ``on_delivery``: called once for
     each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
     ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a settled configuration;
@@ -96,7 +97,7 @@ class Producer(ProducerCore):
 
     def __init__(
         self,
-        target: str | None = None,
+        target: str | list[str] | tuple[str, ...] | None = None,
         *,
         group_id: str | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
@@ -197,11 +198,11 @@ class Producer(ProducerCore):
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
         return self._bind_stream(group, name, text.encode(), frozenset(given))
 
-    def flush(self, timeout: float | None = None) -> Report:
+    def flush(self, timeout: float | timedelta | None = None) -> Report:
         """Send everything now and wait until each message accepted so far has its final result.
 
-        ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report: counts by
-        outcome since the producer was opened.  Raises FlushTimeout (with the report) when time was not
+        ``timeout`` in seconds or a timedelta, None for ``delivery_timeout`` and a second.  Returns the report:
+        counts by outcome since the producer was opened.  Raises FlushTimeout (with the report) when time was not
         enough; everything is still on its way then.  Ctrl-C interrupts the wait.  Inside a callback of this
         producer it raises LocalProtocolError.
         """
@@ -242,12 +243,12 @@ class Producer(ProducerCore):
         """Return the seconds that ``close`` takes at most to deliver."""
         return self.config.close_timeout
 
-    def close(self, timeout: float | None = None) -> Report:
+    def close(self, timeout: float | timedelta | None = None) -> Report:
         """Deliver what was accepted, stop all threads, and return the final report.
 
-        ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
-        and is counted in the report.  Callbacks on the dispatcher's thread are waited for within the same time (and
-        five seconds).  A second call returns the same report; one from inside a callback while
+        ``timeout`` in seconds or a timedelta, None for ``close_timeout``; what has no result by then fails with code
+        CLOSED and is counted in the report.  Callbacks on the dispatcher's thread are waited for within the same time
+        (and five seconds).  A second call returns the same report; one from inside a callback while
         another thread closes returns the report of that moment.  Ctrl-C ends the waiting: what is pending fails
         with code CLOSED, the threads are stopped, and KeyboardInterrupt is raised; ``report()`` has the final
         counts.  In a forked child that has not used the producer it returns an empty report at once.  Any
@@ -359,7 +360,7 @@ def tell_undelivered(report: Report, error: BaseException | None) -> None:
 
 
 def checked_config(
-    target: str | None,
+    target: str | list[str] | tuple[str, ...] | None,
     group_id: str | None,
     on_delivery: object,
     callback_on: object,

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def load_producer_config(
-    target: str | None = None,
+    target: str | list[str] | tuple[str, ...] | None = None,
     *,
     file: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,

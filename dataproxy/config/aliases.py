@@ -74,6 +74,8 @@ def _one_group(value: Any) -> Mapping[str, Any]:
 
 
 def _proxies(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, (list, tuple)):
+        return {"target": value}
     text = str(value).strip()
     return {"target": text if "://" in text else f"tcp://{text}"}
 

@@ -61,7 +61,10 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
             found[name] = value
             continue
         near = nearest_name(name, table.by_name) if len(name) > 4 else None
-        if near is not None:
+        said = table.answer(name, lambda option: f"{table.env_prefix}{option.upper()}")
+        if near is not None and said:
+            slips.append(f"{variable}: {said}")
+        elif near is not None:
             slips.append(f"{variable}; did you mean {table.env_prefix}{near.upper()}?")
         else:
             _logger().debug("environment variable %s is no option and is left alone", variable)
@@ -75,7 +78,10 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
 
 
 def unknown_option(table: OptionTable, key: str, also: Iterable[str] = ()) -> str:
-    """Return the complaint about a key that is no option, with the nearest name."""
+    """Return the complaint about a key that is no option: what it is here, or the nearest name."""
+    said = table.answer(key)
+    if said:
+        return f"there is no option {key!r}: {said}"
     near = nearest_name(key, [*table.by_name, *also], [alias.name for alias in table.aliases])
     return f"there is no option {key!r}" + (f", did you mean {near!r}?" if near else "")
 

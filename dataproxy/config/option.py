@@ -13,9 +13,9 @@ from dataproxy.shown import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Alias", "Kind", "Option", "OptionTable", "Refusal", "Rule"]
+__all__ = ["Alias", "Kind", "Option", "OptionTable", "Refusal", "Rule", "Word"]
 
-Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names"]
+Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names", "target"]
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
@@ -27,6 +27,7 @@ _TYPE_TEXT: Final = {
     "size": "size",
     "choice": "choice",
     "names": "list of names",
+    "target": "text, or list of proxies",
 }
 
 
@@ -124,6 +125,16 @@ class Refusal(NamedTuple):
     reason: str
 
 
+class Word(NamedTuple):
+    """Answer option names of another kind of client, which are not taken.
+
+    ``answer`` is what is said of them; names of options stand in braces, for where they are spelled in another way.
+    """
+
+    names: tuple[str, ...]
+    answer: str
+
+
 class Rule(NamedTuple):
     """Tie options together: ``check`` gets all values and returns a complaint or None.
 
@@ -144,7 +155,7 @@ class Rule(NamedTuple):
 class OptionTable:
     """Hold the options of one part, what other names mean, and the rules between options.
 
-    ``by_alias`` and ``by_refusal`` have lower-case keys.
+    ``by_alias`` and ``by_refusal`` have lower-case keys; those of ``by_word`` have letters only.
     """
 
     def __init__(
@@ -156,6 +167,7 @@ class OptionTable:
         options: tuple[Option, ...],
         aliases: tuple[Alias, ...] = (),
         refusals: tuple[Refusal, ...] = (),
+        words: tuple[Word, ...] = (),
         rules: tuple[Rule, ...] = (),
     ) -> None:
         self.title = title
@@ -164,10 +176,25 @@ class OptionTable:
         self.options = options
         self.aliases = aliases
         self.refusals = refusals
+        self.words = words
         self.rules = rules
         self.by_name: Mapping[str, Option] = {option.name: option for option in options}
         self.by_alias: Mapping[str, Alias] = {alias.name.lower(): alias for alias in aliases}
         self.by_refusal: Mapping[str, Refusal] = {refusal.name.lower(): refusal for refusal in refusals}
+        self.by_word: Mapping[str, Word] = {_letters(name): word for word in words for name in word.names}
+
+    def answer(self, key: str, spell: Callable[[str], str] = str) -> str:
+        """Return what is said of an option name of another kind of client, empty for a name that none has.
+
+        ``spell`` gives the names of options the form in which they are written where ``key`` was.
+        """
+        word = self.by_word.get(_letters(key.lower().removeprefix("kafka.")))
+        return "" if word is None else word.answer.format_map({name: spell(name) for name in self.by_name})
+
+
+def _letters(name: str) -> str:
+    """Return a name in lower case without what stands between its parts."""
+    return name.lower().replace("_", "").replace(".", "").replace("-", "")
 
 
 def _parse_text(_option: Option, value: object) -> str:
@@ -177,6 +204,23 @@ def _parse_text(_option: Option, value: object) -> str:
     if "\0" in text:
         raise ValueError("holds a NUL character; remove it")
     return text
+
+
+def _parse_target(option: Option, value: object) -> str:
+    """Return a target's text; a list or tuple names proxies, with or without ``tcp://``."""
+    if not isinstance(value, (list, tuple)):
+        if not isinstance(value, str):
+            raise ValueError(f"is of type {type(value).__name__}; give text, or a list of proxies")
+        return _parse_text(option, value)
+    parts = [_parse_text(option, part).strip() if isinstance(part, str) else "" for part in value]
+    if not parts or not all(parts):
+        raise ValueError("is no list of proxies; give e.g. ['host1:46801', 'host2:46801']")
+    if len(parts) == 1 and "://" in parts[0]:
+        return parts[0]
+    hosts = [part.removeprefix("tcp://") for part in parts]
+    if any("://" in host for host in hosts):
+        raise ValueError("holds something else than proxies; give a Manager's address as text, alone")
+    return "tcp://" + ",".join(hosts)
 
 
 def _parse_bool(_option: Option, value: object) -> bool:
@@ -227,6 +271,7 @@ def _parse_names(_option: Option, value: object) -> tuple[str, ...]:
 
 _PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {
     "text": _parse_text,
+    "target": _parse_target,
     "bool": _parse_bool,
     "int": _parse_int,
     "duration": lambda _option, value: parse_duration(value),

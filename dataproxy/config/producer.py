@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dataproxy.config.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
+from dataproxy.config.kafka import KAFKA_WORDS
 from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.rules import FRAME_OVERHEAD_BYTES, LARGEST_FRAME_BYTES, LEAST_FRAME_BYTES, PRODUCER_RULES
 
@@ -18,10 +19,10 @@ _DAY: Final = 86400.0
 _OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "target",
-        "text",
+        "target",
         "",
-        "Where to send: proxies as `tcp://host1:port,host2:port` (port 46801 when left out) or a Manager as"
-        " `http://host:8083` or `https://host`. Required.",
+        "Where to send: proxies as `tcp://host1:port,host2:port` (port 46801 when left out) or as a list of"
+        " `host:port`, or a Manager as `http://host:8083` or `https://host`. Required.",
         importance="high",
         url=True,
     ),
@@ -317,5 +318,6 @@ PRODUCER: Final = OptionTable(
     options=_OPTIONS,
     aliases=PRODUCER_ALIASES,
     refusals=PRODUCER_REFUSALS,
+    words=KAFKA_WORDS,
     rules=PRODUCER_RULES,
 )

@@ -116,7 +116,7 @@ def _text_at(path: Path) -> str | None:
 
 def _manual() -> str:
     sections = [f"\n## {table.title}\n\n" + "\n".join(_option_rows(table)) + "\n" for table in (PRODUCER, HUB)]
-    return "".join([_INTRODUCTION, *sections, _foreign_names(PRODUCER)])
+    return "".join([_INTRODUCTION, *sections, _foreign_names(PRODUCER), _words(PRODUCER)])
 
 
 def _option_rows(table: OptionTable) -> Iterator[str]:
@@ -152,6 +152,26 @@ These have no counterpart and are refused with the reason, rather than being ign
 |---|---|
 {refusals}
 """
+
+
+def _words(table: OptionTable) -> str:
+    rows = []
+    for word in table.words:
+        answer = word.answer.format_map({name: f"`{name}`" for name in table.by_name})
+        rows.append(f"| {', '.join(f'`{name}`' for name in word.names)} | {answer} |")
+    return (
+        """
+## Names of Kafka's clients
+
+These are not taken: units differ. The error says what each is here, for `linger.ms` as for `linger_ms`;
+[docs/kafka.md](docs/kafka.md) has the rest of a move.
+
+| name there | here |
+|---|---|
+"""
+        + "\n".join(rows)
+        + "\n"
+    )
 
 
 def _sample(table: OptionTable) -> str:

@@ -60,6 +60,9 @@ def plain_name(key: str) -> str:
 
 
 def _complaint(key: str, known: Iterable[str]) -> str:
+    said = PRODUCER.answer(key.removeprefix(_PREFIX), camel_case)
+    if said:
+        return f"there is no option {key!r}: {said}"
     spellings = [camel_case(name) for name in PRODUCER.by_name]
     near = nearest_name(key.removeprefix(_PREFIX), [*spellings, *known])
     if near is not None:

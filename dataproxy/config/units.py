@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any, Final
 
-from dataproxy.problems import plain_text
+from dataproxy.problems import is_timedelta, plain_text
 
 __all__ = ["format_duration", "format_size", "parse_duration", "parse_size"]
 
@@ -40,7 +40,7 @@ _SIZE_FORM: Final = "write e.g. '64MiB', '64MB', '1GiB', or a plain number of by
 
 
 def parse_duration(value: object) -> float:
-    """Return a duration in seconds from a number of seconds or a text such as ``"1m30s"``.
+    """Return a duration in seconds from a number of seconds, a timedelta, or a text such as ``"1m30s"``.
 
     Raises ValueError whose text says how to write it.
     """
@@ -48,6 +48,8 @@ def parse_duration(value: object) -> float:
         seconds = _sum_of_parts(plain_text(value), _SECONDS, "time", _DURATION_FORM)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         seconds = _as_float(value)
+    elif is_timedelta(value):
+        seconds = value.total_seconds()
     else:
         raise ValueError(f"is not a duration; {_DURATION_FORM}")
     if not math.isfinite(seconds):

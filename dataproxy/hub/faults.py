@@ -17,8 +17,11 @@ from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub.fault import Fault
 from dataproxy.hub.faultkinds import KINDS
 from dataproxy.hub.listeners import Shutters
+from dataproxy.problems import seconds
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from dataproxy._core.hub.hubcore import HubCore
 
 __all__ = ["ArmedFault", "Faults"]
@@ -56,9 +59,9 @@ class ArmedFault:
         """Tell whether the hub still has it."""
         return self._owner._has(self)
 
-    def wait(self, times: int = 1, timeout: float = 30.0) -> None:
-        """Wait until it has fired so often.  Raises TimeoutError after ``timeout`` seconds."""
-        deadline = time.monotonic() + timeout
+    def wait(self, times: int = 1, timeout: float | timedelta = 30.0) -> None:
+        """Wait until it has fired so often.  Raises TimeoutError after ``timeout`` seconds, or a timedelta."""
+        deadline = time.monotonic() + seconds(timeout)
         while self.fired < times:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self!r} did not fire {times} times within {timeout} s")

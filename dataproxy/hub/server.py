@@ -30,13 +30,17 @@ from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries
 from dataproxy.hub.tokenfile import make_token, remove_token, write_token
 from dataproxy.hub.verify import check_pages
 from dataproxy.logs import logger
+from dataproxy.problems import seconds
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from dataproxy.hub.manager import ManagerDoor, ManagerSettings
 
 __all__ = ["Hub"]
 
 _log: Final = logger("hub")
+_LONGEST: Final = 1e9  # seconds
 #: Unread replies of one connection, in bytes; past it the connection is not read (strict) or closed (compat).
 _REPLY_BYTES: Final = 65536
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
@@ -255,12 +259,13 @@ class Hub:
         self._ensure_open()
         self._core.set_load(_load(str(load)))
 
-    def close(self, timeout: float = 10.0) -> None:
+    def close(self, timeout: float | timedelta = 10.0) -> None:
         """Stop: nothing is accepted any more, what was accepted is committed and answered, threads end.
 
-        At most ``timeout`` seconds are spent on answering, then the disk is waited for.  Idempotent; harmless after a
-        fork.
+        At most ``timeout`` seconds (or a timedelta) are spent on answering, then the disk is waited for.  Idempotent;
+        harmless after a fork.  Raises ConfigError for what is no timeout.
         """
+        limit = min(seconds(timeout), _LONGEST)
         with self._lock:
             if self._closed:
                 return
@@ -269,7 +274,7 @@ class Hub:
         if self._pid != os.getpid():
             return
         self._faults._end()
-        self._core.stop(timeout)  # first: whoever is slow over HTTP must not keep producers coming
+        self._core.stop(limit)  # first: whoever is slow over HTTP must not keep producers coming
         if self._manager is not None:
             self._manager.close()
         if self.config.token_file:

@@ -16,7 +16,8 @@ from tests.unit.client.test_delivery import producer
 
 TARGET = "tcp://127.0.0.1:9"
 TIMEOUT = (
-    "a timeout is a number of seconds from 0 on, not {}; 0 asks without waiting, None takes the default [BAD_TIMEOUT]"
+    "a timeout is a number of seconds from 0 on, or a timedelta, not {}; 0 asks without waiting, None takes the default"
+    " [BAD_TIMEOUT]"
 )
 CALLBACK = "{} is a function of one argument, not {}; pass a callable [BAD_CALLBACK]"
 CLOSED = "the producer is closed; open a new one to go on sending [CLOSED]"

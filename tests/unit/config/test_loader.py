@@ -23,6 +23,7 @@ def test_class_and_table_agree(table, kind):
     assert names == [option.name for option in table.options]
     types = {
         "text": "str",
+        "target": "str",
         "bool": "bool",
         "int": "int",
         "duration": "float",

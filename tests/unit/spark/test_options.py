@@ -96,7 +96,9 @@ def test_bad_options_are_refused_by_name(options, words):
 
 
 def test_options_of_the_kafka_sink_are_told_where_to_look():
-    with pytest.raises(ConfigError, match=r"there is no option 'kafka.acks'; .*docs/spark.md has what stands for"):
+    with pytest.raises(
+        ConfigError, match=r"there is no option 'kafka.acks': every message is .*docs/spark.md has what stands for"
+    ):
         read(**{"kafka.acks": "all"})
 
 

@@ -1,0 +1,83 @@
+"""Option names of Kafka's clients: what each is here, and in which unit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dataproxy.config.option import Word
+
+__all__ = ["KAFKA_WORDS"]
+
+
+def _seconds(native: str, example: str) -> str:
+    return f"here it is {{{native}}}, in seconds: {{{native}}}={example}"
+
+
+def _bytes(native: str, example: int) -> str:
+    return f"here it is {{{native}}}, in bytes: {{{native}}}={example}"
+
+
+_RETRIES: Final = "retries are not counted here: a message is sent again until {delivery_timeout} (seconds) has passed"
+_ACKS: Final = "every message is acknowledged here ({ack}='source'): leave it out"
+_BODIES: Final = "a body is bytes here: encode it before send"
+_SECURITY: Final = (
+    "connections to proxies are neither encrypted nor signed here; a Manager takes {manager_secret_id},"
+    " {manager_secret_key} and https://"
+)
+_REPORTS: Final = "here it is the argument on_delivery, called with the DeliveryResult of each message"
+_TRANSACTIONS: Final = "there are no transactions here"
+_STATS: Final = "ask Producer.stats() when you like"
+
+#: Names with underscores; dots and other spellings are the same.  Names in braces are options.
+KAFKA_WORDS: Final[tuple[Word, ...]] = (
+    Word(
+        ("bootstrap_servers", "metadata_broker_list"), "here it is {target}: {target}='tcp://host1:46801,host2:46801'"
+    ),
+    Word(("topic",), "here a message goes to a group and a stream: {group_id}='g', then send('stream', body)"),
+    Word(("linger_ms", "queue_buffering_max_ms"), _seconds("linger", "0.005")),
+    Word(("batch_size", "max_batch_size"), _bytes("batch_bytes", 262144)),
+    Word(("batch_num_messages",), "here it is {batch_messages}, in messages: {batch_messages}=10000"),
+    Word(("buffer_memory",), _bytes("buffer_bytes", 67108864)),
+    Word(("queue_buffering_max_kbytes",), _bytes("buffer_bytes", 67108864)),
+    Word(("queue_buffering_max_messages",), "here it is {buffer_messages}, in messages: {buffer_messages}=100000"),
+    Word(("max_block_ms",), _seconds("max_block", "60")),
+    Word(("delivery_timeout_ms", "message_timeout_ms"), _seconds("delivery_timeout", "120")),
+    Word(("request_timeout_ms",), _seconds("ack_timeout", "10")),
+    Word(("socket_connection_setup_timeout_ms",), _seconds("connect_timeout", "5")),
+    Word(("retries", "message_send_max_retries"), _RETRIES),
+    Word(("retry_backoff_ms",), _seconds("retry_backoff", "0.1")),
+    Word(("retry_backoff_max_ms",), _seconds("retry_backoff_max", "5")),
+    Word(("reconnect_backoff_ms",), _seconds("reconnect_backoff", "0.1")),
+    Word(("reconnect_backoff_max_ms",), _seconds("reconnect_backoff_max", "10")),
+    Word(("metadata_max_age_ms", "topic_metadata_refresh_interval_ms"), _seconds("discovery_interval", "120")),
+    Word(
+        ("connections_max_idle_ms",),
+        "idle connections are kept here; heartbeats look after them ({heartbeat_interval})",
+    ),
+    Word(("acks", "request_required_acks"), _ACKS),
+    Word(
+        ("max_in_flight_requests_per_connection", "max_in_flight"),
+        "what is under way is bounded by {buffer_bytes} here; order through retries is {ordering}='key'",
+    ),
+    Word(
+        ("compression_type", "compression_codec"),
+        "here it is {compression}, 'snappy' or 'none': {compression}='snappy'",
+    ),
+    Word(("max_request_size", "message_max_bytes"), _bytes("max_frame_bytes", 524288)),
+    Word(("client_id",), "a producer has no name here: the ids of its messages tell it from others"),
+    Word(
+        ("enable_idempotence",),
+        "every message has an id here, by which a hub (its option dedupe='ids') or a reader takes out what came twice",
+    ),
+    Word(("transactional_id", "transaction_timeout_ms"), _TRANSACTIONS),
+    Word(("key_serializer",), "a key is bytes or text here: send(..., key='k'), with {ordering}='key'"),
+    Word(("value_serializer",), _BODIES),
+    Word(("partitioner",), "a proxy and its store choose the place here; {ordering}='key' keeps the order of a key"),
+    Word(("socket_nagle_disable",), "here it is {nagle}, the other way round: {nagle}=False"),
+    Word(("security_protocol", "sasl_mechanism", "sasl_mechanisms", "sasl_username", "sasl_password"), _SECURITY),
+    Word(("sasl_plain_username", "sasl_plain_password", "ssl_context", "ssl_cafile", "ssl_ca_location"), _SECURITY),
+    Word(("loop",), "an AsyncProducer uses the loop that is running"),
+    Word(("dr_cb", "dr_msg_cb"), _REPORTS),
+    Word(("stats_cb", "statistics_interval_ms"), _STATS),
+    Word(("error_cb",), "errors of connections go to the logger 'dataproxy.conn'"),
+)
