@@ -1,4 +1,4 @@
-"""Type checks: mypy --strict on the package, mypy on the examples, stubtest on the stubs of compiled modules."""
+"""Type checks: mypy --strict on the package and on what a user writes, mypy on the examples, stubtest on the stubs."""
 
 import subprocess
 import sys
@@ -19,6 +19,9 @@ def main() -> None:
     examples = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "examples").glob("*.py"))
     if examples:
         commands.append(["mypy", "--no-strict-optional", *examples])
+    commands.append(
+        ["mypy", "--strict", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tests/typing").glob("*.py"))]
+    )
     facades = modules_with_stubs()
     if facades:
         allowed = "tests/typing/stubtest.allow"

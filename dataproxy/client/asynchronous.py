@@ -28,6 +28,9 @@ from dataproxy.problems import is_count, seconds, shown
 if TYPE_CHECKING:
     from concurrent.futures import Executor
     from datetime import timedelta
+    from typing import Unpack
+
+    from dataproxy.config.typed import ProducerOptions
 
 __all__ = ["AsyncProducer"]
 
@@ -60,7 +63,7 @@ class AsyncProducer(AsyncCore):
         callback_on: Executor | asyncio.AbstractEventLoop | None = None,
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         super().__init__()
         self.config = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Executor
     from datetime import timedelta
+    from typing import Unpack
+
+    from dataproxy.config.typed import ProducerOptions
 
 __all__ = ["Producer", "checked_config", "tell_undelivered"]
 
@@ -104,7 +107,7 @@ class Producer(ProducerCore):
         callback_on: Executor | asyncio.AbstractEventLoop | None = None,
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
         source = ProxySource(settled, self._use_proxies, self._limit_frames)
@@ -366,7 +369,7 @@ def checked_config(
     callback_on: object,
     config: ProducerConfig | None,
     config_file: str | Path | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> ProducerConfig:
     """Check a producer's arguments and return the configuration they mean.
 

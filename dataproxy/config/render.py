@@ -1,4 +1,4 @@
-"""CONFIGURATION.md, docs/errors.md and the samples in ``conf/``, written by ``python -m`` this module."""
+"""CONFIGURATION.md, docs/errors.md, samples in ``conf/``, types of options: written by ``python -m`` this module."""
 
 from __future__ import annotations
 
@@ -80,6 +80,33 @@ propagate = false
 """
 
 
+#: Values that are taken from code for each kind of option.
+_TYPES: Final = {
+    "text": "str",
+    "target": "str | list[str] | tuple[str, ...]",
+    "bool": "bool | str",
+    "int": "int | str",
+    "duration": "float | str | timedelta",
+    "size": "int | str",
+    "names": "str | list[str] | tuple[str, ...]",
+}
+
+_TYPED_HEAD: Final = '''\
+"""Options as keyword arguments, for type checkers.  Written by ``python -m dataproxy.config.render``; do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__ = ["HubOptions", "ProducerOptions"]
+
+
+'''
+
+
 def rendered_files() -> dict[str, str]:
     """Return the text of every generated file by its path below the project's folder."""
     return {
@@ -88,6 +115,7 @@ def rendered_files() -> dict[str, str]:
         "conf/hub.toml": _sample(HUB),
         "conf/logging.toml": _LOGGING_SAMPLE,
         "docs/errors.md": render_page(),
+        "dataproxy/config/typed.py": _typed(),
     }
 
 
@@ -172,6 +200,29 @@ These are not taken: units differ. The error says what each is here, for `linger
         + "\n".join(rows)
         + "\n"
     )
+
+
+def _typed() -> str:
+    parts = [_TYPED_HEAD]
+    for table, name, given in ((PRODUCER, "ProducerOptions", ("target", "group_id")), (HUB, "HubOptions", ("store",))):
+        lines = [f"{option.name}: {_type_of(option)}" for option in table.options if option.name not in given]
+        parts.append(
+            f'class {name}(TypedDict, total=False):\n    """Options that a {table.title} takes by keyword."""\n\n'
+        )
+        parts.append("".join(f"    {line}\n" for line in lines))
+        parts.append("\n\n")
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def _type_of(option: Option) -> str:
+    """Return what may be given for an option, as an annotation; None counts as not given."""
+    if option.kind == "choice":
+        return f"Literal[{', '.join(_quoted(choice) for choice in option.choices)}] | None"
+    return f"{_TYPES[option.kind]} | None"
+
+
+def _quoted(choice: object) -> str:
+    return f'"{choice}"' if isinstance(choice, str) else str(choice)
 
 
 def _sample(table: OptionTable) -> str:

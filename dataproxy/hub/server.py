@@ -34,7 +34,9 @@ from dataproxy.problems import seconds
 
 if TYPE_CHECKING:
     from datetime import timedelta
+    from typing import Unpack
 
+    from dataproxy.config.typed import HubOptions
     from dataproxy.hub.manager import ManagerDoor, ManagerSettings
 
 __all__ = ["Hub"]
@@ -67,7 +69,7 @@ class Hub:
         *,
         config: HubConfig | None = None,
         config_file: str | Path | None = None,
-        **options: Any,
+        **options: Unpack[HubOptions],
     ) -> None:
         self._closed = True
         if config is not None and (store is not None or options or config_file is not None):

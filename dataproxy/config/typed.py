@@ -1,0 +1,90 @@
+"""Options as keyword arguments, for type checkers.  Written by ``python -m dataproxy.config.render``; do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__ = ["HubOptions", "ProducerOptions"]
+
+
+class ProducerOptions(TypedDict, total=False):
+    """Options that a Producer takes by keyword."""
+
+    executors: int | str | None
+    connections: int | str | None
+    buffer_bytes: int | str | None
+    buffer_messages: int | str | None
+    on_full: Literal["block", "raise", "drop_newest", "drop_oldest"] | None
+    ordering: Literal["none", "key"] | None
+    key_buckets: int | str | None
+    max_block: float | str | timedelta | None
+    batch_bytes: int | str | None
+    batch_messages: int | str | None
+    linger: float | str | timedelta | None
+    max_open_packs: int | str | None
+    pack_seconds: int | str | None
+    exact_time: bool | str | None
+    delivery_timeout: float | str | timedelta | None
+    ack_timeout: float | str | timedelta | None
+    connect_timeout: float | str | timedelta | None
+    close_timeout: float | str | timedelta | None
+    undelivered_bytes: int | str | None
+    retry_backoff: float | str | timedelta | None
+    retry_backoff_max: float | str | timedelta | None
+    retry_budget: int | str | None
+    reconnect_backoff: float | str | timedelta | None
+    reconnect_backoff_max: float | str | timedelta | None
+    heartbeat: Literal["binary", "message", "off"] | None
+    heartbeat_interval: float | str | timedelta | None
+    heartbeat_retries: int | str | None
+    compression: Literal["none", "snappy"] | None
+    compression_min_bytes: int | str | None
+    message_type: Literal[7, 5, 3] | None
+    ack: Literal["source"] | None
+    max_frame_bytes: int | str | None
+    nagle: bool | str | None
+    discovery_interval: float | str | timedelta | None
+    manager_timeout: float | str | timedelta | None
+    manager_secret_id: str | None
+    manager_secret_key: str | None
+    empty_value: Literal["fail", "skip"] | None
+    null_value: Literal["fail", "skip", "empty"] | None
+
+
+class HubOptions(TypedDict, total=False):
+    """Options that a Hub takes by keyword."""
+
+    host: str | None
+    port: int | str | None
+    manager_port: int | str | None
+    listeners: int | str | None
+    threads: int | str | None
+    retention_bytes: int | str | None
+    retention_age: float | str | timedelta | None
+    max_store_bytes: int | str | None
+    queue_bytes: int | str | None
+    max_frame_bytes: int | str | None
+    max_connections: int | str | None
+    read_idle: float | str | timedelta | None
+    profile: Literal["strict", "compat"] | None
+    load: str | None
+    compress_entries: bool | str | None
+    partitions: int | str | None
+    node_ip: str | None
+    topics: str | list[str] | tuple[str, ...] | None
+    numeric_ids: str | list[str] | tuple[str, ...] | None
+    dedupe: Literal["off", "ids"] | None
+    dedupe_conflict: Literal["first", "both"] | None
+    dedupe_window: float | str | timedelta | None
+    dedupe_max_ids: int | str | None
+    secret_id: str | None
+    secret_key: str | None
+    insecure: bool | str | None
+    allowed_hosts: str | list[str] | tuple[str, ...] | None
+    token: str | None
+    token_file: str | None
+    fault_api: Literal["on", "off"] | None
+    cluster_id: int | str | None
