@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -48,8 +49,11 @@ def make_room(where: str, name: str) -> str:
 
 
 def _temporary() -> Path:
-    """Return the folder of this user's writes below the temporary folder.  Raises OSError."""
-    folder = Path(tempfile.gettempdir(), f"dataproxy-spark-{os.getuid()}")
+    """Return the folder of this user's writes below the temporary folder.  Raises OSError.
+
+    It has the machine's name, so that a task elsewhere never takes a folder of its own machine for it.
+    """
+    folder = Path(tempfile.gettempdir(), f"dataproxy-spark-{os.getuid()}-{socket.gethostname()}")
     folder.mkdir(mode=_OWN, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040000 | _OWN:  # somebody else was there first

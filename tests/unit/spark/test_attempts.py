@@ -1,5 +1,6 @@
 """What attempts leave behind, and what the driver makes of it."""
 
+import socket
 import stat
 from pathlib import Path
 
@@ -161,6 +162,7 @@ def test_a_temporary_room_is_its_users_alone(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
     room = Path(make_room("", "job"))
     assert stat.S_IMODE(room.parent.stat().st_mode) == 0o700
+    assert socket.gethostname() in room.parent.name  # no other machine has a folder of that name
     room.parent.chmod(0o777)
     assert make_room("", "other") == ""
     room.parent.chmod(0o700)
