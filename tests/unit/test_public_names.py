@@ -11,8 +11,8 @@ import pytest
 
 import dataproxy
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "api.md"
+PACKAGE = Path(dataproxy.__file__).parent  # installed, when a wheel is tested
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 MODULES = (
     "dataproxy",
     "dataproxy.client",
@@ -50,7 +50,7 @@ def names_of(kind: type) -> set[str]:
     foreign = {name for base in kind.__mro__ if base not in ours(kind) for name in vars(base)}
     found = set(dir(kind)) - foreign
     for base in ours(kind):
-        found |= set(vars(base).get("__annotations__", {}))
+        found |= set(inspect.get_annotations(base))
         if not base.__module__.startswith("dataproxy._core"):
             for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -105,7 +105,7 @@ def stub_names(kind: type) -> set[str] | None:
     found: set[str] = set()
     for base in kind.__mro__:
         if base.__module__.startswith("dataproxy._core"):
-            stub = ROOT.joinpath(*base.__module__.split(".")).with_suffix(".pyi")
+            stub = PACKAGE.parent.joinpath(*base.__module__.split(".")).with_suffix(".pyi")
             for node in ast.parse(stub.read_text()).body:
                 if isinstance(node, ast.ClassDef) and node.name == base.__name__:
                     found |= {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
