@@ -13,7 +13,7 @@ from dataproxy.spark.bodytypes import check_body_type, check_carried_type
 from dataproxy.spark.formats import RAW, BodyOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 __all__ = ["ABSENT", "BY_NAME", "ColumnPlan", "Meanings", "plan_columns"]
 
@@ -31,6 +31,7 @@ class ColumnPlan:
     dt: int = ABSENT
     attrs: int = ABSENT
     msg_id: int = ABSENT
+    key: int = ABSENT
     body: tuple[int, ...] = ()  # columns that a body is made of, where there is no `value`
 
 
@@ -60,6 +61,7 @@ def _is_attrs(kind: DataType) -> bool:
 
 
 _BODY = _Column("string or binary", _is_body, 'cast it, or use to_json(struct("*")) for whole rows')
+_KEY = _Column("string or binary", _is_body, "cast it to string; or leave the option ordering out")
 _NAME = _Column("string", _is_text, "cast it to string")
 _TIME = _Column("timestamp or bigint (milliseconds)", _is_time, "cast it to timestamp")
 _ATTRS = _Column("map<string,string>", _is_attrs, 'cast it to "map<string,string>"')
@@ -71,10 +73,15 @@ _COLUMNS = {
     "dt": _TIME,
     "attrs": _ATTRS,
     "msg_id": _NAME,
+    "key": _KEY,
 }
 _ROUTES = {name: column for name, column in _COLUMNS.items() if column is not _BODY}
 _BODIES = ("value", "body")
 _GIVEN = {"group_id": "groupId", "stream_id": "streamId"}
+_NO_ORDER = (
+    "to keep the order of rows with one key set the option ordering=key; else leave the column out, or send it as data"
+    " by format=json, csv or kv"
+)
 _WAYS_OUT = (
     'to send it as data name the columns that route by the option columns (columns=none, or "columns=stream_id,'
     'dt=seen_at"), or set columnPrefix=_, with which _dt and _stream_id have a meaning and dt and stream_id have none'
@@ -83,10 +90,19 @@ _WAYS_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """Which columns have a meaning to the sink: the option ``columns`` (None where it is not given) or a prefix."""
+    """Which columns have a meaning to the sink: the option ``columns`` (None where it is not given) or a prefix.
+
+    The column ``key`` has one where ``ordered`` alone: it is too common a name to be taken from the data elsewhere.
+    """
 
     columns: tuple[str, ...] | None = None
     prefix: str = ""
+    ordered: bool = False
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Return the names of the sink's columns that can route here."""
+        return tuple(name for name in _ROUTES if name != "key" or self.ordered)
 
     def by_name(self) -> dict[str, str]:
         """Return the sink's column that each column of the DataFrame is, by its name in lower case.
@@ -94,15 +110,20 @@ class Meanings:
         Raises ConfigError for an unknown meaning, and for a meaning or a column that is named twice.
         """
         if self.columns is None:
-            return {f"{self.prefix}{name}".lower(): name for name in _ROUTES}
+            return {f"{self.prefix}{name}".lower(): name for name in self.known}
         found: dict[str, str] = {}
         for entry in self.columns if self.columns != ("none",) else ():
             meaning, _, column = (part.strip() for part in entry.partition("="))
+            if meaning.lower() == "key" and not self.ordered:
+                raise ConfigError(
+                    f"option columns names {entry!r}, and without ordering=key no row has a key",
+                    hint="set the option ordering=key, or take it out of columns, so that the column is data",
+                )
             if meaning.lower() not in _ROUTES:
-                near = get_close_matches(meaning.lower(), _ROUTES, n=1)
+                near = get_close_matches(meaning.lower(), self.known, n=1)
                 raise ConfigError(
                     f"option columns names {meaning!r}, which is no column of the sink",
-                    hint=f"perhaps {near[0]!r} is meant" if near else f"write none, or some of {', '.join(_ROUTES)}",
+                    hint=f"perhaps {near[0]!r} is meant" if near else f"write none, or some of {', '.join(self.known)}",
                 )
             name = (column or meaning).lower()
             if name in found or meaning.lower() in found.values():
@@ -122,16 +143,18 @@ def plan_columns(
 
     With `group_given` or `stream_given` an option names the group or stream of all rows.  `body` says what bodies are
     made of, and `meanings` which columns route a message.  Names are compared without case.  Raises ConfigError for
-    an unknown or repeated column, a wrong type, a missing ``value``, group or stream, and, where bodies are made of
-    columns, for one that would be neither in the body nor read.
+    an unknown or repeated column, a wrong type, a missing ``value``, group, stream or key, and, where bodies are made
+    of columns, for one that would be neither in the body nor read.
     """
     routes = meanings.by_name()
     given = {name for name, is_given in (("group_id", group_given), ("stream_id", stream_given)) if is_given}
     _check_named(schema, meanings, routes, given)
+    _check_key(meanings, routes, routes.values())
     if body.made:
         found, payload = _find_made(schema, body, routes, given)
     else:
         found, payload = _find_raw(schema, routes), ()
+    _check_key(meanings, routes, found)
     for name, option in _GIVEN.items():
         if name in given:
             found.pop(name, None)
@@ -146,6 +169,15 @@ def plan_columns(
 def _spelled(routes: Mapping[str, str], meaning: str) -> str:
     """Return the name that a column of a meaning has to have."""
     return next((name for name, of in routes.items() if of == meaning), meaning)
+
+
+def _check_key(meanings: Meanings, routes: Mapping[str, str], found: Collection[str]) -> None:
+    """Raise ConfigError where rows are to be ordered by key and no column is ``found`` for it."""
+    if meanings.ordered and "key" not in found:
+        raise ConfigError(
+            "the option ordering=key is set, and no column is the key of a row",
+            hint=f'add a column "{_spelled(routes, "key")}" or name one as columns="key=...", or leave ordering out',
+        )
 
 
 def _check_named(schema: StructType, meanings: Meanings, routes: Mapping[str, str], given: set[str]) -> None:
@@ -178,7 +210,7 @@ def _find_raw(schema: StructType, routes: Mapping[str, str]) -> dict[str, int]:
         name = field.name.lower()
         meaning = "value" if name in _BODIES else routes.get(name)
         if meaning is None and has_body:
-            raise _unknown(field.name, [*_BODIES, *routes])
+            raise _unknown(field.name, [*_BODIES, *routes], is_key=name == "key" and "key" not in routes.values())
         if meaning is None:
             continue
         _check_type(field.name, field.dataType, _COLUMNS[meaning])
@@ -251,9 +283,11 @@ def _neither(name: str, meaning: str) -> ConfigError:
     )
 
 
-def _unknown(name: str, known: Sequence[str]) -> ConfigError:
+def _unknown(name: str, known: Sequence[str], *, is_key: bool) -> ConfigError:
     """Return the error for a column that the sink does not know, naming the nearest one."""
     near = get_close_matches(name.lower(), known, n=1)
+    if is_key:
+        return ConfigError(f"column {name!r} has no meaning without the option ordering=key", hint=_NO_ORDER)
     advice = f"perhaps {near[0]!r} is meant" if near else f"the sink knows {', '.join(known)}"
     return ConfigError(
         f"column {name!r} is unknown to the sink",

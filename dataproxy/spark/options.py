@@ -88,7 +88,7 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "text",
         "",
         "Prefix of the columns with a meaning, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
-        " `_dt`, `_attrs`, `_msg_id`, and `dt` is data.",
+        " `_dt`, `_attrs`, `_msg_id` (and `_key` with `ordering=key`), and `dt` is data.",
     ),
     *FORMAT_OPTIONS,
 )
@@ -202,15 +202,15 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
         bad_records=read_policy(own["badRecords"]),
         null_group_id=own["nullGroupId"],
         null_stream_id=own["nullStreamId"],
-        meanings=_read_meanings(own["columns"], own["columnPrefix"]),
+        meanings=_read_meanings(own["columns"], own["columnPrefix"], config.ordering == "key"),
     )
 
 
-def _read_meanings(columns: tuple[str, ...], prefix: str) -> Meanings:
+def _read_meanings(columns: tuple[str, ...], prefix: str, ordered: bool) -> Meanings:
     """Return which columns route.  Raises ConfigError where both options say so."""
     if columns and prefix:
         raise ConfigError("options columns and columnPrefix both say which columns have a meaning", hint="keep one")
-    return Meanings(columns or None, prefix)
+    return Meanings(columns or None, prefix, ordered)
 
 
 def _value(given: Mapping[str, str], option: Option) -> Any:

@@ -108,6 +108,7 @@ class TaskProducer:
             dt=columns.dt,
             attrs=columns.attrs,
             message_id=columns.msg_id,
+            key=columns.key,
             row_ids=id_prefix,
             first_row=first_row,
             group=self._group_id,

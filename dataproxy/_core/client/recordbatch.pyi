@@ -16,6 +16,7 @@ def send_record_batch(
     dt: int = -1,
     attrs: int = -1,
     message_id: int = -1,
+    key: int = -1,
     row_ids: bytes | None = None,
     first_row: int = 0,
     group: str = "",

@@ -169,10 +169,59 @@ def test_named_columns_are_checked(columns, words):
         plan_columns(schema(**DATA), **ALL_GIVEN, body=JSON, meanings=Meanings(columns))
 
 
-NAMES = st.sampled_from(["group_id", "stream_id", "dt", "attrs", "msg_id", "value", "id", "_dt", "_stream_id"])
+ORDERED = Meanings(ordered=True)
+RAW = BodyOptions()
+NAMED = BodyOptions(form="json", columns=("key",))
+
+
+def test_a_key_routes_where_rows_are_ordered_by_it_and_is_data_elsewhere():
+    columns = {"id": LongType(), "Key": TEXT}
+    assert body_of(plan_columns(schema(**columns), **ALL_GIVEN, body=JSON), columns) == ["id", "Key"]
+    plan = plan_columns(schema(**columns), **ALL_GIVEN, body=JSON, meanings=ORDERED)
+    assert (plan.key, body_of(plan, columns)) == (1, ["id"])
+    both = BodyOptions(form="json", columns=("key", "id"))
+    plan = plan_columns(schema(**columns), **ALL_GIVEN, body=both, meanings=ORDERED)
+    assert (plan.key, body_of(plan, columns)) == (1, ["Key", "id"])
+    assert plan_columns(schema(value=TEXT, key=BinaryType()), **ALL_GIVEN, meanings=ORDERED).key == 1
+    prefixed = Meanings(None, "_", ordered=True)
+    columns = {"key": TEXT, "_key": TEXT}
+    plan = plan_columns(schema(**columns), **ALL_GIVEN, body=JSON, meanings=prefixed)
+    assert (plan.key, body_of(plan, columns)) == (1, ["key"])
+    named = Meanings(("key=_key",), ordered=True)
+    assert plan_columns(schema(**columns), **ALL_GIVEN, body=JSON, meanings=named) == plan
+
+
+@pytest.mark.parametrize(
+    ("columns", "body", "meanings", "words"),
+    [
+        ({"value": TEXT, "key": TEXT}, RAW, Meanings(), ["'key'", "ordering=key", "leave the column out", "=json"]),
+        ({"value": TEXT}, RAW, ORDERED, ["no column is the key", '"key"', '="key=..."', "leave ordering out"]),
+        ({"value": TEXT, "key": TEXT}, RAW, Meanings(None, "_", ordered=True), ["perhaps '_key' is meant"]),
+        ({"value": TEXT, "key": LongType()}, RAW, ORDERED, ["bigint", "string or binary", "ordering out"]),
+        ({"id": TEXT, "key": LongType()}, JSON, ORDERED, ["bigint", "columns=none", "columnPrefix=_", "ordering out"]),
+        ({"id": TEXT, "key": LongType()}, NAMED, ORDERED, ["no column is the key"]),
+        ({"id": TEXT, "key": TEXT}, JSON, Meanings(("none",), ordered=True), ["no column is the key"]),
+        ({"id": TEXT, "key": TEXT}, JSON, Meanings(("key=id",)), ["'key=id'", "ordering=key", "out of columns"]),
+    ],
+)  # fmt: skip
+def test_a_key_that_orders_nothing_or_is_missing_is_refused_with_both_ways_out(columns, body, meanings, words):
+    with pytest.raises(ConfigError) as caught:
+        plan_columns(schema(**columns), **ALL_GIVEN, body=body, meanings=meanings)
+    for word in words:
+        assert word in str(caught.value)
+
+
+NAMES = st.sampled_from(["group_id", "stream_id", "dt", "attrs", "msg_id", "value", "id", "_dt", "_stream_id", "key"])
 TYPES = st.sampled_from([TEXT, LongType(), IntegerType(), TimestampType(), MapType(TEXT, TEXT), BinaryType()])
 MEANINGS = st.sampled_from(
-    [Meanings(), Meanings(("none",)), Meanings(("dt",)), Meanings(("dt=id",)), Meanings(None, "_")]
+    [
+        Meanings(),
+        Meanings(("none",)),
+        Meanings(("dt",)),
+        Meanings(("dt=id",)),
+        Meanings(None, "_"),
+        Meanings(ordered=True),
+    ]
 )
 
 
@@ -184,6 +233,6 @@ def test_every_column_is_routing_or_body(columns, group_given, stream_given, mea
         )
     except ConfigError:
         return
-    routing = {plan.group_id, plan.stream_id, plan.dt, plan.attrs, plan.msg_id} - {ABSENT}
+    routing = {plan.group_id, plan.stream_id, plan.dt, plan.attrs, plan.msg_id, plan.key} - {ABSENT}
     assert routing | set(plan.body) == set(range(len(columns)))
     assert not routing & set(plan.body)

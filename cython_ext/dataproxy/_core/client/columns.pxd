@@ -19,6 +19,7 @@ cdef enum RunProblem:       # why the run builder stopped at a row
     RUN_NULL_NAME = 6
     RUN_BAD_ID = 7
     RUN_MARKED = 8          # the row was found wanting before
+    RUN_BAD_KEY = 9
 
 
 ctypedef struct TimeColumn:
@@ -46,6 +47,7 @@ ctypedef struct Run:        # consecutive rows that go to one pack kind of one s
     int64_t end
     size_t text_at          # item attributes in RunTable.text
     size_t text_n
+    int key_bucket          # NO_KEY: its rows have no key
 
 
 ctypedef struct Columns:    # borrowed from the Arrow structs
@@ -58,6 +60,8 @@ ctypedef struct Columns:    # borrowed from the Arrow structs
     Rows stream
     TimeColumn time
     AttrColumn attrs
+    int key_buckets         # 0: there is no column of keys
+    Rows key
     Slice default_group     # of all rows, or of those whose column is null
     Slice default_stream
     const uint8_t* marked   # rows that cannot be sent, NULL: none

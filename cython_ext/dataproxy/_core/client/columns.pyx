@@ -1,4 +1,4 @@
-"""Record batches as runs: neighbouring rows with the same stream, span of time and attributes share one.
+"""Record batches as runs: neighbouring rows with the same stream, span of time, attributes and key bucket share one.
 
 All rows are looked at before the first is accepted.  Comparing names with the row before makes the
 common case, long runs of one stream, cost a few nanoseconds a row.  The streams of other rows are looked for in
@@ -12,8 +12,9 @@ from libc.string cimport memchr, memset
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_put, buf_put_decimal, buf_put_text, buf_put_u8
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport NO_TIME, Batcher
+from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, Batcher
 from dataproxy._core.client.ids cimport OWN_ID_KEY, item_text_size, own_id_valid
+from dataproxy._core.client.order cimport row_bucket
 from dataproxy._core.client.rows cimport (
     ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, ROWS_STRIDED, Rows, body_limit, rows_get,
 )
@@ -89,6 +90,16 @@ cdef int _attr_text(const AttrColumn* column, int64_t i, Buf* out, size_t* n) no
         failed |= buf_put(out, p, size)
     n[0] = out.n - before
     return ST_NO_MEMORY if failed else ST_OK
+
+
+cdef inline bint _key_bucket(const Columns* c, int64_t i, int* bucket) noexcept nogil:
+    """Give the bucket of row ``i``'s key, NO_KEY for a null; False for one that is no key."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    if not rows_get(&c.key, i, &p, &n):
+        return True                         # it is not ordered, as a message of the producer without a key
+    bucket[0] = row_bucket(p, n, c.key_buckets)
+    return bucket[0] >= 0
 
 
 cdef inline bint _name(const Rows* column, int64_t i, Slice* out) noexcept nogil:
@@ -226,7 +237,7 @@ cdef bint _joins(const Run* run, const Stream* stream, int64_t when, int64_t spa
 cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, int skips) noexcept nogil:
     """Put row ``i`` into a run; a RunProblem.  ``skips``: bit 0 nulls, bit 1 empty bodies."""
     cdef Run* run = &t.runs[t.n - 1] if t.n else NULL
-    cdef int problem = RUN_DONE, kind, status
+    cdef int problem = RUN_DONE, kind, status, key_bucket = NO_KEY
     cdef int64_t when = NO_TIME
     cdef size_t size = 0, text_at = t.text.n, text_n = 0, full_n, limit
     cdef Slice own_id
@@ -244,6 +255,11 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         return RUN_BAD_BODY
     if c.time.present and not time_of(&c.time, i, &when):
         return RUN_BAD_TIME
+    if c.key_buckets:
+        if not _key_bucket(c, i, &key_bucket):
+            return RUN_BAD_KEY
+        if run != NULL and run.key_bucket != key_bucket:
+            t.apart = True
     if c.attrs.present or c.exact_time:
         status = _item_text(c, i, when, &t.text, &text_n)
         if status != ST_OK:
@@ -266,6 +282,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         run.start = i
         run.text_at = text_at
         run.text_n = text_n
+        run.key_bucket = key_bucket
         t.apart = False
     run.end = i + 1
     if kind == ROW_NULL:
@@ -281,7 +298,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
 
 cdef bint _alike(const Columns* c, bint lines) noexcept nogil:
     """Tell whether nothing but the body and an id of fixed width can differ from row to row."""
-    if lines or c.marked != NULL or c.has_group or c.has_stream or c.exact_time:
+    if lines or c.marked != NULL or c.has_group or c.has_stream or c.exact_time or c.key_buckets:
         return False
     return not (c.time.present or c.attrs.present) and (
         c.value.ids == NULL or c.ids_made and c.value.ids.kind == ROWS_STRIDED)

@@ -11,4 +11,6 @@ cdef enum:
 
 cdef uint32_t key_hash(const uint8_t* p, size_t n) noexcept nogil
 cdef void order_settled(Batcher* b, const PackList* packs) noexcept nogil
+cdef int row_bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil
+cdef object no_ordering()
 cdef int key_bucket(object key, int buckets) except -1

@@ -57,6 +57,18 @@ cdef inline int _bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
     return <int>(h % <uint32_t>buckets)
 
 
+cdef int row_bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
+    """Return the bucket of a key's bytes, -1 where a key cannot have so many.  Locality: any thread.  Locks: none."""
+    return _bucket(p, n, buckets) if 0 < n <= KEY_MAX else -1
+
+
+cdef object no_ordering():
+    """Return the error for a key where ordering is off.  Locality: GIL."""
+    return ConfigError(
+        "key= was given, but ordering is 'none'",
+        hint="open the producer with ordering='key', or leave the key out: without ordering it has no effect")
+
+
 cdef int key_bucket(object key, int buckets) except -1:
     """Return the bucket of a key; ``buckets`` is 0 where ordering is off.  Locality: GIL.
 
@@ -66,9 +78,7 @@ cdef int key_bucket(object key, int buckets) except -1:
     cdef Py_ssize_t n = 0
     cdef const char* p
     if buckets == 0:
-        raise ConfigError(
-            "key= was given, but ordering is 'none'",
-            hint="open the producer with ordering='key', or leave the key out: without ordering it has no effect")
+        raise no_ordering()
     if isinstance(key, str):
         try:
             p = PyUnicode_AsUTF8AndSize(key, &n)

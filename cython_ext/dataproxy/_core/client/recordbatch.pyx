@@ -14,12 +14,13 @@ from dataproxy._core.client.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits
 from dataproxy._core.client.books cimport books_lost
 from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
-    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM, RUN_NULL_NAME,
-    AttrColumn, Columns, RunTable, TimeColumn, build_runs, runs_free,
+    RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_KEY, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM,
+    RUN_NULL_NAME, AttrColumn, Columns, RunTable, TimeColumn, build_runs, runs_free,
 )
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.ids cimport OWN_ID_MAX, own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
+from dataproxy._core.client.order cimport KEY_MAX, no_ordering
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rowids cimport ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
@@ -32,7 +33,7 @@ from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 
 from dataproxy.errors import InvalidMessageError
-from dataproxy.problems import row_problem
+from dataproxy.problems import key_problem, row_problem
 
 __all__ = ["send_record_batch"]
 
@@ -82,6 +83,13 @@ cdef str _text(const Rows* column, int64_t i):
     if not rows_get(column, i, &p, &n):
         return None
     return (<const char*>p)[:n].decode("utf-8", "replace")
+
+
+cdef bytes _bytes(const Rows* column, int64_t i):
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    rows_get(column, i, &p, &n)
+    return (<const char*>p)[:n]
 
 
 cdef str _name(bint has_column, const Rows* column, int64_t i, str other):
@@ -154,6 +162,9 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
             f"the data time of row {i}, {value:,} ms after 1970, is outside of 1970 to 2106",
             hint="a bigint counts milliseconds; a null stands for the time of sending",
             details={"item": i}, code="BAD_TIME")
+    if t.problem == RUN_BAD_KEY:
+        wrong = _bytes(&c.key, i)
+        raise key_problem(wrong, len(wrong), KEY_MAX)
     if t.problem == RUN_BAD_ATTRS:
         core.policy.item_text(_attrs_of(&c.attrs, i), None, ())
         raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i}, code="BAD_ATTRIBUTE")
@@ -208,7 +219,8 @@ cdef int _check_lines(Columns* c, const Lines* lines, Findings findings) except 
 
 
 cdef int _read_routes(
-    ArrowSchema* schema, ArrowArray* array, Columns* c, int group_id, int stream_id, int dt, int attrs,
+    ArrowSchema* schema, ArrowArray* array, Columns* c, int group_id, int stream_id, int dt, int attrs, int key,
+    int key_buckets,
 ) except -1:
     """Find the columns that say where each row goes."""
     if group_id >= 0:
@@ -221,12 +233,17 @@ cdef int _read_routes(
         _time_column(schema, array, dt, &c.time)
     if attrs >= 0:
         _attr_column(schema, array, attrs, &c.attrs)
+    if key >= 0:
+        if key_buckets == 0:
+            raise no_ordering()
+        column_rows(schema, array, key, &c.key)
+        c.key_buckets = key_buckets
     return 0
 
 
 def send_record_batch(
     ProducerCore core, batch, *, int value=-1, BodyEncoder encoder=None, int group_id=-1, int stream_id=-1, int dt=-1,
-    int attrs=-1, int message_id=-1, bytes row_ids=None, int64_t first_row=0,
+    int attrs=-1, int message_id=-1, int key=-1, bytes row_ids=None, int64_t first_row=0,
     str group="", str stream="", bint exact_time=False, list refused=None, int64_t lost_before=-1,
 ):
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties, body bytes).
@@ -234,7 +251,8 @@ def send_record_batch(
     ``value`` and the other numbers are column indices, -1 for a column that is not there; with ``encoder`` the
     bodies are made from other columns.  ``group`` and ``stream`` are the names of all rows where there is no column,
     and of rows whose column is null.  ``message_id`` is a column of ids without nulls; instead, ``row_ids`` is
-    the prefix of ids that are made from each row's number, counted from ``first_row``, and its content.  Null
+    the prefix of ids that are made from each row's number, counted from ``first_row``, and its content.  ``key``
+    is a column of keys, with ``ordering="key"`` alone: rows of one key keep their order, a null stands for none.  Null
     and empty bodies follow the producer's ``null_value`` and ``empty_value``.  All rows are checked before the
     first is accepted.  With ``refused`` the rows that cannot be sent are left out and added to it as (row, code,
     reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the rest of the
@@ -256,7 +274,7 @@ def send_record_batch(
     memset(&t, 0, sizeof(RunTable))
     memset(&made, 0, sizeof(RowIds))
     memset(&lines, 0, sizeof(Lines))
-    _read_routes(chunks.schema, array, &c, group_id, stream_id, dt, attrs)
+    _read_routes(chunks.schema, array, &c, group_id, stream_id, dt, attrs, key, core.engine.batcher.key_buckets)
     if message_id >= 0:
         core.policy.check_ids()
         column_rows(chunks.schema, array, message_id, &c.ids)

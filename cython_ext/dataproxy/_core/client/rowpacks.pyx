@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.base.pack cimport Pack, Verdict
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
-from dataproxy._core.client.batcher cimport NO_KEY, NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_unstage
+from dataproxy._core.client.batcher cimport NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_unstage
 from dataproxy._core.client.ids cimport item_text_size
 from dataproxy._core.client.item cimport (
     item_accepted, item_begin, item_holds_lf, item_placed, item_size, item_write,
@@ -268,7 +268,6 @@ cdef int rowpacks_append_runs(
     cdef int status = ST_OK
     cdef int64_t last
     x.own_id = slice_of(NULL, 0)
-    x.key_bucket = NO_KEY
     x.exempt = exempt
     while run[0] < n and status == ST_OK:
         last = run[0] + _window(&runs[run[0]], n - run[0])
@@ -280,6 +279,7 @@ cdef int rowpacks_append_runs(
             if at[0] < r.start:
                 at[0] = r.start
             x.when_ms = r.when
+            x.key_bucket = r.key_bucket
             x.attrs = slice_of(text + r.text_at, r.text_n)
             while at[0] < r.end and status == ST_OK:
                 status = _one_pack(b, r.stream, rows, at, r.end, &x, NULL, made)
