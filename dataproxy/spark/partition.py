@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from dataproxy.codes import describe
-from dataproxy.errors import DataProxyError, InvalidMessageError, UndeliveredError
+from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
@@ -77,7 +77,8 @@ def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: Tas
     """Send all rows of a partition and return its books once every row is acknowledged or skipped.
 
     Raises InvalidMessageError for a row that may not be sent, UndeliveredError with counts when a row was not
-    acknowledged in time, and what the producer raises.  After an error the worker's producer is given up.
+    acknowledged in time, BufferFullError when no room came within ``maxBlock``, and what the producer raises.  After an
+    error the worker's producer is given up.
     Thread rule: one call at a time in a process, as Spark's workers do.
     """
     with sparks_words():
@@ -141,6 +142,8 @@ def _send(
             left_out, sent = producer.send(batch, plan.columns, id_prefix, rows, encoder=encoder, refused=refused)
         except InvalidMessageError as error:
             _refuse_row(error, place, rows)
+        except BufferFullError as error:
+            _no_room(error, place, rows, producer.proxies())
         if refused:
             bad.add(batch, rows, refused)
         rows += batch.num_rows
@@ -175,6 +178,16 @@ def _refuse_row(error: InvalidMessageError, place: TaskPlace, rows_before: int) 
         f"{where}: {error.message.replace(f' (item {row})', '').replace(f' of row {row}', '')}",
         code=error.code,
         hint=error.hint,
+        details={**error.details, "partition": place.partition, "attempt": place.attempt},
+    ) from error
+
+
+def _no_room(error: BufferFullError, place: TaskPlace, rows_before: int, proxies: str) -> NoReturn:
+    """Raise `error` again with the partition and what is known of each proxy."""
+    raise BufferFullError(
+        f"{place}, in the batch after row {rows_before}: {error.message}; proxies: {proxies}",
+        hint="see that the proxies answer, raise max_block (delivery_timeout and a second where it is left out) or"
+        " buffer_bytes",
         details={**error.details, "partition": place.partition, "attempt": place.attempt},
     ) from error
 

@@ -51,8 +51,9 @@ class ProxyMemory:
         try:
             proxies = find_proxies(settings.config)
             if settings.connect_check != "off" and known is None:
-                open_log(settings.outlets.log)
+                open_log(wanted=True)  # connectCheck itself is the switch of what it says
                 check_connection(proxies, settings.config.connect_timeout, must=settings.connect_check == "fail")
+                open_log(settings.outlets.log)
             target = static_target(proxies)
         except (DiscoveryError, TransportError) as error:
             if known is None:

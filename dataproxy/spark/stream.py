@@ -21,6 +21,7 @@ from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 from dataproxy.spark.room import make_room, stream_name
 from dataproxy.spark.runs import new_run, stream_run
+from dataproxy.spark.wording import sparks_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,6 +79,19 @@ def task_run() -> TaskPlace:
     return TaskPlace(context.partitionId(), context.attemptNumber(), run)
 
 
+def _refuse_continuous(messages: list[WriterCommitMessage | None], batch: int) -> None:
+    """Raise ConfigError where tasks have ended and none of them has called `write`: its rows were dropped.
+
+    Spark tells no Python sink its trigger.  Under ``continuous`` it plans the write, drops the rows, and then commits.
+    """
+    if messages and not any(isinstance(message, PartitionReport) for message in messages):
+        raise ConfigError(
+            f"Spark has given no row of epoch {batch} to the sink: trigger(continuous=...) does not work with sinks in"
+            " Python",
+            hint="stop the query and start it with trigger(processingTime=...) or without a trigger",
+        )
+
+
 @functools.cache
 def _notice_unknown() -> None:
     """Say once in a process that ids cannot be the same in a replay."""
@@ -92,8 +106,11 @@ class _Commits:
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Sum up the books of a micro-batch, log one line, add it to the report file.
 
-        Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
+        Raises ConfigError for the trigger ``continuous``, which shows here first, LocalProtocolError when the books do
+        not balance, OSError when the file cannot be written.
         """
+        with sparks_words():
+            _refuse_continuous(messages, batchId)
         parts = check_books(f"batch {batchId}", messages)
         found = RoomReader(self._plan.room, of_batch(batchId))
         attempts = found.of_one_run({part.run for part in parts})

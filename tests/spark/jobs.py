@@ -98,7 +98,7 @@ def cluster(target, folder):
     df = spark.range(0, 20_000, 1, 4).selectExpr("cast(id as string) as value", "concat('c', id % 2) as stream_id")
 
     def write(rows, report, **options):
-        options |= {"target": target, "groupId": "cluster", "reportFile": str(Path(folder, report))}
+        options = {"target": target, "groupId": "cluster", "reportFile": str(Path(folder, report)), **options}
         rows.write.format("dataproxy").mode("append").options(**options).save()
 
     write(df, "well")
@@ -107,7 +107,9 @@ def cluster(target, folder):
     cancel(
         spark, lambda rows: write(rows, "cancelled", streamId="cancelled", bufferBytes="1MiB"), Path(folder, "begun")
     )
-    write(df.drop("stream_id"), "after", streamId="after")
+    half = f"{target},127.0.0.1:1"  # nobody listens at the second one
+    write(df.drop("stream_id"), "after", streamId="after", target=half)
+    write(df.drop("stream_id").limit(10), "quiet", streamId="quiet", target=half, reportLog="false")
     spark.stop()
 
 

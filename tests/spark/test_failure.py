@@ -182,6 +182,18 @@ def test_a_dead_proxy_is_named_with_the_reason(spark, sink):
     assert f"proxies: {dead} (Connection refused)" in str(caught.value)
 
 
+def test_a_dead_proxy_behind_a_full_buffer_is_named_with_the_reason(spark, sink):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = f"127.0.0.1:{unused.getsockname()[1]}"
+        df = spark.range(0, 1000, 1, 1).selectExpr("repeat('x', 10000) as value")
+        with pytest.raises(Exception, match="BufferFullError") as caught:
+            sink.write(df, target=f"tcp://{dead}", maxBlock="100ms", bufferBytes="1MiB", batchBytes="64KiB")
+    assert "no room came within maxBlock=0.1 s" in str(caught.value)
+    assert f"proxies: {dead} (Connection refused)" in str(caught.value)
+    assert "partition 0 (attempt 2), in the batch after row 0: " in str(caught.value)
+
+
 def test_a_row_that_is_too_large_is_named(spark, sink):
     df = spark.range(0, 5, 1, 1).selectExpr("repeat('x', case when id = 3 then 1000000 else 10 end) as value")
     with pytest.raises(Exception, match=r"InvalidMessageError: partition 0 \(attempt 2\), row 3: .*1000000"):

@@ -62,6 +62,9 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
     done = run(tmp_path, {**worker_environment, "SPARK_HOME": home}, "cluster", hub.target, str(tmp_path))
     line = r" INFO dataproxy.spark.sink: job \S+: 20000 rows in 4 partitions, 20000 acknowledged .*, longest task "
     assert len(re.findall(line, done.stderr)) == len([*WAYS, "after"])
+    down = " WARNING dataproxy.spark.target: 1 of 2 proxies cannot be reached from the driver: 127.0.0.1:1: Connection "
+    assert done.stderr.count(down) == len(["after", "quiet"])
+    assert json.loads((tmp_path / "quiet").read_text())["acked"] == 10
     for stream in (0, 1):
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))

@@ -142,6 +142,17 @@ def test_foreach_batch_writes_as_a_batch(feed, sink, tmp_path):
     assert sink.bodies() == [b"a", b"b"]
 
 
+def test_a_continuous_query_is_planned_like_any_other(spark, sink, tmp_path):
+    stream = spark.readStream.format("rate").load().selectExpr("cast(value as string) as value")
+    writer = stream.writeStream.format("dataproxy").options(**sink.options, lingr="1s")
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(continuous="1 second").start()
+    try:
+        with pytest.raises(StreamingQueryException, match="no option 'lingr'"):
+            query.awaitTermination(250)
+    finally:
+        query.stop()
+
+
 def test_bodies_are_made_and_bad_records_written_in_micro_batches_too(feed, sink, tmp_path):
     add, stream = feed
     add("1", ["a,b", "c"])

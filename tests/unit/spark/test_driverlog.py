@@ -5,9 +5,11 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql.types import StringType, StructType
 
 from dataproxy.logs import logger
 from dataproxy.spark.driverlog import open_log
+from dataproxy.spark.planning import plan_write
 
 SINK = logger("spark.sink")
 
@@ -46,6 +48,17 @@ def test_spark_may_gather_them_itself(main, capsys, caplog):
     SINK.info("12 rows")
     assert caplog.messages == ["12 rows"]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("log", ["true", "false"])
+def test_a_proxy_that_is_down_is_named_whether_or_not_reports_are_logged(main, capsys, log):
+    main("pyspark.sql.worker.write_into_data_source")
+    options = {"target": "tcp://127.0.0.1:1", "groupId": "g", "streamId": "s", "reportLog": log}
+    plan_write(options, StructType().add("value", StringType()), job="job")
+    words = "WARNING dataproxy.spark.target: 1 of 1 proxies cannot be reached from the driver: 127.0.0.1:1: Connection"
+    assert words in capsys.readouterr().err
+    SINK.info("12 rows")
+    assert ("12 rows" in capsys.readouterr().err) == (log == "true")
 
 
 @pytest.mark.parametrize("name", ["application", "pytest.__main__"])

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from dataproxy.errors import FlushTimeout, InvalidMessageError, UndeliveredError
+from dataproxy.errors import BufferFullError, FlushTimeout, InvalidMessageError, UndeliveredError
 from dataproxy.spark import producers, wording
 from dataproxy.spark.attempts import RoomReader
 from dataproxy.spark.columns import ColumnPlan
@@ -223,6 +223,34 @@ def test_the_commit_message_names_what_the_attempt_left(tmp_path):
     report = write_batches(batches(["a"]), where, PLACE)
     (one,) = left(where.room)
     assert (one.token, one.ended, one.acked) == (report.record, True, 1)
+
+
+def test_a_full_buffer_names_each_proxy_with_the_reason(monkeypatch):
+    def full(to, batch, **names):
+        raise BufferFullError(
+            "the buffer of 9 bytes is full and no room came within max_block=1 s; 2 messages of this call are out",
+            hint="send slower",
+            details={"limit_bytes": 9, "accepted": 2},
+        )
+
+    with socket.create_server(("127.0.0.1", 0)) as alive:
+        target = f"127.0.0.1:{alive.getsockname()[1]}"
+        producer = (("group_id", "g"), ("target", f"tcp://127.0.0.1:1,{target}"))
+        made = WritePlan("job", SinkOptions(producer, "s"), ColumnPlan(value=0), Outlets())
+        source = batches(["a"], ["b"] * 4)
+        write_batches(batches(["a"]), made, PLACE)
+        monkeypatch.setattr(producers, "send_record_batch", full)
+        with pytest.raises(BufferFullError) as caught:
+            write_batches(source, made, PLACE)
+    assert str(caught.value) == (
+        "partition 3 (attempt 1), in the batch after row 0: the buffer of 9 bytes is full and no room came within"
+        f" maxBlock=1 s; 2 messages of this call are out; proxies: 127.0.0.1:1 (Connection refused), {target} (takes"
+        " connections); when this attempt had ended, 0 rows of it were acknowledged and 0 others are possibly stored;"
+        " see that the proxies answer, raise maxBlock (deliveryTimeout and a second where it is left out)"
+        " or bufferBytes [BUFFER_FULL]"
+    )
+    assert caught.value.details == {"limit_bytes": 9, "accepted": 2, "partition": 3, "attempt": 1}
+    assert FakeProducer.made[0].closed
 
 
 def test_an_error_of_the_source_gives_the_producer_up_too():

@@ -3,8 +3,15 @@
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql.datasource import WriterCommitMessage
 
+from dataproxy.errors import ConfigError, LocalProtocolError
 from dataproxy.spark import stream
+from dataproxy.spark.columns import ColumnPlan
+from dataproxy.spark.options import SinkOptions
+from dataproxy.spark.outlets import Outlets
+from dataproxy.spark.partition import WritePlan
+from dataproxy.spark.reports import PartitionReport
 from dataproxy.spark.runs import stream_run
 
 TOLD = {"sql.streaming.queryId": "b1f3", "streaming.sql.batchId": "7"}
@@ -33,3 +40,14 @@ def test_a_task_of_a_query_is_named_by_query_and_micro_batch(told):
 def test_where_spark_does_not_tell_them_no_two_runs_have_the_same_name(told, missing):
     told({name: value for name, value in TOLD.items() if name != missing})
     assert stream.task_run().run != stream.task_run().run
+
+
+@pytest.mark.parametrize("message", [None, WriterCommitMessage()])
+def test_an_epoch_without_a_report_is_that_of_a_continuous_query(message):
+    writer = stream.DataProxyStreamWriter(WritePlan("", SinkOptions((), "s"), ColumnPlan(value=0), Outlets()))
+    with pytest.raises(ConfigError, match=r"no row of epoch 0 .*trigger\(continuous=.*trigger\(processingTime="):
+        writer.commit([message] * 3, 0)
+    part = PartitionReport("run", 0, 0, 1, 1, 1, 0, 0, 0.1)
+    with pytest.raises(LocalProtocolError, match="1 of 2 partitions reported"):
+        writer.commit([part, message], 1)
+    writer.commit([], 2)
