@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dataproxy.codes import describe
 from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
+from dataproxy.escapes import unescape_attrs
 
 __all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report", "Undelivered"]
 
@@ -223,7 +224,7 @@ def undelivered(
     facts: Facts,
 ) -> Undelivered:
     """Return one undelivered message from what its pack holds."""
-    attrs = {**_attributes(frame_attrs), **_attributes(item_attrs)}
+    attrs = {**_attributes(frame_attrs), **unescape_attrs(_attributes(item_attrs))}
     own_id = attrs.pop("msgid", None)
     exact = attrs.pop("dtMs", None)
     error = delivery_error(facts, position, own_id)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from dataproxy.errors import InvalidMessageError
+from dataproxy.escapes import needs_escape
 from dataproxy.problems import plain_text, shown
 
 if TYPE_CHECKING:
@@ -147,7 +148,12 @@ def check_item_attrs(attrs: Mapping[str, str], frame_keys: Collection[str], *, m
     InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
     """
     attrs = plain_attrs(attrs)
-    text = _text(attrs, None, message_type)
+    try:
+        text = _text(attrs, None, message_type)
+    except InvalidMessageError as error:
+        if needs_escape(attrs.get(str(error.details.get("key")), "")):
+            error.hint += "; attribute_escape='percent' sends any text"
+        raise
     for key in attrs:
         if key in frame_keys:
             raise _bad_attr(

@@ -95,6 +95,7 @@ class ProducerConfig(Config):
     max_open_packs: int
     pack_seconds: int
     exact_time: bool
+    attribute_escape: Literal["none", "percent"]
     delivery_timeout: float
     ack_timeout: float
     connect_timeout: float

@@ -45,6 +45,7 @@ class Option(NamedTuple):
     low: float | None = None
     high: float | None = None
     choices: tuple[Any, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()  # words that are no choice, and what to do instead
     importance: Literal["high", "medium", "low"] = "medium"
     secret: bool = False
     url: bool = False
@@ -70,6 +71,7 @@ class Option(NamedTuple):
             given = "the given value" if hidden else shown(value)
             raise ConfigError(
                 f"option {self.name} ({source}): {given} {error}",
+                hint=dict(self.refused).get(text.strip().lower(), ""),
                 details={"option": self.name, "source": source, **({} if hidden else {"value": value})},
             ) from None
         return parsed

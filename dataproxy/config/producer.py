@@ -16,6 +16,11 @@ _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _DAY: Final = 86400.0
 
+_STAND_IN: Final = (
+    "no message travels without a body, since a DataProxy drops an empty one and all behind it in its frame; send a"
+    " stand-in for it, with an attribute that tells it from data"
+)
+_NO_BODY: Final = (("send", _STAND_IN),)
 _OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "target",
@@ -143,6 +148,16 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         False,
         "Send the exact milliseconds of a message's own data time as an attribute of that message; the frame keeps"
         " the time of its first message, in seconds with `message_type` 7. Not with `message_type` 3.",
+        importance="low",
+    ),
+    Option(
+        "attribute_escape",
+        "choice",
+        "none",
+        "With `percent`, attribute values of single messages may hold any text: what cannot travel is percent-encoded,"
+        " and the attribute `_escaped` names the keys. This package's readers undo it. With `none` such values are"
+        " refused.",
+        choices=("none", "percent"),
         importance="low",
     ),
     Option(
@@ -300,6 +315,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "Empty values in batches, Arrow data and Spark columns: `fail` refuses them, `skip` leaves them out and counts"
         " them. A single `send` refuses them always.",
         choices=("fail", "skip"),
+        refused=_NO_BODY,
     ),
     Option(
         "null_value",
@@ -307,6 +323,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "fail",
         "Null values in Arrow data and Spark columns: `fail`, `skip`, or `empty` (treated by `empty_value`).",
         choices=("fail", "skip", "empty"),
+        refused=_NO_BODY,
     ),
 )
 

@@ -27,6 +27,7 @@ class ProducerOptions(TypedDict, total=False):
     max_open_packs: int | str | None
     pack_seconds: int | str | None
     exact_time: bool | str | None
+    attribute_escape: Literal["none", "percent"] | None
     delivery_timeout: float | str | timedelta | None
     ack_timeout: float | str | timedelta | None
     connect_timeout: float | str | timedelta | None

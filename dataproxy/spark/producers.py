@@ -12,6 +12,7 @@ from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.client.producer import Producer
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
+from dataproxy.spark.attrcolumn import escape_column
 from dataproxy.spark.latency import Steps, since
 from dataproxy.spark.target import find_proxies, unreachable
 
@@ -70,6 +71,7 @@ class TaskProducer:
         self._group_id = config.group_id or options.group_id
         self._stream_id = options.stream_id
         self._exact_time = config.exact_time
+        self._escapes = config.attribute_escape == "percent"
         self._patience = config.delivery_timeout + _SLACK
         self._producer = Producer(config=config)
         self._before = Books()
@@ -98,6 +100,8 @@ class TaskProducer:
         to it.  Blocks while the buffer is full; once a message is lost it takes no more rows there.
         Raises InvalidMessageError (nothing of the batch was accepted) and BufferFullError.
         """
+        if self._escapes and columns.attrs >= 0:
+            batch = escape_column(batch, columns.attrs)
         _, nulls, empties, size = send_record_batch(
             self._producer,
             batch,

@@ -26,10 +26,10 @@ COMPILED = {
     "testing": ("",),
 }
 # Facades raise the package's errors and return its plain types; everything below them returns a status.
-PLAIN = {f"dataproxy.{name}" for name in ("errors", "outcomes", "problems", "types")}
+PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "problems", "types")}
 RAISE_ERRORS = ("client", "hub", "testing", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
-BOTTOM = {"_version", "codes", "errors", "explain", "logs", "outcomes", "problems", "shown", "types"}
+BOTTOM = {"_version", "codes", "errors", "escapes", "explain", "logs", "outcomes", "problems", "shown", "types"}
 CLIENT = {*BOTTOM, "config", "client", "_core"}
 API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {

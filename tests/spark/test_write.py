@@ -134,3 +134,15 @@ def test_whole_rows_travel_as_json(spark, sink):
 def test_compressed_packs_arrive(spark, sink):
     sink.write(spark.range(2000).selectExpr("concat(repeat('abc', 50), id) as value"), compression="snappy")
     assert len(set(sink.bodies())) == 2000
+
+
+def test_attributes_of_any_text(spark, sink):
+    df = spark.sql(
+        "select cast(id as string) as value, map('city', if(id < 2, 'Zürich & Köln=100%41', 'Bonn')) as attrs"
+        " from range(3)"
+    )
+    with pytest.raises(Exception, match=r"attribute 'city'=.*; attributeEscape='percent' sends any text"):
+        sink.write(df)
+    assert sink.write(df, attributeEscape="percent")["acked"] == 3
+    found = {record.body: record.attrs["city"] for record in sink.records()}
+    assert found == {b"0": "Zürich & Köln=100%41", b"1": "Zürich & Köln=100%41", b"2": "Bonn"}

@@ -66,6 +66,11 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"qqqqq": "x"}, ["'qqqqq'"]),
         ({"path": "/data"}, ["'/data'", "call save() or start() without one"]),
         ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
+        (
+            {"emptyValue": "send"},
+            ["emptyValue", "'send'", "'fail', 'skip'", "no message travels without a body", "stand-in"],
+        ),
+        ({"nullValue": "Send"}, ["nullValue", "no message travels without a body", "an attribute that tells it"]),
         ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "'warn', 'fail', 'off'"]),
         ({"batchBytes": "12 parsecs"}, ["batchBytes", "'12 parsecs'"]),
         ({"executors": "65"}, ["executors", "65"]),

@@ -85,8 +85,8 @@ cdef int _attr_text(const AttrColumn* column, int64_t i, Buf* out, size_t* n) no
             return ST_INVALID
         failed |= buf_put(out, p, size)
         failed |= buf_put_u8(out, 61)
-        if not rows_get(&column.values, k, &p, &size) or not _plain(p, size):
-            return ST_INVALID
+        if not rows_get(&column.values, k, &p, &size) or not _plain(p, size) or size and p[size - 1] <= 32:
+            return ST_INVALID               # servers cut blanks and control characters off the end of a value
         failed |= buf_put(out, p, size)
     n[0] = out.n - before
     return ST_NO_MEMORY if failed else ST_OK

@@ -31,6 +31,7 @@ from dataproxy._core.wire.inlong.container_encode cimport (
 )
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room
 
+from dataproxy.escapes import ESCAPED_KEYS, unescape_attrs
 
 __all__ = ["Group", "Message", "Records", "Runs", "decode", "encode", "records", "runs"]
 
@@ -293,6 +294,8 @@ cdef list _group_of(list out, dict attrs, dict known, bint plain):
 cdef dict _own_attrs(Slice own, dict common):
     # The common attributes win over a record's own, which are the client's bytes in every version: plain UTF-8.
     cdef dict attrs = _split(_read_text(own, False))
+    if ESCAPED_KEYS in attrs:
+        attrs = unescape_attrs(attrs)
     attrs.update(common)
     return attrs
 

@@ -1,0 +1,43 @@
+"""The column ``attrs`` with values of any text, as the option ``attributeEscape`` sends them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataproxy.escapes import NEEDS_ESCAPE, escape_entries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["escape_column"]
+
+
+def escape_column(batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
+    """Return a batch whose attributes, a map of texts at column ``at``, can travel whatever their values hold.
+
+    It is the same batch where no value needs that, which one look at the whole column tells.  Texts that are no UTF-8
+    are taken as the bytes that they are.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = batch.column(at)
+    values = column.items.cast(pa.binary())
+    if not pc.any(pc.match_substring_regex(values, pattern=NEEDS_ESCAPE)).as_py():
+        return batch
+    keys, values = column.keys.cast(pa.binary()).to_pylist(), values.to_pylist()
+    places, there = column.offsets.to_pylist(), column.is_valid().to_pylist()
+    entries: list[tuple[bytes, bytes | None]] = []
+    offsets: list[int | None] = []
+    for row, is_there in enumerate(there):
+        offsets.append(len(entries) if is_there else None)
+        if is_there:
+            part = slice(places[row], places[row + 1])
+            entries += escape_entries(list(zip(keys[part], values[part], strict=True)))
+    offsets.append(len(entries))
+    escaped = pa.MapArray.from_arrays(
+        pa.array(offsets, pa.int32()),
+        pa.array([key for key, _ in entries], pa.binary()),
+        pa.array([value for _, value in entries], pa.binary()),
+    )
+    return batch.set_column(at, batch.schema.field(at).name, escaped)
