@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Protocol
 
@@ -41,6 +42,9 @@ class _Closable(Protocol):
     @property
     def _close_timeout(self) -> float: ...
 
+    @property
+    def _warns_at_exit(self) -> bool: ...
+
 
 _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
 _begin_lock = threading.RLock()
@@ -49,7 +53,7 @@ _ending = False
 _ended = threading.Event()
 
 
-@contextmanager
+@contextlib.contextmanager
 def beginning() -> Iterator[None]:
     """Let one thread at a time begin an inherited producer again."""
     with _begin_lock:
@@ -122,6 +126,7 @@ def _close_each() -> None:
         producer._begin_close()
     patient = True
     raised: list[BaseException] = []
+    lost: list[Report] = []
     known = 0  # exceptions of earlier producers
     while todo:
         end = began + todo[-1]._close_timeout
@@ -129,32 +134,57 @@ def _close_each() -> None:
             if patient and len(raised) - known < _INTERRUPTIONS:
                 todo[-1]._wait_settled(max(0.0, end - time.monotonic()))
             known = len(raised)
-            _close(todo.pop(), max(0.0, end - time.monotonic()) if patient else 0.0, raised)
+            producer = todo.pop()
+            _close(producer, max(0.0, end - time.monotonic()) if patient else 0.0, raised)
+            _say(producer, lost)
         except BaseException as error:  # noqa: BLE001 - raised below
             raised.append(error)
         patient = patient and not any(isinstance(error, KeyboardInterrupt) for error in raised)
+    if lost:
+        _say_aloud(lost)
     for other in raised:
         if not isinstance(other, KeyboardInterrupt | SystemExit):
             raise other
 
 
 def _close(producer: _Closable, seconds: float, raised: list[BaseException]) -> None:
-    """Close a producer, whatever a signal handler raises meanwhile, and say what it could not deliver."""
+    """Close a producer, whatever a signal handler raises meanwhile."""
     for limit in (seconds, 0.0):
         try:
             producer.close(limit)
             break
         except BaseException as error:  # noqa: BLE001 - of a signal handler; what was begun is ended all the same
             raised.append(error)
-    _say(producer.report())
 
 
-def _say(report: Report) -> None:
-    if not report.ok:
-        _LOG.error(
-            "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
-            report.accepted - report.delivered, report.accepted, report,
-        )  # fmt: skip
+def _say(producer: _Closable, lost: list[Report]) -> None:
+    """Log what a producer could not deliver, and add it to what is said aloud."""
+    report = producer.report()
+    if report.ok:
+        return
+    _LOG.error(
+        "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
+        report.accepted - report.delivered, report.accepted, report,
+    )  # fmt: skip
+    if producer._warns_at_exit:
+        lost.append(report)
+
+
+def _say_aloud(lost: list[Report]) -> None:
+    """Say in one line on stderr what was lost: most programs that end so have set up no logging."""
+    accepted = sum(report.accepted for report in lost)
+    missing = accepted - sum(report.delivered for report in lost)
+    codes: Counter[object] = Counter()
+    for report in lost:
+        codes.update(report.errors)
+    counts = ", ".join(f"{count:,} {code}" for code, count in codes.items())
+    who = "a producer" if len(lost) == 1 else f"{len(lost)} producers"
+    line = (
+        f"dataproxy: the process ended with {who} open, and {missing:,} of {accepted:,} messages were not delivered"
+        f" ({counts}); call close() to learn it in time\n"
+    )
+    with contextlib.suppress(Exception):  # closed, full, or something of the application's
+        os.write(sys.stderr.fileno(), line.encode())  # what fails in a buffer fails again at exit, with status 120
 
 
 def _in_child() -> None:

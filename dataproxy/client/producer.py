@@ -249,6 +249,11 @@ class Producer(ProducerCore):
         """Return the seconds that ``close`` takes at most to deliver."""
         return self.config.close_timeout
 
+    @property
+    def _warns_at_exit(self) -> bool:
+        """Return whether the end of the process may say on stderr what was not delivered."""
+        return self.config.warn_at_exit
+
     def close(self, timeout: float | timedelta | None = None) -> Report:
         """Deliver what was accepted, stop all threads, and return the final report.
 

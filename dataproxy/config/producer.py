@@ -190,11 +190,20 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "close_timeout",
         "duration",
-        30.0,
-        "Longest time that `close` waits for results; what is left then counts as failed.",
+        10.0,
+        "Longest time that `close` waits for results; what is left then counts as failed. The default is shorter than"
+        " what servers and orchestrators give a process to end.",
         low=0.0,
         high=7 * _DAY,
         importance="high",
+    ),
+    Option(
+        "warn_at_exit",
+        "bool",
+        True,
+        "Say in one line on stderr, besides the log, what was not delivered of a producer that was still open when"
+        " the process ended.",
+        importance="low",
     ),
     Option(
         "undelivered_bytes",

@@ -182,36 +182,54 @@ def test_several_producers_share_the_time_at_exit() -> None:
             target,
         )
         status, took, err = finish(process)
-        assert (status, err) == (0, "")
+        assert status == 0
+        assert err.startswith("dataproxy: the process ended with 20 producers open, and 20 of 20 messages were not")
+        assert err.count("\n") == 1
         assert float(took) < 15.0  # one after the other it would be 20
 
 
-def test_what_was_left_behind_is_logged_once_and_goes_nowhere_by_itself() -> None:
+LOST = "dataproxy: the process ended with a producer open, and 2 of 2 messages were not delivered (2 CLOSED);"
+
+
+@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize("warns", [False, True])
+def test_what_was_left_behind_is_logged_once_and_said_in_a_line_on_stderr(logs: bool, warns: bool) -> None:
     with Scripted(silent) as server:
         process = start(
             """
             import logging, sys, dataproxy
-            p = dataproxy.Producer(sys.argv[1], group_id="g", close_timeout=0.1, linger=0)
-            if sys.argv[2] == "logging":
+            warns, logs = [word == "True" for word in sys.argv[2:]]
+            p = dataproxy.Producer(sys.argv[1], group_id="g", close_timeout=0.1, linger=0, warn_at_exit=warns)
+            if logs:
                 logging.basicConfig(stream=sys.stdout, level=logging.ERROR, format="%(name)s %(message)s")
             p.send_batch("s", [b"x", b"y"])
             """,
             server.target,
-            "logging",
+            str(warns),
+            str(logs),
         )
         status, out, err = finish(process)
-        assert (status, err) == (0, "")
+    assert status == 0
+    assert (err.startswith(LOST), err.count("\n")) == (warns, int(warns)), err
+    assert out.count("\n") == int(logs)
+    if logs:
         assert out.startswith("dataproxy a producer was still open when the process ended, and 2 of its 2 messages")
-        assert out.count("\n") == 1
-        quiet = start(
-            """
+
+
+@pytest.mark.parametrize("stream", ["sys.stderr = None", "sys.stderr.close()", "sys.stderr = open('/dev/full', 'w')"])
+def test_a_stderr_that_cannot_be_written_changes_nothing(stream: str) -> None:
+    with Scripted(silent) as server:
+        process = start(
+            f"""
             import sys, dataproxy
             p = dataproxy.Producer(sys.argv[1], group_id="g", close_timeout=0.1, linger=0)
             p.send_nowait("s", b"x")
+            {stream}
             """,
             server.target,
         )
-        assert finish(quiet) == (0, "", "")
+        status, _, err = finish(process)
+    assert (status, err) == (0, "")
 
 
 def test_an_exit_handler_may_be_the_last_to_send() -> None:

@@ -34,7 +34,11 @@ def test_problems_of_an_ending_are_seen() -> None:
     assert len(seen(pending=1)) == len(seen(status=1)) == len(seen(stderr="x")) == 1
     assert "not everything" in seen(delivered=8, failed=1)[0]
     assert "balance" in seen(accepted=8)[0]
+    line = "dataproxy: the process ended with a producer open, and 9 of 9 messages were not delivered (9 CLOSED)\n"
     assert "to end" in seen(hub="down", seconds=2.5)[0]
+    assert "0 lines" in seen(hub="down", delivered=0, failed=9)[0]
+    assert seen(hub="down", delivered=0, failed=9, stderr=line) == []
+    assert "1 lines" in seen(stderr=line)[0]
     own = "Traceback (most recent call last):\nRuntimeError: the application's own error\n"
     assert seen("exception", status=1, stderr=own) == []
     assert "stderr" in seen("exception", status=1, stderr="Traceback of another\n" + own)[0]

@@ -108,7 +108,12 @@ def test_ctrl_c_at_exit_ends_the_waiting() -> None:
         ready(process)
         server.wait_frames(3)
         process.send_signal(signal.SIGINT)
-        assert finish(process) == (0, "", "")
+        status, out, err = finish(process)
+        assert (status, out) == (0, "")
+        assert err.startswith(
+            "dataproxy: the process ended with 3 producers open, and 3 of 3 messages were not deliver"
+        )
+        assert err.count("\n") == 1
 
 
 def test_sigterm_at_exit_takes_nobodys_time() -> None:

@@ -28,6 +28,7 @@ CLOSE_SECONDS = {"up": 30.0, "slow": 30.0, "down": 1.0}
 SLACK_SECONDS = 1.0  # after close_timeout the process has to be gone
 SLOW_SECONDS = 0.2
 HANG_SECONDS = 90.0
+LOST_LINE = re.compile(r"^dataproxy: the process ended with a producer open, and .* not delivered .*\n", re.MULTILINE)
 # What Python says of an error that nobody caught, once and nothing else.
 OWN_TRACEBACK = re.compile(r"Traceback [^\n]*\n((?!Traceback)[^\n]*\n)*RuntimeError: the application's own error\n")
 ROOT = Path(__file__).parents[3]
@@ -94,7 +95,9 @@ def problems(end: End, ending: str, hub: str, messages: int, *, slack: float = S
         yield f"not everything was delivered: {books}"
     if hub == "down" and end.seconds > CLOSE_SECONDS[hub] + slack:
         yield f"it took {end.seconds:.2f} s to end"
-    said = end.stderr
+    said, told = LOST_LINE.subn("", end.stderr)
+    if told != (books["delivered"] < books["accepted"] and ending != "_exit"):  # that one calls close
+        yield f"{told} lines on stderr tell what was lost: {books}"
     if ending == "exception" and OWN_TRACEBACK.fullmatch(said):
         said = ""
     if said:

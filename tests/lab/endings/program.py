@@ -1,4 +1,4 @@
-"""The program that ends: sends numbered messages and leaves in one of six ways, without a word on stderr.
+"""The program that ends: sends numbered messages and leaves in one of six ways.
 
 ``python program.py TARGET STREAM ENDING MESSAGES CLOSE_TIMEOUT`` prints its books and the moment it began to end.
 """

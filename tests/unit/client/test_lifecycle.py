@@ -14,6 +14,7 @@ class Odd:
 
     _inherited = False
     _close_timeout = 5.0
+    _warns_at_exit = True
 
     def __init__(self, raises: int) -> None:
         self.raises = raises
