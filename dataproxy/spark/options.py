@@ -31,6 +31,14 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         " theirs. Off for message types other than 7.",
     ),
     Option(
+        "runId",
+        "text",
+        "",
+        "Name of a batch write, such as `app-17` for micro-batch 17 of `foreachBatch`: when it is written again under"
+        " this name, its rows have the same ids as before, and a hub with de-duplication stores them once. Use a name"
+        " for one write only.",
+    ),
+    Option(
         "connectCheck",
         "choice",
         "warn",
@@ -146,6 +154,7 @@ class SinkSettings:
     null_group_id: str = ""
     null_stream_id: str = ""
     meanings: Meanings = BY_NAME
+    run_id: str = ""
 
     def for_tasks(self, target: str) -> SinkOptions:
         """Return what tasks get: `target` names the proxies that the driver found."""
@@ -189,13 +198,16 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
             f"option onFull={config.on_full!r} cannot be used in Spark",
             hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
         )
+    row_ids = own["rowIds"] and config.message_type == ITEM_ATTRIBUTES
+    if own["runId"] and not row_ids:
+        raise ConfigError("option runId names ids of rows, and there are none", hint="use rowIds=true, messageType=7")
     room = read_folder("reportFolder", own["reportFolder"]) if own["reportFolder"] else ""
     outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"], room)
     outlets.check()
     return SinkSettings(
         config=_with_sink_defaults(config),
         stream_id=own["streamId"],
-        row_ids=own["rowIds"] and config.message_type == ITEM_ATTRIBUTES,
+        row_ids=row_ids,
         connect_check=own["connectCheck"],
         outlets=outlets,
         body=read_body_options(own, null_given="nulltext" in plain),
@@ -203,6 +215,7 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
         null_group_id=own["nullGroupId"],
         null_stream_id=own["nullStreamId"],
         meanings=_read_meanings(own["columns"], own["columnPrefix"], config.ordering == "key"),
+        run_id=own["runId"],
     )
 
 

@@ -42,7 +42,9 @@ class WritePlan:
     """What the driver decided once for all tasks of a write.  Holds no secrets.
 
     ``job`` names a batch write; it is empty for streaming, where a task learns its query and micro-batch itself.
-    ``tally`` is the accumulator of `register`, ``room`` the folder in which attempts leave their counts.
+    ``id_run`` is what ids of rows name instead, where the user has named the write, so that they are the same when it
+    is done again.  ``tally`` is the accumulator of `register`, ``room`` the folder in which attempts leave their
+    counts.
     """
 
     job: str
@@ -54,6 +56,7 @@ class WritePlan:
     body: BodyFormat = RAW_FORMAT
     bad_records: str = FAIL
     room: str = ""
+    id_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,9 @@ class TaskPlace:
     attempt: int
     run: str
 
-    @property
-    def id_prefix(self) -> bytes:
+    def id_prefix(self, run: str = "") -> bytes:
         """Return what the ids of this task's rows begin with; equal for all attempts."""
-        return f"{self.run}.{self.partition}.".encode()
+        return f"{run or self.run}.{self.partition}.".encode()
 
     def __str__(self) -> str:
         return f"partition {self.partition} (attempt {self.attempt})"
@@ -135,7 +137,7 @@ def _send(
     """Hand every batch to the producer; return rows read, rows skipped, and bytes of bodies."""
     rows = skipped = size = 0
     encoder = plan.body.encoder()
-    id_prefix = place.id_prefix if plan.row_ids else None
+    id_prefix = place.id_prefix(plan.id_run) if plan.row_ids else None
     for batch in batches:
         refused: list[tuple[int, str, str]] | None = None if plan.bad_records == FAIL else []
         try:

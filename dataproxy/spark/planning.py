@@ -15,6 +15,7 @@ from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.formats import BodyFormat
 from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
+from dataproxy.spark.runs import named_run
 from dataproxy.spark.target import check_connection, find_proxies, static_target
 from dataproxy.spark.wording import sparks_words
 
@@ -130,6 +131,8 @@ def _plan(options: Mapping[str, str], schema: StructType, job: str, proxies: Pro
     target = proxies.target(settings)
     _log.debug("job %s: %s, %r", job, target, columns)
     row_ids = settings.row_ids and columns.msg_id == ABSENT
+    if settings.run_id and not row_ids:
+        raise ConfigError("option runId names ids of rows, and the column msg_id has them", hint="keep one")
     return WritePlan(
         job,
         settings.for_tasks(target),
@@ -138,4 +141,5 @@ def _plan(options: Mapping[str, str], schema: StructType, job: str, proxies: Pro
         row_ids,
         body=BodyFormat(settings.body, columns.body),
         bad_records=settings.bad_records,
+        id_run=named_run(settings.run_id) if settings.run_id else "",
     )

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from typing import Final
 
-__all__ = ["new_run", "query_name", "stream_run"]
+__all__ = ["named_run", "new_run", "query_name", "stream_run"]
 
 _BYTES: Final = 6  # 48 bits: eight characters
 
@@ -15,6 +15,11 @@ _BYTES: Final = 6  # 48 bits: eight characters
 def new_run() -> str:
     """Return a new random name of a batch write: eight characters."""
     return base64.urlsafe_b64encode(secrets.token_bytes(_BYTES)).decode()
+
+
+def named_run(run_id: str) -> str:
+    """Return the name for the ids of a write that its user has named: eight characters from the SHA-256 of that."""
+    return base64.urlsafe_b64encode(hashlib.sha256(b"run " + run_id.encode()).digest()[:_BYTES]).decode()
 
 
 def query_name(query_id: str) -> str:

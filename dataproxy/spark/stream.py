@@ -50,6 +50,11 @@ def plan_stream_writer(
     """
     refuse_complete(overwrite)
     plan = plan_write(options, schema, job="", proxies=PROXIES)
+    if plan.id_run:
+        raise ConfigError(
+            "option runId names one write, and a streaming query makes many",
+            hint="leave it out: micro-batches have names of their own, by the checkpoint and their number",
+        )
     return DataProxyStreamWriter(replace(plan, tally=tally, room=make_room(plan.outlets.room, stream_name(options))))
 
 
