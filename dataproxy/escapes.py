@@ -1,6 +1,6 @@
 """Attribute values of any text: what the wire cannot hold stands in percent-encoding, and an attribute names the keys.
 
-See docs/decisions/0013-attribute-escapes.md.
+See docs/decisions/0014-attribute-escapes.md.
 """
 
 from __future__ import annotations
