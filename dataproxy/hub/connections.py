@@ -34,7 +34,9 @@ def server_log() -> logging.Logger:
 
 def _is_of_the_hub(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
-    if not isinstance(error, (HttpProcessingError, web.RequestPayloadError)):  # of a head, of a body nobody waits for
+    # Of a head; of a body nobody waits for; of an expectation that the server quotes, whatever bytes are in it (what
+    # the hub's own code raises is answered before it comes here).
+    if not isinstance(error, (HttpProcessingError, web.RequestPayloadError, UnicodeEncodeError)):
         return True
     _log.debug("a request was refused: %r", error)
     return False

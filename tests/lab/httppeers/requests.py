@@ -137,6 +137,7 @@ HOSTILE: dict[str, Hostile] = {
     "a star": _bad(b"OPTIONS * HTTP/1.1\r\nhost: 127.0.0.1\r\n" + _END, 404, 405),
     "another version": _bad(b"GET /healthz HTTP/9.9\r\nhost: 127.0.0.1\r\n" + _END, 200, 505),
     "HTTP/2": _bad(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404, 405, 505),
+    "an expectation that is no UTF-8": _bad(_get(b"/healthz", b"expect: \x9c"), 417, 500),
     "an upgrade": _bad(_get(b"/healthz", b"upgrade: websocket"), 200),
     "an expectation": _bad(_get(b"/healthz", b"expect: nonsense"), 200, 417),
     "TLS": _bad(bytes.fromhex("16030100c8010000c4030300") + b"\0" * 200),
