@@ -108,7 +108,7 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
     """
     from dataproxy.errors import ConfigError
     from dataproxy.spark.planning import plan_write
-    from dataproxy.spark.stream import refuse_complete
+    from dataproxy.spark.stream import refuse_complete, refuse_name
 
     mode = str(output_mode).lower()
     if mode not in ("append", "complete"):
@@ -117,7 +117,9 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
             hint='use "append"; for updates use foreachBatch and df.write',
         )
     refuse_complete(mode == "complete")
-    plan_write(_texts(options), schema_of(df), job="")
+    plan = plan_write(_texts(options), schema_of(df), job="")
+    if df.isStreaming:
+        refuse_name(plan)
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:

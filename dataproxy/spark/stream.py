@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dataproxy.spark.counters import Tally
 
-__all__ = ["DataProxyStreamWriter", "plan_stream_writer", "refuse_complete"]
+__all__ = ["DataProxyStreamWriter", "plan_stream_writer", "refuse_complete", "refuse_name"]
 
 _log = logger("spark.stream")
 
@@ -50,11 +50,7 @@ def plan_stream_writer(
     """
     refuse_complete(overwrite)
     plan = plan_write(options, schema, job="", proxies=PROXIES)
-    if plan.id_run:
-        raise ConfigError(
-            "option runId names one write, and a streaming query makes many",
-            hint="leave it out: micro-batches have names of their own, by the checkpoint and their number",
-        )
+    refuse_name(plan)
     return DataProxyStreamWriter(replace(plan, tally=tally, room=make_room(plan.outlets.room, stream_name(options))))
 
 
@@ -64,6 +60,15 @@ def refuse_complete(complete: bool) -> None:
         raise ConfigError(
             'outputMode("complete") would have to replace what was sent before, which no proxy can do',
             hint='use outputMode("append"), or foreachBatch to write each result with df.write',
+        )
+
+
+def refuse_name(plan: WritePlan) -> None:
+    """Raise ConfigError for a streaming query with the name of one write."""
+    if plan.id_run:
+        raise ConfigError(
+            "option runId names one write, and a streaming query makes many",
+            hint="leave it out: micro-batches have names of their own, by the checkpoint and their number",
         )
 
 

@@ -105,6 +105,8 @@ def test_a_name_beside_ids_of_the_rows_is_refused(options, rows):
 
 def test_a_stream_has_names_of_its_own(options, spark, tmp_path):
     frame = spark.readStream.format("rate").load().selectExpr("cast(value as string) as value")
+    with pytest.raises(ConfigError, match="option runId names one write"):
+        check(frame, **options, runId="r")
     query = (
         frame.writeStream.format("dataproxy").options(**options, runId="r")
         .option("checkpointLocation", str(tmp_path)).start()
