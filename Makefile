@@ -28,7 +28,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill \
         spark-packaging bench-spark \
-        test-interop test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
+        test-interop wheel test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-26s%s\n", $$1, $$2 }'
@@ -113,6 +113,9 @@ forks: build ## ROUNDS (200) of eight children by fork, forkserver, spawn and a 
 
 soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
 	@$(PY) -m tests.lab.soak --minutes $(MINUTES)
+
+wheel: setup ## sdist and wheel in dist/; the wheel carries libsnappy and liblmdb
+	@tools/wheel.sh build
 
 test-wheel: setup ## sdist -> wheel -> fresh environment -> tests from outside the checkout
 	@tools/wheel.sh

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# sdist -> wheel from the sdist -> a fresh environment -> the tests, run from outside the checkout.
+# sdist -> wheel from the sdist, which carries its libraries -> a fresh environment -> the tests, run from outside the
+# checkout.
+#   wheel.sh build  leaves sdist and wheel in dist/ and stops
 #   T  tests to run, relative to the checkout
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,12 +23,15 @@ quiet "$venv/bin/python" -m build --no-isolation --sdist --outdir "$root/dist" "
 mkdir "$work/unpacked"; tar -xzf dist/*.tar.gz -C "$work/unpacked" --strip-components=1
 
 say "wheel from the sdist"
-quiet "$venv/bin/python" -m build --no-isolation --wheel --outdir "$root/dist" "$work/unpacked"
+quiet "$venv/bin/python" -m build --no-isolation --wheel --outdir "$work/plain" "$work/unpacked"
+quiet "$venv/bin/python" tools/graft.py "$work"/plain/*.whl "$root/dist"
 listing=$("$venv/bin/python" -m zipfile -l dist/*.whl)
 if grep -E '\.(pyx|pxd|c|h|html) ' <<<"$listing"; then say "the wheel holds sources"; exit 1; fi
 for part in py.typed .pyi pyspark_dataproxy/__init__.py .so; do
     grep -qF "$part" <<<"$listing" || { say "the wheel holds no $part"; exit 1; }
 done
+
+[ "${1:-}" != build ] || { say "ok: $(ls dist | xargs)"; exit 0; }
 
 say "fresh environment"
 base=$("$venv/bin/python" -c 'import sys; print(sys._base_executable)')

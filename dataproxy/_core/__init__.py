@@ -6,10 +6,21 @@ that builds it.
 
 import sys
 from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder
 from pathlib import Path
 
-__all__ = ["build_info", "explain_missing"]
+TYPE_CHECKING = False  # as typing's, whose import would cost more than this whole module
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+__all__ = ["build_info", "explain_library", "explain_missing"]
+
+# Commands that bring a library to machines where no wheel does.
+_PACKAGES = {
+    "libsnappy": "Debian, Ubuntu: apt-get install libsnappy1v5; Fedora, Amazon Linux: dnf install snappy",
+    "liblmdb": "Debian, Ubuntu: apt-get install liblmdb0; Fedora, Amazon Linux: dnf install lmdb-libs",
+}
 
 
 def build_info() -> dict[str, str]:
@@ -51,6 +62,21 @@ def explain_missing(name: str) -> str:
     return f"compiled module {name} is missing ({found}); {cure}"
 
 
+def explain_library(name: str, said: str) -> str:
+    """Return which package brings the library that the compiled module ``name`` lacks; empty where none does.
+
+    ``said`` is what the system's loader said.
+    """
+    library = said.partition(":")[0]
+    command = next((words for stem, words in _PACKAGES.items() if library.startswith(stem)), "")
+    if not command or "cannot open shared object file" not in said:
+        return ""
+    return (
+        f"compiled module {name} needs {library}, which this machine does not have; install it ({command}), or install "
+        "a wheel that carries it ('make wheel' in a checkout)"
+    )
+
+
 def _refuse_subinterpreter() -> None:
     """Raise ImportError outside of the main interpreter: threads and hooks of the core belong to the whole process."""
     try:
@@ -68,6 +94,36 @@ def _refuse_subinterpreter() -> None:
         )
 
 
+class _CompiledLoader(ExtensionFileLoader):
+    """Loads a compiled module, and says what to install where one of its libraries is not there."""
+
+    def create_module(self, spec: ModuleSpec) -> "ModuleType":
+        """Return the module.  Raises ImportError, with the command that brings a library."""
+        try:
+            return super().create_module(spec)
+        except ImportError as error:
+            if cure := explain_library(spec.name, str(error)):
+                raise ImportError(cure, name=spec.name, path=self.path) from error
+            raise
+
+
+class _CompiledModule:
+    """Asked first: finds what is compiled below this package, and leaves everything else to others."""
+
+    @classmethod
+    def find_spec(
+        cls, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> ModuleSpec | None:
+        """Return the way to load a module of the compiled core, None for any other."""
+        if not fullname.startswith(__name__ + "."):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or type(spec.loader) is not ExtensionFileLoader:
+            return None
+        spec.loader = _CompiledLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
 class _MissingModule:
     """Asked last, when nobody else has found a module below this package: raises the helpful error."""
 
@@ -79,4 +135,5 @@ class _MissingModule:
 
 
 _refuse_subinterpreter()
+sys.meta_path.insert(0, _CompiledModule)
 sys.meta_path.append(_MissingModule)

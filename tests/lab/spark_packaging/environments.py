@@ -42,11 +42,13 @@ def _run(*command: object, cwd: Path = ROOT) -> None:
 
 
 def _wheel(folder: Path) -> Path:
-    """Build the wheel from what was compiled for the checkout."""
+    """Build the wheel from what was compiled for the checkout, with its libraries in it."""
+    plain = folder / "plain"
     _run(
         *(sys.executable, "setup.py", "-q", "egg_info", "--egg-base", folder),
-        *("bdist_wheel", "--dist-dir", folder, "--bdist-dir", folder / "bdist"),
+        *("bdist_wheel", "--dist-dir", plain, "--bdist-dir", folder / "bdist"),
     )
+    _run(sys.executable, ROOT / "tools" / "graft.py", next(plain.glob("*.whl")), folder)
     return next(folder.glob("*.whl"))
 
 
