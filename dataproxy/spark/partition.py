@@ -15,8 +15,10 @@ from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageErro
 from dataproxy.logs import logger
 from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
+from dataproxy.spark.blocks import whole_blocks
 from dataproxy.spark.datatimes import TimeSpan
 from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
+from dataproxy.spark.inputs import to_the_end
 from dataproxy.spark.nodelay import no_delay
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
 from dataproxy.spark.reports import PartitionReport
@@ -138,7 +140,7 @@ def _send(
     rows = skipped = size = 0
     encoder = plan.body.encoder()
     id_prefix = place.id_prefix(plan.id_run) if plan.row_ids else None
-    for batch in batches:
+    for batch in batches if id_prefix is None else whole_blocks(to_the_end(batches)):
         refused: list[tuple[int, str, str]] | None = None if plan.bad_records == FAIL else []
         try:
             left_out, sent = producer.send(batch, plan.columns, id_prefix, rows, encoder=encoder, refused=refused)

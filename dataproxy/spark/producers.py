@@ -95,9 +95,10 @@ class TaskProducer:
     ) -> tuple[int, int]:
         """Hand over all rows of a batch in one native call; return rows skipped by policy, and bytes of bodies.
 
-        With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and its content.  With
-        ``encoder`` bodies are made of columns.  With ``refused`` rows that cannot be sent are left out and added
-        to it.  Blocks while the buffer is full; once a message is lost it takes no more rows there.
+        With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and the content of its block:
+        batches come from `whole_blocks` then.  With ``encoder`` bodies are made of columns.  With ``refused`` rows that
+        cannot be sent are left out and added to it.  Blocks while the buffer is full; once a message is lost it takes
+        no more rows there.
         Raises InvalidMessageError (nothing of the batch was accepted) and BufferFullError.
         """
         if self._escapes and columns.attrs >= 0:

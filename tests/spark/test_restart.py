@@ -19,6 +19,7 @@ from dataproxy.spark.stream import DataProxyStreamWriter, plan_stream_writer
 from pyspark_dataproxy import DefaultSource
 
 ROWS = 600
+MANY = 2000  # 2 kB each: of both partitions whole blocks get through the pipes while the last rows are held
 ATTEMPTS = 3  # of a task in the session of these tests
 STAGES = ["planned", "mid-write", "written", "committing", "committed"]
 
@@ -155,8 +156,8 @@ def arrived(filtering, stream, tmp_path):
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("own_ids", [False, True])
 def test_a_shuffle_without_a_sort_may_double_a_row_and_never_loses_one(spark, filtering, stream, arrived, own_ids):
-    rows = spark.range(0, ROWS, 1, 2).repartition(2, "id").selectExpr(
-        "lpad(id, 2000, '0') as value", "concat('id-', id) as msg_id"  # more than pipes and buffers hold
+    rows = spark.range(0, MANY, 1, 2).repartition(2, "id").selectExpr(
+        "lpad(id, 2000, '0') as value", "concat('id-', id) as msg_id"
     )  # fmt: skip
     df = rows.mapInArrow(reversed_later(str(arrived)), rows.schema)
     options = {"target": filtering.target, "groupId": "g", "streamId": stream, "linger": "1ms"}
@@ -164,7 +165,7 @@ def test_a_shuffle_without_a_sort_may_double_a_row_and_never_loses_one(spark, fi
     (df if own_ids else df.drop("msg_id")).write.format("dataproxy").mode("append").options(**options).save()
     records = list(filtering.records("g", stream))
     found = Counter(record.body for record in records)
-    assert set(found) == {f"{number:02000}".encode() for number in range(ROWS)}
+    assert set(found) == {f"{number:02000}".encode() for number in range(MANY)}
     assert len({record.message_id for record in records}) == len(records)  # so a reader's filter by id loses none too
     if own_ids:
         assert set(found.values()) == {1}
@@ -184,13 +185,13 @@ def test_python_workers_that_are_killed_cost_an_attempt(spark, filtering, stream
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(0.05)
 
-    rows = spark.range(0, ROWS, 1, 2).selectExpr("lpad(id, 2000, '0') as value")  # more than pipes and buffers hold
+    rows = spark.range(0, MANY, 1, 2).selectExpr("lpad(id, 2000, '0') as value")
     df = rows.mapInArrow(killed_once, "value string")
     options = {"target": filtering.target, "groupId": "g", "streamId": stream, "linger": "1ms"}
     before = filtering.stats()["duplicates"]
     df.write.format("dataproxy").mode("append").options(**options).save()
     found = Counter(record.body for record in filtering.records("g", stream))
-    assert found == {f"{number:02000}".encode(): 1 for number in range(ROWS)}
+    assert found == {f"{number:02000}".encode(): 1 for number in range(MANY)}
     assert filtering.stats()["duplicates"] > before  # rows of the first attempt had arrived, under the same ids
 
 

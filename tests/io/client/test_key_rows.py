@@ -49,7 +49,7 @@ def test_the_order_of_rows_holds_through_faults(seed):
             bodies = [f"{key}:{50 * number + row}".encode() for row, key in enumerate(keys)]
             times = [rng.choice((None, 1_700_000_000_000 + row)) for row in range(50)]
             columns = rng.choice(({}, {"dt": pa.array(times, pa.int64())}))
-            send(p, keys, bodies, columns=columns, row_ids=rng.choice((None, b"run.")), first_row=50 * number)
+            send(p, keys, bodies, columns=columns, row_ids=rng.choice((None, b"run.")), first_row=256 * number)
             sent.update(dict.fromkeys(bodies, True))
             if number == 5:
                 cluster.calm = True

@@ -269,6 +269,28 @@ def test_a_bad_row_is_named_by_its_number_in_the_partition():
         write_batches(batches(["a", "b", "c"], ["d", "bad"]), plan(), PLACE)
 
 
+@pytest.mark.parametrize("row_ids", [False, True])
+def test_with_ids_rows_wait_for_whole_blocks_and_keep_their_numbers(monkeypatch, row_ids):
+    sent = []
+
+    def send(to, batch, *, value, first_row, **names):
+        sent.append((first_row, batch.num_rows))
+        return to.accept(batch, value)
+
+    monkeypatch.setattr(producers, "send_record_batch", send)
+    made = replace(plan(), row_ids=row_ids)
+    rows = ["a"] * 1200
+    report = write_batches(batches(rows[:10], [], rows[:900], rows[:290]), made, PLACE)
+    assert report.rows == report.acked == 1200
+    assert sent == (
+        [(0, 256), (256, 512), (768, 256), (1024, 176)] if row_ids else [(0, 10), (10, 0), (10, 900), (910, 290)]
+    )
+    assert FakeProducer.made[0].rows == rows
+    FakeProducer.bad = {"bad"}
+    with pytest.raises(InvalidMessageError, match=r"partition 3 \(attempt 1\), row 914: the body is no good"):
+        write_batches(batches(rows[:10], rows[:900], [*rows[:4], "bad"]), made, PLACE)
+
+
 def test_a_forked_process_starts_with_no_producer(monkeypatch):
     pool = producers.ProducerPool()
     pool.lease(plan().options)

@@ -22,7 +22,7 @@ from dataproxy._core.client.ids cimport OWN_ID_MAX, own_id_valid
 from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.order cimport KEY_MAX, no_ordering
 from dataproxy._core.client.producer cimport ProducerCore
-from dataproxy._core.client.rowids cimport ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
+from dataproxy._core.client.rowids cimport ROW_BLOCK_BITS, ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport outgrown, raise_full
@@ -251,13 +251,14 @@ def send_record_batch(
     ``value`` and the other numbers are column indices, -1 for a column that is not there; with ``encoder`` the
     bodies are made from other columns.  ``group`` and ``stream`` are the names of all rows where there is no column,
     and of rows whose column is null.  ``message_id`` is a column of ids without nulls; instead, ``row_ids`` is
-    the prefix of ids that are made from each row's number, counted from ``first_row``, and its content.  ``key``
-    is a column of keys, with ``ordering="key"`` alone: rows of one key keep their order, a null stands for none.  Null
+    the prefix of ids that are made from each row's number, counted from ``first_row``, and the content of the 256 rows
+    of its block: batches then begin at a multiple of 256, and only the last one of all may end elsewhere.  ``key`` is a
+    column of keys, with ``ordering="key"`` alone: rows of one key keep their order, a null stands for none.  Null
     and empty bodies follow the producer's ``null_value`` and ``empty_value``.  All rows are checked before the
     first is accepted.  With ``refused`` the rows that cannot be sent are left out and added to it as (row, code,
     reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the rest of the
     batch is not accepted, as ``report().accepted`` tells.
-    Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError.  Any thread.
+    Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError, ValueError.  Any thread.
     """
     cdef ArrowChunks chunks = open_arrow(batch)
     cdef ArrowArray* array = chunks.next_chunk()
@@ -316,6 +317,8 @@ cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, in
     cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(prefix)
     cdef size_t n = <size_t>PyBytes_GET_SIZE(prefix)
     core.policy.check_ids()
+    if first_row & ((1 << ROW_BLOCK_BITS) - 1):
+        raise ValueError(f"row {first_row} does not begin a block of {1 << ROW_BLOCK_BITS} rows")
     if not own_id_valid(p, n) or n + ROW_NUMBER_TEXT + ROW_HASH_TEXT > OWN_ID_MAX:
         raise InvalidMessageError(
             f"{prefix!r} cannot begin an id", hint="use printable ASCII without space, &, = and |")

@@ -1,4 +1,4 @@
-"""Ids of the rows of a record batch: a prefix, the row's number, and a hash of what the row says."""
+"""Ids of the rows of a record batch: a prefix, the row's number, and the digest of the block of rows it stands in."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -9,14 +9,17 @@ from dataproxy._core.client.rows cimport Rows
 cdef enum:
     ROW_NUMBER_TEXT = 6     # 36 bits in base64url
     ROW_HASH_TEXT = 11      # 64 bits in base64url
+    ROW_BLOCK_BITS = 8      # a block has 256 rows, the last one of a partition may have fewer
 
 
 ctypedef struct RowIds:     # one place of text, in which the id of one row after the other is written
     const Columns* columns  # borrowed
     int64_t first_row       # number of the batch's first row
     uint64_t sixty_four     # the text has the number of one of these rows
-    size_t steady_n         # bytes of text that stay as they are for sixty-four rows
-    uint8_t text[OWN_ID_KEY + OWN_ID_MAX + ROW_NUMBER_TEXT + ROW_HASH_TEXT]     # msgid=PREFIX, number, hash
+    uint64_t block          # and the digest of this block
+    size_t digit_at         # where the last digit of the number stands, all that changes within sixty-four rows
+    size_t text_n
+    uint8_t text[OWN_ID_KEY + OWN_ID_MAX + ROW_NUMBER_TEXT + ROW_HASH_TEXT]     # msgid=PREFIX, number, digest
     Rows rows               # all of the same width, and each at the same place
 
 

@@ -1,7 +1,9 @@
 """Row ids are made when their rows go into a pack; sixteen bytes of a row are hashed by one multiplication.
 
-The hash makes a row that stands at another number after a replay in another order a new message: such a
-replay may double a row, it never loses one.  It is no defence against made-up collisions.
+Rows have the digest of their whole block, so that a hub can remember 256 of them as one.  It makes the rows of a block
+that is not the same after a replay new messages: such a replay may double rows, it never loses one.  It is no
+defence against made-up collisions.  A block's rows are hashed just before the first of them is written, so that they
+are still in the cache when they are.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -104,20 +106,35 @@ cdef inline void _hash_text(uint8_t* to, uint64_t hash) noexcept nogil:
     store_be32(to + 7, <uint32_t>_four(hash))
 
 
+cdef uint64_t _digest(const Columns* c, int64_t first) noexcept nogil:
+    """Return the digest of the block whose first row is ``first``: all that its rows send, in their order."""
+    cdef int64_t i, end = min(first + (1 << ROW_BLOCK_BITS), c.value.n)
+    cdef uint64_t h = GOLDEN
+    for i in range(first, end):
+        h = _stir(h, _row(c, i))
+    return _stir(h, <uint64_t>(end - first))
+
+
 cdef inline void _settle(RowIds* ids, uint64_t number) noexcept nogil:
-    """Write all digits of a row's number but the last, unless they stand there."""
-    cdef uint8_t* to = ids.text + ids.steady_n - (ROW_NUMBER_TEXT - 1)
-    if number >> 6 != ids.sixty_four:
-        ids.sixty_four = number >> 6
-        to[0] = <uint8_t>_digit(number, 30)
-        store_be32(to + 1, <uint32_t>_four(number >> 6))
+    """Write the digest of a row's block, and all digits of its number but the last, unless they stand there."""
+    cdef uint8_t* to = ids.text + ids.digit_at - (ROW_NUMBER_TEXT - 1)
+    cdef uint64_t block = number >> ROW_BLOCK_BITS
+    if number >> 6 == ids.sixty_four:
+        return
+    ids.sixty_four = number >> 6
+    to[0] = <uint8_t>_digit(number, 30)
+    store_be32(to + 1, <uint32_t>_four(number >> 6))
+    if block != ids.block:
+        ids.block = block
+        _hash_text(to + ROW_NUMBER_TEXT, _digest(ids.columns, <int64_t>(block << ROW_BLOCK_BITS) - ids.first_row))
 
 
 cdef void row_ids_begin(
     RowIds* ids, const Columns* columns, const uint8_t* prefix, size_t prefix_n, int64_t first_row,
 ) noexcept nogil:
-    """Prepare the ids of a batch; ``first_row`` is the number of its first row, ``prefix`` makes a valid id.
+    """Prepare the ids of a batch whose first row begins a block; ``prefix`` makes a valid id.
 
+    ``first_row`` is that row's number.  The batch has whole blocks, but for the last one of a partition.
     Locality: owner.
     Locks: none.
     """
@@ -125,12 +142,14 @@ cdef void row_ids_begin(
     ids.columns = columns
     ids.first_row = first_row
     ids.sixty_four = ~<uint64_t>0
-    ids.steady_n = OWN_ID_KEY + prefix_n + ROW_NUMBER_TEXT - 1
+    ids.block = ~<uint64_t>0
+    ids.digit_at = OWN_ID_KEY + prefix_n + ROW_NUMBER_TEXT - 1
+    ids.text_n = OWN_ID_KEY + prefix_n + ROW_NUMBER_TEXT + ROW_HASH_TEXT
     memcpy(ids.text, b"msgid=", OWN_ID_KEY)
     memcpy(ids.text + OWN_ID_KEY, prefix, prefix_n)
     ids.rows.kind = ROWS_STRIDED
     ids.rows.base = ids.text + OWN_ID_KEY
-    ids.rows.width = <int64_t>(prefix_n + ROW_NUMBER_TEXT + ROW_HASH_TEXT)
+    ids.rows.width = <int64_t>(ids.text_n - OWN_ID_KEY)
     ids.rows.n = columns.value.n
 
 
@@ -138,8 +157,7 @@ cdef void row_ids_make(RowIds* ids, int64_t i) noexcept nogil:
     """Write the id of row ``i`` where ``rows`` has the ids of all.  Locality: owner.  Locks: none."""
     cdef uint64_t number = <uint64_t>(ids.first_row + i)
     _settle(ids, number)
-    ids.text[ids.steady_n] = <uint8_t>_digit(number, 0)
-    _hash_text(ids.text + ids.steady_n + 1, _row(ids.columns, i))
+    ids.text[ids.digit_at] = <uint8_t>_digit(number, 0)
 
 
 cdef void row_ids_put(RowIds* ids, int64_t i, uint8_t* to) noexcept nogil:
@@ -148,8 +166,5 @@ cdef void row_ids_put(RowIds* ids, int64_t i, uint8_t* to) noexcept nogil:
     Locality: owner.
     Locks: none.
     """
-    cdef uint64_t number = <uint64_t>(ids.first_row + i)
-    _settle(ids, number)
-    memcpy(to, ids.text, ids.steady_n)
-    to[ids.steady_n] = <uint8_t>_digit(number, 0)
-    _hash_text(to + ids.steady_n + 1, _row(ids.columns, i))
+    row_ids_make(ids, i)
+    memcpy(to, ids.text, ids.text_n)
