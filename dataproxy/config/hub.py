@@ -147,13 +147,25 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         high=7 * 86400.0,
     ),
     Option(
-        "dedupe_max_ids",
-        "int",
-        1_000_000,
-        "Ids that are remembered, the youngest; about 64 bytes of memory each. A pack whose messages have no ids of"
-        " their own counts as one.",
-        low=1,
-        high=1_000_000_000,
+        "dedupe_rows_window",
+        "duration",
+        7 * 86400.0,
+        "How long rows of the Spark sink are remembered, longer than single ids since they take little: 256 rows of a"
+        " stream, one after the other, share 100 bytes. So a task, a job or a micro-batch that is run again days later"
+        " is still known.",
+        low=1.0,
+        high=366 * 86400.0,
+    ),
+    Option(
+        "dedupe_memory",
+        "size",
+        256 * 1024**2,
+        "Memory for what `dedupe` remembers, the youngest: half of it for single ids (with the default 1,572,864 of"
+        " them), half for rows of the Spark sink (200 million of a stream). A pack whose messages have no ids of their"
+        " own counts as one id. What is forgotten before its time is counted (`forgotten_ids`, `forgotten_rows`) and"
+        " logged.",
+        low=64 * 1024,
+        high=1024**4,
     ),
     Option(
         "secret_id",

@@ -152,7 +152,8 @@ class HubConfig(Config):
     dedupe: Literal["off", "ids"]
     dedupe_conflict: Literal["first", "both"]
     dedupe_window: float
-    dedupe_max_ids: int
+    dedupe_rows_window: float
+    dedupe_memory: int
     secret_id: str
     secret_key: str
     insecure: bool

@@ -81,7 +81,8 @@ class HubOptions(TypedDict, total=False):
     dedupe: Literal["off", "ids"] | None
     dedupe_conflict: Literal["first", "both"] | None
     dedupe_window: float | str | timedelta | None
-    dedupe_max_ids: int | str | None
+    dedupe_rows_window: float | str | timedelta | None
+    dedupe_memory: int | str | None
     secret_id: str | None
     secret_key: str | None
     insecure: bool | str | None

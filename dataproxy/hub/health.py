@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from dataproxy.logs import logger
 
-__all__ = ["HealthLog", "health_of"]
+__all__ = ["ForgottenLog", "HealthLog", "health_of"]
 
 _log: Final = logger("hub")
+_AGAIN_SECONDS: Final = 60.0  # between two warnings of what was forgotten
 
 
 def health_of(store: dict[str, Any]) -> dict[str, Any]:
@@ -38,3 +40,25 @@ class HealthLog:
             _log.error("the store takes nothing: %s; producers are told to come back", trouble)
         else:
             _log.warning("the store takes data again")
+
+
+class ForgottenLog:
+    """Warn when ids or rows were forgotten before their time, once a minute at most.  Only one thread calls it."""
+
+    def __init__(self) -> None:
+        self._ids = self._rows = 0
+        self._not_before = 0.0
+
+    def note(self, store: dict[str, Any]) -> None:
+        """Log what was forgotten since the last warning, by the statistics of a store."""
+        ids, rows = store.get("forgotten_ids", 0), store.get("forgotten_rows", 0)
+        if (ids, rows) == (self._ids, self._rows) or time.monotonic() < self._not_before:
+            return
+        _log.warning(
+            "%d ids and %d rows were forgotten before dedupe_window and dedupe_rows_window let them go, since their"
+            " memory was full: copies of them that come from now on are stored again; raise dedupe_memory",
+            ids - self._ids,
+            rows - self._rows,
+        )
+        self._ids, self._rows = ids, rows
+        self._not_before = time.monotonic() + _AGAIN_SECONDS

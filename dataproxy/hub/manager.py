@@ -22,7 +22,7 @@ from dataproxy.hub.access import HubAccess, has_credentials
 from dataproxy.hub.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.faultdoor import FaultDoor, disturb
-from dataproxy.hub.health import HealthLog
+from dataproxy.hub.health import ForgottenLog, HealthLog, health_of
 from dataproxy.hub.jsonpages import counts_page, records_page
 from dataproxy.hub.listeners import listen_error
 from dataproxy.hub.pageslots import PageSlots
@@ -93,6 +93,7 @@ class ManagerDoor:
         self._access = HubAccess(hub.token, (config.host, *config.allowed_hosts), lambda: self.settings.secrets)
         self._shortage = Shortage()
         self._health_log = HealthLog()
+        self._forgotten_log = ForgottenLog()
         self._pages = PageSlots(self.limits.pages, self.limits.stalled)
         # Asyncio's own, whatever policy the application has: limits here are those of its transports.
         self._loop = asyncio.SelectorEventLoop()
@@ -201,8 +202,10 @@ class ManagerDoor:
         hub = self._hub_ref()
         if hub is not None:
             with contextlib.suppress(DataProxyError):  # it is about to close
-                self._health_log.note(hub.health())
-                self._shortage.look(hub.stats()["accept_pauses"])
+                found = hub.stats()
+                self._health_log.note(health_of(found["store"]))
+                self._forgotten_log.note(found["store"])
+                self._shortage.look(found["accept_pauses"])
             self._loop.call_later(_LOOK_SECONDS, self._look)
 
     def _application(self) -> web.Application:

@@ -48,6 +48,8 @@ _REPLY_BYTES: Final = 65536
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
+_ID_BYTES: Final = 48 + 8  # of the de-duplication window: an id and its place in the table (hub/window)
+_BLOCK_BYTES: Final = 64 + 8  # the same of a block of rows (hub/rowblocks)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()
 
@@ -365,6 +367,11 @@ def _store_limit(config: HubConfig) -> int:
     return min(_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
 
 
+def _places(memory: int, size: int) -> int:
+    """Return how many places of a size may be in use: room is a power of two, and a quarter of it for one commit."""
+    return (1 << (memory // size).bit_length() - 1) * 3 // 4
+
+
 def _open_store(config: HubConfig) -> StoreCore:
     if config.store:
         check_pages(config.store)
@@ -375,7 +382,9 @@ def _open_store(config: HubConfig) -> StoreCore:
         retention_ms=int(config.retention_age * 1000),
         queue_bytes=config.queue_bytes,
         dedupe_ms=int(config.dedupe_window * 1000),
-        dedupe_ids=config.dedupe_max_ids if config.dedupe == "ids" else 0,
+        dedupe_ids=_places(config.dedupe_memory // 2, _ID_BYTES) if config.dedupe == "ids" else 0,
+        dedupe_rows_ms=int(config.dedupe_rows_window * 1000),
+        dedupe_blocks=_places(config.dedupe_memory // 2, _BLOCK_BYTES),
         first_wins=config.dedupe_conflict == "first",
     )
 

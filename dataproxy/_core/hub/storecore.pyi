@@ -19,6 +19,8 @@ class StoreCore(StoreView):
         map_bytes: int = 1073741824,
         dedupe_ms: int = 600000,
         dedupe_ids: int = 0,
+        dedupe_rows_ms: int = 604800000,
+        dedupe_blocks: int = 1000,
         first_wins: bool = False,
     ) -> None: ...
     def run_committer(self) -> None: ...

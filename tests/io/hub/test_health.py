@@ -6,6 +6,7 @@ from http.client import HTTPConnection
 
 import pytest
 
+import dataproxy.hub.health as health_module
 from tests.io.hub.peer import binary_frame, read_frame, wait_until
 
 
@@ -56,3 +57,24 @@ def test_a_full_store_is_not_well(start_hub, connect, health, tmp_path):
         answer = read_frame(connection)
     assert n > 2
     assert health(hub)[0] == 503
+
+
+def test_what_was_forgotten_before_its_time_is_logged_once_a_minute(monkeypatch, caplog):
+    now = [0.0]
+    monkeypatch.setattr(health_module.time, "monotonic", lambda: now[0])
+    log = health_module.ForgottenLog()
+    for at, ids, rows in ((0, 0, 0), (1, 5, 512), (2, 9, 512), (62, 9, 1024), (200, 9, 1024)):
+        now[0] = at
+        log.note({"forgotten_ids": ids, "forgotten_rows": rows})
+    assert [record.args for record in caplog.records] == [(5, 512), (4, 512)]
+    assert "raise dedupe_memory" in caplog.text
+
+
+def test_a_hub_whose_window_is_too_small_says_so(start_hub, connect, caplog):
+    hub = start_hub(dedupe="ids", dedupe_memory=64 << 10)
+    connection = connect(hub)
+    for i in range(400):  # of 384 that have room
+        connection.sendall(binary_frame(1 + i, [b"a"], stream=f"s&sid=p{i}"))
+        read_frame(connection)
+    wait_until(lambda: "forgotten before" in caplog.text)
+    assert hub.stats()["store"]["forgotten_ids"] > 0

@@ -19,7 +19,7 @@ from dataproxy.hub import Hub, manager
 __all__ = ["main"]
 
 #: Small, so that a run passes retention and the end of the window again and again.
-OPTIONS: dict[str, Any] = {"dedupe": "ids", "dedupe_max_ids": 400, "retention_bytes": 3 << 20}
+OPTIONS: dict[str, Any] = {"dedupe": "ids", "dedupe_memory": 64 << 10, "retention_bytes": 3 << 20}
 
 
 def main() -> None:

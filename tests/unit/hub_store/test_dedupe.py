@@ -132,9 +132,12 @@ def test_a_first_body_that_was_not_stored_is_none(tmp_path):
     store.close()
 
 
+ROWS = (  # of the sink; each names all bytes of its row, by a digest
+    "AbCd-_09.0.AAAAABabcdefghijk",  # job, partition, row, digest of its block
+    "AbCd-_09.127.13.AAAAAB-_cdefghijk",  # query, micro-batch, partition, row, digest
+)
 MADE = (
-    "AbCd-_09.0.AAAAABabcdefghijk",  # of the sink: job, partition, row, hash
-    "AbCd-_09.127.13.AAAAAB-_cdefghijk",  # query, micro-batch, partition, row, hash
+    "AbCd-_09.0.AAAA!!abcdefghijk",  # of the sink's form, and no number
     "4ki5h2z7ihy7e-1.0",  # of a producer that divided a pack
     "4ki5h2z7ihy7e-ff0a.1234",
 )
@@ -152,6 +155,15 @@ GIVEN = (
     "AbCd-_090.0.AAAAABabcdefghijk",
     "x",
 )
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_id_with_a_digest_of_its_row_is_believed(make, name):
+    store = make()
+    append(store, named([(name, b"1")]))
+    append(store, named([(name, b"2")], "q"))
+    assert stored(store) == [(b"1", name)]
+    assert counters(store) == (1, 0)
 
 
 @pytest.mark.parametrize("name", [*MADE, *GIVEN])

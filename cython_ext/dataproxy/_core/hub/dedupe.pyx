@@ -1,21 +1,43 @@
 """Judging the messages of an entry against the window, and writing the entry again without those that are known."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport buf_free, buf_put, buf_reserve
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.hub.entry cimport ID_OF_REST, Entry, EntryId
+from dataproxy._core.hub.entry cimport ID_GIVEN, ID_OF_REST, ID_ROWS, Entry, EntryId
 from dataproxy._core.hub.header cimport HEADER_AT_RECORDS, HEADER_AT_SIZE
-from dataproxy._core.hub.window cimport WINDOW_KNOWN, WINDOW_OTHER, window_add, window_free, window_look
+from dataproxy._core.hub.rowblocks cimport (
+    BLOCK_WORDS,
+    RowBlocks,
+    rowblocks_drop,
+    rowblocks_due,
+    rowblocks_free,
+    rowblocks_keep,
+    rowblocks_take,
+    rowblocks_undo,
+)
+from dataproxy._core.hub.window cimport (
+    WINDOW_KNOWN,
+    WINDOW_OTHER,
+    Window,
+    window_add,
+    window_drop,
+    window_due,
+    window_free,
+    window_keep,
+    window_look,
+    window_undo,
+)
 from dataproxy._core.plat.endian cimport load_be16, store_be32
 
 
 cdef void dedupe_free(Dedupe* d) noexcept nogil:
     """Release window and buffers.  Locality: owner.  Locks: none."""
     window_free(&d.window)
+    rowblocks_free(&d.blocks)
     buf_free(&d.dropped)
     buf_free(&d.unpacked)
     buf_free(&d.value)
@@ -33,32 +55,78 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexc
     cdef bint rest_known = False
     cdef uint32_t lost = 0      # conflicts that are not stored
     cdef size_t i
-    cdef int verdict
+    cdef int status
     entry.duplicates = 0
     rest.value = entry.value
     rest.records = entry.records
     d.dropped.n = 0
     for i in range(n):
-        verdict = window_look(&d.window, &ids[i], now_ms)
-        if verdict == WINDOW_OTHER:
-            d.window.differed += ids[i].messages
-            if d.first_wins and ids[i].given:
-                lost += ids[i].messages
-                verdict = WINDOW_KNOWN
-        if verdict == WINDOW_KNOWN:
-            entry.duplicates += ids[i].messages
-            if ids[i].item == ID_OF_REST:
-                rest_known = True
-            elif _mark(d, entry, ids[i].item) != ST_OK:
-                return ST_NO_MEMORY
-            continue
-        if window_add(&d.window, ids[i].high, ids[i].low, ids[i].digest, now_ms) != ST_OK:
-            return ST_NO_MEMORY
+        if ids[i].kind == ID_ROWS:
+            status = _judge_rows(d, entry, &ids[i], now_ms)
+        else:
+            status = _judge(d, entry, &ids[i], now_ms, &rest_known, &lost)
+        if status != ST_OK:
+            return status
     d.window.found += entry.duplicates - lost
     if entry.duplicates == 0:
         return ST_OK
     rest.records = entry.items - entry.duplicates
     return _shorten(d, entry, rest_known, lost, rest) if rest.records > 0 else ST_OK
+
+
+cdef int _judge(
+    Dedupe* d, Entry* entry, const EntryId* id, int64_t now_ms, bint* rest_known, uint32_t* lost,
+) noexcept nogil:
+    """Judge the messages of one id.  Locality: appending thread.  Locks: none."""
+    cdef int verdict = window_look(&d.window, id, now_ms)
+    if verdict == WINDOW_OTHER:
+        d.window.differed += id.messages
+        if d.first_wins and id.kind == ID_GIVEN:
+            lost[0] += id.messages
+            verdict = WINDOW_KNOWN
+    if verdict != WINDOW_KNOWN:
+        return window_add(&d.window, id.high, id.low, id.digest, now_ms)
+    entry.duplicates += id.messages
+    if id.item != ID_OF_REST:
+        return _mark(d, entry, id.item)
+    rest_known[0] = True
+    return ST_OK
+
+
+cdef int _judge_rows(Dedupe* d, Entry* entry, const EntryId* id, int64_t now_ms) noexcept nogil:
+    """Judge rows of one block.  Locality: appending thread.  Locks: none."""
+    cdef uint64_t known[BLOCK_WORDS]
+    cdef uint32_t row
+    cdef uint32_t k
+    if rowblocks_take(&d.blocks, id, now_ms, known) != ST_OK:
+        return ST_NO_MEMORY
+    for k in range(id.messages):
+        row = id.row + k
+        if known[row >> 6] >> (row & 63) & 1:
+            entry.duplicates += 1
+            if _mark(d, entry, id.item + k) != ST_OK:
+                return ST_NO_MEMORY
+    return ST_OK
+
+
+cdef void dedupe_keep(Dedupe* d) noexcept nogil:
+    """Make what was judged stay.  Locality: appending thread.  Locks: none."""
+    window_keep(&d.window)
+    rowblocks_keep(&d.blocks)
+
+
+cdef void dedupe_undo(Dedupe* d) noexcept nogil:
+    """Take back what was judged since ``dedupe_keep``.  Locality: appending thread.  Locks: none."""
+    window_undo(&d.window)
+    rowblocks_undo(&d.blocks)
+
+
+cdef void dedupe_forget(Dedupe* d, int64_t now_ms, uint64_t most) noexcept nogil:
+    """Forget a bounded number of what is past the limits.  Locality: appending thread.  Locks: none."""
+    cdef Window* w = &d.window
+    cdef RowBlocks* b = &d.blocks
+    window_drop(w, window_due(w, now_ms, w.tail - w.kept_tail + most), now_ms)
+    rowblocks_drop(b, rowblocks_due(b, now_ms, b.tail - b.kept_tail + most), now_ms)
 
 
 cdef int _mark(Dedupe* d, Entry* entry, uint32_t item) noexcept nogil:

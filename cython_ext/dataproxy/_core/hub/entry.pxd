@@ -11,13 +11,20 @@ cdef enum EntryIdConst:
     ID_OF_REST = 0xFFFFFFFF     # EntryId.item: all messages of the entry that have no id of their own
 
 
-ctypedef struct EntryId:    # identity of one message, or of several that share one
-    uint64_t high           # hash of group, stream and id
+cdef enum EntryIdKind:
+    ID_MADE = 0             # by a producer or the Spark sink, or by place
+    ID_GIVEN = 1            # by an application
+    ID_ROWS = 2             # rows of one block of the Spark sink (hub/rowblocks), one after the other
+
+
+ctypedef struct EntryId:    # identity of one message, of several that share one, or of several rows
+    uint64_t high           # hash of group, stream and id, or of the block
     uint64_t low
-    uint64_t digest         # hash of the bytes
-    uint32_t item           # index of the message, or ID_OF_REST
+    uint64_t digest         # hash of the bytes; none for rows, whose block's name has one
+    uint32_t item           # index of the (first) message, or ID_OF_REST
     uint32_t messages       # that it stands for
-    bint given              # by an application: no id by place, and none that a producer or the Spark sink makes
+    uint32_t row            # place of the first row in its block
+    int kind                # EntryIdKind
 
 
 ctypedef struct Entry:      # one malloc block: the struct, then the bytes that the slices point to (see `block`)

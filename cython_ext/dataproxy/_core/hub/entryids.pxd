@@ -17,6 +17,7 @@ ctypedef struct IdReader:       # one for each thread that makes entries
     Buf rest
     Buf name
     Buf ids
+    Slice last_row          # id of the message before, if it is a row's
 
 
 cdef void ids_init(IdReader* r, const WireOps* wire, const HashKey* key) noexcept nogil

@@ -2,7 +2,7 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from dataproxy._core.base.buf cimport (
     Buf, buf_free, buf_put, buf_put_be16, buf_put_be32, buf_put_slice, buf_put_u8, buf_reserve,
@@ -10,17 +10,23 @@ from dataproxy._core.base.buf cimport (
 from dataproxy._core.base.siphash cimport Hash128, HashKey, hash_bytes
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.hub.entry cimport ID_OF_REST, Entry, EntryId
+from dataproxy._core.hub.entry cimport ID_GIVEN, ID_MADE, ID_OF_REST, ID_ROWS, Entry, EntryId
 from dataproxy._core.wire.api cimport StoredIds, StoredItem, WireOps
 
 cdef enum IdKind:
     KIND_PACK = 1
     KIND_OWN = 2
+    KIND_ROWS = 3
 
 cdef enum:
     BUFFER_KEEP = 1 << 20     # larger buffers are given back after use
     DASH = 45
     DOT = 46
+    ROW_TEXT = 17           # of the Spark sink: six digits number its row, eleven are the digest of its block
+    ROW_HIGH = 4            # digits of the number that are the block's alone
+    ROW_NUMBER = 6
+    NO_DIGIT = 64
+    NO_ROW = 256
 
 
 cdef void ids_init(IdReader* r, const WireOps* wire, const HashKey* key) noexcept nogil:
@@ -50,6 +56,7 @@ cdef int ids_read(IdReader* r, Entry* parts) noexcept nogil:
     parts.ids = slice_of(NULL, 0)
     parts.items = 0
     r.ids.n = 0
+    r.last_row.n = 0
     status = r.wire.stored_ids(parts.value.p, parts.value.n, &r.unpacked, &r.items, &found)
     if status == ST_NO_MEMORY:
         return status
@@ -82,7 +89,7 @@ cdef int _put_whole(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
     if found.pack.n == 0 or parts.records == 0:
         return ST_OK
     return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, found.payload.p, found.payload.n).first, ID_OF_REST,
-                   parts.records, False)
+                   parts.records, ID_MADE)
 
 
 cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept nogil:
@@ -98,8 +105,7 @@ cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
         item = <const StoredItem*>r.items.p + i
         if item.id.n > 0:
             skipped += 1
-            status = _put_id(r, KIND_OWN, item.id, hash_bytes(r.key, item.body.p, item.body.n).first, i, 1,
-                             not id_is_made(item.id))
+            status = _put_own(r, item, i)
         else:
             rest += 1
             status = _put_rest(r, item.body, skipped) if found.pack.n > 0 else ST_OK
@@ -109,7 +115,58 @@ cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
     if rest == 0 or found.pack.n == 0:
         return ST_OK
     return _put_id(r, KIND_PACK, found.pack, hash_bytes(r.key, r.rest.p, r.rest.n).first, ID_OF_REST, rest,
-                   False)
+                   ID_MADE)
+
+
+cdef int _put_own(IdReader* r, const StoredItem* item, uint32_t i) noexcept nogil:
+    """Put the own id of one message.  Locality: owner.  Locks: none."""
+    cdef uint32_t row = _row_of(item.id)
+    if row == NO_ROW:
+        r.last_row.n = 0
+        return _put_id(r, KIND_OWN, item.id, hash_bytes(r.key, item.body.p, item.body.n).first, i, 1,
+                       ID_MADE if id_is_made(item.id) else ID_GIVEN)
+    if _same_block(r.last_row, item.id):
+        r.last_row = item.id
+        return _put_row(r, i, row)
+    r.last_row = item.id
+    return _put_block(r, item.id, i, row)
+
+
+cdef int _put_block(IdReader* r, Slice id, uint32_t i, uint32_t row) noexcept nogil:
+    """Put the first row of a block.  Locality: owner.  Locks: none."""
+    cdef size_t prefix = r.name.n
+    cdef size_t number = id.n - ROW_TEXT
+    cdef Hash128 named
+    cdef EntryId entry_id
+    cdef int status = buf_put_u8(&r.name, KIND_ROWS)
+    status |= buf_put_slice(&r.name, slice_of(id.p, number + ROW_HIGH))
+    status |= buf_put_u8(&r.name, <uint8_t>(_digit(id.p[number + ROW_HIGH]) >> 2))
+    status |= buf_put_slice(&r.name, slice_of(id.p + number + ROW_NUMBER, ROW_TEXT - ROW_NUMBER))
+    if status != ST_OK:
+        return ST_NO_MEMORY
+    named = hash_bytes(r.key, r.name.p, r.name.n)
+    r.name.n = prefix
+    memset(&entry_id, 0, sizeof(EntryId))
+    entry_id.high = named.first
+    entry_id.low = named.second
+    entry_id.item = i
+    entry_id.messages = 1
+    entry_id.row = row
+    entry_id.kind = ID_ROWS
+    return buf_put(&r.ids, &entry_id, sizeof(EntryId))
+
+
+cdef int _put_row(IdReader* r, uint32_t i, uint32_t row) noexcept nogil:
+    """Put a further row of the block that was put last.  Locality: owner.  Locks: none."""
+    cdef EntryId* last = <EntryId*>(r.ids.p + r.ids.n) - 1
+    cdef EntryId one = last[0]
+    if row == last.row + last.messages and i == last.item + last.messages:
+        last.messages += 1
+        return ST_OK
+    one.item = i
+    one.messages = 1
+    one.row = row
+    return buf_put(&r.ids, &one, sizeof(EntryId))
 
 
 cdef int _put_rest(IdReader* r, Slice body, uint32_t skipped) noexcept nogil:
@@ -136,18 +193,64 @@ cdef bint id_is_made(Slice id) noexcept nogil:
     Locks: none.
     """
     cdef size_t at = 14
-    cdef size_t end
     if id.n > 16 and id.p[13] == DASH:
         while at < id.n and _is_hex(id.p[at]):
             at += 1
         return at > 14 and at + 1 < id.n and id.p[at] == DOT and _digits(id, at + 1) == id.n
-    if id.n < 28 or id.p[8] != DOT or id.p[id.n - 18] != DOT:
+    return _is_row(id)
+
+
+cdef bint _is_row(Slice id) noexcept nogil:
+    """Tell whether an id has the form of those of the Spark sink's rows.  Locality: any thread.  Locks: none."""
+    cdef size_t at
+    cdef size_t end
+    if id.n < ROW_TEXT + 11 or id.p[8] != DOT or id.p[id.n - ROW_TEXT - 1] != DOT:
         return False
-    end = id.n - 18
+    end = id.n - ROW_TEXT - 1
     at = _digits(id, 9)
     if at > 9 and at < end and id.p[at] == DOT:
         at = _digits(id, at + 1)
     return at == end and id.p[at - 1] != DOT
+
+
+cdef uint32_t _row_of(Slice id) noexcept nogil:
+    """Return the place in its block of the row that an id names, NO_ROW if it names none.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef const uint8_t* digits
+    cdef uint32_t high
+    cdef uint32_t low
+    if not _is_row(id):
+        return NO_ROW
+    digits = id.p + id.n - ROW_TEXT + ROW_HIGH
+    high = _digit(digits[0])
+    low = _digit(digits[1])
+    if high == NO_DIGIT or low == NO_DIGIT:
+        return NO_ROW
+    return (high & 3) << 6 | low
+
+
+cdef bint _same_block(Slice one, Slice other) noexcept nogil:
+    """Tell whether two ids of rows name the same block.  Locality: any thread.  Locks: none."""
+    cdef size_t number = other.n - ROW_TEXT
+    return (one.n == other.n and memcmp(one.p, other.p, number + ROW_HIGH) == 0
+            and _digit(one.p[number + ROW_HIGH]) >> 2 == _digit(other.p[number + ROW_HIGH]) >> 2
+            and memcmp(one.p + number + ROW_NUMBER, other.p + number + ROW_NUMBER, ROW_TEXT - ROW_NUMBER) == 0)
+
+
+cdef inline uint32_t _digit(uint8_t c) noexcept nogil:
+    """Return the value of a digit of base64url, NO_DIGIT for any other byte."""
+    if 65 <= c <= 90:
+        return c - 65
+    if 97 <= c <= 122:
+        return c - 71
+    if 48 <= c <= 57:
+        return c + 4
+    if c == DASH:
+        return 62
+    return 63 if c == 95 else NO_DIGIT
 
 
 cdef inline bint _is_hex(uint8_t c) noexcept nogil:
@@ -162,7 +265,7 @@ cdef inline size_t _digits(Slice id, size_t at) noexcept nogil:
 
 
 cdef int _put_id(
-    IdReader* r, int kind, Slice text, uint64_t digest, uint32_t item, uint32_t messages, bint given,
+    IdReader* r, int kind, Slice text, uint64_t digest, uint32_t item, uint32_t messages, int known_as,
 ) noexcept nogil:
     """Put one id.  Locality: owner.  Locks: none."""
     cdef size_t prefix = r.name.n
@@ -179,5 +282,6 @@ cdef int _put_id(
     id.digest = digest
     id.item = item
     id.messages = messages
-    id.given = given
+    id.row = 0
+    id.kind = known_as
     return buf_put(&r.ids, &id, sizeof(EntryId))

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_STORE
-from dataproxy._core.hub.dedupe cimport Rest, dedupe_entry
+from dataproxy._core.hub.dedupe cimport Dedupe, Rest, dedupe_entry, dedupe_forget, dedupe_keep, dedupe_undo
 from dataproxy._core.hub.entry cimport Entry, StoreOps
 from dataproxy._core.hub.header cimport HEADER_FIXED, header_place
 from dataproxy._core.hub.ring cimport Ring, ring_at, ring_drop, ring_push, ring_reserve
@@ -30,7 +30,6 @@ from dataproxy._core.hub.storecatalog cimport (
 )
 from dataproxy._core.hub.storeclock cimport storeclock_init, storeclock_now
 from dataproxy._core.hub.storetxn cimport StoreLimits
-from dataproxy._core.hub.window cimport Window, window_drop, window_due, window_keep, window_undo
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy,
@@ -117,7 +116,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
             if copies[i] != NULL:
                 copies[i] = _link(store, first, copies[i])
             if store.dedupe != NULL:
-                _settle_window(&store.dedupe.window, first, now_ms)
+                _settle_window(store.dedupe, first, now_ms)
             first = first.next
         dropped = _overflow(store)
         catalog_keep(&store.catalog)
@@ -172,17 +171,17 @@ cdef MemEntry* _copy(MemStore* store, Entry* entry, int64_t now_ms) noexcept nog
     return copy
 
 
-cdef void _settle_window(Window* w, const Entry* entry, int64_t now_ms) noexcept nogil:
+cdef void _settle_window(Dedupe* d, const Entry* entry, int64_t now_ms) noexcept nogil:
     """Keep an entry's ids if it was taken, and forget a bounded number of old ones.
 
     Locality: appending thread.
     Locks: none.
     """
     if entry.status == ST_OK:
-        window_drop(w, window_due(w, now_ms, w.tail - w.kept_tail + STEP_FORGET))
-        window_keep(w)
+        dedupe_forget(d, now_ms, STEP_FORGET)
+        dedupe_keep(d)
     else:
-        window_undo(w)
+        dedupe_undo(d)
 
 
 cdef MemEntry* _link(MemStore* store, Entry* entry, MemEntry* copy) noexcept nogil:
@@ -235,7 +234,7 @@ cdef int64_t _retain(void* self) noexcept nogil:
     cdef int64_t n = 0
     cdef uint32_t i
     if store.dedupe != NULL:
-        window_drop(&store.dedupe.window, window_due(&store.dedupe.window, now_ms, STEP_RETAIN))
+        dedupe_forget(store.dedupe, now_ms, STEP_RETAIN)
     if store.limits.retention_bytes == 0 and store.limits.retention_ms == 0:
         return 0
     pthread_mutex_lock(&store.mutex)

@@ -28,6 +28,7 @@ from dataproxy._core.hub.entry cimport Entry, EntryDone, StoreOps
 from dataproxy._core.hub.memreader cimport memory_reader
 from dataproxy._core.hub.memstore cimport memstore_free, memstore_init, memstore_ops
 from dataproxy._core.hub.reader cimport durable_reader
+from dataproxy._core.hub.rowblocks cimport rowblocks_init
 from dataproxy._core.hub.store cimport store_ops
 from dataproxy._core.hub.storefeed cimport feed_chain, feed_done, feed_results, feed_through
 from dataproxy._core.hub.storeclock cimport storeclock_set
@@ -51,8 +52,9 @@ cdef class StoreCore(StoreView):
     counted) and never more than half of the machine's memory.  A directory makes them durable: an append
     beyond ``max_bytes`` (values, and 64 bytes for each entry) is refused as a full disk is.
     ``retention_bytes`` and ``retention_ms`` drop the oldest entries of each log.  0 means no limit.
-    ``dedupe_ids``, if not 0, keeps a de-duplication window of so many ids and of ``dedupe_ms``; with ``first_wins`` a
-    known id that an application gave is not stored with other bytes either.
+    ``dedupe_ids``, if not 0, keeps a de-duplication window of so many ids and of ``dedupe_ms``, and beside it one of
+    ``dedupe_blocks`` blocks of 256 rows of the Spark sink and of ``dedupe_rows_ms``; with ``first_wins`` a known id
+    that an application gave is not stored with other bytes either.
     ``map_bytes`` is the address space to begin with; it grows.  Raises StoreError when the directory is in
     use, foreign, damaged or of another version.
     """
@@ -60,11 +62,12 @@ cdef class StoreCore(StoreView):
     def __init__(self, str path=None, *, uint64_t max_bytes=0, uint64_t retention_bytes=0, int64_t retention_ms=0,
                  size_t queue_bytes=64 << 20, size_t commit_bytes=32 << 20, int64_t retain_every_ms=1000,
                  size_t map_bytes=1 << 30, int64_t dedupe_ms=600_000, uint64_t dedupe_ids=0,
-                 bint first_wins=False):
+                 int64_t dedupe_rows_ms=604_800_000, uint64_t dedupe_blocks=1000, bint first_wins=False):
         cdef StoreLimits limits
         cdef CommitterLimits pace
         if self._gate is not None:
             raise StoreError("the store is already open", hint="make a new object")
+        rowblocks_init(&self._dedupe.blocks, dedupe_rows_ms, dedupe_blocks)
         self._gate = threading.Lock()
         self._ended = threading.Event()
         limits.max_bytes = max_bytes
@@ -275,6 +278,10 @@ cdef class StoreCore(StoreView):
             found["conflicts"] = relaxed_load(&self._dedupe.window.conflicts)
             found["ids"] = relaxed_load(&self._dedupe.window.ids)
             found["expired_ids"] = relaxed_load(&self._dedupe.window.expired)
+            found["forgotten_ids"] = relaxed_load(&self._dedupe.window.forgotten)
+            found["row_blocks"] = relaxed_load(&self._dedupe.blocks.held)
+            found["expired_row_blocks"] = relaxed_load(&self._dedupe.blocks.expired)
+            found["forgotten_rows"] = relaxed_load(&self._dedupe.blocks.forgotten)
         found["last_error"] = env_error(<int>error).decode("utf-8", "replace") if error else ""
         found["trouble"] = env_error(<int>trouble).decode("utf-8", "replace") if trouble else ""
         return found

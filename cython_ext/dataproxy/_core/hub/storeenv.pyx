@@ -345,6 +345,8 @@ cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
         rc = mdb_dbi_open(txn, b"index", flags, &e.index)
     if rc == 0:
         rc = mdb_dbi_open(txn, b"ids", flags, &e.ids)
+    if rc == 0 and create:
+        rc = mdb_dbi_open(txn, b"blocks", flags, &e.blocks)
     if rc == 0:
         rc = _read_ids_key(e, txn, fresh)
     return rc

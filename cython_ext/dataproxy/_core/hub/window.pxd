@@ -51,6 +51,7 @@ ctypedef struct Window:
     int64_t conflicts
     int64_t ids
     int64_t expired
+    int64_t forgotten       # of them before their time, for want of room
 
 
 cdef void window_init(Window* w, const HashKey* key, int64_t keep_ms, uint64_t max_ids) noexcept nogil
@@ -58,10 +59,9 @@ cdef void window_free(Window* w) noexcept nogil
 cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcept nogil     # WindowVerdict
 cdef int window_add(Window* w, uint64_t high, uint64_t low, uint64_t digest, int64_t at_ms) noexcept nogil
 cdef uint64_t window_due(const Window* w, int64_t now_ms, uint64_t most) noexcept nogil     # first position to keep
-cdef void window_drop(Window* w, uint64_t until) noexcept nogil         # everything before this position
+cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil     # everything before this position
 cdef void window_keep(Window* w) noexcept nogil
 cdef void window_undo(Window* w) noexcept nogil
-cdef void window_rewind(Window* w, uint64_t tail) noexcept nogil        # take back what came from here on
 
 
 cdef inline WindowPlace* window_at(const Window* w, uint64_t position) noexcept nogil:

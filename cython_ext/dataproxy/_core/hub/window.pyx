@@ -75,10 +75,12 @@ cdef uint64_t window_due(const Window* w, int64_t now_ms, uint64_t most) noexcep
     return position
 
 
-cdef void window_drop(Window* w, uint64_t until) noexcept nogil:
+cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
     """Forget every id before a position.  Locality: appending thread.  Locks: none."""
     relaxed_add(&w.expired, <int64_t>(until - w.head))
     while w.head < until:
+        if now_ms - window_at(w, w.head).at_ms <= w.keep_ms:
+            relaxed_add(&w.forgotten, 1)
         _unlink(w, w.head)
         w.head += 1
     relaxed_store(&w.ids, <int64_t>(w.tail - w.head))
@@ -98,16 +100,11 @@ cdef void window_keep(Window* w) noexcept nogil:
 
 cdef void window_undo(Window* w) noexcept nogil:
     """Take back what was added and counted since ``window_keep``.  Locality: appending thread.  Locks: none."""
-    window_rewind(w, w.kept_tail)
-    w.found = 0
-    w.differed = 0
-
-
-cdef void window_rewind(Window* w, uint64_t tail) noexcept nogil:
-    """Forget the youngest ids, from position ``tail`` on.  Locality: appending thread.  Locks: none."""
-    while w.tail > tail:
+    while w.tail > w.kept_tail:
         w.tail -= 1
         _unlink(w, w.tail)
+    w.found = 0
+    w.differed = 0
 
 
 cdef bint _is_past(const Window* w, uint64_t position, int64_t now_ms) noexcept nogil:

@@ -19,7 +19,10 @@ cdef enum WindowLogConst:
 ctypedef struct WindowLog:
     Dedupe* dedupe
     StoreEnv* env
+    int64_t now_ms              # when it was last looked for what to forget
     uint64_t until              # positions before it go when the transaction is committed
+    uint64_t blocks_until       # the same of blocks (hub/rowblocklog)
+    uint64_t blocks_put         # changes of blocks that the transaction has
 
 
 cdef int windowlog_load(WindowLog* log) noexcept nogil      # into the empty window

@@ -1,5 +1,7 @@
 """Rows of the de-duplication window: one for each entry (or 4096 ids), in the order of their coming.
 
+Here is also what the store calls for the window as a whole, blocks of rows (hub/rowblocklog) included.
+
 Functions return 0 or the error of the library, the system or the environment.
 """
 
@@ -8,6 +10,14 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.hub.rowblocklog cimport (
+    rowblocklog_expire,
+    rowblocklog_is_due,
+    rowblocklog_load,
+    rowblocklog_put,
+    rowblocklog_settle,
+    rowblocklog_writes,
+)
 from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, row_fits, row_seal
 from dataproxy._core.hub.window cimport (
@@ -57,9 +67,11 @@ cdef int windowlog_load(WindowLog* log) noexcept nogil:
             rc = _load_row(&log.dedupe.window, &key, &value)
     if cursor != NULL:
         mdb_cursor_close(cursor)
-    mdb_txn_abort(txn)
     window_keep(&log.dedupe.window)
-    return 0 if rc == MDB_NOTFOUND else rc
+    if rc == MDB_NOTFOUND:
+        rc = rowblocklog_load(log, txn)
+    mdb_txn_abort(txn)
+    return rc
 
 
 cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_ms) noexcept nogil:
@@ -96,10 +108,18 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
             row += ID_ROW
         row_seal(&key, <uint8_t*>value.mv_data, size)
         start += n
-    return 0
+    return rowblocklog_put(log, txn)
 
 
 cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
+    """Delete what is past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
+    cdef int rc
+    log.now_ms = now_ms
+    rc = _expire_ids(log, txn, now_ms)
+    return rowblocklog_expire(log, txn, now_ms) if rc == 0 else rc
+
+
+cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete rows whose ids are all past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
     cdef Window* w = &log.dedupe.window
     cdef uint64_t due = window_due(w, now_ms, w.tail - w.kept_tail + STEP_IDS)
@@ -135,7 +155,7 @@ cdef bint windowlog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
     """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread.  Locks: none."""
     cdef Window* w = &log.dedupe.window
     cdef uint64_t due = window_due(w, now_ms, STEP_IDS)
-    return due - w.head >= DUE_IDS or (due > w.head and due == w.tail)
+    return due - w.head >= DUE_IDS or (due > w.head and due == w.tail) or rowblocklog_is_due(log, now_ms)
 
 
 cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
@@ -145,7 +165,7 @@ cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
     Locks: none.
     """
     cdef Window* w = &log.dedupe.window
-    return w.tail != w.kept_tail or log.until > w.head
+    return w.tail != w.kept_tail or log.until > w.head or rowblocklog_writes(log)
 
 
 cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
@@ -153,11 +173,12 @@ cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
     cdef Window* w = &log.dedupe.window
     if committed:
         if log.until > w.head:
-            window_drop(w, log.until)
+            window_drop(w, log.until, log.now_ms)
         window_keep(w)
     else:
         window_undo(w)
     log.until = 0
+    rowblocklog_settle(log, committed)
 
 
 cdef int _load_row(Window* w, const MDB_val* key, const MDB_val* value) noexcept nogil:

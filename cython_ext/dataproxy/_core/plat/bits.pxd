@@ -6,6 +6,7 @@ cdef enum:
 
 cdef extern from * nogil:
     int leading_zeros "__builtin_clzll"(unsigned long long v) noexcept      # v must not be 0
+    int count_ones "__builtin_popcountll"(unsigned long long v) noexcept
     bint unlikely(bint condition) noexcept                                  # the same condition, seldom true
 
 
