@@ -115,6 +115,8 @@ class Report:
 
     At any moment exactly ``accepted == delivered + failed + expired + dropped + pending``.
     ``duplicates_possible`` counts frames that were sent again although an earlier attempt may have been stored.
+    ``duplicates_filtered`` counts messages that a server had stored before and did not store again, ``conflicts`` those
+    whose id it knew with another body: hubs with the option ``dedupe`` say so, other servers say nothing of it.
     ``not_kept`` counts messages that were not delivered and that ``Producer.undelivered`` cannot give back, since
     ``undelivered_bytes`` was used up.  ``maybe_delivered`` counts failed and expired messages that were written and
     not answered by every proxy that got them: they may be stored all the same.  ``seconds`` is the producer's age.
@@ -132,6 +134,8 @@ class Report:
     duplicates_possible: int
     seconds: float
     errors: Mapping[int | str, int] = field(default_factory=dict)
+    duplicates_filtered: int = 0
+    conflicts: int = 0
     not_kept: int = 0
     maybe_delivered: int = 0
 

@@ -78,6 +78,8 @@ class ProducerStats:
     settled_frames: int
     retries: int
     duplicates_possible: int
+    duplicates_filtered: int
+    conflicts: int
     unmatched_replies: int
     retries_held_back: int
     undelivered_bytes: int
@@ -118,6 +120,8 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
         delivered_bytes=counts["delivered_bytes"],
         retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
+        duplicates_filtered=counts["duplicates_filtered"],
+        conflicts=counts["conflicts"],
         seconds=seconds,
         errors=_errors(counts["codes"]),
         not_kept=counts["not_kept"],
@@ -147,6 +151,8 @@ def make_stats(
         settled_frames=counts["settled_frames"],
         retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
+        duplicates_filtered=counts["duplicates_filtered"],
+        conflicts=counts["conflicts"],
         unmatched_replies=counts["unmatched"],
         retries_held_back=counts["held_back"],
         undelivered_bytes=counts["undelivered_bytes"],

@@ -143,6 +143,16 @@ METRICS: Final = (
         True,
         _one("duplicates_possible"),
     ),
+    Metric(
+        _OWN + "duplicates_filtered",
+        "{message}",
+        "Messages that a server had already and did not store again.",
+        True,
+        _one("duplicates_filtered"),
+    ),
+    Metric(
+        _OWN + "conflicts", "{message}", "Messages whose id a server knew with another body.", True, _one("conflicts")
+    ),
     Metric(_OWN + "unmatched_replies", "{frame}", "Replies that counted for nothing.", True, _one("unmatched_replies")),
     Metric(_OWN + "connections", "{connection}", "Connections by address and state.", False, _connections),
     Metric(_OWN + "connection.sent", "By", "Bytes written to sockets.", True, _of_connections("sent_bytes")),

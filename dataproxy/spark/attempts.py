@@ -40,8 +40,8 @@ _log = logger("spark.attempts")
 class Attempt:
     """One attempt as the driver sees it: no counts where it has not said how it ended.
 
-    `possibly_stored` messages were not acknowledged and may be there all the same; `failed` counts all that were not
-    acknowledged, by code.
+    Of the `acked` messages servers did not store `filtered` ones, since they had them.  `possibly_stored` messages were
+    not acknowledged and may be there all the same; `failed` counts all that were not acknowledged, by code.
     """
 
     run: str
@@ -52,6 +52,7 @@ class Attempt:
     acked: int = 0
     possibly_stored: int = 0
     failed: tuple[tuple[str | int, int], ...] = ()
+    filtered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class AttemptRecord:
         if self.token:
             counts = {
                 "acked": books.delivered,
+                "filtered": books.duplicates_filtered,
                 "possibly_stored": books.maybe_delivered + books.pending,
                 "failed": list(books.errors.items()),
             }
@@ -203,7 +205,12 @@ class RoomReader:
             return begun
         failed = tuple((code, count) for code, count in counts["failed"])
         return replace(
-            begun, ended=True, acked=counts["acked"], possibly_stored=counts["possibly_stored"], failed=failed
+            begun,
+            ended=True,
+            acked=counts["acked"],
+            possibly_stored=counts["possibly_stored"],
+            failed=failed,
+            filtered=counts["filtered"],
         )
 
     def of_one_run(self, runs: Collection[str]) -> list[Attempt]:

@@ -22,7 +22,7 @@ __all__ = ["Counts", "SinkCounters", "Tally", "counting_source"]
 
 
 class Counts(NamedTuple):
-    """Sums over finished tasks; `retries` and `duplicates_possible` count frames."""
+    """Sums over finished tasks; `retries` counts frames, `duplicates_possible` and `duplicates_filtered` rows."""
 
     tasks: int = 0
     rows: int = 0
@@ -30,6 +30,8 @@ class Counts(NamedTuple):
     bytes: int = 0
     retries: int = 0
     duplicates_possible: int = 0
+    duplicates_filtered: int = 0
+    conflicts: int = 0
 
 
 class _Sums(AccumulatorParam[Counts]):  # type: ignore[misc]  # mypy does not follow pyspark
@@ -51,7 +53,16 @@ class Tally:
     def add(self, report: PartitionReport) -> None:
         """Add the books of a finished task."""
         self._accumulator.add(
-            Counts(1, report.rows, report.acked, report.bytes, report.retries, report.duplicates_possible)
+            Counts(
+                1,
+                report.rows,
+                report.acked,
+                report.bytes,
+                report.retries,
+                report.duplicates_possible,
+                report.duplicates_filtered,
+                report.conflicts,
+            )
         )
 
 

@@ -7,7 +7,7 @@ policy, and nothing waits in the worker process.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from dataproxy.codes import describe
@@ -16,6 +16,7 @@ from dataproxy.logs import logger
 from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
 from dataproxy.spark.blocks import whole_blocks
+from dataproxy.spark.columns import ABSENT
 from dataproxy.spark.datatimes import TimeSpan
 from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
 from dataproxy.spark.inputs import to_the_end
@@ -46,7 +47,7 @@ class WritePlan:
     ``job`` names a batch write; it is empty for streaming, where a task learns its query and micro-batch itself.
     ``id_run`` is what ids of rows name instead, where the user has named the write, so that they are the same when it
     is done again.  ``tally`` is the accumulator of `register`, ``room`` the folder in which attempts leave their
-    counts.
+    counts.  ``began`` is when it was planned, in seconds since 1970.
     """
 
     job: str
@@ -59,6 +60,7 @@ class WritePlan:
     bad_records: str = FAIL
     room: str = ""
     id_run: str = ""
+    began: float = field(default_factory=time.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,10 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         skipped=skipped,
         retries=books.retries,
         seconds=time.monotonic() - started,
-        duplicates_possible=books.duplicates_possible,
+        copies_possible=books.copies_possible,
+        duplicates_filtered=books.duplicates_filtered,
+        conflicts=books.conflicts,
+        remembered=_remembered(books, plan),
         latencies=producer.latencies(),
         refused=bad.count,
         reasons=tuple(sorted(bad.reasons.items())),
@@ -131,6 +136,12 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
     if plan.tally is not None:
         plan.tally.add(report)
     return report
+
+
+def _remembered(books: Books, plan: WritePlan) -> bool:
+    """Tell whether everything that this write has sent is still known to every server, so that none stores it again."""
+    named = plan.row_ids or plan.columns.msg_id != ABSENT
+    return named and books.remembered is not None and books.remembered >= time.time() - plan.began
 
 
 def _send(

@@ -38,7 +38,13 @@ _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; i
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What became of the messages of one lease; `retries` and `duplicates_possible` count frames."""
+    """What became of the messages of one lease; `retries` counts frames.
+
+    `copies_possible` counts messages of frames that were sent again though an earlier attempt may be stored,
+    `duplicates_filtered` those that a server did not store since it had them, and `conflicts` those whose id it knew
+    with another body.  `remembered` is for how many seconds every server that was asked remembers what it stores; None
+    where one did not say that it does.
+    """
 
     accepted: int = 0
     delivered: int = 0
@@ -48,7 +54,10 @@ class Books:
     pending: int = 0
     delivered_bytes: int = 0
     retries: int = 0
-    duplicates_possible: int = 0
+    copies_possible: int = 0
+    duplicates_filtered: int = 0
+    conflicts: int = 0
+    remembered: int | None = None
     maybe_delivered: int = 0
     errors: dict[str | int, int] = field(default_factory=dict)
 
@@ -76,12 +85,17 @@ class TaskProducer:
         self._producer = Producer(config=config)
         self._before = Books()
         self._steps_before: dict[int, int] = {}
+        self._frames_before = (0, 0)
+        self._reach: int | None = None
         self.begin()
 
     def begin(self) -> None:
         """Start the books of a task."""
         self._before = self._counted()
         self._steps_before = self._producer._latency_steps()
+        self._frames_before = self._frames()
+        self._producer._take_reach()
+        self._reach = None
 
     def send(
         self,
@@ -166,10 +180,26 @@ class TaskProducer:
             pending=now.pending,
             delivered_bytes=now.delivered_bytes - before.delivered_bytes,
             retries=now.retries - before.retries,
-            duplicates_possible=now.duplicates_possible - before.duplicates_possible,
+            copies_possible=now.copies_possible - before.copies_possible,
+            duplicates_filtered=now.duplicates_filtered - before.duplicates_filtered,
+            conflicts=now.conflicts - before.conflicts,
+            remembered=self._remembered(),
             maybe_delivered=now.maybe_delivered - before.maybe_delivered,
             errors={code: count for code, count in errors.items() if count},
         )
+
+    def _frames(self) -> tuple[int, int]:
+        """Return frames that have their result, and successes that said how long the server remembers messages."""
+        counts = self._producer._counts()
+        return counts["settled_frames"], counts["filtered_frames"]
+
+    def _remembered(self) -> int | None:
+        """Return the shortest time of this task for which servers remember messages, None where one did not say."""
+        heard = self._producer._take_reach()
+        if heard is not None:
+            self._reach = heard if self._reach is None else min(heard, self._reach)
+        settled, filtered = (now - before for now, before in zip(self._frames(), self._frames_before, strict=True))
+        return self._reach if filtered >= settled else None
 
     def latencies(self) -> Steps:
         """Return how long this task's messages waited for their acknowledgements."""
@@ -184,6 +214,7 @@ class TaskProducer:
 
     def _counted(self) -> Books:
         report = self._producer.report()
+        counts = self._producer._counts()
         return Books(
             accepted=report.accepted,
             delivered=report.delivered,
@@ -193,7 +224,9 @@ class TaskProducer:
             pending=report.pending,
             delivered_bytes=report.delivered_bytes,
             retries=report.retries,
-            duplicates_possible=report.duplicates_possible,
+            copies_possible=counts["copies_possible"],
+            duplicates_filtered=report.duplicates_filtered,
+            conflicts=report.conflicts,
             maybe_delivered=report.maybe_delivered,
             errors=dict(report.errors),
         )

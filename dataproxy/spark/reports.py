@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import LocalProtocolError
 from dataproxy.spark.attempts import Attempt, Uncommitted
+from dataproxy.spark.copies import copies_in_job, copies_in_task
 from dataproxy.spark.datatimes import joined
 from dataproxy.spark.interfaces import WriterCommitMessage
 from dataproxy.spark.latency import Steps, added, percentile
@@ -25,8 +26,10 @@ ABORTED: Final = "aborted"
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
     """The books of one finished task: ``acked + skipped + refused == rows``.
 
-    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again, and
-    `duplicates_possible` those of them whose earlier attempt was never answered.  `run` names the write: a job, or a
+    Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.  `copies_possible`
+    counts rows in frames that were sent again though an earlier attempt may be stored, `duplicates_filtered` rows that
+    a server had already and did not store again, `conflicts` rows whose id it knew with another body.  `remembered`
+    tells that every server said that it still knows all that this write has sent.  `run` names the write: a job, or a
     query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and messages.
     `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.  `times` are the
     earliest and the latest data time of the column ``dt`` in milliseconds; None without one.  `record` names what the
@@ -42,13 +45,21 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     skipped: int
     retries: int
     seconds: float
-    duplicates_possible: int = 0
+    copies_possible: int = 0
+    duplicates_filtered: int = 0
+    conflicts: int = 0
+    remembered: bool = False
     latencies: Steps = ()
     refused: int = 0
     reasons: tuple[tuple[str | int, int], ...] = ()
     bad_file: str = ""
     times: tuple[int, int] | None = None
     record: str = ""
+
+    @property
+    def duplicates_possible(self) -> int:
+        """Return how many rows this task may have stored twice by itself; those of other attempts are not in it."""
+        return copies_in_task(self)
 
     @property
     def balanced(self) -> bool:
@@ -69,8 +80,8 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
         """Return the report as one line of text."""
         return (
             f"{self.rows} rows, {self.acked} acknowledged ({self.bytes} bytes), {self.skipped} skipped, "
-            f"{self.refused} refused, {self.retries} frames sent again, "
-            f"{latency_text(self.latency_p50, self.latency_p99)}, {self.seconds:.2f} s"
+            f"{self.refused} refused, {self.retries} frames sent again, {self.duplicates_filtered} rows were there "
+            f"already, {latency_text(self.latency_p50, self.latency_p99)}, {self.seconds:.2f} s"
         )
 
 
@@ -80,10 +91,13 @@ class JobReport:
 
     `seconds` is the longest task's time and `resent_partitions` counts partitions that a later attempt wrote,
     so that rows of the earlier attempt may be there twice: at most `resent_rows` for each earlier attempt.
-    `duplicates_possible` counts frames that a task sent again after an attempt without an answer.  Latencies are
-    seconds from a pack's first message to its ack, over the messages of all tasks; None without messages.
-    `refused` counts bad records, `reasons` by code, and `bad_files` names what they were written to.  `earliest_dt` and
-    `latest_dt` are the ends of the column ``dt`` in milliseconds since 1970; None without one.
+    `duplicates_filtered` counts rows that a server had already and did not store again, and `conflicts` rows whose id
+    it knew with another body; only hubs with the option ``dedupe`` say so.  `duplicates_possible` counts rows that may
+    be there twice: those of earlier attempts and of frames that were sent again, without what was filtered; 0 where
+    every server still knew all that the write had sent.  Latencies are seconds from a pack's first message to its ack,
+    over the messages of all tasks; None without messages.  `refused` counts bad records, `reasons` by code, and
+    `bad_files` names what they were written to.  `earliest_dt` and `latest_dt` are the ends of the column ``dt`` in
+    milliseconds since 1970; None without one.
 
     `outcome` is ``committed`` or ``aborted``.  All counts above are those of partitions that were written to their end;
     `uncommitted` has those of all other attempts, `unfinished_partitions` counts the partitions that were not, and
@@ -101,6 +115,8 @@ class JobReport:
     resent_partitions: int
     resent_rows: int = 0
     duplicates_possible: int = 0
+    duplicates_filtered: int = 0
+    conflicts: int = 0
     latency_p50: float | None = None
     latency_p99: float | None = None
     refused: int = 0
@@ -117,6 +133,7 @@ class JobReport:
     def of(cls, job: str, parts: Iterable[PartitionReport], attempts: Iterable[Attempt] = ()) -> JobReport:
         """Sum up the partitions of a job, and what its ``attempts`` left."""
         reports = list(parts)
+        others = list(attempts)
         latencies = added(part.latencies for part in reports)
         first, last = joined(part.times for part in reports) or (None, None)
         return cls(
@@ -130,7 +147,9 @@ class JobReport:
             seconds=max((part.seconds for part in reports), default=0.0),
             resent_partitions=sum(part.attempt > 0 for part in reports),
             resent_rows=sum(part.rows for part in reports if part.attempt > 0),
-            duplicates_possible=sum(part.duplicates_possible for part in reports),
+            duplicates_possible=copies_in_job(reports, others),
+            duplicates_filtered=sum(part.duplicates_filtered for part in reports),
+            conflicts=sum(part.conflicts for part in reports),
             latency_p50=percentile(latencies, 50),
             latency_p99=percentile(latencies, 99),
             refused=sum(part.refused for part in reports),
@@ -138,7 +157,7 @@ class JobReport:
             bad_files=tuple(part.bad_file for part in reports if part.bad_file),
             earliest_dt=first,
             latest_dt=last,
-            uncommitted=Uncommitted.of(attempts, reports),
+            uncommitted=Uncommitted.of(others, reports),
         )
 
     @classmethod
@@ -167,10 +186,11 @@ class JobReport:
             f"job {self.job}: {self.rows} rows in {self.partitions} partitions, {self.acked} acknowledged "
             f"({self.bytes} bytes), {self.skipped} skipped, {self.refused} refused, {self.retries} frames sent again, "
             f"{self.resent_partitions} partitions ({self.resent_rows} rows) written by a later attempt, "
-            f"{self.duplicates_possible} frames possibly stored twice, "
-            f"{latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
+            f"{self.duplicates_filtered} rows were there already, {self.duplicates_possible} rows possibly stored "
+            f"twice, {latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
         )
-        return "; ".join(part for part in (line, self.uncommitted.line()) if part)
+        conflicts = f"{self.conflicts} rows have ids that are known with another body" if self.conflicts else ""
+        return "; ".join(part for part in (line, conflicts, self.uncommitted.line()) if part)
 
     def aborted_line(self) -> str:
         """Return what is known of a job that failed as one line of text."""

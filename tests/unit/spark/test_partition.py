@@ -46,7 +46,8 @@ class FakeProducer:
                 "dropped",
                 "pending",
                 "retries",
-                "duplicates_possible",
+                "duplicates_filtered",
+                "conflicts",
                 "maybe_delivered",
             ),
             0,
@@ -79,6 +80,12 @@ class FakeProducer:
     def report(self):
         errors = {108: self.counts["failed"]} if self.counts["failed"] else {}
         return SimpleNamespace(delivered_bytes=10 * self.counts["delivered"], errors=errors, **self.counts)
+
+    def _counts(self):
+        return {"copies_possible": 0, "settled_frames": self.counts["delivered"], "filtered_frames": 0}
+
+    def _take_reach(self):
+        return None
 
     def _latency_steps(self):
         return {1000: self.counts["delivered"]} if self.counts["delivered"] else {}

@@ -307,6 +307,50 @@ def test_a_success_can_be_turned_into_a_refusal(frame, expected):
     assert WIRE.parse_reply(server.refuse(reply, 114))["message"] == b""
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        text_frame(5, ITEMS, IDS),
+        text_frame(4, ITEMS, IDS + b"&cp=1"),
+        text_frame(5, ITEMS, IDS + b"&syncSend=true"),
+        binary_frame(ITEMS, IDS),
+        binary_frame(ITEMS, IDS + b"&proxySend=true"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ((0, 0, 600), b"dupReach=600"),
+        ((7, 0, 0), b"dupCnt=7&dupReach=0"),
+        ((0, 1, 5), b"dupDiff=1&dupReach=5"),
+        ((2**63 - 1, 2**63 - 1, 2**63 - 1), b"dupReach=" + b"%d" % (2**63 - 1)),
+    ],
+)
+def test_a_success_can_say_what_was_known(frame, numbers, words):
+    server = Server()
+    reply = server.serve(frame, NOW_MS)["reply"]
+    before, told = WIRE.parse_reply(reply), WIRE.parse_reply(server.tell_known(reply, *numbers))
+    assert words in told["text"].split(b"rt")[0]
+    assert (told["known"], told["differed"], told["reach"]) == numbers
+    assert (before["known"], before["differed"], before["reach"]) == (0, 0, -1)
+    same = ("code", "message", "seq", "node", "msg_type", "has_seq")
+    assert [told.get(name) for name in same] == [before.get(name) for name in same]
+
+
+def test_of_what_was_known_the_servers_own_word_counts_and_no_nonsense():
+    server = Server()
+    echoing = binary_frame(ITEMS, IDS + b"&dupCnt=99&dupReach=99&dupDiff=9")
+    told = WIRE.parse_reply(server.tell_known(server.serve(echoing, NOW_MS)["reply"], 3, 2, 1))
+    assert (told["known"], told["differed"], told["reach"]) == (3, 2, 1)
+    for nonsense in (b"dupCnt=x", b"dupCnt=-3", b"dupCnt=", b"dupDiff=1e3", b"dupCnt=99999999999999999999"):
+        reply = server.serve(binary_frame(ITEMS, IDS + b"&" + nonsense), NOW_MS)["reply"]
+        told = WIRE.parse_reply(reply)
+        assert (told["code"], told["known"], told["differed"], told["reach"]) == (0, 0, 0, -1)
+    for broken in (b"", b"\0\0\0\1\7"):
+        with pytest.raises(ProbeError):
+            server.tell_known(broken, 1, 1, 1)
+
+
 def test_refusals_of_bare_replies():
     server = Server()
     bare = bytes.fromhex("00000009 07 00000006 0000 ee01")

@@ -20,7 +20,7 @@ from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_f
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.idsource cimport exact_text
 from dataproxy._core.client.sending cimport SendPolicy, Stream
-from dataproxy._core.client.snapshot cimport counts_dict, latency_steps, link_list
+from dataproxy._core.client.snapshot cimport counts_dict, latency_steps, link_list, take_reach
 from dataproxy._core.client.streams cimport streams_text_size
 from dataproxy._core.io.address cimport address_parse
 from dataproxy._core.io.executor cimport executor_run, executor_set_endpoints, executor_stop
@@ -305,6 +305,14 @@ cdef class ProducerCore(CoreHandle):
     def _latency_steps(self):
         """Return the histogram of latencies as upper bound in us -> messages; it only grows.  Thread: any."""
         return latency_steps(self.engine) if self.generation == this_generation else {}
+
+    def _take_reach(self):
+        """Return for how many seconds servers say that they remember messages, the shortest since the last call.
+
+        None where none has said so.  Thread: one, while nothing is in flight.
+        """
+        cdef int64_t seconds = take_reach(self.engine) if self.generation == this_generation else -1
+        return None if seconds < 0 else seconds
 
     def _links(self):
         """Return a list with a dict for each connection.  Thread: any."""

@@ -9,10 +9,10 @@ from dataproxy._core.client.completions cimport OUTCOMES, completions_untold
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.leftovers cimport leftovers_counts
 from dataproxy._core.io.executor cimport Executor
-from dataproxy._core.io.link cimport Link, LinkCounters
+from dataproxy._core.io.link cimport Link, LinkCounters, LinkPool
 from dataproxy._core.io.linkstate cimport link_state_name
 from dataproxy._core.io.load cimport LOAD_STOPPED, LOAD_UNKNOWN
-from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load, relaxed_store
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 
@@ -29,6 +29,28 @@ cdef dict _latency_dict(const Hist* h):
     return out
 
 
+cdef dict _pools_dict(Engine* g):
+    """Return the sums of what each executor counts by itself.  Locality: GIL.  Locks: none."""
+    cdef int64_t held_back = 0, retries = 0, unmatched = 0, duplicates = 0
+    cdef int64_t copies = 0, known = 0, differed = 0, filtered = 0
+    cdef LinkPool* pool
+    cdef int i
+    for i in range(g.n_executors):
+        pool = &g.executors[i].pool
+        held_back += relaxed_load(&pool.held_back)
+        retries += relaxed_load(&pool.retries)
+        unmatched += relaxed_load(&pool.unmatched)
+        duplicates += relaxed_load(&pool.duplicates)
+        copies += relaxed_load(&pool.copies)
+        known += relaxed_load(&pool.known)
+        differed += relaxed_load(&pool.differed)
+        filtered += relaxed_load(&pool.filtered)
+    return {
+        "held_back": held_back, "retries": retries, "unmatched": unmatched, "duplicates_possible": duplicates,
+        "copies_possible": copies, "duplicates_filtered": known, "conflicts": differed, "filtered_frames": filtered,
+    }
+
+
 cdef dict counts_dict(Engine* g):
     """Return all counters of one moment.  Locality: GIL.  Locks: takes batcher.lock, then books.lock.
 
@@ -37,8 +59,7 @@ cdef dict counts_dict(Engine* g):
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
     cdef int64_t dropped, maybe_delivered, memory, results
     cdef int64_t untold[OUTCOMES]
-    cdef int64_t delivered_bytes, resent, settled, released, retries = 0, unmatched = 0
-    cdef int64_t duplicates = 0, held_back = 0, kept = 0, not_kept = 0
+    cdef int64_t delivered_bytes, resent, settled, released, kept = 0, not_kept = 0
     cdef int64_t codes[64]
     cdef int64_t counts[64]
     cdef Hist latency
@@ -71,23 +92,35 @@ cdef dict counts_dict(Engine* g):
     results = atomic_load(&g.completions.bytes)
     completions_untold(&g.completions, untold)
     leftovers_counts(&g.leftovers, &kept, &not_kept)
-    for i in range(g.n_executors):
-        held_back += relaxed_load(&g.executors[i].pool.held_back)
-        retries += relaxed_load(&g.executors[i].pool.retries)
-        unmatched += relaxed_load(&g.executors[i].pool.unmatched)
-        duplicates += relaxed_load(&g.executors[i].pool.duplicates)
     return {
         "accepted": accepted, "accepted_bytes": accepted_bytes, "open": open_messages, "in_flight": in_flight,
         "in_flight_frames": frames, "delivered": delivered, "failed": failed, "expired": expired,
         "dropped": dropped, "maybe_delivered": maybe_delivered,
-        "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent, "retries": retries,
-        "unmatched": unmatched, "duplicates_possible": duplicates, "buffered_bytes": charged - released,
+        "delivered_bytes": delivered_bytes, "settled_frames": settled, "resent": resent,
+        "buffered_bytes": charged - released,
         "memory_bytes": memory, "results_bytes": results,
         "untold": {"delivered": untold[1], "failed": untold[2], "expired": untold[3], "dropped": untold[4]},
-        "held_back": held_back, "undelivered_bytes": kept, "not_kept": not_kept,
+        "undelivered_bytes": kept, "not_kept": not_kept,
         "codes": {codes[i]: counts[i] for i in range(n)},
         "latency": _latency_dict(&latency),
+        **_pools_dict(g),
     }
+
+
+cdef int64_t take_reach(Engine* g) noexcept nogil:
+    """Return for how many seconds servers remember what they stored, the shortest heard since the last call; -1: none.
+
+    Locality: one thread, with nothing in flight.
+    Locks: none.
+    """
+    cdef int64_t shortest = -1, one
+    cdef int i
+    for i in range(g.n_executors):
+        one = relaxed_load(&g.executors[i].pool.reach)
+        relaxed_store(&g.executors[i].pool.reach, -1)
+        if one >= 0 and (shortest < 0 or one < shortest):
+            shortest = one
+    return shortest
 
 
 cdef dict latency_steps(Engine* g):

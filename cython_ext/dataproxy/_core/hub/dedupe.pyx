@@ -16,6 +16,7 @@ from dataproxy._core.hub.rowblocks cimport (
     rowblocks_due,
     rowblocks_free,
     rowblocks_keep,
+    rowblocks_reach,
     rowblocks_take,
     rowblocks_undo,
 )
@@ -29,6 +30,7 @@ from dataproxy._core.hub.window cimport (
     window_free,
     window_keep,
     window_look,
+    window_reach,
     window_undo,
 )
 from dataproxy._core.plat.endian cimport load_be16, store_be32
@@ -53,20 +55,28 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexc
     cdef const EntryId* ids = <const EntryId*>entry.ids.p
     cdef size_t n = entry.ids.n // sizeof(EntryId)
     cdef bint rest_known = False
+    cdef bint rows = False
+    cdef bint others = False
     cdef uint32_t lost = 0      # conflicts that are not stored
     cdef size_t i
     cdef int status
     entry.duplicates = 0
+    entry.conflicts = 0
     rest.value = entry.value
     rest.records = entry.records
     d.dropped.n = 0
     for i in range(n):
         if ids[i].kind == ID_ROWS:
+            rows = True
             status = _judge_rows(d, entry, &ids[i], now_ms)
         else:
+            others = True
             status = _judge(d, entry, &ids[i], now_ms, &rest_known, &lost)
         if status != ST_OK:
             return status
+    entry.reach_ms = rowblocks_reach(&d.blocks, now_ms) if rows else window_reach(&d.window, now_ms)
+    if rows and others:
+        entry.reach_ms = min(entry.reach_ms, window_reach(&d.window, now_ms))
     d.window.found += entry.duplicates - lost
     if entry.duplicates == 0:
         return ST_OK
@@ -81,6 +91,7 @@ cdef int _judge(
     cdef int verdict = window_look(&d.window, id, now_ms)
     if verdict == WINDOW_OTHER:
         d.window.differed += id.messages
+        entry.conflicts += id.messages
         if d.first_wins and id.kind == ID_GIVEN:
             lost[0] += id.messages
             verdict = WINDOW_KNOWN

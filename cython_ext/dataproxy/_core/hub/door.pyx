@@ -306,7 +306,7 @@ cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
     """Answer one settled request, in its turn.  Locality: door loop.  Locks: takes FaultTable.mutex with a fault."""
     cdef Slice reply = entry.reply
     cdef const FaultWhat* fault = entry.fault
-    cdef Buf* refusal = &d.request.reply
+    cdef Buf* other = &d.request.reply      # in place of the success that was prepared
     cdef const char* words = "Put msg event to channel failure: the store refused it"
     cdef int code = REFUSE_CODE
     cdef int status = ST_OK
@@ -317,12 +317,17 @@ cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
             words = "GroupId or streamId refused: over 255 bytes, or the store has no room for another name"
         if entry.status == ST_DISK_FULL:
             words = "Put msg event to channel failure: the disk of the store is full"
-        refusal.n = 0
-        status = d.shared.wire.refuse(reply.p, reply.n, code, words, refusal)
-        reply = slice_of(refusal.p, refusal.n)
+        other.n = 0
+        status = d.shared.wire.refuse(reply.p, reply.n, code, words, other)
+        reply = slice_of(other.p, other.n)
         fault = NULL
     elif entry.unanswered:
         reply.n = 0
+    elif entry.reach_ms >= 0 and reply.n > 0 and not d.profile.compat:
+        other.n = 0
+        status = d.shared.wire.tell_known(reply.p, reply.n, entry.duplicates, entry.conflicts, entry.reach_ms // 1000,
+                                          other)
+        reply = slice_of(other.p, other.n)
     if status == ST_OK:
         status = answer_give(d, s, entry.place, reply, fault)
     if status != ST_OK:

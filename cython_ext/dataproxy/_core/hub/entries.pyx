@@ -50,6 +50,8 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     entry.block = block
     entry.offset = 0
     entry.duplicates = 0
+    entry.conflicts = 0
+    entry.reach_ms = -1
     entry.status = 0
     at = _copy(<uint8_t*>entry + sizeof(Entry), &entry.ids)    # first, for their alignment
     value = <uint8_t*>block + room if room else at

@@ -50,6 +50,8 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     # Filled by the store.
     uint64_t offset         # not set when nothing was left to store
     uint32_t duplicates     # messages that were not stored because they are there already, or their ids are
+    uint32_t conflicts      # messages whose id was known with other bytes, stored or not
+    int64_t reach_ms        # for so long messages like these are remembered; -1 without a de-duplication window
     int status              # ST_OK, ST_DISK_FULL, ST_LIMIT (of a name: its bytes, or how many there are) or ST_STORE
 
 

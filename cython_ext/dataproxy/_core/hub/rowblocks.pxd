@@ -43,6 +43,7 @@ ctypedef struct RowBlocks:          # the appending thread's own
     uint64_t tail           # behind the youngest
     uint64_t kept_tail
     Buf changes             # BlockChanges since rowblocks_keep
+    int64_t gone_ms         # no block whose last new row is younger than this was forgotten before its time
     # Statistics, relaxed atomics.
     int64_t held
     int64_t expired
@@ -56,6 +57,9 @@ cdef int rowblocks_take(RowBlocks* b, const EntryId* id, int64_t now_ms, uint64_
 cdef RowBlock* rowblocks_add(RowBlocks* b, uint64_t high, uint64_t low, int64_t at_ms) noexcept nogil  # NULL: no memory
 cdef uint64_t rowblocks_due(const RowBlocks* b, int64_t now_ms, uint64_t most) noexcept nogil   # first position to keep
 cdef void rowblocks_drop(RowBlocks* b, uint64_t until, int64_t now_ms) noexcept nogil
+# When the youngest of the blocks before a position came, of those whose time has not come; else 0.
+cdef int64_t rowblocks_early(const RowBlocks* b, uint64_t until, int64_t now_ms) noexcept nogil
+cdef int64_t rowblocks_reach(const RowBlocks* b, int64_t now_ms) noexcept nogil   # all that came so many ms ago
 cdef void rowblocks_keep(RowBlocks* b) noexcept nogil
 cdef void rowblocks_undo(RowBlocks* b) noexcept nogil
 

@@ -91,11 +91,33 @@ cdef uint64_t rowblocks_due(const RowBlocks* b, int64_t now_ms, uint64_t most) n
     return position
 
 
+cdef int64_t rowblocks_early(const RowBlocks* b, uint64_t until, int64_t now_ms) noexcept nogil:
+    """Return the time of the youngest block before a position that is kept for longer than that, else 0.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef int64_t youngest = 0
+    cdef int64_t at_ms
+    cdef uint64_t position
+    for position in range(b.head, until):
+        at_ms = rowblocks_at(b, position).at_ms
+        if now_ms - at_ms <= b.keep_ms and at_ms > youngest:
+            youngest = at_ms
+    return youngest
+
+
+cdef int64_t rowblocks_reach(const RowBlocks* b, int64_t now_ms) noexcept nogil:
+    """Return how long ago a row may have come to be known for certain.  Locality: appending thread.  Locks: none."""
+    return min(b.keep_ms, max(now_ms - b.gone_ms - 1, 0)) if b.gone_ms else b.keep_ms
+
+
 cdef void rowblocks_drop(RowBlocks* b, uint64_t until, int64_t now_ms) noexcept nogil:
     """Forget every block before a position.  Locality: appending thread.  Locks: none."""
     cdef RowBlock* block
     cdef int k
     relaxed_add(&b.expired, <int64_t>(until - b.head))
+    b.gone_ms = max(b.gone_ms, rowblocks_early(b, until, now_ms))
     while b.head < until:
         block = rowblocks_at(b, b.head)
         if now_ms - block.at_ms <= b.keep_ms:

@@ -46,6 +46,7 @@ ctypedef struct Window:
     uint64_t kept_tail
     int64_t found           # duplicates since window_keep
     int64_t differed        # conflicts since window_keep
+    int64_t gone_ms         # no id that is younger than this was forgotten before its time
     # Statistics in messages and ids, relaxed atomics.
     int64_t duplicates
     int64_t conflicts
@@ -60,6 +61,9 @@ cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcep
 cdef int window_add(Window* w, uint64_t high, uint64_t low, uint64_t digest, int64_t at_ms) noexcept nogil
 cdef uint64_t window_due(const Window* w, int64_t now_ms, uint64_t most) noexcept nogil     # first position to keep
 cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil     # everything before this position
+# When the youngest of the ids before a position came, if their time has not come; else 0.
+cdef int64_t window_early(const Window* w, uint64_t until, int64_t now_ms) noexcept nogil
+cdef int64_t window_reach(const Window* w, int64_t now_ms) noexcept nogil   # since when all ids are known, in ms ago
 cdef void window_keep(Window* w) noexcept nogil
 cdef void window_undo(Window* w) noexcept nogil
 

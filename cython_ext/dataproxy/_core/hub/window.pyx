@@ -75,9 +75,28 @@ cdef uint64_t window_due(const Window* w, int64_t now_ms, uint64_t most) noexcep
     return position
 
 
+cdef int64_t window_early(const Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
+    """Return the time of the youngest id before a position if it is kept for longer than that, else 0.
+
+    Locality: appending thread.
+    Locks: none.
+    """
+    cdef int64_t at_ms
+    if until == w.head:
+        return 0
+    at_ms = window_at(w, until - 1).at_ms       # they came in order
+    return at_ms if now_ms - at_ms <= w.keep_ms else 0
+
+
+cdef int64_t window_reach(const Window* w, int64_t now_ms) noexcept nogil:
+    """Return how long ago an id may have come to be known for certain.  Locality: appending thread.  Locks: none."""
+    return min(w.keep_ms, max(now_ms - w.gone_ms - 1, 0)) if w.gone_ms else w.keep_ms
+
+
 cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
     """Forget every id before a position.  Locality: appending thread.  Locks: none."""
     relaxed_add(&w.expired, <int64_t>(until - w.head))
+    w.gone_ms = max(w.gone_ms, window_early(w, until, now_ms))
     while w.head < until:
         if now_ms - window_at(w, w.head).at_ms <= w.keep_ms:
             relaxed_add(&w.forgotten, 1)

@@ -12,6 +12,7 @@ cdef enum WindowLogConst:
     IDS_ROW = 8                 # the store's time i64 in ms, then the ids, then the checksum
     ID_ROW = 24                 # high u64, low u64, digest u64
     ROW_IDS = 4096              # ids of one row at most
+    GONE_ROW = 8 + 8 + 4        # times of the store in ms of the youngest id and row that went early i64, checksum u32
     STEP_IDS = 2 * 4096         # dropped in one commit, beside as many as it added
     DUE_IDS = 1024              # so many make a commit of their own worth while
 

@@ -19,9 +19,10 @@ from dataproxy._core.hub.rowblocklog cimport (
     rowblocklog_writes,
 )
 from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
-from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, row_fits, row_seal
+from dataproxy._core.hub.rowblocks cimport RowBlocks, rowblocks_early
+from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, key_meta, row_fits, row_seal
 from dataproxy._core.hub.window cimport (
-    Window, WindowPlace, window_add, window_at, window_drop, window_due, window_keep, window_undo,
+    Window, WindowPlace, window_add, window_at, window_drop, window_due, window_early, window_keep, window_undo,
 )
 from dataproxy._core.plat.endian cimport load_be64, store_be64
 from dataproxy._core.plat.lmdb cimport (
@@ -38,6 +39,7 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_cursor_del,
     mdb_cursor_get,
     mdb_cursor_open,
+    mdb_get,
     mdb_put,
     mdb_txn_abort,
     mdb_txn_begin,
@@ -70,6 +72,8 @@ cdef int windowlog_load(WindowLog* log) noexcept nogil:
     window_keep(&log.dedupe.window)
     if rc == MDB_NOTFOUND:
         rc = rowblocklog_load(log, txn)
+    if rc == 0:
+        rc = _load_gone(log, txn)
     mdb_txn_abort(txn)
     return rc
 
@@ -113,10 +117,22 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
 
 cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete what is past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
+    cdef Window* w = &log.dedupe.window
+    cdef RowBlocks* b = &log.dedupe.blocks
+    cdef int64_t ids_ms
+    cdef int64_t rows_ms
     cdef int rc
     log.now_ms = now_ms
     rc = _expire_ids(log, txn, now_ms)
-    return rowblocklog_expire(log, txn, now_ms) if rc == 0 else rc
+    if rc == 0:
+        rc = rowblocklog_expire(log, txn, now_ms)
+    if rc:
+        return rc
+    ids_ms = window_early(w, log.until, now_ms)
+    rows_ms = rowblocks_early(b, log.blocks_until, now_ms)
+    if ids_ms <= w.gone_ms and rows_ms <= b.gone_ms:
+        return 0
+    return _put_gone(log, txn, max(ids_ms, w.gone_ms), max(rows_ms, b.gone_ms))
 
 
 cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
@@ -179,6 +195,34 @@ cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
         window_undo(w)
     log.until = 0
     rowblocklog_settle(log, committed)
+
+
+cdef int _put_gone(WindowLog* log, MDB_txn* txn, int64_t ids_ms, int64_t rows_ms) noexcept nogil:
+    """Write up to when ids and rows were forgotten before their time.  Locality: appending thread.  Locks: none."""
+    cdef uint8_t row[GONE_ROW]
+    cdef MDB_val key = key_meta(b"forgotten")
+    cdef MDB_val value
+    store_be64(row, <uint64_t>ids_ms)
+    store_be64(row + 8, <uint64_t>rows_ms)
+    row_seal(&key, row, GONE_ROW)
+    value.mv_data = row
+    value.mv_size = GONE_ROW
+    return mdb_put(txn, log.env.meta, &key, &value, 0)
+
+
+cdef int _load_gone(WindowLog* log, MDB_txn* txn) noexcept nogil:
+    """Read up to when ids and rows were forgotten before their time.  Locality: owner.  Locks: none."""
+    cdef MDB_val key = key_meta(b"forgotten")
+    cdef MDB_val value
+    cdef int rc = mdb_get(txn, log.env.meta, &key, &value)
+    if rc == MDB_NOTFOUND:
+        return 0
+    if rc == 0 and not row_fits(&key, &value, GONE_ROW):
+        rc = FAULT_ROW
+    if rc == 0:
+        log.dedupe.window.gone_ms = <int64_t>load_be64(value.mv_data)
+        log.dedupe.blocks.gone_ms = <int64_t>load_be64(<uint8_t*>value.mv_data + 8)
+    return rc
 
 
 cdef int _load_row(Window* w, const MDB_val* key, const MDB_val* value) noexcept nogil:

@@ -207,3 +207,8 @@ ctypedef struct LinkPool:       # executor only
     int64_t held_back           # times that a resend waited for the retry budget
     int64_t unmatched           # replies to what is not pending, or has no open attempt over that connection
     int64_t duplicates          # answers that came after the first attempt was given up
+    int64_t copies              # messages in them
+    int64_t known               # messages of which a server said that it had stored them before
+    int64_t differed            # messages of which a server said that it knew their ids with other bytes
+    int64_t filtered            # successes that said for how long the server remembers messages, ...
+    int64_t reach               # ... and the shortest such time in seconds since it was last asked for; -1: none

@@ -46,6 +46,7 @@ cdef int links_open(
     memcpy(&pool.config, config, sizeof(LinkConfig))
     pool.event = event
     pool.event_context = context
+    pool.reach = -1
     timers_init(&pool.timers)
     budget_open(&pool.budget, config.retry_share)
     return inflight_init(&pool.in_flight)

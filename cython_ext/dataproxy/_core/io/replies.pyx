@@ -18,7 +18,7 @@ from dataproxy._core.io.reasons cimport reason_note, reason_note_link
 from dataproxy._core.io.retry cimport retry_class, retry_refused
 from dataproxy._core.io.sendq cimport mark_dirty
 from dataproxy._core.io.settle cimport settle_delivered
-from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.wire.api cimport EV_ACK, EV_HEARTBEAT_ACK, WireEvent
 
 cdef enum:
@@ -78,6 +78,16 @@ cdef void _out_of_step(LinkPool* pool, Link* link, int code) noexcept nogil:
     mark_dirty(pool, link, LF_CLOSE)
 
 
+cdef void _note_known(LinkPool* pool, const WireEvent* event) noexcept nogil:
+    """Count what a server that leaves out what it has says of a frame."""
+    cdef int64_t shortest = relaxed_load(&pool.reach)
+    relaxed_add(&pool.known, event.known)
+    relaxed_add(&pool.differed, event.differed)
+    relaxed_add(&pool.filtered, 1)
+    if shortest < 0 or event.reach < shortest:
+        relaxed_store(&pool.reach, event.reach)
+
+
 cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
     cdef Pack* p
     cdef int kind = RC_OK if event.code == 0 else retry_class(&pool.config, event.code)
@@ -100,6 +110,8 @@ cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_u
     if p.state == PK_IN_FLIGHT and p.link == link.index:
         p.sent_us = now_us          # for the frame behind it, whose turn it is now
     if success:
+        if event.reach >= 0:
+            _note_known(pool, event)
         _acked(pool, link, p)
     else:
         _refused(pool, link, p, event, now_us)

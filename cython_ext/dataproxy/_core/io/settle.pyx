@@ -150,6 +150,7 @@ cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
     """Give ``p`` its result: stored by the proxy.  Locality: executor.  Locks: none."""
     if p.open_attempts > 1:         # the other ones may be stored too; a refused one is not
         relaxed_add(&pool.duplicates, p.open_attempts - 1)
+        relaxed_add(&pool.copies, (p.open_attempts - 1) * <int64_t>p.count)
     budget_earn(&pool.budget, split_attempts(p) > 1)
     if p.parts != NULL:
         _settle_part(pool, p, OUT_DELIVERED, 0)

@@ -246,6 +246,7 @@ cdef bint split_halve(LinkPool* pool, Pack* p) noexcept nogil:
     if p.open_attempts > 0:             # earlier attempts of the refused frame may be stored
         p.parts.now.maybe = True
         relaxed_add(&pool.duplicates, p.open_attempts)
+        relaxed_add(&pool.copies, p.open_attempts * <int64_t>p.count)
     p.parts.now.attempts += p.attempts - p.parts.before
     p.parts.before = p.attempts
     _divide(p.parts)

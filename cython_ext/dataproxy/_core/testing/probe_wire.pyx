@@ -102,6 +102,9 @@ cdef class Wire:
             "node": _taken(event.node),
             "text": _taken(event.text),
             "load": event.load,
+            "known": event.known,
+            "differed": event.differed,
+            "reach": event.reach,
         }
 
     def heartbeat(self, int kind, int64_t now_ms):
@@ -245,6 +248,20 @@ cdef class Server:
         try:
             with nogil:
                 status = self.wire.ops.refuse(exact.p, exact.n, code, text, &out)
+            _ok(status)
+            return out.p[:out.n]
+        finally:
+            buf_free(&out)
+
+    def tell_known(self, bytes reply, int64_t known, int64_t differed, int64_t reach):
+        """Return a success reply that says what was known before."""
+        cdef Buf out
+        cdef Exact exact = Exact(reply)
+        cdef int status
+        buf_init(&out)
+        try:
+            with nogil:
+                status = self.wire.ops.tell_known(exact.p, exact.n, known, differed, reach, &out)
             _ok(status)
             return out.p[:out.n]
         finally:

@@ -37,6 +37,9 @@ ctypedef struct WireEvent:
     Slice node              # acks: the answering node's own name (dpIp)
     Slice text              # acks: the whole attribute text
     int load                # heartbeat acks: 0..65534, or -1 when unknown
+    int64_t known           # acks: messages that were not stored, since they had been before
+    int64_t differed        # acks: messages whose id was known with other bytes, stored or not
+    int64_t reach           # acks: for so many seconds the server remembers such messages; -1: it says nothing of that
 
 
 ctypedef struct FrameSpec:  # what one frame says besides its items
@@ -132,6 +135,9 @@ ctypedef struct WireOps:
     int (*serve)(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil
     # Turn a success reply made by `serve` into a refusal with this code and text, appended to `out`.
     int (*refuse)(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil
+    # The same with a success: say of how many messages the server knew before (WireEvent).
+    int (*tell_known)(const uint8_t* reply, size_t n, int64_t known, int64_t differed, int64_t reach,
+                      Buf* out) noexcept nogil
     # Read the ids of a stored container; `items` gets the StoredItems.  ST_OK, ST_PROTOCOL or ST_NO_MEMORY.
     int (*stored_ids)(const uint8_t* p, size_t n, Buf* scratch, Buf* items, StoredIds* out) noexcept nogil
     # Write a container again without some messages (StoredIds.count is not 0), appended to `out`: those with an id

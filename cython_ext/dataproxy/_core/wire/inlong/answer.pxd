@@ -39,3 +39,6 @@ cdef int read_controls(Exchange* x, bint* done) noexcept nogil
 cdef int judge_names(Exchange* x, bint* done) noexcept nogil
 cdef void complete_attrs(Exchange* x, bint trace) noexcept nogil
 cdef int refuse_reply(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil
+cdef int tell_known(
+    const uint8_t* reply, size_t n, int64_t known, int64_t differed, int64_t reach, Buf* out,
+) noexcept nogil

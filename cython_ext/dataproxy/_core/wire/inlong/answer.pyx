@@ -1,7 +1,7 @@
 """Replies of the server role: acknowledgements, refusals and how they echo the request."""
 
 from libc.stdint cimport uint16_t, uint64_t
-from libc.string cimport memchr, memcmp, memcpy, strlen
+from libc.string cimport memchr, memcmp, memcpy
 
 from dataproxy._core.base.buf cimport buf_put, buf_put_text, buf_reserve
 from dataproxy._core.base.slice cimport slice_of, slice_text
@@ -176,11 +176,39 @@ cdef void complete_attrs(Exchange* x, bint trace) noexcept nogil:
 
 cdef int refuse_reply(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil:
     """Append a success reply turned into a refusal.  Locality: any thread.  Locks: none."""
+    cdef uint8_t raw[32]
+    cdef uint8_t* at = _put_time(raw, b"&errCode=", 9, code)
+    cdef Slice text = slice_text(message) if message != NULL else slice_of(NULL, 0)
+    return _put_words(reply, n, slice_of(raw, <size_t>(at - raw)), text, out)
+
+
+cdef int tell_known(
+    const uint8_t* reply, size_t n, int64_t known, int64_t differed, int64_t reach, Buf* out,
+) noexcept nogil:
+    """Append a success reply that says what was known before.  Locality: any thread.  Locks: none.
+
+    The reference server has nothing like it; readers that do not know these attributes pass over them.
+    """
+    cdef uint8_t raw[96]
+    cdef uint8_t* at = raw
+    if known:
+        at = _put_time(at, b"&dupCnt=", 8, known)
+    if differed:
+        at = _put_time(at, b"&dupDiff=", 9, differed)
+    at = _put_time(at, b"&dupReach=", 10, reach)
+    return _put_words(reply, n, slice_of(raw, <size_t>(at - raw)), slice_of(NULL, 0), out)
+
+
+cdef int _put_words(const uint8_t* reply, size_t n, Slice words, Slice message, Buf* out) noexcept nogil:
+    """Append a reply with ``words`` (with their leading "&") and an error text behind the server's own name.
+
+    Locality: any thread.
+    Locks: none.
+    """
     cdef size_t text_at
     cdef size_t text_n
     cdef size_t cut = 0
     cdef size_t start = out.n
-    cdef size_t message_n = strlen(message) if message != NULL else 0
     cdef const uint8_t* mark
     cdef uint8_t* at
     cdef bint binary
@@ -200,19 +228,17 @@ cdef int refuse_reply(const uint8_t* reply, size_t n, int code, const char* mess
     if text_n >= 5 and memcmp(reply + text_at, <const char*>b"dpIp=", 5) == 0:
         mark = <const uint8_t*>memchr(reply + text_at, 38, text_n)
         cut = <size_t>(mark - reply) - text_at if mark != NULL else text_n
-    if binary and text_n + message_n + 64 > 65535:
-        message_n = 0
-    if buf_reserve(out, n + message_n + 64) != ST_OK:
+    if binary and text_n + message.n + 64 > 65535:
+        message.n = 0
+    if buf_reserve(out, n + words.n + message.n + 16) != ST_OK:
         return ST_NO_MEMORY
     at = out.p + start
     memcpy(at, reply, text_at + cut)
-    # Where nothing stands before the code, its "&" falls on the text's length, which is set at the end.
+    # Where nothing stands before the words, their "&" falls on the text's length, which is set at the end.
     at += text_at + cut if cut > 0 else text_at - 1
-    at = _put_time(at, b"&errCode=", 9, code)
-    if message_n > 0:
-        memcpy(at, <const char*>b"&errMsg=", 8)
-        memcpy(at + 8, message, message_n)
-        at += 8 + message_n
+    at = _put_slice(at, words)
+    if message.n > 0:
+        at = _put_name(at, b"&errMsg=", 8, message)
     if cut == 0 and text_n > 0:
         at[0] = 38
         at += 1

@@ -1,6 +1,6 @@
 """The table of functions that is the InLong DataProxy wire."""
 
-from dataproxy._core.wire.inlong.answer cimport refuse_reply
+from dataproxy._core.wire.inlong.answer cimport refuse_reply, tell_known
 from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
 from dataproxy._core.wire.inlong.identity cimport read_stored_ids, write_without
@@ -21,6 +21,7 @@ OPS.frame = frame_around
 OPS.name_items = name_items
 OPS.serve = serve_frame
 OPS.refuse = refuse_reply
+OPS.tell_known = tell_known
 OPS.stored_ids = read_stored_ids
 OPS.without = write_without
 OPS.misaddress = misaddress_reply

@@ -52,6 +52,7 @@ cdef int read_reply(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil
     cdef int msg_type
     memset(event, 0, sizeof(WireEvent))
     event.load = -1
+    event.reach = -1
     if n <= LENGTH_SIZE or load_be32(p) != n - LENGTH_SIZE:
         return ST_PROTOCOL
     msg_type = p[LENGTH_SIZE] & TYPE_MASK
@@ -142,17 +143,28 @@ cdef void _read_ack_text(Slice text, WireEvent* event) noexcept nogil:
         if cut != NULL:
             key = slice_of(at, <size_t>(cut - at))
             value = slice_of(cut + 1, <size_t>(stop - cut - 1))
-            if key.n == 4 and event.node.p == NULL and (_is_key(key, b"dpIp", 4) or _is_key(key, b"dpIP", 4)):
-                event.node = value
-            elif _is_key(key, b"errCode", 7) and not have_code:
-                have_code = True
-                event.code = _read_code(value)
-            elif _is_key(key, b"errMsg", 6) and event.message.p == NULL:
-                event.message = _message_in(value, end)
-            elif _is_key(key, b"mid", 3):
-                have_mid = _read_seq(value, event) or have_mid
-            elif _is_key(key, b"messageId", 9) and not have_mid:
-                _read_seq(value, event)
+            if key.n == 4:
+                if event.node.p == NULL and (_is_key(key, b"dpIp", 4) or _is_key(key, b"dpIP", 4)):
+                    event.node = value
+            elif key.n == 7:
+                if _is_key(key, b"errCode", 7) and not have_code:
+                    have_code = True
+                    event.code = _read_code(value)
+                elif _is_key(key, b"dupDiff", 7) and event.differed == 0:
+                    event.differed = _read_count(value)
+            elif key.n == 6:
+                if _is_key(key, b"errMsg", 6) and event.message.p == NULL:
+                    event.message = _message_in(value, end)
+                elif _is_key(key, b"dupCnt", 6) and event.known == 0:
+                    event.known = _read_count(value)
+            elif key.n == 3:
+                if _is_key(key, b"mid", 3):
+                    have_mid = _read_seq(value, event) or have_mid
+            elif key.n == 9:
+                if _is_key(key, b"messageId", 9) and not have_mid:
+                    _read_seq(value, event)
+            elif key.n == 8 and _is_key(key, b"dupReach", 8) and event.reach < 0:
+                event.reach = _read_count(value)
         at = stop + 1
 
 
@@ -166,6 +178,11 @@ cdef int _read_code(Slice value) noexcept nogil:
     if not read_decimal(value, &code) or code < 0 or code > ERR_UNKNOWN:
         return ERR_UNKNOWN
     return <int>code
+
+
+cdef int64_t _read_count(Slice value) noexcept nogil:
+    cdef int64_t count = 0
+    return count if read_decimal(value, &count) and count > 0 else 0
 
 
 cdef bint _read_seq(Slice value, WireEvent* event) noexcept nogil:

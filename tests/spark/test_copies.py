@@ -1,0 +1,91 @@
+"""What a report says of rows that may be there twice is true, whatever the server remembers."""
+
+import json
+import sys
+
+import pytest
+from pyspark import TaskContext, cloudpickle
+
+from dataproxy.hub import Hub
+from dataproxy.spark.sink import DataProxyWriter, plan_writer
+from pyspark_dataproxy import DefaultSource
+
+ROWS = 100_000
+
+
+class LosesTheFirst(DataProxyWriter):
+    """Loses each partition's first attempt after its rows were acknowledged."""
+
+    def write(self, iterator):
+        report = super().write(iterator)
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("lost on purpose")
+        return report
+
+
+class LosesTheFirstSource(DefaultSource):
+    @classmethod
+    def name(cls):
+        return "dataproxy_loses_the_first"
+
+    def writer(self, schema, overwrite):
+        return LosesTheFirst(plan_writer(self.options, schema, overwrite)._plan)
+
+
+@pytest.fixture(autouse=True)
+def by_value():
+    """Send what this module defines to workers whole, since they cannot import it."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def written(spark, hub, folder, name="dataproxy_loses_the_first", **options):
+    """Write `ROWS` rows in one partition whose first attempt is lost; return the report."""
+    spark.dataSource.register(LosesTheFirstSource)
+    report = folder / "report.json"
+    rows = spark.range(0, ROWS, 1, 1).selectExpr("cast(id as string) as value", "cast(id as string) as name")
+    rows = rows.withColumnRenamed("name", "msg_id") if options.pop("named", False) else rows.drop("name")
+    options = {"target": hub.target, "groupId": "g", "streamId": "s", "reportFile": str(report), **options}
+    rows.write.format(name).mode("append").options(**options).save()
+    return json.loads(report.read_text())
+
+
+def surplus(hub):
+    return sum(count.records for count in hub.counts().values()) - ROWS
+
+
+def test_a_hub_that_knows_ids_leaves_no_copy_and_the_report_says_so(spark, tmp_path):
+    with Hub(dedupe="ids") as hub:
+        books = written(spark, hub, tmp_path)
+        assert surplus(hub) == books["duplicates_possible"] == 0
+        assert books["duplicates_filtered"] == hub.stats()["duplicates"] == ROWS
+
+
+def test_a_hub_that_had_to_forget_leaves_copies_and_the_report_says_how_many(spark, tmp_path):
+    with Hub(dedupe="ids", dedupe_memory="64KiB") as hub:
+        books = written(spark, hub, tmp_path)
+        assert hub.stats()["store"]["forgotten_rows"] > 0
+        assert 0 < surplus(hub) <= books["duplicates_possible"] <= ROWS
+        assert books["duplicates_filtered"] == ROWS - surplus(hub)
+
+
+@pytest.mark.parametrize("options", [{}, {"rowIds": "false"}], ids=["no window", "no ids"])
+def test_without_a_filter_every_row_may_be_there_twice(spark, tmp_path, options):
+    with Hub(dedupe="ids" if options else "off") as hub:
+        books = written(spark, hub, tmp_path, **options)
+        assert surplus(hub) == books["duplicates_possible"] == ROWS
+        assert books["duplicates_filtered"] == 0
+
+
+def test_ids_of_the_rows_own_are_filtered_and_counted_too(spark, tmp_path):
+    with Hub(dedupe="ids") as hub:
+        books = written(spark, hub, tmp_path, named=True)
+        assert (surplus(hub), books["duplicates_possible"]) == (0, 0)
+        assert (books["duplicates_filtered"], books["conflicts"]) == (ROWS, 0)
+        spark.dataSource.register(LosesTheFirstSource)
+        again = spark.range(0, 10, 1, 1).selectExpr("concat('other ', id) as value", "cast(id as string) as msg_id")
+        options = {"target": hub.target, "groupId": "g", "streamId": "s", "reportFile": str(tmp_path / "other.json")}
+        again.write.format("dataproxy").mode("append").options(**options).save()
+        books = json.loads((tmp_path / "other.json").read_text())
+        assert (books["rows"], books["acked"], books["duplicates_filtered"], books["conflicts"]) == (10, 10, 10, 10)
