@@ -7,7 +7,8 @@ What receives is the plain C sink: the counting writer has no receiver at all, a
 is no cost of the Spark sink.  It still takes its time from the same cores; its CPU seconds are not counted.  The hub
 in its place is printed beside it.  Ten columns are compared with Spark's default settings, and once more where
 Spark does not measure its Arrow batches after every row (`UNMEASURED`).  Tasks and micro-batches are held against
-``noop``, which starts no Python at all; the counting writer's figure is what every Python writer costs there.
+``noop``, which starts no Python at all; the counting writer's figure is what every Python writer costs there.  What
+a hub holds is read by Spark, and beside it out of the store's files by one process.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from benchmarks.clients.spark_job import session, tree_cpu_seconds
 from benchmarks.clients.spark_job import strings as text_rows
 from benchmarks.contest import Conditions, serve
 from benchmarks.floors import ROOT, build
+from dataproxy.hub import open_store
 
 __all__ = ["main"]
 
@@ -59,11 +61,18 @@ Job = Callable[[], None]
 @contextmanager
 def hub_process() -> Iterator[str]:
     """Start a hub in memory in a process of its own; give its target."""
-    words = [sys.executable, "-m", "benchmarks.servers.hub", "--set", f"max_store_bytes={HUB_MEMORY}"]
+    with hub_with("--set", f"max_store_bytes={HUB_MEMORY}") as said:
+        yield f"tcp://127.0.0.1:{said['port']}"
+
+
+@contextmanager
+def hub_with(*options: str) -> Iterator[dict[str, Any]]:
+    """Start a hub in a process of its own; give what it says of its doors."""
+    words = [sys.executable, "-m", "benchmarks.servers.hub", *options]
     with Popen(words, stdout=PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
-            yield f"tcp://127.0.0.1:{json.loads(process.stdout.readline())['port']}"
+            yield json.loads(process.stdout.readline())
         finally:
             process.terminate()
             process.communicate(timeout=60)
@@ -234,7 +243,70 @@ def many_streams(spark: SparkSession, target: str, _hub: str, rounds: int, count
     return {"samples": found, "summary": summary}
 
 
-PARTS = {"rates": rates, "tasks": small_tasks, "micro-batches": micro_batches, "streams": many_streams}
+def reading(spark: SparkSession, _target: str, _hub: str, rounds: int, count: int) -> dict[str, Any]:
+    """Read a durable hub back, to count and into noop, beside the store's own Arrow batches read in one process.
+
+    The rows have ids of their own, as the sink gives them, and once none: their attributes are the most of the work.
+    """
+    rows = min(count, MILLION)
+    text = text_rows(spark, rows)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, hub_with("--store", folder) as said:
+        url = said["manager_url"]
+        jobs: dict[str, Job] = {}
+        for group, ids in (("with ids", "true"), ("without", "false")):
+            sink(text, url, groupId=group.replace(" ", "_"), rowIds=ids)()
+            options = {"target": url, "groupId": group.replace(" ", "_"), "maxPartitionBytes": "4MiB"}
+            jobs[f"count, {group}"] = counted(spark, options, rows)
+            jobs[f"noop, {group}"] = dropped(spark, options)
+            jobs[f"record_batches, {group}"] = arrow_batches(folder, options["groupId"], rows)
+        found = alternate(jobs, rounds)
+    summary = {
+        f"million rows/s, {name}": rows / statistics.median(one[0] for one in taken) / MILLION
+        for name, taken in found.items()
+    }
+    return {"samples": found, "summary": summary}
+
+
+def held(spark: SparkSession, options: dict[str, str]) -> DataFrame:
+    """Return what the hub holds of a group."""
+    return spark.read.format("dataproxy").options(**options).load()
+
+
+def counted(spark: SparkSession, options: dict[str, str], rows: int) -> Job:
+    """Return a job that counts what the hub holds, and knows how many rows that are."""
+
+    def run() -> None:
+        found = held(spark, options).count()
+        if found != rows:
+            raise RuntimeError(f"{found} rows of {rows} were read")
+
+    return run
+
+
+def dropped(spark: SparkSession, options: dict[str, str]) -> Job:
+    """Return a job that reads every column and drops it inside the JVM."""
+    return lambda: noop(held(spark, options))()
+
+
+def arrow_batches(folder: str, group: str, rows: int) -> Job:
+    """Return a job that reads a group's batches out of the store's files."""
+
+    def run() -> None:
+        with open_store(folder) as store:
+            found = sum(batch.num_rows for batch in store.record_batches(group))
+        if found != rows:
+            raise RuntimeError(f"{found} rows of {rows} were read")
+
+    return run
+
+
+PARTS = {
+    "rates": rates,
+    "tasks": small_tasks,
+    "micro-batches": micro_batches,
+    "streams": many_streams,
+    "reading": reading,
+}
 
 
 def measure(asked: argparse.Namespace) -> None:

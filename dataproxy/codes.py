@@ -459,6 +459,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         True,
         "close some of the processes that read the store",
     ),
+    LocalCode(
+        "DATA_LOST",
+        "StoreError",
+        "entries were dropped by retention before a Spark read could read them",
+        False,
+        "keep more, or read what is left with failOnDataLoss=false",
+    ),
     LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub goes on by itself"),
 )
 

@@ -2,7 +2,7 @@
 
 Spark imports every top-level module whose name starts with ``pyspark_`` and takes its ``DefaultSource``.  A
 module that fails to import hides the data sources of all such packages, so this one imports nothing but
-PySpark; the rest of ``dataproxy`` and its compiled core are loaded when a write is planned.
+PySpark; the rest of ``dataproxy`` and its compiled core are loaded when a write or a read is planned.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
+
+    from dataproxy.spark.reading.plan import ReadPlan
 
 __all__ = ["DefaultSource"]
 
@@ -21,33 +28,48 @@ __all__ = ["DefaultSource"]
 class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow pyspark
     """Write DataFrames with ``df.write.format("dataproxy").mode("append")``, streams with ``df.writeStream``.
 
-    Thread rule: Spark makes and uses one object for each planned write, in a process of its own.
+    ``spark.read`` reads what a hub holds.  Thread rule: Spark makes and uses one object for each planned write or read,
+    in processes of its own.
     """
+
+    _read_plan: ReadPlan | None = None
 
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
         return "dataproxy"
 
-    def schema(self) -> str:
-        """Refuse to name columns: Spark asks for them when it should read, or in SQL when none were given.
+    def schema(self) -> StructType:
+        """Plan a read and return its columns: Spark asks for them when it loads, and never for a write.
 
-        Raises ConfigError.
+        The plan goes with this object wherever Spark takes it, so that all that is done with one DataFrame reads the
+        same rows.  Raises ConfigError for a bad option, StoreError for offsets that are gone, TransportError and
+        HubError when the hub cannot be asked, and ImportError when the compiled core cannot be loaded.
         """
-        from dataproxy.errors import ConfigError
+        from dataproxy.spark.reading.columns import READ_SCHEMA
+        from dataproxy.spark.reading.plan import plan_read
 
-        raise ConfigError(
-            "the format dataproxy can be written, not read, and has no columns of its own",
-            hint="in SQL name the columns: CREATE TEMPORARY VIEW sink (value STRING) USING dataproxy OPTIONS (...)",
-        )
+        self._read_plan = plan_read(self.options)
+        return READ_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Refuse to read.  Raises ConfigError."""
+        """Return the reader of the plan; where columns were named, nothing is planned before.
+
+        Raises what `schema` raises, and ConfigError for columns that a read does not have.
+        """
+        from dataproxy.spark.reading.plan import plan_read
+        from dataproxy.spark.reading.source import HubReader
+
+        return HubReader(self._read_plan or plan_read(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Refuse to read as a stream.  Raises ConfigError."""
         from dataproxy.errors import ConfigError
 
+        # With its traceback, unlike others: Spark shows nothing but the last error of a chain without it.
         raise ConfigError(
-            "the format dataproxy can be written, not read",
-            hint="read a hub's store with dataproxy.hub.open_store",
+            "the format dataproxy can be read in batches, and not by readStream",
+            hint='use spark.read.format("dataproxy"), again and again with startingOffsets',
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

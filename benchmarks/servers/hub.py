@@ -1,4 +1,4 @@
-"""The embedded hub in a process of its own: prints its port, ends on SIGTERM.
+"""The embedded hub in a process of its own: prints its port and its HTTP door, ends on SIGTERM.
 
 ``python -m benchmarks.servers.hub [--store FOLDER] [--set OPTION=VALUE]``
 """
@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options: dict[str, Any] = dict(text.split("=", 1) for text in asked.set)
     with Hub(asked.store, **options) as hub:
         idle = resource.getrusage(resource.RUSAGE_SELF)
-        print(json.dumps({"port": int(hub.target.rsplit(":", 1)[1])}), flush=True)
+        ports = {"port": int(hub.target.rsplit(":", 1)[1]), "manager_url": hub.manager_url}
+        print(json.dumps(ports), flush=True)
         signal.sigwait({signal.SIGTERM})
         kept = sum(count.records for count in hub.counts().values())
         dropped = hub.stats()["store"]["dropped_records"]

@@ -21,6 +21,7 @@ from dataproxy.errors import ClosedError, DataProxyError, StoreError
 from dataproxy.hub.access import HubAccess, has_credentials
 from dataproxy.hub.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.descriptors import Shortage
+from dataproxy.hub.entrypages import ARROW_STREAM, Range, entries_page, logs_page
 from dataproxy.hub.faultdoor import FaultDoor, disturb
 from dataproxy.hub.health import ForgottenLog, HealthLog, health_of
 from dataproxy.hub.jsonpages import counts_page, records_page
@@ -49,9 +50,12 @@ _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.
 _ROWS_MOST: Final = 10_000
 _RECORDS: Final = 100  # in a page, unless the request says how many
 _STREAMS: Final = 1000
+_OFFSET_MOST: Final = 2**63 - 1
+_PARTITION_MOST: Final = 2**32 - 1
 _DIGITS: Final = 20  # of a number; Python refuses to read very long ones
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
+_JSON: Final = "application/json"
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -220,6 +224,8 @@ class ManagerDoor:
         hub.router.add_get("/stats", self._stats)
         hub.router.add_get("/counts", self._counts)
         hub.router.add_get("/records", self._records)
+        hub.router.add_get("/logs", self._logs)
+        hub.router.add_get("/entries", self._entries)
         FaultDoor(lambda: self._hub, self.limits.request).add_routes(hub.router)
         application.add_subapp("/hub", hub)
         return application
@@ -331,14 +337,28 @@ class ManagerDoor:
 
     async def _records(self, request: web.Request) -> web.StreamResponse:
         query = request.query
-        if not query.get("group"):
-            raise ValueError("the parameter group is missing")
+        group, stream = _given(query, "group"), query.get("stream") or None
         place = Place.parse(query.get("start", ""))
         limit = _number("limit", query.get("limit", ""), _RECORDS, _ROWS_MOST)
-        group, stream = query["group"], query.get("stream") or None
         return await self._paged(request, lambda: records_page(self._hub, group, stream, place, limit))
 
-    async def _paged(self, request: web.Request, make: Callable[[], bytes]) -> web.StreamResponse:
+    async def _logs(self, request: web.Request) -> web.StreamResponse:
+        group, given = _given(request.query, "group"), request.query.get("time", "")
+        time_ms = _number("time", given, 0, _OFFSET_MOST) if given else None
+        return await self._paged(request, lambda: logs_page(self._hub, group, time_ms))
+
+    async def _entries(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        wanted = Range(
+            _given(query, "group"),
+            query.get("stream") or None,
+            _number("partition", _given(query, "partition"), 0, _PARTITION_MOST),
+            _number("from", _given(query, "from"), 0, _OFFSET_MOST),
+            _number("to", _given(query, "to"), 0, _OFFSET_MOST),
+        )
+        return await self._paged(request, lambda: entries_page(self._hub, wanted), ARROW_STREAM)
+
+    async def _paged(self, request: web.Request, make: Callable[[], bytes], kind: str = _JSON) -> web.StreamResponse:
         """Answer with a page, which is made on a thread of its own: work that grows with a page is not for the loop."""
         keeper: Any = None if request.transport is None else request.transport.get_protocol()
         if keeper is None or not self._pages.take(keeper, self._loop.time()):
@@ -348,7 +368,7 @@ class ManagerDoor:
         try:
             pool = self._workers if keeper.reads else self._strangers
             keeper.reads = False
-            answer = _answer(await self._loop.run_in_executor(pool, make))
+            answer = _answer(await self._loop.run_in_executor(pool, make), kind=kind)
             with contextlib.suppress(ConnectionError):  # the server finds out by itself
                 await answer.prepare(request)
                 await answer.write_eof()
@@ -367,6 +387,12 @@ async def _parameter(request: web.Request, name: str) -> str:
         if isinstance(value, str):
             return value.strip()
     return request.headers.get(name, "").strip()
+
+
+def _given(query: Mapping[str, str], name: str) -> str:
+    if not query.get(name):
+        raise ValueError(f"the parameter {name} is missing")
+    return query[name]
 
 
 def _number(name: str, text: str, default: int, most: int) -> int:
@@ -410,5 +436,5 @@ def _json(value: object, status: int = 200) -> web.Response:
     return _answer(json_text(value).encode(), status)
 
 
-def _answer(body: bytes, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=body, content_type="application/json", charset="utf-8")
+def _answer(body: bytes, status: int = 200, kind: str = _JSON) -> web.Response:
+    return web.Response(status=status, body=body, content_type=kind, charset="utf-8" if kind == _JSON else None)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from dataproxy.errors import StoreError
-from dataproxy.hub.records import Record, StoredEntry, records_of
+from dataproxy.hub.records import Record, records_of
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
+from dataproxy.stored.entry import StoredEntry
 
 __all__ = ["Place", "Readable", "passed", "read_page"]
 

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from dataproxy._core.base.column import Bytes
 from dataproxy._core.hub.storeview import StoreView
-from dataproxy._core.wire.inlong import message
-from dataproxy.errors import ClosedError, ConfigError, RemoteProtocolError, StoreError
+from dataproxy.errors import ClosedError, ConfigError
+from dataproxy.stored.entry import StoredEntry, time_of
 
-__all__ = ["LogInfo", "Record", "StoredEntry", "StreamCount", "read_entries", "read_records", "records_of", "time_of"]
+__all__ = ["LogInfo", "Record", "StreamCount", "read_entries", "read_records", "records_of"]
 
 _BATCH_ENTRIES: Final = 1024
 _BATCH_BYTES: Final = 4 << 20
-_TIME_DIGITS: Final = 15  # the year 33658
 #: Seconds between two looks for new entries: first and longest.
 _POLL: Final = (0.005, 0.1)
 
@@ -173,55 +171,3 @@ def _round(
             StoredEntry(topic, partition, offset, receive_ms, data_time_ms, stream, source, value)
             for offset, (receive_ms, data_time_ms, _, stream, source, _), value in entries
         ]
-
-
-class StoredEntry(NamedTuple):
-    """Hold one stored request: where it is, its queue header, and its InLongMsg."""
-
-    topic: str
-    partition: int
-    offset: int
-    receive_ms: int
-    data_time_ms: int
-    stream_id: str
-    source: str
-    value: bytes
-
-    def records(self, skip: int = 0) -> Iterator[tuple[bytes, dict[str, str]]]:
-        """Yield (body, attributes) of each record behind the first ``skip``, decoded one at a time.
-
-        Raises StoreError where the entry is damaged, after the records before.
-        """
-        try:
-            yield from message.records(self.value, skip=skip)
-        except RemoteProtocolError as error:
-            raise self._damaged(error) from error
-
-    def runs(self, bodies: Bytes) -> Iterator[tuple[dict[str, str], int]]:
-        """Append bodies to a column; yield (attributes, number) of records in a row that share them, one at a time.
-
-        Raises StoreError where the entry is damaged, after what is before.
-        """
-        try:
-            yield from message.runs(self.value, bodies)
-        except RemoteProtocolError as error:
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: RemoteProtocolError) -> StoreError:
-        return StoreError(
-            f"entry {self.offset} of log ({self.topic!r}, {self.partition}) cannot be decoded: {error.message}",
-            hint=f"read on with start={self.offset + 1}",
-            details={"topic": self.topic, "partition": self.partition, "offset": self.offset},
-        )
-
-
-def time_of(attrs: dict[str, str], otherwise: int) -> int:
-    """Return the data time in ms that the attributes give, else ``otherwise``.
-
-    ``dtMs`` is that of the message itself, ``dt`` that of its frame.  Numbers that no calendar holds are passed over.
-    """
-    for name in ("dtMs", "dt"):
-        text = attrs.get(name, "")
-        if text.isdecimal() and len(text) <= _TIME_DIGITS:
-            return int(text)
-    return otherwise

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import ipaddress
 import os
+import secrets
 import socket
 import threading
 import time
@@ -26,11 +27,12 @@ from dataproxy.hub.faults import Faults
 from dataproxy.hub.health import health_of
 from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
 from dataproxy.hub.numbering import parse_numbers
-from dataproxy.hub.records import Record, StoredEntry, StreamCount, read_entries, read_records
+from dataproxy.hub.records import Record, StreamCount, read_entries, read_records
 from dataproxy.hub.tokenfile import make_token, remove_token, write_token
 from dataproxy.hub.verify import check_pages
 from dataproxy.logs import logger
 from dataproxy.problems import seconds
+from dataproxy.stored.entry import StoredEntry
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -93,6 +95,7 @@ class Hub:
         with undo:
             self._store = _open_store(self.config)
             undo.callback(self._store.close)
+            self._store_name = _name_of_store(self.config.store)
             table = FaultCore()
             self._core = _make_core(self._store, table, self._host, self.config)
             self._port = _listen(self._core, self.config)
@@ -227,6 +230,11 @@ class Hub:
         """
         self._ensure_open()
         return self._store.stream_page(after, most)
+
+    def _view(self) -> StoreCore:
+        """Return the store, for pages that read it.  Raises ClosedError."""
+        self._ensure_open()
+        return self._store
 
     def stats(self) -> dict[str, Any]:
         """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError.
@@ -387,6 +395,14 @@ def _open_store(config: HubConfig) -> StoreCore:
         dedupe_blocks=_places(config.dedupe_memory // 2, _BLOCK_BYTES),
         first_wins=config.dedupe_conflict == "first",
     )
+
+
+def _name_of_store(path: str) -> str:
+    """Return a name by which a reader knows that offsets are of the same store as before, also over a restart."""
+    if not path:
+        return secrets.token_hex(8)
+    found = (Path(path) / "data.mdb").stat()
+    return f"{found.st_dev:x}-{found.st_ino:x}"
 
 
 def _make_core(store: StoreCore, faults: FaultCore, host: str, config: HubConfig) -> HubCore:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from dataproxy._core.hub.storeview import StoreView
 from dataproxy.errors import ConfigError, StoreError
-from dataproxy.hub.arrow import ArrowRows
 from dataproxy.hub.records import LogInfo, Record, StreamCount, read_entries, read_records
 from dataproxy.hub.verify import check_pages
+from dataproxy.stored.arrow import ArrowRows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Spark sink: ``df.write.format("dataproxy")`` and ``df.writeStream.format("dataproxy")``.
+"""Spark: ``df.write.format("dataproxy")``, ``df.writeStream.format("dataproxy")``, ``spark.read.format("dataproxy")``.
 
 Spark finds the format by itself through the module ``pyspark_dataproxy``.  Where that look-up does not work
 (another package's module is broken, or the package was installed after Spark had started), call `register`.

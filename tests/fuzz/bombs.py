@@ -9,7 +9,8 @@ from collections import deque
 from dataproxy._core.base.column import Bytes
 from dataproxy._core.testing.probe_wire import Server, pack
 from dataproxy.hub.recordpages import Place, read_page
-from dataproxy.hub.records import StoredEntry, records_of
+from dataproxy.hub.records import records_of
+from dataproxy.stored.entry import StoredEntry
 from tests.fuzz.engine import main
 from tests.lab.hostile import binary
 from tests.reference import containers

@@ -20,6 +20,8 @@ SEEDS = [
     *(one.data for one in HOSTILE.values() if len(one.data) <= 4096),
     b"GET /hub/stats HTTP/1.1\r\n" + _ADMIN + b"\r\n",
     b"GET /hub/records?group=g&stream=s&start=0,1:5&limit=10 HTTP/1.1\r\n" + _ADMIN + b"\r\n",
+    b"GET /hub/entries?group=g&stream=s&partition=0&from=0&to=10 HTTP/1.1\r\n" + _ADMIN + b"\r\n",
+    b"GET /hub/logs?group=g&time=5 HTTP/1.1\r\n" + _ADMIN + b"\r\n",
     b"POST /hub/faults HTTP/1.1\r\ncontent-length: 24\r\n" + _ADMIN + b'\r\n{"kind": "manager_slow"}',
     b"DELETE /hub/faults HTTP/1.1\r\n" + _ADMIN + b"\r\n",
     b"POST /hub/listeners/0/refuse HTTP/1.1\r\ncontent-length: 2\r\n" + _ADMIN + b"\r\n{}",

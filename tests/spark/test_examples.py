@@ -42,6 +42,14 @@ def test_files_to_hub(run):
     assert len(re.findall(r"hub has 3,33[34] records of sales/orders_", err)) == 3
 
 
+def test_reading_a_hub(run):
+    out, _ = run("spark_read_hub")
+    assert out.splitlines() == [
+        "orders_shop: 5,000 orders, the last one 9999",
+        "orders_web: 5,000 orders, the last one 9998",
+    ]
+
+
 def test_stream_with_a_restart(run):
     out, err = run("spark_stream_restart")
     acked, batches = re.search(r"([\d,]+) rows acknowledged in (\d+) micro-batches", out).groups()

@@ -16,7 +16,15 @@ from dataproxy.hub.tokenfile import read_token, remove_token, runtime_file, writ
 KILL = b'{"kind": "kill"}'
 JSON = {"Content-Type": "application/json"}
 DISCOVER = "/inlong/manager/openapi/dataproxy/getIpList/g"
-READS = ("/hub/stats", "/hub/counts", "/hub/records?group=g", "/hub/faults", "/hub/listeners", "/hub/nowhere")
+READS = (
+    "/hub/stats",
+    "/hub/counts",
+    "/hub/records?group=g",
+    "/hub/logs?group=g",
+    "/hub/faults",
+    "/hub/listeners",
+    "/hub/nowhere",
+)
 CHANGES = (
     ("POST", "/hub/faults", KILL),
     ("DELETE", "/hub/faults", b""),

@@ -15,7 +15,8 @@ from dataproxy._core.testing.probe_wire import Server, pack
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub import Hub, open_store
 from dataproxy.hub.recordpages import Place, read_page
-from dataproxy.hub.records import StoredEntry, records_of
+from dataproxy.hub.records import records_of
+from dataproxy.stored.entry import StoredEntry
 from tests.io.hub.peer import binary_frame, read_frame
 from tests.lab.hostile import BESIEGERS, binary
 

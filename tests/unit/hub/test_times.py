@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataproxy.hub.records import time_of
+from dataproxy.stored.entry import time_of
 
 
 @pytest.mark.parametrize(

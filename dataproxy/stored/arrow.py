@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from dataproxy._core.base.column import Bytes, Numbers
-from dataproxy.hub.records import StoredEntry, time_of
+from dataproxy.stored.entry import StoredEntry, time_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +34,14 @@ _MUCH: Final = 64 << 20
 
 
 class ArrowRows:
-    """Collect the records of entries until ``take`` turns them into record batches."""
+    """Collect the records of entries until ``take`` turns them into record batches.
 
-    def __init__(self) -> None:
+    A batch ends at ``most_bytes`` of bodies and attributes, or behind the bodies of one entry that are more.
+    One thread at a time.
+    """
+
+    def __init__(self, most_bytes: int = _MUCH) -> None:
+        self._most = most_bytes
         self._bodies = Bytes()
         self._keys = Bytes()
         self._values = Bytes()
@@ -53,7 +58,7 @@ class ArrowRows:
 
     def is_full(self, max_rows: int) -> bool:
         """Tell whether it is time for ``take``: enough rows, or enough bytes, attributes included."""
-        return self._rows >= max_rows or self._bodies.nbytes + self._pair_bytes() >= _MUCH
+        return self._rows >= max_rows or self._bodies.nbytes + self._pair_bytes() >= self._most
 
     def _pair_bytes(self) -> int:
         return self._keys.nbytes + self._values.nbytes
@@ -71,7 +76,7 @@ class ArrowRows:
                 self._add_run(entry, attrs, piece, index)
                 index += piece
                 left -= piece
-                if left or self._pair_bytes() >= _MUCH:
+                if left or self._pair_bytes() >= self._most:
                     yield from self.take(max_rows)
             if self._rest is not None:
                 yield from self.take(max_rows)
@@ -79,7 +84,7 @@ class ArrowRows:
     def _room_for(self, attrs: dict[str, str]) -> int:
         """Return how many records with these attributes a batch still takes, one at least."""
         size = 1 + sum(len(text.encode()) for pair in attrs.items() for text in pair)
-        return max(1, (_MUCH - self._pair_bytes()) // size)
+        return max(1, (self._most - self._pair_bytes()) // size)
 
     def _add_run(self, entry: StoredEntry, attrs: dict[str, str], count: int, index: int) -> None:
         self._pairs.count(len(self._keys) + len(attrs), count, len(attrs))

@@ -1,0 +1,209 @@
+"""The options of a read, in Spark's spelling."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.client.discovery import parse_target
+from dataproxy.config import PRODUCER, Option, load_producer_config, plain_name, spark_options
+from dataproxy.config.spark import camel_case
+from dataproxy.config.suggestion import nearest_name
+from dataproxy.errors import ConfigError
+from dataproxy.problems import shown
+from dataproxy.shown import without_secrets
+from dataproxy.spark.options import SINK_OPTIONS
+from dataproxy.spark.reading.hubdoor import DoorAddress
+from dataproxy.types import ManagerTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["READ_OPTIONS", "Bound", "ReadSettings", "read_settings"]
+
+READ_OPTIONS: Final[tuple[Option, ...]] = (
+    Option("streamId", "text", "", "Stream to read; all streams of the group without it."),
+    Option(
+        "token", "text", "", "The hub's token, where it has credentials and these are not to be given.", secret=True
+    ),
+    Option(
+        "startingOffsets",
+        "text",
+        "",
+        'First offset of each log: `earliest`, a number, or JSON by partition as `{"0": 17, "1": -2}`, where -2 stands'
+        " for earliest, as do logs that are not named.",
+    ),
+    Option(
+        "endingOffsets",
+        "text",
+        "",
+        'Offset of each log in front of which reading ends: `latest`, a number, or JSON by partition as `{"0": 99}`,'
+        " where -1 stands for latest, as do logs that are not named.",
+    ),
+    Option("startingTimestamp", "text", "", "Instead: the first entry that the hub got at this time (ms) or later."),
+    Option("endingTimestamp", "text", "", "Instead: reading ends in front of the first entry of this time or later."),
+    Option(
+        "failOnDataLoss",
+        "bool",
+        True,
+        "End a read whose rows were dropped by retention. `false` warns in the log and gives what is left.",
+    ),
+    Option(
+        "maxPartitionBytes",
+        "size",
+        16 << 20,
+        "Bytes of the store, which are mostly compressed, that a partition of the DataFrame reads, by the average entry"
+        " of the log.",
+        low=1,
+        high=1 << 40,
+    ),
+    Option(
+        "requestTimeout",
+        "duration",
+        30.0,
+        "How long a request to the hub may take, waiting for its turn included.",
+        low=0.1,
+        high=3600.0,
+    ),
+)
+"""Options that only a read has, in Spark's spelling."""
+
+#: Those that a read and a write have in common, as the producer's table calls them.
+_SHARED: Final = ("target", "groupId", "managerSecretId", "managerSecretKey")
+_EARLIEST, _LATEST = -2, -1  # Kafka's numbers for them
+_OFFSET_MOST: Final = 2**63 - 1
+_DIGITS: Final = 20
+_OF_WRITES: Final = {
+    name.lower(): name for name in (*map(camel_case, PRODUCER.by_name), *(option.name for option in SINK_OPTIONS))
+}
+_SQL: Final = "in SQL a view to write into names its columns: CREATE TEMPORARY VIEW sink (value STRING) USING dataproxy"
+_NO_GROUP: Final = f'set the option "groupId"; {_SQL}'
+_DOOR: Final = "give the address of the hub's HTTP door, such as http://host:8083 (Hub.manager_url)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Say where reading begins or ends: at a time, at offsets by partition, at one of all logs, else at its default.
+
+    None among the offsets stands for the default: the earliest entry, or the latest.
+    """
+
+    time_ms: int | None = None
+    offset: int | None = None
+    by_partition: tuple[tuple[int, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """What the driver read from the options of a read."""
+
+    door: DoorAddress
+    group_id: str
+    stream_id: str
+    start: Bound
+    end: Bound
+    fail_on_loss: bool
+    partition_bytes: int
+
+
+def read_settings(options: Mapping[str, str]) -> ReadSettings:
+    """Read the options of a read.
+
+    The driver's ``DATAPROXY_*`` variables fill in target, group and credentials.  Names are compared without case.
+    Raises ConfigError for unknown names (with the nearest one), bad values, and what is missing.
+    """
+    known = {name.lower(): name for name in (*_SHARED, *(option.name for option in READ_OPTIONS))}
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        _take(given, known, key, value)
+    target = given.get("target", "")
+    if without_secrets(target) != target:
+        raise ConfigError("Spark shows the value of the option 'target' in plans, and it holds a secret", hint=_DOOR)
+    own: dict[str, Any] = {
+        option.name: option.parse(given.get(option.name, option.default), "Spark option") for option in READ_OPTIONS
+    }
+    try:
+        config = load_producer_config(**spark_options({name: given[name] for name in _SHARED if name in given}))
+    except ConfigError as error:
+        if not target:
+            raise ConfigError(f"there is no hub to read: {error.message}", hint=f"{_DOOR}; {_SQL}") from None
+        raise
+    if not config.group_id:
+        raise ConfigError("no group was named to read", hint=_NO_GROUP)
+    found = parse_target(config.target)
+    if not isinstance(found, ManagerTarget):
+        raise ConfigError(f"target {config.target!r} takes messages, and gives none back", hint=_DOOR)
+    door = DoorAddress.of(
+        found.url, own["token"], config.manager_secret_id, config.manager_secret_key, own["requestTimeout"]
+    )
+    return ReadSettings(
+        door,
+        config.group_id,
+        own["streamId"],
+        _bound(own, "starting", _EARLIEST, "earliest", config.group_id),
+        _bound(own, "ending", _LATEST, "latest", config.group_id),
+        own["failOnDataLoss"],
+        own["maxPartitionBytes"],
+    )
+
+
+def _take(given: dict[str, str], known: dict[str, str], key: str, value: str) -> None:
+    """Note an option under its own name.  Raises ConfigError for one that is unknown or comes twice."""
+    word = plain_name(key)
+    if word == "path":
+        raise ConfigError(f"the read was given the path {value!r}", hint=f"call load() without one; {_DOOR}")
+    name = known.get(word) or known.get(word.replace("_", ""))
+    if name is None and word in _OF_WRITES:
+        raise ConfigError(
+            f"option {_OF_WRITES[word]} is one of writes, and this is a read", hint=f"leave it out; {_SQL}"
+        )
+    if name is None:
+        near = nearest_name(key, known.values())
+        meant = f", did you mean {near!r}?" if near else ""
+        raise ConfigError(
+            f"there is no option {key!r} of a read{meant}",
+            code="UNKNOWN_OPTION",
+            hint=f"the options are {', '.join(known.values())}",
+        )
+    if name in given:
+        raise ConfigError(f"two options set {name}", hint="keep one")
+    given[name] = value
+
+
+def _bound(own: dict[str, Any], side: str, default: int, word: str, group: str) -> Bound:
+    """Return one end of the range.  Raises ConfigError."""
+    by_offset, by_time = f"{side}Offsets", f"{side}Timestamp"
+    offsets, time = own[by_offset].strip(), own[by_time].strip()
+    if offsets and time:
+        raise ConfigError(f"options {by_offset} and {by_time} both say where to read", hint="keep one")
+    if time:
+        if not time.isascii() or not time.isdecimal() or len(time) > _DIGITS or int(time) > _OFFSET_MOST:
+            raise ConfigError(f"option {by_time}={shown(time)} is no time", hint="give milliseconds since 1970")
+        return Bound(time_ms=int(time))
+    if not offsets or offsets.lower() == word:
+        return Bound()
+    hint = f'give {word}, an offset, or JSON by partition such as {{"0": 17, "1": {default}}}'
+    wrong = ConfigError(f"option {by_offset}={shown(offsets)} says no offsets", hint=hint)
+    try:
+        value = json.loads(offsets)
+    except (ValueError, RecursionError):
+        raise wrong from None
+    if _is_offset(value, default):
+        return Bound(offset=_settled(value, default))
+    if isinstance(value, dict) and list(value) == [group] and isinstance(value[group], dict):
+        value = value[group]  # as Kafka writes it, by topic
+    if not isinstance(value, dict) or not all(
+        name.isascii() and name.isdecimal() and len(name) <= _DIGITS and _is_offset(offset, default)
+        for name, offset in value.items()
+    ):
+        raise wrong
+    return Bound(by_partition=tuple(sorted((int(name), _settled(at, default)) for name, at in value.items())))
+
+
+def _is_offset(value: object, default: int) -> bool:
+    return type(value) is int and (value == default or 0 <= value <= _OFFSET_MOST)
+
+
+def _settled(value: int, default: int) -> int | None:
+    return None if value == default else value

@@ -1,0 +1,151 @@
+"""What a read reads: settled once, on the driver, as ranges of offsets that hold still whatever comes later."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from dataproxy.errors import ConfigError, StoreError
+from dataproxy.logs import logger
+from dataproxy.spark.driverlog import open_log
+from dataproxy.spark.reading.hubdoor import DoorAddress, HubDoor, LogState
+from dataproxy.spark.reading.options import Bound, ReadSettings, read_settings
+from dataproxy.spark.wording import sparks_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LogRange", "ReadPlan", "plan_read", "tell_loss"]
+
+_log = logger("spark.reading")
+
+
+class LogRange(InputPartition):  # type: ignore[misc]  # mypy does not follow pyspark
+    """Name what one task reads: offsets of a partition of the hub's, from ``start`` up to and not including ``end``."""
+
+    def __init__(self, partition: int, start: int, end: int) -> None:
+        self.partition = partition
+        self.start = start
+        self.end = end
+
+    def __repr__(self) -> str:
+        return f"LogRange({self.partition}, {self.start}, {self.end})"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What tasks need to read."""
+
+    door: DoorAddress
+    group_id: str
+    stream_id: str
+    fail_on_loss: bool
+    store: str
+    ranges: tuple[LogRange, ...]
+
+
+def plan_read(options: Mapping[str, str]) -> ReadPlan:
+    """Check the options, ask the hub which offsets are there now, and return what is to be read of them.
+
+    Raises ConfigError for options and offsets, StoreError (code DATA_LOST) for offsets that retention has dropped,
+    TransportError and HubError when the hub cannot be asked.
+    """
+    with sparks_words():
+        settings = read_settings(options)
+        with closing(HubDoor(settings.door)) as door:
+            store, logs = door.logs(settings.group_id)
+            if not logs:
+                open_log(wanted=True)
+                _log.warning("the hub at %s has nothing of group %r", settings.door.url, settings.group_id)
+            starts = _offsets(door, settings, settings.start, logs, {log.partition: log.first_offset for log in logs})
+            ends = _offsets(door, settings, settings.end, logs, {log.partition: log.next_offset for log in logs})
+        ranges = [
+            one
+            for log in logs
+            for one in _split(_within_log(settings, log, starts[log.partition], ends[log.partition]), log, settings)
+        ]
+        return ReadPlan(
+            settings.door, settings.group_id, settings.stream_id, settings.fail_on_loss, store, tuple(ranges)
+        )
+
+
+def _offsets(
+    door: HubDoor, settings: ReadSettings, bound: Bound, logs: list[LogState], default: dict[int, int]
+) -> dict[int, int]:
+    """Return one end of each log's range.  Raises ConfigError for partitions that the group does not have."""
+    if bound.time_ms is not None:
+        _, found = door.logs(settings.group_id, bound.time_ms)
+        at = {log.partition: log.offset for log in found if log.offset is not None}
+        # What came after the first look is not part of the read.
+        return {log.partition: min(at.get(log.partition, log.next_offset), log.next_offset) for log in logs}
+    if bound.offset is not None:
+        return dict.fromkeys(default, bound.offset)
+    named = dict(bound.by_partition)
+    unknown = sorted(named.keys() - default.keys())
+    if unknown:
+        raise ConfigError(
+            f"offsets are given for the partitions {unknown} of group {settings.group_id!r}, which has"
+            f" {sorted(default)}",
+            hint="name partitions that are there, or leave the others out",
+        )
+    given = {partition: offset for partition, offset in named.items() if offset is not None}
+    return default | given
+
+
+def _within_log(settings: ReadSettings, log: LogState, start: int, end: int) -> LogRange:
+    """Return the range as far as the log has it.  Raises ConfigError and StoreError where it does not."""
+    if start > log.next_offset or end > log.next_offset:
+        text = (
+            f"partition {log.partition} of group {settings.group_id!r} ends at offset {log.next_offset}, and"
+            f" {max(start, end)} was asked for"
+        )
+        if settings.fail_on_loss:
+            raise ConfigError(text, hint="give an offset up to it, or failOnDataLoss=false to read what is there")
+        open_log(wanted=True)
+        _log.warning("%s; what is there is read", text)
+    elif start > end and settings.start.time_ms is None and settings.end.time_ms is None:
+        raise ConfigError(
+            f"of partition {log.partition} of group {settings.group_id!r} the offsets from {start} to {end} are asked"
+            " for, which go backwards",
+            hint="check startingOffsets and endingOffsets",
+        )
+    start, end = min(start, log.next_offset), min(end, log.next_offset)
+    if start < min(end, log.first_offset):
+        gone = min(end, log.first_offset)
+        tell_loss(settings.group_id, "", log.partition, (start, gone), fail=settings.fail_on_loss)
+        start = gone
+    return LogRange(log.partition, start, max(start, end))
+
+
+def _split(whole: LogRange, log: LogState, settings: ReadSettings) -> list[LogRange]:
+    """Return a range in parts of about so many bytes, by the average entry of the log."""
+    entries = whole.end - whole.start
+    size = max(1, log.bytes // max(1, log.entries))
+    each = max(1, settings.partition_bytes // size)
+    return [
+        LogRange(whole.partition, start, min(start + each, whole.end))
+        for start in range(whole.start, whole.start + entries, each)
+    ]
+
+
+def tell_loss(group: str, stream: str, partition: int, lost: tuple[int, int], *, fail: bool) -> None:
+    """Raise StoreError (code DATA_LOST) for offsets that were dropped; write it into the log where it is not to fail.
+
+    Of one ``stream`` nobody knows any more whether it had some of them.
+    """
+    what = f"the offsets {lost[0]} to {lost[1] - 1} of partition {partition} of group {group!r}"
+    doubt = f"; whether stream {stream!r} had some of them is not known any more" if stream else ""
+    text = f"{what} were dropped by the hub's retention before they were read{doubt}"
+    if fail:
+        raise StoreError(
+            text,
+            code="DATA_LOST",
+            hint="keep more (retention_age, retention_bytes, max_store_bytes), or read what is left with"
+            " failOnDataLoss=false",
+            details={"group": group, "partition": partition, "first_offset": lost[0], "next_offset": lost[1]},
+        )
+    open_log(wanted=True)
+    _log.warning("%s; failOnDataLoss=false: what is left is read", text)
