@@ -30,7 +30,7 @@ from dataproxy.escapes import escape_attrs
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import callback_problem, seconds, shown
-from dataproxy.types import ResolvedEndpoint
+from dataproxy.types import Endpoint, ResolvedEndpoint
 
 if TYPE_CHECKING:
     import asyncio
@@ -175,6 +175,24 @@ class Producer(ProducerCore):
             [(e.label, e.address, e.port, e.family, e.other) for e in proxy_order(proxies, self._order)],
             links_per_executor(self.config.connections, self.config.executors, len(proxies)),
         )
+
+    def _follow(self, config: ProducerConfig, first: float) -> None:
+        """Ask the Manager that ``config`` names from here on, in ``first`` seconds for the first time; raise nothing.
+
+        The proxies that are known stay in use until it has answered.
+        """
+        source = ProxySource(config, self._use_proxies, self._limit_frames, inherited=self._source)
+        try:
+            source.start(first)
+        except RuntimeError as error:  # no room for another thread
+            _LOG.warning("the Manager is not followed, the proxies stay what they are: %s", error)
+        else:
+            self._source.stop()
+            self._source = source
+
+    def _known_endpoints(self) -> list[Endpoint]:
+        """Return the proxies of the last list."""
+        return list(dict.fromkeys(Endpoint(one.host, one.port) for one in self._source.known))
 
     def _limit_frames(self, max_packet_length: int) -> None:
         """Follow what the Manager says of the largest frame, 0 for nothing."""

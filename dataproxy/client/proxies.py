@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 from weakref import WeakMethod
 
@@ -95,18 +96,20 @@ class ProxySource:
             self._known = resolve(target.endpoints, strict=strict, known=self._known)
         return self._known
 
-    def start(self) -> None:
-        """Begin to refresh every ``discovery_interval``, unless nothing can change."""
+    def start(self, first: float | None = None) -> None:
+        """Begin to refresh every ``discovery_interval``, unless nothing can change; ``first`` in so many seconds."""
         fixed = not isinstance(self._target, ManagerTarget) and all(e.host == e.address for e in self._known)
         if not fixed:
-            self._thread = start_quiet("dataproxy-discovery", self._run)
+            self._thread = start_quiet("dataproxy-discovery", partial(self._run, first))
 
     def stop(self) -> None:
         """End the refreshing; does not wait for a request that is under way."""
         self._stop.set()
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._config.discovery_interval):
+    def _run(self, first: float | None = None) -> None:
+        wait = self._config.discovery_interval if first is None else first
+        while not self._stop.wait(wait):
+            wait = self._config.discovery_interval
             try:
                 self._refresh()
             except DataProxyError as error:

@@ -11,6 +11,7 @@ from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.columns import BY_NAME, Meanings
 from dataproxy.spark.folders import read_folder
+from dataproxy.spark.following import NOT_ASKED, KnownProxies
 from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.wording import sparks_words
@@ -121,7 +122,7 @@ _NO_PATH = (
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """What tasks need: the producer's settled options with a fixed proxy list, the stream, no secrets.
+    """What tasks need: the producer's settled options with the proxies that the driver found, the stream, no secrets.
 
     Two equal objects may share one producer.
     """
@@ -129,6 +130,7 @@ class SinkOptions:
     producer: tuple[tuple[str, Any], ...]
     stream_id: str
     group_id: str = ""  # of rows whose column is null
+    proxies: KnownProxies = NOT_ASKED  # how the driver found the producer's target
 
     @property
     def group_name(self) -> str:
@@ -156,15 +158,17 @@ class SinkSettings:
     meanings: Meanings = BY_NAME
     run_id: str = ""
 
-    def for_tasks(self, target: str) -> SinkOptions:
-        """Return what tasks get: `target` names the proxies that the driver found."""
+    def for_tasks(self, proxies: KnownProxies) -> SinkOptions:
+        """Return what tasks get: `proxies` are those that the driver found."""
         values = {
             name: value
             for name, value in self.config.as_dict().items()
             if not PRODUCER.by_name[name].secret and value != PRODUCER.by_name[name].default
         }
-        values["target"] = target
-        return SinkOptions(tuple(sorted(values.items())), self.stream_id or self.null_stream_id, self.null_group_id)
+        values["target"] = proxies.target
+        return SinkOptions(
+            tuple(sorted(values.items())), self.stream_id or self.null_stream_id, self.null_group_id, proxies
+        )
 
 
 def read_options(options: Mapping[str, str]) -> SinkSettings:

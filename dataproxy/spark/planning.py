@@ -16,13 +16,15 @@ from dataproxy.spark.formats import BodyFormat
 from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.runs import named_run
-from dataproxy.spark.target import check_connection, find_proxies, static_target
+from dataproxy.spark.target import check_connection, find_proxies, known_proxies
 from dataproxy.spark.wording import sparks_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql.types import StructType
+
+    from dataproxy.spark.following import KnownProxies
 
 __all__ = ["ProxyMemory", "check_write", "plan_write"]
 
@@ -37,10 +39,10 @@ class ProxyMemory:
     """
 
     def __init__(self) -> None:
-        self._known: dict[object, tuple[float, str]] = {}
+        self._known: dict[object, tuple[float, KnownProxies]] = {}
 
-    def target(self, settings: SinkSettings) -> str:
-        """Return the proxies as a static target, looked up and tried when they are not fresh.
+    def proxies(self, settings: SinkSettings) -> KnownProxies:
+        """Return the proxies, looked up and tried when they are not fresh.
 
         Raises DiscoveryError and TransportError when none was ever found.
         """
@@ -55,14 +57,14 @@ class ProxyMemory:
                 open_log(wanted=True)  # connectCheck itself is the switch of what it says
                 check_connection(proxies, settings.config.connect_timeout, must=settings.connect_check == "fail")
                 open_log(settings.outlets.log)
-            target = static_target(proxies)
+            found = known_proxies(settings.config, proxies)
         except (DiscoveryError, TransportError) as error:
             if known is None:
                 raise
             _log.warning("the proxies of before are kept: %s", error)
-            target = known[1]
-        self._known[key] = (now + settings.config.discovery_interval, target)
-        return target
+            found = known[1]
+        self._known[key] = (now + settings.config.discovery_interval, found)
+        return found
 
 
 PROXIES: Final = ProxyMemory()
@@ -128,14 +130,14 @@ def plan_write(
 def _plan(options: Mapping[str, str], schema: StructType, job: str, proxies: ProxyMemory) -> WritePlan:
     settings = check_write(options, schema)
     columns = _columns(settings, schema)
-    target = proxies.target(settings)
-    _log.debug("job %s: %s, %r", job, target, columns)
+    found = proxies.proxies(settings)
+    _log.debug("job %s: %s, %r", job, found.target, columns)
     row_ids = settings.row_ids and columns.msg_id == ABSENT
     if settings.run_id and not row_ids:
         raise ConfigError("option runId names ids of rows, and the column msg_id has them", hint="keep one")
     return WritePlan(
         job,
-        settings.for_tasks(target),
+        settings.for_tasks(found),
         columns,
         settings.outlets,
         row_ids,

@@ -13,8 +13,9 @@ from dataproxy.client.producer import Producer
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.spark.attrcolumn import escape_column
+from dataproxy.spark.following import asking, first_question
 from dataproxy.spark.latency import Steps, since
-from dataproxy.spark.target import find_proxies, unreachable
+from dataproxy.spark.target import unreachable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,13 +77,15 @@ class TaskProducer:
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
         config = options.config()
-        self._endpoints = find_proxies(config)  # named by the driver: nobody is asked
         self._group_id = config.group_id or options.group_id
         self._stream_id = options.stream_id
         self._exact_time = config.exact_time
         self._escapes = config.attribute_escape == "percent"
         self._patience = config.delivery_timeout + _SLACK
-        self._producer = Producer(config=config)
+        self._producer = Producer(config=config)  # with the proxies that the driver found: nobody is asked
+        manager = asking(options.proxies, config)
+        if manager is not None:
+            self._producer._follow(manager, first_question(config.discovery_interval, options.proxies.age()))
         self._before = Books()
         self._steps_before: dict[int, int] = {}
         self._frames_before = (0, 0)
@@ -153,10 +156,11 @@ class TaskProducer:
 
     def proxies(self) -> str:
         """Return the proxies in words, with the reason of each that takes no connection.  Blocks for a moment."""
-        named = self._endpoints[:_NAMED]
+        endpoints = self._producer._known_endpoints()
+        named = endpoints[:_NAMED]
         failures = unreachable(named, _PROBE, _PROBE)
         words = [f"{endpoint} ({failures.get(endpoint, 'takes connections')})" for endpoint in named]
-        more = len(self._endpoints) - len(named)
+        more = len(endpoints) - len(named)
         return ", ".join(words) + (f" and {more} more" if more else "")
 
     def _flushed(self, seconds: float) -> bool:

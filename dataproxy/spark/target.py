@@ -1,8 +1,9 @@
-"""Finding the proxies once, on the driver, so that a thousand tasks need not ask."""
+"""Finding the proxies on the driver, so that a thousand tasks need not ask before they begin."""
 
 from __future__ import annotations
 
 import socket
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from dataproxy.client.limited import side_by_side
 from dataproxy.client.manager import ManagerClient
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.logs import logger
+from dataproxy.spark.following import KnownProxies
 from dataproxy.types import Endpoint, ManagerTarget
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from dataproxy.config import ProducerConfig
 
-__all__ = ["check_connection", "find_proxies", "static_target", "unreachable"]
+__all__ = ["check_connection", "find_proxies", "known_proxies", "static_target", "unreachable"]
 
 _log = logger("spark.target")
 
@@ -44,6 +46,13 @@ def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
 def static_target(endpoints: Sequence[Endpoint]) -> str:
     """Return the target text that names these proxies."""
     return "tcp://" + ",".join(str(endpoint) for endpoint in endpoints)
+
+
+def known_proxies(config: ProducerConfig, endpoints: Sequence[Endpoint]) -> KnownProxies:
+    """Return what tasks are told of proxies that were found just now."""
+    target = parse_target(config.target)
+    manager = target.url if isinstance(target, ManagerTarget) else ""
+    return KnownProxies(static_target(endpoints), manager, bool(manager and config.manager_secret_id), time.time())
 
 
 def unreachable(endpoints: Sequence[Endpoint], each: float, total: float) -> dict[Endpoint, str]:

@@ -7,6 +7,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from dataproxy.config import PRODUCER
 from dataproxy.errors import ConfigError
+from dataproxy.spark.following import KnownProxies
 from dataproxy.spark.options import read_options
 from dataproxy.spark.outlets import Outlets
 
@@ -114,7 +115,7 @@ def test_a_missing_target_is_refused():
 
 def test_tasks_get_the_found_proxies_and_no_secret():
     settings = read(target="http://manager:8083", managerSecretId="me", managerSecretKey="hush-hush", linger="9ms")
-    tasks = settings.for_tasks("tcp://10.0.0.1:46801")
+    tasks = settings.for_tasks(KnownProxies("tcp://10.0.0.1:46801"))
     assert b"hush-hush" not in pickle.dumps(tasks)
     assert "hush-hush" not in repr(settings)
     config = pickle.loads(pickle.dumps(tasks)).config()
@@ -122,7 +123,7 @@ def test_tasks_get_the_found_proxies_and_no_secret():
 
 
 def test_the_executors_environment_plays_no_part(monkeypatch):
-    tasks = read().for_tasks("tcp://10.0.0.1:46801")
+    tasks = read().for_tasks(KnownProxies("tcp://10.0.0.1:46801"))
     monkeypatch.setenv("DATAPROXY_TARGET", "tcp://elsewhere:1")
     monkeypatch.setenv("DATAPROXY_LINGER", "3s")
     assert tasks.config().target == "tcp://10.0.0.1:46801"
@@ -130,20 +131,20 @@ def test_the_executors_environment_plays_no_part(monkeypatch):
 
 
 def test_linger_leaves_time_for_the_delivery():
-    assert read(deliveryTimeout="500ms").for_tasks("tcp://h:1").config().linger == 0.125
+    assert read(deliveryTimeout="500ms").for_tasks(KnownProxies("tcp://h:1")).config().linger == 0.125
 
 
 def test_a_linger_of_the_users_own_holds(monkeypatch):
-    assert read(linger="5ms").for_tasks("tcp://h:1").config().linger == 0.005
+    assert read(linger="5ms").for_tasks(KnownProxies("tcp://h:1")).config().linger == 0.005
     monkeypatch.setenv("DATAPROXY_LINGER", "3s")
-    assert read().for_tasks("tcp://h:1").config().linger == 3.0
+    assert read().for_tasks(KnownProxies("tcp://h:1")).config().linger == 3.0
 
 
 def test_equal_options_share_a_producer():
-    one, other = read().for_tasks("tcp://h:1"), read().for_tasks("tcp://h:1")
+    one, other = read().for_tasks(KnownProxies("tcp://h:1")), read().for_tasks(KnownProxies("tcp://h:1"))
     assert one == other
     assert hash(one) == hash(other)
-    assert read(linger="1ms").for_tasks("tcp://h:1") != one
+    assert read(linger="1ms").for_tasks(KnownProxies("tcp://h:1")) != one
 
 
 @pytest.mark.parametrize("target", ["http://me:s3cret@h:1", "http://h/?s3cret", "me:s3cret@h", "tcp://h#s3cret"])

@@ -9,10 +9,12 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
+from dataproxy.client.discovery import parse_target
 from dataproxy.errors import BufferFullError, FlushTimeout, InvalidMessageError, UndeliveredError
 from dataproxy.spark import producers, wording
 from dataproxy.spark.attempts import RoomReader
 from dataproxy.spark.columns import ColumnPlan
+from dataproxy.spark.following import KnownProxies
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
@@ -55,6 +57,12 @@ class FakeProducer:
         self.rows = []
         self.waits = []
         FakeProducer.made.append(self)
+
+    def _known_endpoints(self):
+        return list(parse_target(self.config.target).endpoints)
+
+    def _follow(self, config, first):
+        self.followed = (config.target, first)
 
     def accept(self, batch, value):
         values = batch.column(value).to_pylist()
@@ -140,6 +148,14 @@ def test_tasks_of_one_process_share_a_producer():
         write_batches(batches(["a"]), plan(), PLACE)
     assert len(FakeProducer.made) == 1
     assert not FakeProducer.made[0].closed
+
+
+def test_a_task_follows_the_manager_that_the_driver_asked():
+    found = KnownProxies("tcp://127.0.0.1:1", "http://manager:8083", found_at=1.0)  # long ago
+    write_batches(batches(["a"]), replace(plan(), options=replace(plan().options, proxies=found)), PLACE)
+    (made,) = FakeProducer.made
+    assert made.config.target == "tcp://127.0.0.1:1"
+    assert made.followed == ("http://manager:8083", 0.0)
 
 
 def test_few_producers_are_kept_and_the_rest_is_closed():
