@@ -33,6 +33,10 @@ _ORDER: Final = (
 _MUCH: Final = 64 << 20
 
 
+#: Group, stream, topic, source, data time, partition, offset, receive time.
+_Shared = tuple[str, str, str, str, int, int, int, int]
+
+
 class ArrowRows:
     """Collect the records of entries until ``take`` turns them into record batches.
 
@@ -49,6 +53,11 @@ class ArrowRows:
         self._pairs.add(0)
         self._texts = {name: Bytes() for name in _TEXTS}
         self._numbers = {name: Numbers(width) for name, width in _NUMBERS.items()}
+        # Of the last records, what they have in common and is not in the columns yet: rows with an id of their own each
+        # are a run of one, and share all but their attributes.
+        self._shared: _Shared = ("", "", "", "", 0, 0, 0, 0)
+        self._index = 0  # of the first of them
+        self._pending = 0
 
         self._rows = 0
         self._rest: pa.Array | None = None  # bodies of the run at hand that no batch has yet
@@ -72,7 +81,7 @@ class ArrowRows:
         for attrs, count in entry.runs(self._bodies):
             left = count
             while left:
-                piece = min(left, self._room_for(attrs))
+                piece = left if left == 1 else min(left, self._room_for(attrs))
                 self._add_run(entry, attrs, piece, index)
                 index += piece
                 left -= piece
@@ -90,17 +99,34 @@ class ArrowRows:
         self._pairs.count(len(self._keys) + len(attrs), count, len(attrs))
         self._keys.add(list(attrs), count)
         self._values.add(list(attrs.values()), count)
-        texts, numbers = self._texts, self._numbers
-        texts["group_id"].add([attrs.get("groupId", entry.topic)], count)
-        texts["stream_id"].add([attrs.get("streamId", entry.stream_id)], count)
-        texts["topic"].add([entry.topic], count)
-        texts["source"].add([entry.source], count)
-        numbers["dt"].add(time_of(attrs, entry.data_time_ms), count)
-        numbers["partition"].add(entry.partition, count)
-        numbers["offset"].add(entry.offset, count)
-        numbers["index"].count(index, count)
-        numbers["receive_ms"].add(entry.receive_ms, count)
+        shared = (
+            attrs.get("groupId", entry.topic), attrs.get("streamId", entry.stream_id), entry.topic, entry.source,
+            time_of(attrs, entry.data_time_ms), entry.partition, entry.offset, entry.receive_ms,
+        )  # fmt: skip
+        if shared != self._shared:
+            self._settle()
+            self._shared = shared
+        if not self._pending:
+            self._index = index
+        self._pending += count
         self._rows += count
+
+    def _settle(self) -> None:
+        """Put what the last records have in common into the columns."""
+        count, self._pending = self._pending, 0
+        if not count:
+            return
+        group, stream, topic, source, dt_ms, partition, offset, receive_ms = self._shared
+        texts, numbers = self._texts, self._numbers
+        texts["group_id"].add([group], count)
+        texts["stream_id"].add([stream], count)
+        texts["topic"].add([topic], count)
+        texts["source"].add([source], count)
+        numbers["dt"].add(dt_ms, count)
+        numbers["partition"].add(partition, count)
+        numbers["offset"].add(offset, count)
+        numbers["index"].count(self._index, count)
+        numbers["receive_ms"].add(receive_ms, count)
 
     def take(self, max_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield what was collected in batches of up to ``max_rows`` rows and start anew."""
@@ -113,6 +139,7 @@ class ArrowRows:
     def _batch(self) -> pa.RecordBatch:
         import pyarrow as pa
 
+        self._settle()
         count = self._rows
         self._rows = 0
         types = {4: pa.int32(), 8: pa.int64()}
