@@ -88,6 +88,7 @@ def writer(df: DataFrame, **options: Any) -> PartitionWriter:
     Thread rule: call it on the driver.
     """
     from dataproxy.spark.foreach import PartitionWriter
+    from dataproxy.spark.places import say_what_ids_name
     from dataproxy.spark.planning import plan_write
     from dataproxy.spark.rows import check_row_types
     from dataproxy.spark.runs import new_run
@@ -95,6 +96,7 @@ def writer(df: DataFrame, **options: Any) -> PartitionWriter:
     schema = schema_of(df)
     check_row_types(schema)
     plan = plan_write(_texts(options), schema, job=new_run())
+    say_what_ids_name(plan, stream=False)
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
     return PartitionWriter(replace(plan, body=plan.body.in_zone(zone)), schema, spark_context(df.sparkSession))
 
@@ -103,10 +105,12 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
     """Check a write, batch or streaming, as its planning would: options, columns, output mode, proxies.
 
     A streaming query shows such errors only after ``start()``, as StreamingQueryException; this raises them at once:
-    ConfigError, InvalidMessageError, DiscoveryError, TransportError.  ``options`` are those of the write.  Runs in
-    the driver's own process; ``reportCallback`` is looked for there.
+    ConfigError, InvalidMessageError, DiscoveryError, TransportError.  Logs a warning where rows that come again in
+    partitions cut otherwise would be stored twice (see the option ``idFrom``).  ``options`` are those of the write.
+    Runs in the driver's own process; ``reportCallback`` is looked for there.
     """
     from dataproxy.errors import ConfigError
+    from dataproxy.spark.places import say_what_ids_name
     from dataproxy.spark.planning import plan_write
     from dataproxy.spark.stream import refuse_complete, refuse_name
 
@@ -120,6 +124,7 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
     plan = plan_write(_texts(options), schema_of(df), job="")
     if df.isStreaming:
         refuse_name(plan)
+    say_what_ids_name(plan, stream=df.isStreaming, again=True)
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringTyp
 from dataproxy.errors import ConfigError
 from dataproxy.spark.bodytypes import check_body_type, check_carried_type
 from dataproxy.spark.formats import RAW, BodyOptions
+from dataproxy.spark.idcolumns import find_id_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,6 +34,7 @@ class ColumnPlan:
     msg_id: int = ABSENT
     key: int = ABSENT
     body: tuple[int, ...] = ()  # columns that a body is made of, where there is no `value`
+    id_from: tuple[int, ...] = ()  # columns that say which row a row is
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +139,22 @@ BY_NAME = Meanings()
 
 
 def plan_columns(
-    schema: StructType, *, group_given: bool, stream_given: bool, body: BodyOptions = RAW, meanings: Meanings = BY_NAME
+    schema: StructType,
+    *,
+    group_given: bool,
+    stream_given: bool,
+    body: BodyOptions = RAW,
+    meanings: Meanings = BY_NAME,
+    id_from: Sequence[str] = (),
 ) -> ColumnPlan:
     """Check a DataFrame's schema and return where the sink's columns are.
 
     With `group_given` or `stream_given` an option names the group or stream of all rows.  `body` says what bodies are
-    made of, and `meanings` which columns route a message.  Names are compared without case.  Raises ConfigError for
-    an unknown or repeated column, a wrong type, a missing ``value``, group, stream or key, and, where bodies are made
-    of columns, for one that would be neither in the body nor read.
+    made of, `meanings` which columns route a message, and `id_from` which ones say what row a row is.  Names are
+    compared without case.  Raises ConfigError for an unknown or repeated column, a wrong type, a missing ``value``,
+    group, stream or key, and, where bodies are made of columns, for one that would be neither in the body nor read.
     """
+    id_columns = find_id_columns(schema, id_from)
     routes = meanings.by_name()
     given = {name for name, is_given in (("group_id", group_given), ("stream_id", stream_given)) if is_given}
     _check_named(schema, meanings, routes, given)
@@ -153,7 +162,7 @@ def plan_columns(
     if body.made:
         found, payload = _find_made(schema, body, routes, given)
     else:
-        found, payload = _find_raw(schema, routes), ()
+        found, payload = _find_raw(schema, routes, {name.lower() for name in id_from}), ()
     _check_key(meanings, routes, found)
     for name, option in _GIVEN.items():
         if name in given:
@@ -163,7 +172,7 @@ def plan_columns(
                 f"no {name.removesuffix('_id')} is named",
                 hint=f'set the option "{option}" or add a column "{_spelled(routes, name)}"',
             )
-    return ColumnPlan(**found, body=payload)
+    return ColumnPlan(**found, body=payload, id_from=id_columns)
 
 
 def _spelled(routes: Mapping[str, str], meaning: str) -> str:
@@ -202,14 +211,14 @@ def _check_type(name: str, kind: DataType, column: _Column, hint: str = "") -> N
         )
 
 
-def _find_raw(schema: StructType, routes: Mapping[str, str]) -> dict[str, int]:
-    """Return where the columns are when one of them is the body."""
+def _find_raw(schema: StructType, routes: Mapping[str, str], others: Collection[str]) -> dict[str, int]:
+    """Return where the columns are when one of them is the body; ``others`` are read and not sent."""
     found: dict[str, int] = {}
     has_body = any(field.name.lower() in _BODIES for field in schema.fields)
     for index, field in enumerate(schema.fields):
         name = field.name.lower()
         meaning = "value" if name in _BODIES else routes.get(name)
-        if meaning is None and has_body:
+        if meaning is None and has_body and name not in others:
             raise _unknown(field.name, [*_BODIES, *routes], is_key=name == "key" and "key" not in routes.values())
         if meaning is None:
             continue

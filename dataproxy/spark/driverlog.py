@@ -9,8 +9,9 @@ import logging
 import sys
 from typing import Final
 
-__all__ = ["is_sparks_own", "open_log"]
+__all__ = ["commits_streams", "is_sparks_own", "open_log"]
 
+_COMMITS: Final = "pyspark.sql.worker.python_streaming_sink_runner"
 _TOP: Final = logging.getLogger("dataproxy.spark")
 _shown: Final[list[logging.Handler]] = []
 
@@ -38,3 +39,9 @@ def is_sparks_own() -> bool:
     """Tell whether this process runs one of PySpark's worker modules."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and str(spec.name).startswith("pyspark.")
+
+
+def commits_streams() -> bool:
+    """Tell whether this is the process in which Spark commits micro-batches, each of which it plans there once more."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _COMMITS in (*sys.argv[1:], getattr(spec, "name", ""))  # the daemon is told what its workers run

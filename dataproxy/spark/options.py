@@ -40,6 +40,15 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         " for one write only.",
     ),
     Option(
+        "idFrom",
+        "names",
+        (),
+        "Columns whose values together say which row of the input a row is, such as `topic,partition,offset`: ids are"
+        " made of them, and not of the place of a row in its partition, so that they stay when Spark cuts partitions in"
+        " another way. Columns of integers, string, binary, boolean, date or timestamp; without `format` they are not"
+        " sent.",
+    ),
+    Option(
         "connectCheck",
         "choice",
         "warn",
@@ -157,6 +166,7 @@ class SinkSettings:
     null_stream_id: str = ""
     meanings: Meanings = BY_NAME
     run_id: str = ""
+    id_from: tuple[str, ...] = ()
 
     def for_tasks(self, proxies: KnownProxies) -> SinkOptions:
         """Return what tasks get: `proxies` are those that the driver found."""
@@ -205,6 +215,8 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
     row_ids = own["rowIds"] and config.message_type == ITEM_ATTRIBUTES
     if own["runId"] and not row_ids:
         raise ConfigError("option runId names ids of rows, and there are none", hint="use rowIds=true, messageType=7")
+    if own["idFrom"] and not row_ids:
+        raise ConfigError("option idFrom makes ids of rows, and there are none", hint="use rowIds=true, messageType=7")
     room = read_folder("reportFolder", own["reportFolder"]) if own["reportFolder"] else ""
     outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"], room)
     outlets.check()
@@ -220,6 +232,7 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
         null_stream_id=own["nullStreamId"],
         meanings=_read_meanings(own["columns"], own["columnPrefix"], config.ordering == "key"),
         run_id=own["runId"],
+        id_from=own["idFrom"],
     )
 
 

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
+from dataproxy._core.client.rowkeys import RowKeys
 from dataproxy.codes import describe
 from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
@@ -72,8 +73,17 @@ class TaskPlace:
     run: str
 
     def id_prefix(self, run: str = "") -> bytes:
-        """Return what the ids of this task's rows begin with; equal for all attempts."""
+        """Return what the ids of this task's rows by their places begin with; equal for all attempts."""
         return f"{run or self.run}.{self.partition}.".encode()
+
+    def key_prefix(self, run: str = "") -> bytes:
+        """Return what ids made of columns begin with; equal for all tasks.
+
+        The micro-batch is in it: before its first task runs, Spark has written down which part of the source belongs
+        to it, so that a row comes again in the same one, however partitions are cut.  And a row of another
+        micro-batch with the same values is another row.
+        """
+        return f"{run or self.run}.~".encode()
 
     def __str__(self) -> str:
         return f"partition {self.partition} (attempt {self.attempt})"
@@ -150,11 +160,11 @@ def _send(
     """Hand every batch to the producer; return rows read, rows skipped, and bytes of bodies."""
     rows = skipped = size = 0
     encoder = plan.body.encoder()
-    id_prefix = place.id_prefix(plan.id_run) if plan.row_ids else None
-    for batch in batches if id_prefix is None else whole_blocks(to_the_end(batches)):
+    ids = _ids(plan, place)
+    for batch in whole_blocks(to_the_end(batches)) if isinstance(ids, bytes) else batches:
         refused: list[tuple[int, str, str]] | None = None if plan.bad_records == FAIL else []
         try:
-            left_out, sent = producer.send(batch, plan.columns, id_prefix, rows, encoder=encoder, refused=refused)
+            left_out, sent = producer.send(batch, plan.columns, ids, rows, encoder=encoder, refused=refused)
         except InvalidMessageError as error:
             _refuse_row(error, place, rows)
         except BufferFullError as error:
@@ -167,6 +177,13 @@ def _send(
         if producer.lost():  # more rows cannot save this attempt
             raise _undelivered(plan, place, rows, skipped + bad.count, producer.settle(), producer.proxies())
     return rows, skipped, size
+
+
+def _ids(plan: WritePlan, place: TaskPlace) -> bytes | RowKeys | None:
+    """Return what makes the ids of a task's rows: columns, or the prefix of ids by their places; None for no ids."""
+    if plan.columns.id_from:
+        return RowKeys(place.key_prefix(plan.id_run), plan.columns.id_from)
+    return place.id_prefix(plan.id_run) if plan.row_ids else None
 
 
 def _leave_counts(error: BaseException, record: AttemptRecord, books: Books, plan: WritePlan) -> None:

@@ -100,6 +100,7 @@ def _columns(settings: SinkSettings, schema: StructType) -> ColumnPlan:
         stream_given=bool(settings.stream_id),
         body=settings.body,
         meanings=settings.meanings,
+        id_from=settings.id_from,
     )
 
 
@@ -135,6 +136,8 @@ def _plan(options: Mapping[str, str], schema: StructType, job: str, proxies: Pro
     row_ids = settings.row_ids and columns.msg_id == ABSENT
     if settings.run_id and not row_ids:
         raise ConfigError("option runId names ids of rows, and the column msg_id has them", hint="keep one")
+    if settings.id_from and not row_ids:
+        raise ConfigError("option idFrom makes ids of rows, and the column msg_id has them", hint="keep one")
     return WritePlan(
         job,
         settings.for_tasks(found),

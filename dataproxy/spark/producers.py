@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dataproxy._core.client.bodies import BodyEncoder
+    from dataproxy._core.client.rowkeys import RowKeys
     from dataproxy.spark.columns import ColumnPlan
     from dataproxy.spark.options import SinkOptions
 
@@ -104,7 +105,7 @@ class TaskProducer:
         self,
         batch: pa.RecordBatch,
         columns: ColumnPlan,
-        id_prefix: bytes | None = None,
+        ids: bytes | RowKeys | None = None,
         first_row: int = 0,
         *,
         encoder: BodyEncoder | None = None,
@@ -112,10 +113,10 @@ class TaskProducer:
     ) -> tuple[int, int]:
         """Hand over all rows of a batch in one native call; return rows skipped by policy, and bytes of bodies.
 
-        With ``id_prefix`` each row gets an id of its number, counted from ``first_row``, and the content of its block:
-        batches come from `whole_blocks` then.  With ``encoder`` bodies are made of columns.  With ``refused`` rows that
-        cannot be sent are left out and added to it.  Blocks while the buffer is full; once a message is lost it takes
-        no more rows there.
+        ``ids`` makes an id for each row: of columns, or, where it is a prefix, of the row's number, counted from
+        ``first_row``, and the content of its block; then batches come from `whole_blocks`.  With ``encoder`` bodies are
+        made of columns.  With ``refused`` rows that cannot be sent are left out and added to it.  Blocks while the
+        buffer is full; once a message is lost it takes no more rows there.
         Raises InvalidMessageError (nothing of the batch was accepted) and BufferFullError.
         """
         if self._escapes and columns.attrs >= 0:
@@ -131,7 +132,7 @@ class TaskProducer:
             attrs=columns.attrs,
             message_id=columns.msg_id,
             key=columns.key,
-            row_ids=id_prefix,
+            row_ids=ids,
             first_row=first_row,
             group=self._group_id,
             stream=self._stream_id,

@@ -15,6 +15,7 @@ from dataproxy.spark.badrecords import keep_committed, remove_all
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.places import say_what_ids_name
 from dataproxy.spark.planning import plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 from dataproxy.spark.room import make_room
@@ -47,6 +48,7 @@ def plan_writer(
             hint='use mode("append")',
         )
     plan = plan_write(options, schema, job=new_run())
+    say_what_ids_name(plan, stream=False)
     return DataProxyWriter(replace(plan, tally=tally, room=make_room(plan.outlets.room, plan.job)))
 
 

@@ -17,6 +17,7 @@ from dataproxy.spark.badrecords import keep_committed
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.places import say_what_ids_name
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 from dataproxy.spark.room import make_room, stream_name
@@ -51,6 +52,7 @@ def plan_stream_writer(
     refuse_complete(overwrite)
     plan = plan_write(options, schema, job="", proxies=PROXIES)
     refuse_name(plan)
+    say_what_ids_name(plan, stream=True)
     return DataProxyStreamWriter(replace(plan, tally=tally, room=make_room(plan.outlets.room, stream_name(options))))
 
 

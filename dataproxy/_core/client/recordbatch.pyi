@@ -2,6 +2,7 @@ from typing import Any
 
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy._core.client.producer import ProducerCore
+from dataproxy._core.client.rowkeys import RowKeys
 
 __all__ = ["send_record_batch"]
 
@@ -17,7 +18,7 @@ def send_record_batch(
     attrs: int = -1,
     message_id: int = -1,
     key: int = -1,
-    row_ids: bytes | None = None,
+    row_ids: bytes | RowKeys | None = None,
     first_row: int = 0,
     group: str = "",
     stream: str = "",

@@ -138,6 +138,8 @@ ROWS = (  # of the sink; each names all bytes of its row, by a digest
 )
 MADE = (
     "AbCd-_09.0.AAAA!!abcdefghijk",  # of the sink's form, and no number
+    "AbCd-_09.~ABCDEFGHIJ-_abcdefghiw",  # of the sink, of columns: job, hash
+    "AbCd-_09.127.~ABCDEFGHIJ-_abcdefghiw",  # query, micro-batch, hash
     "4ki5h2z7ihy7e-1.0",  # of a producer that divided a pack
     "4ki5h2z7ihy7e-ff0a.1234",
 )
@@ -153,6 +155,14 @@ GIVEN = (
     "AbCd-_09.0..AAAAABabcdefghijk",
     "AbCd-_09.0.1.2.AAAAABabcdefghijk",
     "AbCd-_090.0.AAAAABabcdefghijk",
+    "AbCd-_09.~ABCDEFGHIJ-_abcdefghi",
+    "AbCd-_09.~ABCDEFGHIJ-_abcdefghiwx",
+    "AbCd-_09.~ABCDEFGHIJ-.abcdefghiw",
+    "AbCd-_09~.ABCDEFGHIJ-_abcdefghiw",
+    "AbCd-_09..~ABCDEFGHIJ-_abcdefghiw",
+    "AbCd-_09.x.~ABCDEFGHIJ-_abcdefghiw",
+    "AbCd-_09.12~ABCDEFGHIJ-_abcdefghiw",
+    "AbCd-_09.1.2.~ABCDEFGHIJ-_abcdefghiw",
     "x",
 )
 

@@ -292,6 +292,21 @@ def test_a_bad_row_is_named_by_its_number_in_the_partition():
         write_batches(batches(["a", "b", "c"], ["d", "bad"]), plan(), PLACE)
 
 
+def test_ids_of_columns_name_no_partition_and_wait_for_no_block(monkeypatch):
+    made = []
+
+    def send(to, batch, *, value, row_ids, **names):
+        made.append((type(row_ids).__name__, batch.num_rows))
+        return to.accept(batch, value)
+
+    monkeypatch.setattr(producers, "send_record_batch", send)
+    where = replace(plan(), row_ids=True, columns=ColumnPlan(value=0, id_from=(0,)))
+    write_batches(batches(["a"] * 10, ["b"] * 300), where, PLACE)
+    assert made == [("RowKeys", 10), ("RowKeys", 300)]
+    assert PLACE.key_prefix() == TaskPlace(4, 0, "job").key_prefix() == b"job.~"
+    assert PLACE.key_prefix("named") == b"named.~"
+
+
 @pytest.mark.parametrize("row_ids", [False, True])
 def test_with_ids_rows_wait_for_whole_blocks_and_keep_their_numbers(monkeypatch, row_ids):
     sent = []

@@ -23,6 +23,7 @@ from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.order cimport KEY_MAX, no_ordering
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rowids cimport ROW_BLOCK_BITS, ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
+from dataproxy._core.client.rowkeys cimport RowKeys
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.client.sending cimport outgrown, raise_full
@@ -243,7 +244,7 @@ cdef int _read_routes(
 
 def send_record_batch(
     ProducerCore core, batch, *, int value=-1, BodyEncoder encoder=None, int group_id=-1, int stream_id=-1, int dt=-1,
-    int attrs=-1, int message_id=-1, int key=-1, bytes row_ids=None, int64_t first_row=0,
+    int attrs=-1, int message_id=-1, int key=-1, object row_ids=None, int64_t first_row=0,
     str group="", str stream="", bint exact_time=False, list refused=None, int64_t lost_before=-1,
 ):
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties, body bytes).
@@ -251,9 +252,9 @@ def send_record_batch(
     ``value`` and the other numbers are column indices, -1 for a column that is not there; with ``encoder`` the
     bodies are made from other columns.  ``group`` and ``stream`` are the names of all rows where there is no column,
     and of rows whose column is null.  ``message_id`` is a column of ids without nulls; instead, ``row_ids`` is
-    the prefix of ids that are made from each row's number, counted from ``first_row``, and the content of the 256 rows
-    of its block: batches then begin at a multiple of 256, and only the last one of all may end elsewhere.  ``key`` is a
-    column of keys, with ``ordering="key"`` alone: rows of one key keep their order, a null stands for none.  Null
+    a RowKeys, or the prefix of ids that are made from each row's number, counted from ``first_row``, and the content of
+    the 256 rows of its block: batches then begin at a multiple of 256, and only the last one of all may end elsewhere.
+    ``key`` is a column of keys, with ``ordering="key"`` alone: rows of one key keep their order, a null is none.  Null
     and empty bodies follow the producer's ``null_value`` and ``empty_value``.  All rows are checked before the
     first is accepted.  With ``refused`` the rows that cannot be sent are left out and added to it as (row, code,
     reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the rest of the
@@ -295,8 +296,8 @@ def send_record_batch(
         if attrs >= 0:
             _check_keys(core, &c, findings)
         if row_ids is not None:
-            _make_ids(core, &c, &made, row_ids, first_row)
-        _accept(core, &c, &t, group, stream, findings, &made if c.ids_made else NULL, lost_before)
+            _make_ids(core, chunks.schema, array, &c, &made, row_ids, first_row)
+        _accept(core, &c, &t, group, stream, findings, &made if made.columns != NULL else NULL, lost_before)
         return t.messages, t.check.nulls, t.check.empties, t.body_bytes
     finally:
         runs_free(&t)
@@ -313,10 +314,22 @@ cdef void _rows_of(const Lines* lines, Rows* rows) noexcept:
     rows.n = lines.n
 
 
-cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, int64_t first_row) except -1:
-    cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(prefix)
-    cdef size_t n = <size_t>PyBytes_GET_SIZE(prefix)
+cdef int _make_ids(
+    ProducerCore core, ArrowSchema* schema, ArrowArray* array, Columns* c, RowIds* made, object row_ids,
+    int64_t first_row,
+) except -1:
+    """Have ids made: those of a RowKeys are there afterwards, those by places when their rows are written."""
+    cdef bytes prefix
+    cdef const uint8_t* p
+    cdef size_t n
     core.policy.check_ids()
+    c.ids_made = True
+    if isinstance(row_ids, RowKeys):
+        c.value.ids = (<RowKeys>row_ids).make(schema, array, c)
+        return 0
+    prefix = row_ids
+    p = <const uint8_t*>PyBytes_AS_STRING(prefix)
+    n = <size_t>PyBytes_GET_SIZE(prefix)
     if first_row & ((1 << ROW_BLOCK_BITS) - 1):
         raise ValueError(f"row {first_row} does not begin a block of {1 << ROW_BLOCK_BITS} rows")
     if not own_id_valid(p, n) or n + ROW_NUMBER_TEXT + ROW_HASH_TEXT > OWN_ID_MAX:
@@ -324,7 +337,6 @@ cdef int _make_ids(ProducerCore core, Columns* c, RowIds* made, bytes prefix, in
             f"{prefix!r} cannot begin an id", hint="use printable ASCII without space, &, = and |")
     row_ids_begin(made, c, p, n, first_row)
     c.value.ids = &made.rows
-    c.ids_made = True
     return 0
 
 

@@ -27,6 +27,8 @@ cdef enum:
     ROW_NUMBER = 6
     NO_DIGIT = 64
     NO_ROW = 256
+    TILDE = 126
+    COLUMNS_TEXT = 22       # of the Spark sink, where ids are made of columns: 128 bits
 
 
 cdef void ids_init(IdReader* r, const WireOps* wire, const HashKey* key) noexcept nogil:
@@ -188,7 +190,8 @@ cdef bint id_is_made(Slice id) noexcept nogil:
     """Tell whether an id has the form of those that this package makes by itself.
 
     A producer names the messages of a divided pack ``<13 characters>-<hex>.<place>``, the Spark sink its rows
-    ``<8 characters>.[<micro-batch>.]<partition>.<17 characters>``.
+    ``<8 characters>.[<micro-batch>.]<partition>.<17 characters>`` or, with the option ``idFrom``,
+    ``<8 characters>.[<micro-batch>.]~<22 characters>``, the last ones base64url.
     Locality: any thread.
     Locks: none.
     """
@@ -197,7 +200,21 @@ cdef bint id_is_made(Slice id) noexcept nogil:
         while at < id.n and _is_hex(id.p[at]):
             at += 1
         return at > 14 and at + 1 < id.n and id.p[at] == DOT and _digits(id, at + 1) == id.n
-    return _is_row(id)
+    return _is_row(id) or _is_of_columns(id)
+
+
+cdef bint _is_of_columns(Slice id) noexcept nogil:
+    """Tell whether an id has the form of those that the Spark sink makes of columns.  Locality: any thread.
+
+    Locks: none.
+    """
+    cdef size_t tilde = id.n - COLUMNS_TEXT - 1
+    cdef size_t at
+    if id.n < COLUMNS_TEXT + 10 or id.p[8] != DOT or id.p[tilde] != TILDE:
+        return False
+    at = _digits(id, 9)
+    at += at > 9 and id.p[at] == DOT
+    return at == tilde and id.p[at - 1] == DOT and _are_base64(id, tilde + 1)
 
 
 cdef bint _is_row(Slice id) noexcept nogil:
@@ -255,6 +272,17 @@ cdef inline uint32_t _digit(uint8_t c) noexcept nogil:
 
 cdef inline bint _is_hex(uint8_t c) noexcept nogil:
     return 48 <= c <= 57 or 97 <= c <= 102
+
+
+cdef inline bint _are_base64(Slice id, size_t at) noexcept nogil:
+    """Tell whether all that stands from a place on is base64url."""
+    cdef uint8_t c
+    while at < id.n:
+        c = id.p[at]
+        if not (48 <= c <= 57 or 65 <= c <= 90 or 97 <= c <= 122 or c == DASH or c == 95):
+            return False
+        at += 1
+    return True
 
 
 cdef inline size_t _digits(Slice id, size_t at) noexcept nogil:

@@ -1,0 +1,47 @@
+"""A word of warning where ids of rows hang on how Spark cuts partitions, and the rows may come again cut otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dataproxy.logs import logger
+from dataproxy.spark.driverlog import commits_streams, open_log
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from dataproxy.spark.partition import WritePlan
+
+__all__ = ["say_what_ids_name"]
+
+_log = logger("spark.places")
+_REMEMBERED: Final = 1000
+_said: Final[set[Hashable]] = set()
+
+
+def say_what_ids_name(plan: WritePlan, *, stream: bool, again: bool = False) -> None:
+    """Say that ids are places of rows where a write may come again: a stream, or a batch that its user has named.
+
+    Not said where ids are made of columns, nor with ``reportLog=false``.  Said once in a process for writes to one
+    place, since a stream is planned for each micro-batch and ``foreachBatch`` gives each a name; with ``again`` always.
+    Spark's planning process goes on for a minute without work.  Thread rule: any thread.
+    """
+    if not plan.row_ids or plan.columns.id_from or not plan.outlets.log or not (stream or plan.id_run):
+        return
+    if commits_streams():
+        return
+    place = (stream, plan.options.group_name, plan.options.stream_id, plan.columns)
+    if place in _said and not again:
+        return
+    if len(_said) >= _REMEMBERED:
+        _said.clear()
+    _said.add(place)
+    open_log(plan.outlets.log)
+    _log.warning(
+        "rows for the group %s: their ids name their places in their partitions. When %s is run again with other"
+        " partitions (another number of cores or executors, adaptive execution) or with rows in another order, rows get"
+        " other ids and are stored twice. The option idFrom with columns that say which row a row is, or a column"
+        " msg_id, ends that",
+        plan.options.group_name or "of the column group_id",
+        "a micro-batch" if stream else "the write",
+    )
