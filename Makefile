@@ -26,7 +26,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak \
-        planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill \
+        planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill spark-retries \
         spark-packaging bench-spark \
         test-interop wheel test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
 
@@ -79,6 +79,9 @@ spark-chaos: build ## KILLS (100) of tasks, Python workers and executors under b
 
 spark-backfill: build ## ROWS (10000000) through a local cluster into a durable hub: nothing missing, workers <= 400 MB
 	@$(PY) -m tests.lab.spark_backfill $(if $(ROWS),--rows $(ROWS))
+
+spark-retries: build ## ROWS (10000000) in one partition whose task is lost three times, behind a hub that knows ids: 0 surplus
+	@$(PY) -m tests.lab.spark_retries $(if $(ROWS),--rows $(ROWS))
 
 spark-packaging: build ## wheel, --archives and --py-files, each tried with a local cluster
 	@$(PY) -m tests.lab.spark_packaging

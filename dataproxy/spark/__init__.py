@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 
 from dataproxy.spark.frames import to_messages, with_json_value
 from dataproxy.spark.interfaces import HAS_DATA_SOURCES, schema_of, spark_context
+from dataproxy.spark.once import without_copies
 from dataproxy.spark.progress import WriteProgress
 from dataproxy.spark.reports import JobReport, PartitionReport
 
@@ -36,6 +37,7 @@ __all__ = [
     "register",
     "to_messages",
     "with_json_value",
+    "without_copies",
     "writer",
 ]
 

@@ -54,8 +54,8 @@ def ask(connect) -> Callable[[Hub, bytes], bytes]:
 def test_a_frame_that_comes_again_is_answered_and_stored_once(dedupe_hub, ask):
     first = ask(dedupe_hub, frame(7, [b"a", b"b"]))
     again = ask(dedupe_hub, frame(7, [b"a", b"b"]))
-    assert b"dpIp=127.0.0.1&dupReach=600&" in first
-    assert b"dpIp=127.0.0.1&dupCnt=2&dupReach=600&" in again
+    assert b"dpIp=127.0.0.1&dup=600,0,0&" in first
+    assert b"dpIp=127.0.0.1&dup=600,2,0&" in again
     assert bodies(dedupe_hub) == [b"a", b"b"]
     stats = dedupe_hub.stats()
     assert (stats["duplicates"], stats["conflicts"], stats["frames"]) == (2, 0, 2)

@@ -33,13 +33,13 @@ ctypedef struct WireEvent:
     bint has_seq
     uint32_t seq            # with has_seq: the sequence number that is answered
     int code                # acks: 0 is success, else the server's error code
+    int known               # acks: messages that were not stored, since they had been before
     Slice message           # acks: the server's error text
     Slice node              # acks: the answering node's own name (dpIp)
     Slice text              # acks: the whole attribute text
     int load                # heartbeat acks: 0..65534, or -1 when unknown
-    int64_t known           # acks: messages that were not stored, since they had been before
-    int64_t differed        # acks: messages whose id was known with other bytes, stored or not
-    int64_t reach           # acks: for so many seconds the server remembers such messages; -1: it says nothing of that
+    int reach               # acks: for so many seconds the server remembers such messages; -1: it says nothing of that
+    int differed            # acks: messages whose id was known with other bytes, stored or not
 
 
 ctypedef struct FrameSpec:  # what one frame says besides its items

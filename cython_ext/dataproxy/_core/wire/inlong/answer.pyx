@@ -187,15 +187,12 @@ cdef int tell_known(
 ) noexcept nogil:
     """Append a success reply that says what was known before.  Locality: any thread.  Locks: none.
 
-    The reference server has nothing like it; readers that do not know these attributes pass over them.
+    The reference server has nothing like it; readers that do not know this attribute pass over it.
     """
     cdef uint8_t raw[96]
-    cdef uint8_t* at = raw
-    if known:
-        at = _put_time(at, b"&dupCnt=", 8, known)
-    if differed:
-        at = _put_time(at, b"&dupDiff=", 9, differed)
-    at = _put_time(at, b"&dupReach=", 10, reach)
+    cdef uint8_t* at = _put_time(raw, b"&dup=", 5, reach)
+    at = _put_time(at, b",", 1, known)
+    at = _put_time(at, b",", 1, differed)
     return _put_words(reply, n, slice_of(raw, <size_t>(at - raw)), slice_of(NULL, 0), out)
 
 

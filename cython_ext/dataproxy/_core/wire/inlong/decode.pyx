@@ -32,6 +32,12 @@ from dataproxy._core.wire.inlong.const cimport (
 from dataproxy._core.wire.inlong.number cimport read_decimal
 
 
+cdef WireEvent BLANK         # constant after import
+memset(&BLANK, 0, sizeof(WireEvent))
+BLANK.load = -1
+BLANK.reach = -1
+
+
 cdef int find_frame(const uint8_t* p, size_t n, size_t max_frame, size_t* size) noexcept nogil:
     """Bound the first frame of ``p[0:n]``.  Locality: any thread.  Locks: none."""
     cdef uint64_t whole
@@ -50,9 +56,7 @@ cdef int find_frame(const uint8_t* p, size_t n, size_t max_frame, size_t* size) 
 cdef int read_reply(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil:
     """Read one whole frame from a server.  Locality: any thread.  Locks: none."""
     cdef int msg_type
-    memset(event, 0, sizeof(WireEvent))
-    event.load = -1
-    event.reach = -1
+    event[0] = BLANK
     if n <= LENGTH_SIZE or load_be32(p) != n - LENGTH_SIZE:
         return ST_PROTOCOL
     msg_type = p[LENGTH_SIZE] & TYPE_MASK
@@ -143,28 +147,20 @@ cdef void _read_ack_text(Slice text, WireEvent* event) noexcept nogil:
         if cut != NULL:
             key = slice_of(at, <size_t>(cut - at))
             value = slice_of(cut + 1, <size_t>(stop - cut - 1))
-            if key.n == 4:
-                if event.node.p == NULL and (_is_key(key, b"dpIp", 4) or _is_key(key, b"dpIP", 4)):
-                    event.node = value
-            elif key.n == 7:
-                if _is_key(key, b"errCode", 7) and not have_code:
-                    have_code = True
-                    event.code = _read_code(value)
-                elif _is_key(key, b"dupDiff", 7) and event.differed == 0:
-                    event.differed = _read_count(value)
-            elif key.n == 6:
-                if _is_key(key, b"errMsg", 6) and event.message.p == NULL:
-                    event.message = _message_in(value, end)
-                elif _is_key(key, b"dupCnt", 6) and event.known == 0:
-                    event.known = _read_count(value)
+            if key.n == 4 and event.node.p == NULL and (_is_key(key, b"dpIp", 4) or _is_key(key, b"dpIP", 4)):
+                event.node = value
+            elif _is_key(key, b"errCode", 7) and not have_code:
+                have_code = True
+                event.code = _read_code(value)
+            elif _is_key(key, b"errMsg", 6) and event.message.p == NULL:
+                event.message = _message_in(value, end)
             elif key.n == 3:
                 if _is_key(key, b"mid", 3):
                     have_mid = _read_seq(value, event) or have_mid
-            elif key.n == 9:
-                if _is_key(key, b"messageId", 9) and not have_mid:
-                    _read_seq(value, event)
-            elif key.n == 8 and _is_key(key, b"dupReach", 8) and event.reach < 0:
-                event.reach = _read_count(value)
+                elif _is_key(key, b"dup", 3) and event.reach < 0:
+                    _read_known(value, event)
+            elif _is_key(key, b"messageId", 9) and not have_mid:
+                _read_seq(value, event)
         at = stop + 1
 
 
@@ -180,9 +176,26 @@ cdef int _read_code(Slice value) noexcept nogil:
     return <int>code
 
 
-cdef int64_t _read_count(Slice value) noexcept nogil:
-    cdef int64_t count = 0
-    return count if read_decimal(value, &count) and count > 0 else 0
+cdef void _read_known(Slice value, WireEvent* event) noexcept nogil:
+    # Three numbers: seconds, messages that were known, and messages that differed from what was known.
+    cdef int64_t numbers[3]
+    cdef const uint8_t* at = value.p
+    cdef const uint8_t* end = value.p + value.n
+    cdef const uint8_t* stop
+    cdef int i
+    for i in range(3):
+        stop = <const uint8_t*>memchr(at, 44, <size_t>(end - at))
+        if (stop == NULL) != (i == 2):
+            return
+        if stop == NULL:
+            stop = end
+        if not read_decimal(slice_of(at, <size_t>(stop - at)), &numbers[i]) or numbers[i] < 0:
+            return
+        numbers[i] = min(numbers[i], <int64_t>0x7FFFFFFF)
+        at = stop + 1
+    event.reach = <int>numbers[0]
+    event.known = <int>numbers[1]
+    event.differed = <int>numbers[2]
 
 
 cdef bint _read_seq(Slice value, WireEvent* event) noexcept nogil:

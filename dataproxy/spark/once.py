@@ -1,0 +1,48 @@
+"""A consumer's own filter: of messages with the same id one stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from dataproxy.errors import ConfigError
+from dataproxy.spark.interfaces import schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["without_copies"]
+
+_NAME: Final = ("group_id", "stream_id", "msg_id")
+_OWN: Final = "_id_or_none_other"
+
+
+def without_copies(df: DataFrame, *, within: str | None = None, time: str = "dt") -> DataFrame:
+    """Return ``df`` with one row for each message, known by its columns ``group_id``, ``stream_id`` and ``msg_id``.
+
+    Rows without an id (null or empty) all stay.  Of rows with one id it is not said which one stays: those of one row
+    of the Spark sink are equal.  A streaming DataFrame needs ``within``, an interval such as ``"1 hour"``: copies come
+    no further apart than that by the timestamp column ``time``, and Spark forgets ids that are older.  Needs Spark 3.5.
+    Raises ConfigError for missing columns and for a stream without ``within``.
+    """
+    schema_of(df)
+    names = {name.lower() for name in df.columns}
+    missing = [name for name in _NAME if name not in names]
+    if missing:
+        raise ConfigError(
+            f"there is no column {missing[0]!r} among {df.columns!r}",
+            hint="a message is known by the columns group_id, stream_id and msg_id; add them, as constants where the"
+            " data does not have them",
+        )
+    if df.isStreaming and within is None:
+        raise ConfigError(
+            "a stream has no end, and its ids cannot all be kept",
+            hint='say how far apart copies may come, such as within="1 hour"',
+        )
+    # A row without an id gets one that no other has: in a stream two halves would be two sources.
+    keyed = df.withColumn(_OWN, f.expr("coalesce(nullif(msg_id, ''), uuid())"))
+    key = ["group_id", "stream_id", _OWN]
+    if not df.isStreaming:
+        return keyed.dropDuplicates(key).drop(_OWN)
+    return keyed.withWatermark(time, str(within)).dropDuplicatesWithinWatermark(key).drop(_OWN)
