@@ -58,7 +58,7 @@ def explain_missing(name: str) -> str:
     if (home.parents[1] / "setup.py").is_file():
         cure = f"build the checkout with 'make build', or '{sys.executable} setup.py build_ext --inplace'"
     else:
-        cure = f"install it again with '{sys.executable} -m pip install --force-reinstall dataproxy'"
+        cure = f"install it again with '{sys.executable} -m pip install --force-reinstall dataproxy-sdk'"
     return f"compiled module {name} is missing ({found}); {cure}"
 
 

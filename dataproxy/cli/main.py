@@ -17,7 +17,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        sys.stderr.write(f"dataproxy: the package {error.name!r} is missing; pip install 'dataproxy[cli]'\n")
+        sys.stderr.write(f"dataproxy: the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli]'\n")
         raise SystemExit(2) from None
     code: object = 0
     try:

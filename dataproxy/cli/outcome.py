@@ -77,7 +77,7 @@ def outcome() -> Iterator[None]:
         silence(sys.stdout)
         raise typer.Exit(ExitCode.FAILED) from None
     except ModuleNotFoundError as error:
-        complain(f"the package {error.name!r} is missing; pip install 'dataproxy[cli,hub]'")
+        complain(f"the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli,hub]'")
         raise typer.Exit(ExitCode.USAGE) from None
 
 

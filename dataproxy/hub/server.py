@@ -440,7 +440,7 @@ def _open_manager(hub: Hub) -> ManagerDoor:
         from dataproxy.hub.manager import ManagerDoor
     except ImportError as error:
         raise HubError(
-            f"the Manager door needs a package that is missing: {error.name}", hint="pip install 'dataproxy[hub]'"
+            f"the Manager door needs a package that is missing: {error.name}", hint="pip install 'dataproxy-sdk[hub]'"
         ) from error
     return ManagerDoor(hub, hub.host, hub.config.manager_port)
 

@@ -215,7 +215,7 @@ def test_missing_extra(monkeypatch, capfd):
     with pytest.raises(SystemExit) as caught:
         entry.main()
     assert caught.value.code == 2
-    assert capfd.readouterr().err == "dataproxy: the package 'typer' is missing; pip install 'dataproxy[cli]'\n"
+    assert capfd.readouterr().err == "dataproxy: the package 'typer' is missing; pip install 'dataproxy-sdk[cli]'\n"
 
 
 def test_store_verify(tmp_path) -> None:
