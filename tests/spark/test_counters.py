@@ -25,7 +25,7 @@ def test_a_write_of_no_rows_has_no_latency(spark, sink):
 def test_counters_of_a_registered_session(spark, sink):
     counters = register(spark)
     sink.write(texts(spark, 1000, 3))
-    assert counters.counts() == (3, 1000, 1000, 2890, 0, 0)
+    assert counters.counts() == (3, 1000, 1000, 2890, 0, 0, 0, 0)
     sink.write(texts(spark, 10, 1))
     assert counters.counts().acked == 1010
     assert "1010" in repr(counters)
