@@ -26,7 +26,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak \
-        planted test-matrix test-spark test-spark-matrix spark-chaos spark-backfill spark-retries \
+        planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
         test-interop wheel test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
 
@@ -74,8 +74,11 @@ test-spark: build ## the Spark tests: batch, streams, restarts, kills, executors
 test-spark-matrix: setup ## the Spark tests on PySpark 4.0, 4.1, 4.2, 4.3, and foreachPartition on 3.5
 	@PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh spark
 
-spark-chaos: build ## KILLS (100) of tasks, Python workers and executors under batch and streaming writes
+spark-chaos: build ## KILLS (100) of tasks, workers and executors under writes; sessions that end, copies, other parallelism
 	@$(PY) -m tests.lab.spark_chaos --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),100) --seed $(or $(SEED),1)
+
+spark-chaos-matrix: setup ## spark-chaos with KILLS (20) kills on PySpark 4.0, 4.1, 4.2 and 4.3; SPARKS=4.0.5 for one of them
+	@KILLS=$(if $(filter command line environment,$(origin KILLS)),$(KILLS),20) PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh chaos
 
 spark-backfill: build ## ROWS (10000000) through a local cluster into a durable hub: nothing missing, workers <= 400 MB
 	@$(PY) -m tests.lab.spark_backfill $(if $(ROWS),--rows $(ROWS))

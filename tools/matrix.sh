@@ -2,6 +2,7 @@
 # Every CPython >= 3.11 of this machine builds the wheel and runs the unit and io tests; every supported PySpark runs
 # tests/spark on the oldest of them (PySpark 3.5 has no data sources: foreachPartition alone).  Prints one line for each.
 #   matrix.sh spark  the PySpark versions alone
+#   matrix.sh chaos  make spark-chaos on each PySpark that has data sources, with KILLS (20) kills
 #   PYTHONS  interpreters, instead of those found     SPARKS  PySpark versions, instead of requirements/spark.matrix
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +24,7 @@ if sys.implementation.name == "cpython" and sys.version_info >= (3, 11): print("
 failed=0
 report() {  # NAME STATUS LOG
     if [ "$2" = 0 ]; then
-        echo "matrix: $1: $(grep -E '[0-9]+ passed' "$3" | tail -n 1)"
+        echo "matrix: $1: $(grep -E '[0-9]+ passed|^spark chaos: ' "$3" | tail -n 1)"
     else
         failed=1; tail -n 40 "$3" >&2; echo "matrix: $1: FAILED, see $3"
     fi
@@ -31,7 +32,7 @@ report() {  # NAME STATUS LOG
 
 found=$(if [ -n "${PYTHONS:-}" ]; then for p in $PYTHONS; do "$p" -c 'import sys; print("%d.%d" % sys.version_info[:2], sys.executable)'; done; else interpreters; fi)
 [ -n "$found" ] || { echo "matrix: no CPython 3.11 or newer found" >&2; exit 1; }
-[ "${1:-}" = spark ] || while read -r version path; do
+[ -n "${1:-}" ] || while read -r version path; do
     log=.cache/matrix/python-$version.log
     (PYTHON=$path VENV=.venv-$version tools/setup.sh && VENV=.venv-$version T="tests/unit tests/io" tools/wheel.sh) >"$log" 2>&1 </dev/null
     report "Python $version ($path)" $? "$log"
@@ -52,6 +53,14 @@ for spark in ${SPARKS:-$(cat requirements/spark.matrix)}; do
     case $spark in # their accumulator servers leave a socket to the garbage collector
         3.*|4.[01].*) only+=(-W ignore::pytest.PytestUnraisableExceptionWarning) ;;
     esac
+    if [ "${1:-}" = chaos ]; then
+        [[ $spark != 3.* ]] || continue
+        log=.cache/matrix/chaos-$spark.log
+        (PYTHON=$oldest VENV=$venv SPARK=$spark tools/setup.sh && "$venv/bin/python" tools/build.py &&
+            "$venv/bin/python" -m tests.lab.spark_chaos --kills "${KILLS:-20}") >"$log" 2>&1 </dev/null
+        report "PySpark $spark" $? "$log"
+        continue
+    fi
     (PYTHON=$oldest VENV=$venv SPARK=$spark tools/setup.sh && "$venv/bin/python" tools/build.py &&
         "$venv/bin/python" -m pytest -q "${only[@]}" "$tests") >"$log" 2>&1 </dev/null
     report "PySpark $spark" $? "$log"

@@ -22,12 +22,14 @@ _PATIENCE = 30.0
 class Killer:
     """End something every now and then while the ``with`` block runs, and count what was ended."""
 
-    def __init__(self, context: Any, dice: random.Random, *, limit: int, with_executors: bool = False) -> None:
+    def __init__(
+        self, context: Any, dice: random.Random, *, limit: int, ways: tuple[str, ...] = ("worker", "worker", "task")
+    ) -> None:
         self.kills: Counter[str] = Counter()
         self._scala = context._jsc.sc()
         self._dice = dice
         self._limit = limit
-        self._ways = ["worker", "task", "executor"] if with_executors else ["worker", "worker", "task"]
+        self._ways = ways
         self._tracker = context.statusTracker()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.lab.spark_chaos.laws import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from dataproxy.hub import Hub
     from tests.lab.spark_chaos.killer import Killer
 
-__all__ = ["Round", "batch_round", "idle_round", "stream_round"]
+__all__ = ["Round", "batch_round", "idle_round", "read_slowly", "run_query", "slowly", "stream_round", "write_files"]
 
 GROUP = "chaos"
 PARTITIONS = 6
@@ -79,14 +80,9 @@ def batch_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folder
 
 def stream_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folder: Path, *, filtered: bool) -> Round:
     """Run a query over files until all is written, from its checkpoint whenever it ended with an error."""
-    result = Round(name, rows=FILES * LINES)
-    lines = folder / f"{name}-lines"
-    lines.mkdir()
-    for number in range(FILES):
-        text = "".join(f"row-{row}\n" for row in range(number * LINES, (number + 1) * LINES))
-        (lines / f"{number}.txt").write_text(text)
-    source = {f"row-{number}".encode() for number in range(result.rows)}
-    read = spark.readStream.option("maxFilesPerTrigger", 1).text(str(lines)).mapInArrow(slowly, "value string")
+    lines, source = write_files(folder, name)
+    result = Round(name, rows=len(source))
+    read = read_slowly(spark, lines)
     options = {
         "target": hub.target,
         "groupId": GROUP,
@@ -95,7 +91,9 @@ def stream_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folde
         "checkpointLocation": str(folder / f"{name}-checkpoint"),
     }
     for _ in range(_ATTEMPTS):
-        if _run_query(read, options, killer):
+        with killer:
+            well = run_query(read, options)
+        if well:
             result.surplus, found = judge(hub.records(GROUP, name), source, filtered=filtered)
             result.violations += [f"{name}: {text}" for text in found]
             return result
@@ -104,16 +102,43 @@ def stream_round(spark: SparkSession, hub: Hub, killer: Killer, name: str, folde
     return result
 
 
-def _run_query(read: Any, options: dict[str, str], killer: Killer) -> bool:
-    """Run the query over what is there; tell whether it ended well."""
-    with killer:
+def write_files(folder: Path, name: str) -> tuple[Path, set[bytes]]:
+    """Write the files of a query, one for each micro-batch; return their folder, and the rows in them."""
+    lines = folder / f"{name}-lines"
+    lines.mkdir()
+    for number in range(FILES):
+        text = "".join(f"row-{row}\n" for row in range(number * LINES, (number + 1) * LINES))
+        (lines / f"{number}.txt").write_text(text)
+    return lines, {f"row-{number}".encode() for number in range(FILES * LINES)}
+
+
+def read_slowly(spark: SparkSession, lines: Path) -> DataFrame:
+    """Return a stream over the files."""
+    return spark.readStream.option("maxFilesPerTrigger", 1).text(str(lines)).mapInArrow(slowly, "value string")
+
+
+def run_query(read: DataFrame, options: dict[str, str], begun: Callable[[], object] | None = None) -> bool:
+    """Run the query over what is there, and call `begun` once it runs; tell whether it ended well."""
+    query = None
+    try:
         query = read.writeStream.format("dataproxy").options(**options).trigger(availableNow=True).start()
-        try:
-            return bool(query.awaitTermination(_SECONDS))
-        except Exception:  # the query's error, whatever it was; the laws judge what it left
-            return False
-        finally:
-            query.stop()
+        if begun is not None:
+            begun()
+        end = time.monotonic() + _SECONDS
+        # Nobody tells who waits for a query that its session was stopped: Spark's own notice fails then.
+        while not (ended := query.awaitTermination(1)) and time.monotonic() < end and not _is_stopped(read):
+            pass
+        return bool(ended)
+    except Exception:  # the query's error, whatever it was; the laws judge what it left
+        return False
+    finally:
+        if query is not None:
+            with contextlib.suppress(Exception):  # its session may have ended
+                query.stop()
+
+
+def _is_stopped(df: DataFrame) -> bool:
+    return bool(df.sparkSession.sparkContext._jsc is None or df.sparkSession.sparkContext._jsc.sc().isStopped())
 
 
 def idle_round(spark: SparkSession, hubs: tuple[Hub, ...], name: str) -> Round:

@@ -12,9 +12,20 @@ import dataproxy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["borrowed_home", "start", "worker_environment"]
+__all__ = ["SETTINGS", "borrowed_home", "start", "worker_environment"]
 
 PACKAGES = Path(dataproxy.__file__).parents[1]
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.task.maxFailures": "1000",
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.executor.memory": "512m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+}
 
 
 def worker_environment() -> dict[str, str]:
@@ -39,20 +50,8 @@ def start(master: str, **settings: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.update(worker_environment())
-    wanted = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.task.maxFailures": "1000",
-        "spark.deploy.maxExecutorRetries": "-1",
-        "spark.executor.memory": "512m",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
-        **settings,
-    }
     builder = SparkSession.builder.master(master).appName("dataproxy-chaos")
-    for name, value in wanted.items():
+    for name, value in {**SETTINGS, **settings}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
