@@ -13,13 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["judge"]
 
 
-def judge(
-    records: Iterable[Record], source: set[bytes], *, filtered: bool, same_ids: bool = True
-) -> tuple[int, list[str]]:
-    """Return the number of surplus rows and the violations; ``filtered`` when the hub drops known ids.
-
-    Without ``same_ids`` copies may have other ids, and be stored: their partitions were others the second time.
-    """
+def judge(records: Iterable[Record], source: set[bytes], *, filtered: bool) -> tuple[int, list[str]]:
+    """Return the number of surplus rows and the violations; ``filtered`` when the hub drops known ids."""
     bodies: Counter[bytes] = Counter()
     ids: dict[bytes, set[str]] = {}
     owners: dict[str, set[bytes]] = {}
@@ -33,10 +28,10 @@ def judge(
         found.append(f"{len(missing)} rows are missing, such as {min(missing)!r}")
     if strange := bodies.keys() - source:
         found.append(f"{len(strange)} rows were never sent, such as {min(strange)!r}")
-    if same_ids and (several := [body for body, names in ids.items() if len(names) > 1]):
+    if several := [body for body, names in ids.items() if len(names) > 1]:
         found.append(f"{len(several)} rows have copies with another id, such as {min(several)!r}")
     if shared := [name for name, rows in owners.items() if len(rows) > 1]:
         found.append(f"{len(shared)} ids belong to several rows, such as {min(shared)!r}")
-    if filtered and same_ids and surplus:
+    if filtered and surplus:
         found.append(f"{surplus} rows were stored twice in spite of the filter")
     return surplus, found
