@@ -203,3 +203,22 @@ def test_of_a_msg_id_that_is_written_again_with_another_body_the_first_one_stays
     found = Counter(record.body for record in filtering.records("g", stream))
     assert found == {f"{number} first".encode(): 1 for number in range(1000)}
     assert filtering.stats()["conflicts"] == before + 1000
+
+
+def test_a_row_whose_id_the_sink_made_of_columns_is_never_left_out_for_another(spark, filtering, stream, tmp_path):
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "0.txt").write_text("stream")
+    options = {"target": filtering.target, "groupId": "g", "streamId": stream, "idFrom": "value"}
+    spark.createDataFrame([("batch",)], "value string").write.format("dataproxy").mode("append").options(
+        **options
+    ).save()
+    writer = spark.readStream.text(str(tmp_path / "lines")).writeStream.format("dataproxy").options(**options)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination(250)
+    made = {record.body: record.message_id for record in filtering.records("g", stream)}
+    assert sorted(made) == [b"batch", b"stream"]
+    with Producer(filtering.target, group_id="g") as producer:
+        for body, name in made.items():
+            producer.send(stream, body + b" with another body", message_id=name)
+    found = sorted((record.body, record.message_id) for record in filtering.records("g", stream))
+    assert found == sorted([*made.items(), *((body + b" with another body", name) for body, name in made.items())])
