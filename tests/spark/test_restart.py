@@ -13,6 +13,7 @@ import pytest
 from pyspark import TaskContext, cloudpickle
 from pyspark.errors import StreamingQueryException
 
+from dataproxy import Producer
 from dataproxy.hub import Hub
 from dataproxy.spark.stream import DataProxyStreamWriter, plan_stream_writer
 from pyspark_dataproxy import DefaultSource
