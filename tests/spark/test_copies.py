@@ -60,6 +60,7 @@ def test_a_hub_that_knows_ids_leaves_no_copy_and_the_report_says_so(spark, tmp_p
         books = written(spark, hub, tmp_path)
         assert surplus(hub) == books["duplicates_possible"] == 0
         assert books["duplicates_filtered"] == hub.stats()["duplicates"] == ROWS
+        assert hub.stats()["store"]["row_blocks"] == -(-ROWS // 256)
 
 
 def test_a_hub_that_had_to_forget_leaves_copies_and_the_report_says_how_many(spark, tmp_path):

@@ -133,8 +133,8 @@ def test_a_first_body_that_was_not_stored_is_none(tmp_path):
 
 
 ROWS = (  # of the sink; each names all bytes of its row, by a digest
-    "AbCd-_09.0.AAAAABabcdefghijk",  # job, partition, row, digest of its block
-    "AbCd-_09.127.13.AAAAAB-_cdefghijk",  # query, micro-batch, partition, row, digest
+    "AbCd-_09.0.AAAAABAbcdefghijk",  # job, partition, row, digest of its block
+    "AbCd-_09.127.13.AAAAABP_cdefghijk",  # query, micro-batch, partition, row, digest
 )
 MADE = (
     "AbCd-_09.0.AAAA!!abcdefghijk",  # of the sink's form, and no number

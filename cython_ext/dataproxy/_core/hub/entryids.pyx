@@ -233,6 +233,8 @@ cdef bint _is_row(Slice id) noexcept nogil:
 cdef uint32_t _row_of(Slice id) noexcept nogil:
     """Return the place in its block of the row that an id names, NO_ROW if it names none.
 
+    What is believed has to be what the sink makes: a number of less than 26 * 2**30 rows begins with a capital, and a
+    digest of 64 bits with one of the first sixteen.  An application's ``20240701.7.20240701120000123`` is no row.
     Locality: any thread.
     Locks: none.
     """
@@ -241,9 +243,11 @@ cdef uint32_t _row_of(Slice id) noexcept nogil:
     cdef uint32_t low
     if not _is_row(id):
         return NO_ROW
-    digits = id.p + id.n - ROW_TEXT + ROW_HIGH
-    high = _digit(digits[0])
-    low = _digit(digits[1])
+    digits = id.p + id.n - ROW_TEXT
+    if _digit(digits[0]) >= 26 or _digit(digits[ROW_NUMBER]) >= 16:
+        return NO_ROW
+    high = _digit(digits[ROW_HIGH])
+    low = _digit(digits[ROW_HIGH + 1])
     if high == NO_DIGIT or low == NO_DIGIT:
         return NO_ROW
     return (high & 3) << 6 | low

@@ -109,7 +109,9 @@ cdef int64_t rowblocks_early(const RowBlocks* b, uint64_t until, int64_t now_ms)
 
 cdef int64_t rowblocks_reach(const RowBlocks* b, int64_t now_ms) noexcept nogil:
     """Return how long ago a row may have come to be known for certain.  Locality: appending thread.  Locks: none."""
-    return min(b.keep_ms, max(now_ms - b.gone_ms - 1, 0)) if b.gone_ms else b.keep_ms
+    cdef uint64_t known = b.tail - b.most if b.tail - b.head > b.most else b.head       # those before it are not
+    cdef int64_t gone_ms = max(b.gone_ms, rowblocks_early(b, known, now_ms))
+    return min(b.keep_ms, max(now_ms - gone_ms - 1, 0)) if gone_ms else b.keep_ms
 
 
 cdef void rowblocks_drop(RowBlocks* b, uint64_t until, int64_t now_ms) noexcept nogil:

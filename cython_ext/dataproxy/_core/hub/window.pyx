@@ -90,7 +90,9 @@ cdef int64_t window_early(const Window* w, uint64_t until, int64_t now_ms) noexc
 
 cdef int64_t window_reach(const Window* w, int64_t now_ms) noexcept nogil:
     """Return how long ago an id may have come to be known for certain.  Locality: appending thread.  Locks: none."""
-    return min(w.keep_ms, max(now_ms - w.gone_ms - 1, 0)) if w.gone_ms else w.keep_ms
+    cdef uint64_t known = w.tail - w.max_ids if w.tail - w.head > w.max_ids else w.head     # those before it are not
+    cdef int64_t gone_ms = max(w.gone_ms, window_early(w, known, now_ms))
+    return min(w.keep_ms, max(now_ms - gone_ms - 1, 0)) if gone_ms else w.keep_ms
 
 
 cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
