@@ -135,8 +135,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "What becomes of a message whose id is known with another body, where an application gave the id (a column"
         " `msg_id`, `message_id=`): with `first` the one that is there stays, and the new one is acknowledged, counted"
         " (`conflicts`) and not stored; `both` stores it. Messages with ids that a producer made, or the Spark sink of"
-        " columns (`idFrom`), are stored in any case; an id that the sink made of a row's place says what is in the row,"
-        " and is believed.",
+        " columns (`idFrom`), are stored in any case; an id that the sink made of a row's place says what is in the"
+        " row, and is believed.",
         choices=("first", "both"),
     ),
     Option(
