@@ -1,6 +1,9 @@
 """Streaming writes: what arrives, what is refused, and what a restart does."""
 
+import itertools
 import json
+import os
+import time
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -15,10 +18,13 @@ def feed(spark, tmp_path):
     """Return a function that adds files of lines to a folder, and the stream that reads them in order."""
     folder = tmp_path / "lines"
     folder.mkdir()
+    times = itertools.count(int(time.time()) - 1000)
 
     def add(name, lines):
         draft = tmp_path / name
         draft.write_text("".join(f"{line}\n" for line in lines))
+        at = next(times)  # by which Spark orders them: the file system's own times may be equal
+        os.utime(draft, (at, at))
         draft.rename(folder / name)
 
     stream = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
