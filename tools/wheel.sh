@@ -38,7 +38,7 @@ base=$("$venv/bin/python" -c 'import sys; print(sys._base_executable)')
 "$base" -m venv "$work/venv"
 quiet "$work/venv/bin/python" -m pip install -q dist/*.whl
 plain=$("$work/venv/bin/python" -m pip list --format=freeze | grep -vE '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
-[ "$plain" = "dataproxy msgspec urllib3" ] || { say "a plain install brought: $plain"; exit 1; }
+[ "$plain" = "dataproxy-sdk msgspec urllib3" ] || { say "a plain install brought: $plain"; exit 1; }
 (cd "$work/tests" && "$work/venv/bin/python" -c 'import dataproxy; print("wheel: plain install imports", dataproxy.__version__)')
 quiet "$work/venv/bin/python" -m pip install -q --no-deps -r requirements/dev.lock
 
