@@ -85,7 +85,7 @@ def test_the_time_that_is_remembered_shrinks_with_what_had_to_be_forgotten(start
             assert (reach(answer) == 600) == (i < 384)  # so many have room
     assert reach(answer) < 600
     hub.close()
-    hub = start_hub(path, dedupe="ids", dedupe_memory=64 << 10)
+    hub = start_hub(path, dedupe="ids")  # with room for all of them: what is gone is gone
     with socket.create_connection(("127.0.0.1", hub.port)) as connection:
         connection.sendall(binary_frame(1, [b"a"], stream="s&sid=fresh"))
         assert reach(read_frame(connection)) < 600
