@@ -86,7 +86,7 @@ def test_columns_of_every_exact_type_are_read_at_any_place(kind):
 
 def test_values_are_joined_so_that_no_others_read_the_same():
     pairs = [("a", "bc"), ("ab", "c"), ("abc", ""), ("", "abc"), (None, "abc"), ("abc", None), (None, None), ("", "")]
-    pairs += [("a\x02b", "c"), ("a", "b\x02c")]  # a text may hold what stands in front of one
+    pairs = [("a\x02b", "c"), *pairs, ("a", "b\x02c")]  # a text may hold what stands in front of one; no neighbours
     first, second = zip(*pairs, strict=True)
     assert len(hashed({"a": pa.array(first), "b": pa.array(second)})) == len(pairs)
 
