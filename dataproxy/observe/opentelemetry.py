@@ -7,42 +7,51 @@ One line makes a producer visible::
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter
+from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter, get_meter_provider
 
 from dataproxy._version import __version__
-from dataproxy.observe.metrics import METRICS, Metric, common_attributes
+from dataproxy.observe.metrics import METRICS, Metric
+from dataproxy.observe.watched import Watched
 
 if TYPE_CHECKING:
     from dataproxy.client import Producer
+    from dataproxy.client.asynchronous import AsyncProducer
 
 __all__ = ["watch"]
 
+#: The producers of each provider: of instruments with one name an SDK calls the first one's callback only.
+_watched: weakref.WeakKeyDictionary[MeterProvider, Watched] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
-def watch(producer: Producer, name: str = "", *, meter_provider: MeterProvider | None = None) -> None:
-    """Give ``producer`` asynchronous instruments in ``meter_provider`` (None: the global one).
 
-    The statistics are read when the SDK collects, nothing is done in between.  The producer is held weakly.
-    ``name`` becomes the attribute ``messaging.client.id``.  The API has no asynchronous histogram: durations come
-    as quantiles.  Thread: any.
+def watch(producer: Producer | AsyncProducer, name: str = "", *, meter_provider: MeterProvider | None = None) -> None:
+    """Show ``producer`` by asynchronous instruments of ``meter_provider`` (None: the global one).
+
+    The statistics are read when the SDK collects, nothing is done in between.  The producer is held weakly; an
+    AsyncProducer is shown from its opening on.  ``name`` becomes the attribute ``messaging.client.id`` and replaces a
+    producer of the same name; where several have none, all but the first are numbered.  The API has no
+    asynchronous histogram: durations come as quantiles.  Thread: any.
     """
-    meter = get_meter("dataproxy", __version__, meter_provider)
-    reference = weakref.ref(producer)
-    common = common_attributes(producer.config.group_id, name)
-    for metric in METRICS:
-        _instrument(meter, metric, _reader(metric, reference, common))
+    provider = get_meter_provider() if meter_provider is None else meter_provider
+    with _lock:
+        watched = _watched.get(provider)
+        if watched is None:
+            watched = _watched[provider] = Watched()
+            meter = get_meter("dataproxy", __version__, provider)
+            for metric in METRICS:
+                _instrument(meter, metric, _reader(metric, watched))
+        watched.add(producer, name)
 
 
-def _reader(
-    metric: Metric, reference: weakref.ref[Producer], common: dict[str, str]
-) -> Callable[[CallbackOptions], Iterable[Observation]]:
+def _reader(metric: Metric, watched: Watched) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def read(_options: CallbackOptions) -> Iterator[Observation]:
-        producer = reference()
-        if producer is not None:
-            for point in metric.points(producer.stats()):
+        for common, stats in watched.snapshots():
+            for point in metric.points(stats):
                 yield Observation(point.value, {**common, **point.attributes})
 
     return read

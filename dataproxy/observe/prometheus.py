@@ -1,8 +1,9 @@
 """Prometheus collector for producers.  Needs ``prometheus-client``.
 
-One line makes a producer visible::
+One line makes a producer visible, another one the next::
 
-    dataproxy.observe.prometheus.watch(producer)
+    dataproxy.observe.prometheus.watch(producer, "web")
+    dataproxy.observe.prometheus.watch(other, "jobs")
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from dataproxy.observe.metrics import DURATION, METRICS, Metric, common_attributes
+from dataproxy.observe.metrics import DURATION, METRICS, Metric
+from dataproxy.observe.watched import Watched
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
     from dataproxy.client import Producer
+    from dataproxy.client.asynchronous import AsyncProducer
     from dataproxy.client.stats import ProducerStats
 
 __all__ = ["ProducerCollector", "watch"]
@@ -29,20 +32,27 @@ __all__ = ["ProducerCollector", "watch"]
 _UNITS: Final = {"By": "_bytes", "s": "_seconds"}
 
 
+#: The collector of each registry: families of one name must come from one collector.
+_collectors: weakref.WeakKeyDictionary[CollectorRegistry, ProducerCollector] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
 class ProducerCollector(Collector):
     """Collect the statistics of producers at each scrape; nothing is done in between.
 
-    A producer is held weakly: one that is gone is not shown any more, and its counters end.  Thread: any.
+    A producer is held weakly: one that is gone is not shown any more, and its counters end.  An AsyncProducer is
+    shown from its opening on.  Thread: any.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._producers: dict[str, weakref.ref[Producer]] = {}
+        self._watched = Watched()
 
-    def add(self, producer: Producer, name: str = "") -> None:
-        """Show ``producer``; ``name`` becomes the label ``messaging_client_id``, and replaces one of the same name."""
-        with self._lock:
-            self._producers[name] = weakref.ref(producer)
+    def add(self, producer: Producer | AsyncProducer, name: str = "") -> None:
+        """Show ``producer``; ``name`` becomes the label ``messaging_client_id``, and replaces one of the same name.
+
+        Where several producers have no name, all but the first are numbered: "2", "3", and so on.
+        """
+        self._watched.add(producer, name)
 
     def describe(self) -> list[Family]:
         """Return no families ahead of the first scrape: their labels depend on the connections."""
@@ -50,28 +60,25 @@ class ProducerCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Yield all families, from one snapshot of each producer."""
-        snapshots = list(self._snapshots())
+        snapshots = list(self._watched.snapshots())
         for metric in METRICS:
             yield _family(metric, snapshots)
         yield _histogram(snapshots)
 
-    def _snapshots(self) -> Iterator[tuple[dict[str, str], ProducerStats]]:
-        with self._lock:
-            known = list(self._producers.items())
-        for name, reference in known:
-            producer = reference()
-            if producer is not None:
-                yield common_attributes(producer.config.group_id, name), producer.stats()
 
+def watch(
+    producer: Producer | AsyncProducer, name: str = "", *, registry: CollectorRegistry = REGISTRY
+) -> ProducerCollector:
+    """Show ``producer`` in ``registry``; return the registry's collector; ``name`` as for its ``add``.
 
-def watch(producer: Producer, name: str = "", *, registry: CollectorRegistry = REGISTRY) -> ProducerCollector:
-    """Show ``producer`` in ``registry`` and return the collector, which takes further producers with ``add``.
-
-    Raises ValueError when the registry holds such metrics already.  Thread: any.
+    All producers of a registry have one collector, so that each family is there once.  Thread: any.
     """
-    collector = ProducerCollector()
-    collector.add(producer, name)
-    registry.register(collector)
+    with _lock:
+        collector = _collectors.get(registry)
+        if collector is None:
+            collector = _collectors[registry] = ProducerCollector()
+        collector.add(producer, name)
+        registry.register(collector)  # without names it may be there already; it may also have been taken out
     return collector
 
 

@@ -1,6 +1,8 @@
 """Producers as Prometheus families and OpenTelemetry metrics: the numbers are those of the books."""
 
+import asyncio
 import gc
+import re
 import socket
 from types import SimpleNamespace
 
@@ -8,8 +10,10 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from dataproxy import Producer
+from dataproxy import AsyncProducer, ForkedError, Producer
 from dataproxy.hub import Hub
 from dataproxy.observe import opentelemetry, prometheus
 from dataproxy.observe.metrics import METRICS
@@ -149,3 +153,97 @@ def test_addresses_of_one_name_are_one_server(hub, monkeypatch):
         samples = [s for f in registry.collect() for s in f.samples if s.name.endswith("connection_sent_bytes_total")]
         (sample,) = samples
         assert (sample.labels["server_address"], sample.labels["server_port"]) == ("proxies.test", str(hub.port))
+
+
+ACCEPTED = "dataproxy_producer_accepted_messages_total"
+
+
+def scraped(registry):
+    """Return the values of ACCEPTED by client, as a reader of the strict format finds them."""
+    text = generate_openmetrics(registry).decode()
+    families = list(text_string_to_metric_families(text))
+    types = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
+    assert len(types) == len(set(types)) == len(families)
+    samples = [sample for family in families for sample in family.samples if sample.name == ACCEPTED]
+    return {sample.labels.get("messaging_client_id", ""): sample.value for sample in samples}
+
+
+def test_two_producers_that_are_watched_share_their_families(hub):
+    registry = CollectorRegistry()
+    with Producer(hub.target, group_id="g") as first, Producer(hub.target, group_id="g") as second:
+        collector = prometheus.watch(first, "a", registry=registry)
+        assert prometheus.watch(second, "b", registry=registry) is collector
+        second.send("s", b"x").result(30)
+        assert scraped(registry) == {"a": 0, "b": 1}
+        registry.unregister(collector)
+        assert scraped(registry) == {}
+        prometheus.watch(first, "c", registry=registry)
+        assert scraped(registry)["c"] == 0
+
+
+def test_producers_without_a_name_are_numbered(hub):
+    registry = CollectorRegistry()
+    with Producer(hub.target, group_id="g") as first, Producer(hub.target, group_id="g") as second:
+        for producer in (first, first, second):
+            prometheus.watch(producer, registry=registry)
+        second.send("s", b"x").result(30)
+        assert scraped(registry) == {"": 0, "2": 1}
+
+
+def test_an_async_producer_is_shown_from_its_opening_on(hub):
+    registry = CollectorRegistry()
+
+    async def run():
+        late = AsyncProducer(hub.target, group_id="g")
+        prometheus.watch(late, "late", registry=registry)
+        assert scraped(registry) == {"early": 0}
+        async with late:
+            await late.send("s", b"x")
+            assert scraped(registry) == {"early": 0, "late": 1}
+
+    with Producer(hub.target, group_id="g") as early:
+        prometheus.watch(early, "early", registry=registry)
+        asyncio.run(run())
+
+
+def test_in_a_forked_child_the_producers_of_its_parent_do_not_break_the_scrape(hub):
+    class OfTheParent:
+        config = SimpleNamespace(group_id="g")
+
+        def stats(self):
+            raise ForkedError("made before the fork")
+
+    registry = CollectorRegistry()
+    inherited = OfTheParent()
+    prometheus.watch(inherited, "parent", registry=registry)
+    with Producer(hub.target, group_id="g") as own:
+        prometheus.watch(own, "child", registry=registry)
+        assert scraped(registry) == {"child": 0}
+
+
+def observed(reader, name="dataproxy.producer.accepted.messages"):
+    """Return the values of one OpenTelemetry metric by client."""
+    data = reader.get_metrics_data()
+    scopes = data.resource_metrics[0].scope_metrics if data else []
+    points = [p for scope in scopes for m in scope.metrics if m.name == name for p in m.data.data_points]
+    return {point.attributes.get("messaging.client.id", ""): point.value for point in points}
+
+
+def test_opentelemetry_shows_every_watched_producer(hub, caplog):
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+
+    async def run():
+        late = AsyncProducer(hub.target, group_id="g")
+        opentelemetry.watch(late, "late", meter_provider=provider)
+        assert observed(reader) == {"a": 0, "b": 1}
+        async with late:
+            assert observed(reader) == {"a": 0, "b": 1, "late": 0}
+
+    with Producer(hub.target, group_id="g") as first, Producer(hub.target, group_id="g") as second:
+        opentelemetry.watch(first, "a", meter_provider=provider)
+        opentelemetry.watch(second, "b", meter_provider=provider)
+        second.send("s", b"x").result(30)
+        asyncio.run(run())
+    provider.shutdown()
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]

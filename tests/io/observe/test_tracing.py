@@ -1,14 +1,16 @@
 """Spans of sent messages: the traceparent travels, and the span of the result links to that of the send."""
 
+import asyncio
+
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from dataproxy import DeliveryExpired, Producer
+from dataproxy import AsyncProducer, ConfigError, DeliveryExpired, Producer
 from dataproxy.hub import Hub
-from dataproxy.observe.tracing import TracedProducer
+from dataproxy.observe.tracing import TracedAsyncProducer, TracedProducer
 
 
 @pytest.fixture
@@ -69,3 +71,85 @@ def test_the_caller_s_span_is_the_parent(hub, spans):
         producer.flush()
     sent = by_name(exporter)["send s"]
     assert sent.parent.span_id == request.get_span_context().span_id
+
+
+def test_async_sends_are_settled_without_an_error(hub, spans):
+    provider, exporter = spans
+
+    async def run():
+        async with AsyncProducer(hub.target, group_id="g") as producer:
+            traced = TracedAsyncProducer(producer, tracer_provider=provider)
+            first, second = await asyncio.gather(traced.send("s", b"1"), traced.send("t", b"2", attrs={"app": "web"}))
+            assert first.attempts == second.attempts == 1
+
+    asyncio.run(run())
+    found = by_name(exporter)
+    for stream in ("s", "t"):
+        sent, settled = found[f"send {stream}"], found[f"settle {stream}"]
+        assert settled.status.status_code is StatusCode.UNSET
+        assert settled.attributes["dataproxy.attempts"] == 1
+        assert settled.links[0].context.span_id == sent.context.span_id
+        (record,) = hub.records("g", stream)
+        assert int(record.attrs["traceparent"].split("-")[2], 16) == sent.context.span_id
+        assert sent.parent is None
+    assert record.attrs["app"] == "web"
+
+
+def test_an_async_send_that_must_wait_for_the_opening_and_for_room_is_traced_too(hub, spans):
+    provider, exporter = spans
+    body = bytes(60_000)
+
+    async def run():
+        producer = AsyncProducer(hub.target, group_id="g", buffer_bytes=100_000, batch_bytes=65_536, on_full="block")
+        traced = TracedAsyncProducer(producer, tracer_provider=provider)
+        await asyncio.gather(*(traced.send("s", body) for _ in range(4)))
+        await producer.close()
+
+    asyncio.run(run())
+    finished = exporter.get_finished_spans()
+    assert sorted(span.name for span in finished) == ["send s"] * 4 + ["settle s"] * 4
+    assert {span.status.status_code for span in finished} == {StatusCode.UNSET}
+    assert len(list(hub.records("g", "s"))) == 4
+
+
+def test_an_async_send_that_expires_leaves_an_error(hub, spans):
+    provider, exporter = spans
+    hub.set_service("not_ready")
+
+    async def run():
+        producer = await AsyncProducer(hub.target, group_id="g", delivery_timeout=0.2).open()
+        with pytest.raises(DeliveryExpired) as caught:
+            await TracedAsyncProducer(producer, tracer_provider=provider).send("s", b"body")
+        await producer.close()
+        return caught.value
+
+    error = asyncio.run(run())
+    settled = by_name(exporter)["settle s"]
+    assert settled.status.status_code is StatusCode.ERROR
+    assert settled.attributes["error.type"] == str(error.code)
+
+
+def test_an_async_wait_that_is_cancelled_says_so_and_is_no_error(hub, spans):
+    provider, exporter = spans
+    hub.set_service("not_ready")
+
+    async def run():
+        producer = await AsyncProducer(hub.target, group_id="g").open()
+        sending = TracedAsyncProducer(producer, tracer_provider=provider).send("s", b"body")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await sending
+        hub.set_service("running")
+        await producer.close(30)
+
+    asyncio.run(run())
+    settled = by_name(exporter)["settle s"]
+    assert settled.status.status_code is StatusCode.UNSET
+    assert [event.name for event in settled.events] == ["wait cancelled"]
+
+
+def test_each_kind_of_producer_has_its_own_class_of_traces(hub):
+    with pytest.raises(ConfigError, match="TracedAsyncProducer"):
+        TracedProducer(AsyncProducer(hub.target, group_id="g"))
+    with Producer(hub.target, group_id="g") as plain, pytest.raises(ConfigError, match="TracedProducer"):
+        TracedAsyncProducer(plain)
