@@ -23,11 +23,12 @@ COMPILED = {
     "encode": ("encode", *BASE),
     "client": ("client", "encode", *ABOVE_IO),
     "hub": ("hub", *ABOVE_IO),
+    "perf": ("perf", "client", *ABOVE_IO),
     "testing": ("",),
 }
 # Facades raise the package's errors and return its plain types; everything below them returns a status.
 PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "problems", "types")}
-RAISE_ERRORS = ("client", "hub", "testing", "wire")
+RAISE_ERRORS = ("client", "hub", "perf", "testing", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
 BOTTOM = {"_version", "codes", "errors", "escapes", "explain", "logs", "outcomes", "problems", "shown", "types"}
 CLIENT = {*BOTTOM, "config", "client", "_core"}
@@ -41,8 +42,9 @@ PYTHON = {
     "stored": {*BOTTOM, "_core", "stored"},
     "hub": {*API, "hub", "stored"},
     "observe": {*API, "observe"},
+    "perf": {*API, "perf"},
     "spark": {*API, "spark", "stored"},
-    "cli": {*API, "cli"},
+    "cli": {*API, "cli", "perf"},
     "testing": {*API, "hub", "testing"},
     "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
