@@ -73,6 +73,8 @@ def timeout_problem(value: object) -> ConfigError:
 
 def seconds(value: object) -> float:
     """Return a timeout, a number or a timedelta, in seconds, infinity allowed; raises ConfigError for anything else."""
+    if isinstance(value, bool):  # result(True) was meant as something else than one second
+        raise timeout_problem(value)
     try:
         number = float(value)  # type: ignore[arg-type]
     except (OverflowError, TypeError, ValueError):

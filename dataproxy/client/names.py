@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from dataproxy.errors import InvalidMessageError
-from dataproxy.escapes import needs_escape
+from dataproxy.escapes import ESCAPED_KEYS, escape_attrs, needs_escape
 from dataproxy.problems import plain_text, shown
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ RESERVED_ATTRS: Final = frozenset(
         "topic",
         "msgid",
         "dtMs",
+        ESCAPED_KEYS,
     }
 )
+_BESIDE_MARK: Final = RESERVED_ATTRS - {ESCAPED_KEYS}
 
 _FORBIDDEN: Final = ("&", "=", "\0")
 _CUT: Final = "".join(map(chr, range(33)))
@@ -141,19 +143,24 @@ def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, messa
     return _text(plain_attrs(attrs), ids_bytes, message_type)
 
 
-def check_item_attrs(attrs: Mapping[str, str], frame_keys: Collection[str], *, message_type: int = 7) -> str:
+def check_item_attrs(
+    attrs: Mapping[str, str], frame_keys: Collection[str], *, message_type: int = 7, escape: bool = False
+) -> str:
     """Return the attributes of one message as text; none of them may have the name of one of its stream.
 
-    Consumers let a frame's attributes override those of its messages, so such a value would be lost.  Raises
-    InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
+    Consumers let a frame's attributes override those of its messages, so such a value would be lost.  With ``escape``
+    values of any text are escaped.  Raises InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
     """
     attrs = plain_attrs(attrs)
-    try:
-        text = _text(attrs, None, message_type)
-    except InvalidMessageError as error:
-        if needs_escape(attrs.get(str(error.details.get("key")), "")):
-            error.hint += "; attribute_escape='percent' sends any text"
-        raise
+    if escape and ESCAPED_KEYS not in attrs:
+        text = _text(escape_attrs(attrs), None, message_type, _BESIDE_MARK)
+    else:
+        try:
+            text = _text(attrs, None, message_type)
+        except InvalidMessageError as error:
+            if _escape_helps(attrs.get(str(error.details.get("key")), "")):
+                error.hint += "; attribute_escape='percent' sends any text"
+            raise
     for key in attrs:
         if key in frame_keys:
             raise _bad_attr(
@@ -165,7 +172,18 @@ def check_item_attrs(attrs: Mapping[str, str], frame_keys: Collection[str], *, m
     return text
 
 
-def _text(attrs: dict[str, str], ids_bytes: int | None, message_type: int) -> str:
+def _escape_helps(value: str) -> bool:
+    """Tell whether a value is one that only an escape lets travel; nothing does that for half a surrogate pair."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return needs_escape(value)
+
+
+def _text(
+    attrs: dict[str, str], ids_bytes: int | None, message_type: int, reserved: frozenset[str] = RESERVED_ATTRS
+) -> str:
     if not attrs:
         return ""
     text = "&".join([f"{key}={attrs[key]}" for key in sorted(attrs)])
@@ -177,10 +195,10 @@ def _text(attrs: dict[str, str], ids_bytes: int | None, message_type: int) -> st
         and text.isprintable()
         and " " not in text
         and "" not in attrs
-        and RESERVED_ATTRS.isdisjoint(attrs)
+        and reserved.isdisjoint(attrs)
     )
     if not plain:
-        _check_each(attrs, message_type)
+        _check_each(attrs, message_type, reserved)
     room = ATTRS_MAX_BYTES - (_WORST_IDS if ids_bytes is None else _IDS_TEXT + ids_bytes) - 1 - FRAME_OWN_BYTES
     size = len(text.encode())
     if size > room:
@@ -193,9 +211,13 @@ def _text(attrs: dict[str, str], ids_bytes: int | None, message_type: int) -> st
     return text
 
 
-def _check_each(attrs: Mapping[str, str], message_type: int) -> None:
+def _check_each(attrs: Mapping[str, str], message_type: int, reserved: frozenset[str]) -> None:
     for key, value in attrs.items():
         for what, part in (("key", key), ("value", value)):
+            try:
+                part.encode()
+            except UnicodeEncodeError:
+                raise _bad_attr(key, value, f"its {what} holds half a surrogate pair", "give valid text") from None
             for character in _FORBIDDEN:
                 if character in part:
                     raise _bad_attr(key, value, f"its {what} holds {character!r}", "it cannot travel; encode it")
@@ -203,10 +225,6 @@ def _check_each(attrs: Mapping[str, str], message_type: int) -> None:
                 raise _bad_attr(
                     key, value, f"its {what} is not ASCII", "frames of type 7 carry ASCII only; use message_type=5"
                 )
-            try:
-                part.encode()
-            except UnicodeEncodeError:
-                raise _bad_attr(key, value, f"its {what} holds half a surrogate pair", "give valid text") from None
         if not key:
             raise _bad_attr(key, value, "its key is empty", "name the attribute")
         if key != _cut(key) or value != _cut("=" + value)[1:]:
@@ -216,9 +234,16 @@ def _check_each(attrs: Mapping[str, str], message_type: int) -> None:
                 "it has blanks or control characters at its ends",
                 "remove them; servers cut them off, so that keys which differ in nothing else are the same to them",
             )
-        if key in RESERVED_ATTRS:
-            reserved = ", ".join(sorted(RESERVED_ATTRS))
-            raise _bad_attr(key, value, "its key is reserved", f"choose another; reserved are {reserved}")
+        if key == ESCAPED_KEYS and key in reserved:
+            raise _bad_attr(
+                key,
+                value,
+                "its key is reserved: readers take it for the list of values that they have to unescape",
+                "choose another key; attribute_escape='percent' escapes values by itself",
+            )
+        if key in reserved:
+            names = ", ".join(sorted(reserved))
+            raise _bad_attr(key, value, "its key is reserved", f"choose another; reserved are {names}")
 
 
 def _cut(text: str) -> str:

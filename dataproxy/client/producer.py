@@ -26,7 +26,6 @@ from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import ProducerConfig, load_producer_config
 from dataproxy.config.rules import LEAST_FRAME_BYTES
 from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
-from dataproxy.escapes import escape_attrs
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import callback_problem, seconds, shown
@@ -50,12 +49,14 @@ _LINES = 3
 
 
 def _policy(config: ProducerConfig) -> SendPolicy:
+    escape = config.attribute_escape == "percent"
+
     def item_text(attrs: Mapping[str, str] | None, dt: object, frame_keys: Collection[str]) -> tuple[int, bytes]:
         when = time_ms(dt)
-        if attrs is not None and config.attribute_escape == "percent":
-            attrs = escape_attrs(plain_attrs(attrs))
         exact = config.exact_time and when >= 0
-        text = check_item_attrs(attrs, frame_keys, message_type=config.message_type) if attrs is not None else ""
+        text = ""
+        if attrs is not None:
+            text = check_item_attrs(attrs, frame_keys, message_type=config.message_type, escape=escape)
         if not text and not exact:
             return when, b""
         if config.message_type == _LINES:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from operator import index
+from typing import Any
 
 from dataproxy.errors import InvalidMessageError
 from dataproxy.problems import shown
@@ -13,6 +15,8 @@ __all__ = ["NO_TIME", "time_ms"]
 NO_TIME = -1
 _LIMIT_MS = (1 << 32) * 1000  # type 7 counts seconds in 32 bits: until 2106
 _FORMS = "give milliseconds since 1970 as int, or a datetime with a time zone"
+_NO_TIME_HINT = "leave dt out, or give None: then the time of sending is taken"
+_LAST_YEAR = 2106 - 1970
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 # From 2000 to 2106 in each unit: nobody means the seven weeks of 1970 that these are as milliseconds.
@@ -25,16 +29,24 @@ _UNITS = (
 
 
 def time_ms(dt: object) -> int:
-    """Return a data time in milliseconds since 1970.  Raises InvalidMessageError."""
+    """Return a data time in milliseconds since 1970.
+
+    It is a whole number (of NumPy, too) of milliseconds, a datetime with a time zone (a pandas Timestamp is one), or a
+    NumPy datetime64, which counts from 1970 in UTC.  Raises InvalidMessageError.
+    """
     if dt is None:
         return NO_TIME
     if isinstance(dt, datetime):
+        if dt != dt:  # pandas' NaT is a datetime that differs from itself
+            raise _not_a_time(dt)
         if dt.tzinfo is None:
             raise InvalidMessageError(f"the data time {dt!r} has no time zone", code="BAD_TIME", hint=_FORMS)
         value = (dt - _EPOCH) // _MS  # timestamp() is a float, and a millisecond early for one in 170
     elif isinstance(dt, int) and not isinstance(dt, bool):
         value = dt
         _check_unit(value)
+    elif type(dt).__module__ == "numpy":
+        value = _numpy_ms(dt)
     else:
         raise _no_time(dt)
     if not 0 <= value < _LIMIT_MS:
@@ -42,6 +54,29 @@ def time_ms(dt: object) -> int:
             f"the data time {shown(value)} ms is outside of 1970 to 2106", code="BAD_TIME", hint=_FORMS
         )
     return value
+
+
+def _numpy_ms(dt: Any) -> int:
+    """Return a NumPy value in milliseconds since 1970; nothing of NumPy is imported for it."""
+    if type(dt).__name__ == "datetime64":
+        if dt != dt:  # that is NaT
+            raise _not_a_time(dt)
+        years = int(dt.astype("datetime64[Y]").astype("int64"))
+        if -1 <= years <= _LAST_YEAR:
+            return int(dt.astype("datetime64[ms]").astype("int64"))
+        raise InvalidMessageError(f"the data time {dt} is outside of 1970 to 2106", code="BAD_TIME", hint=_FORMS)
+    if type(dt).__name__.startswith("bool"):
+        raise _no_time(dt)
+    try:
+        value = index(dt)
+    except TypeError:
+        raise _no_time(dt) from None
+    _check_unit(value)
+    return value
+
+
+def _not_a_time(dt: object) -> InvalidMessageError:
+    return InvalidMessageError(f"the data time is {dt}, which stands for no time", code="BAD_TIME", hint=_NO_TIME_HINT)
 
 
 def _check_unit(value: int) -> None:

@@ -219,10 +219,23 @@ def _parse_target(option: Option, value: object) -> str:
         raise ValueError("is no list of proxies; give e.g. ['host1:46801', 'host2:46801']")
     if len(parts) == 1 and "://" in parts[0]:
         return parts[0]
-    hosts = [part.removeprefix("tcp://") for part in parts]
+    hosts = [_bracketed(part.removeprefix("tcp://")) for part in parts]
     if any("://" in host for host in hosts):
         raise ValueError("holds something else than proxies; give a Manager's address as text, alone")
     return "tcp://" + ",".join(hosts)
+
+
+def _bracketed(host: str) -> str:
+    """Return an IPv6 address in brackets, as it stands in a target; anything else as it is."""
+    if host.count(":") < 2:
+        return host
+    import socket
+
+    try:
+        socket.inet_pton(socket.AF_INET6, host)
+    except OSError:
+        return host
+    return f"[{host}]"
 
 
 def _parse_bool(_option: Option, value: object) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from dataproxy.escapes import NEEDS_ESCAPE, escape_entries
+from dataproxy.escapes import ESCAPED_KEYS, NEEDS_ESCAPE, escape_entries
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["escape_column"]
 
+_MARK: Final = ESCAPED_KEYS.encode()
 
-def escape_column(batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
-    """Return a batch whose attributes, a map of texts at column ``at``, can travel whatever their values hold.
+
+def escape_column(batch: pa.RecordBatch, at: int) -> tuple[pa.RecordBatch, frozenset[int]]:
+    """Escape a column; return the batch, and the rows that came with the reserved key, which are left as they are.
+
+    It is a batch whose attributes, a map of texts at column ``at``, can travel whatever their values hold.
 
     It is the same batch where no value needs that, which one look at the whole column tells.  Texts that are no UTF-8
     are taken as the bytes that they are.
@@ -23,16 +27,21 @@ def escape_column(batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
 
     column = batch.column(at)
     values = column.items.cast(pa.binary())
-    if not pc.any(pc.match_substring_regex(values, pattern=NEEDS_ESCAPE)).as_py():
-        return batch
-    keys, values = column.keys.cast(pa.binary()).to_pylist(), values.to_pylist()
+    names = column.keys.cast(pa.binary())
+    reserved = pc.any(pc.equal(names, _MARK)).as_py()
+    if not reserved and not pc.any(pc.match_substring_regex(values, pattern=NEEDS_ESCAPE)).as_py():
+        return batch, frozenset()
+    keys, values = names.to_pylist(), values.to_pylist()
     places, there = column.offsets.to_pylist(), column.is_valid().to_pylist()
     entries: list[tuple[bytes, bytes | None]] = []
     offsets: list[int | None] = []
+    given: set[int] = set()
     for row, is_there in enumerate(there):
         offsets.append(len(entries) if is_there else None)
         if is_there:
             part = slice(places[row], places[row + 1])
+            if reserved and _MARK in keys[part]:
+                given.add(row)
             entries += escape_entries(list(zip(keys[part], values[part], strict=True)))
     offsets.append(len(entries))
     escaped = pa.MapArray.from_arrays(
@@ -40,4 +49,4 @@ def escape_column(batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
         pa.array([key for key, _ in entries], pa.binary()),
         pa.array([value for _, value in entries], pa.binary()),
     )
-    return batch.set_column(at, batch.schema.field(at).name, escaped)
+    return batch.set_column(at, batch.schema.field(at).name, escaped), frozenset(given)

@@ -119,8 +119,9 @@ class TaskProducer:
         buffer is full; once a message is lost it takes no more rows there.
         Raises InvalidMessageError (nothing of the batch was accepted) and BufferFullError.
         """
+        marked: frozenset[int] | None = None
         if self._escapes and columns.attrs >= 0:
-            batch = escape_column(batch, columns.attrs)
+            batch, marked = escape_column(batch, columns.attrs)
         _, nulls, empties, size = send_record_batch(
             self._producer,
             batch,
@@ -130,6 +131,7 @@ class TaskProducer:
             stream_id=columns.stream_id,
             dt=columns.dt,
             attrs=columns.attrs,
+            marked=marked,
             message_id=columns.msg_id,
             key=columns.key,
             row_ids=ids,

@@ -80,7 +80,7 @@ def test_a_column_is_escaped_as_each_row_of_it(rows, start, count):
     rows = rows[start : start + count]
     texts = [
         None if row is None else {key.decode(): value.decode() for key, value in row}
-        for row in escape_column(batch, 0).column(0).cast(pa.map_(pa.binary(), pa.binary())).to_pylist()
+        for row in escape_column(batch, 0)[0].column(0).cast(pa.map_(pa.binary(), pa.binary())).to_pylist()
     ]
     assert texts == [None if row is None else escape_attrs(row) for row in rows]
 
@@ -88,13 +88,15 @@ def test_a_column_is_escaped_as_each_row_of_it(rows, start, count):
 def test_a_column_that_needs_no_escape_is_not_touched():
     rows = [[("k", "100%41 a b")], None, []]
     batch = pa.record_batch([pa.array(rows, pa.map_(pa.string(), pa.string()))], ["attrs"])
-    assert escape_column(batch, 0) is batch
+    same, marked = escape_column(batch, 0)
+    assert same is batch
+    assert marked == frozenset()
     assert NEEDS_ESCAPE
 
 
 def test_bytes_that_are_no_utf8_travel_as_they_are():
     column = pa.MapArray.from_arrays([0, 1], pa.array([b"k"]).view(pa.string()), pa.array([b"a\xff"]).view(pa.string()))
-    escaped = escape_column(pa.record_batch([column], ["attrs"]), 0)
+    escaped, _ = escape_column(pa.record_batch([column], ["attrs"]), 0)
     assert escaped.column(0).to_pylist() == [[(b"k", b"a%FF"), (b"_escaped", b"k")]]
 
 
@@ -106,3 +108,16 @@ def test_errors_name_the_way_out():
         with pytest.raises(dataproxy.InvalidMessageError) as caught:
             producer.send("s", b"x", attrs={"k&": "v"})
         assert "attribute_escape" not in str(caught.value)
+
+
+@pytest.mark.parametrize("escape", ["none", "percent"])
+@pytest.mark.parametrize("message_type", [5, 7])
+def test_half_a_surrogate_pair_is_not_answered_by_an_option_that_does_not_help(escape, message_type):
+    options = {"message_type": message_type, "attribute_escape": escape}
+    with dataproxy.Producer("tcp://127.0.0.1:1", group_id="g", **options) as producer:
+        for value in ("\ud800", "a&\udc00"):
+            with pytest.raises(dataproxy.InvalidMessageError) as caught:
+                producer.send("s", b"x", attrs={"k": value})
+            assert "its value holds half a surrogate pair; give valid text" in str(caught.value)
+            assert "attribute_escape" not in str(caught.value)
+            assert "message_type" not in str(caught.value)

@@ -16,6 +16,7 @@ def send_record_batch(
     stream_id: int = -1,
     dt: int = -1,
     attrs: int = -1,
+    marked: frozenset[int] | None = None,
     message_id: int = -1,
     key: int = -1,
     row_ids: bytes | RowKeys | None = None,

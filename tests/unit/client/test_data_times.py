@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -63,6 +65,44 @@ def test_a_datetime_keeps_its_millisecond() -> None:
     for ms in [*(rng.randrange((1 << 32) * 1000) for _ in range(3000)), 0, 1, 999, (1 << 32) * 1000 - 1]:
         when = begin + timedelta(milliseconds=ms, microseconds=rng.choice((0, rng.randrange(1000))))
         assert time_ms(when) == time_ms(when.astimezone(zone)) == ms
+
+
+def test_numpy_s_numbers_and_times_are_taken() -> None:
+    ms = 1_700_000_000_123
+    for kind in (np.int64, np.uint64):
+        assert time_ms(kind(ms)) == ms
+    assert time_ms(np.uint16(77)) == 77
+    assert time_ms(np.datetime64(ms, "ms")) == ms
+    assert time_ms(np.datetime64(ms * 10**6 + 999_999, "ns")) == ms
+    assert time_ms(np.datetime64("2024-01-02")) == 1_704_153_600_000
+    assert time_ms(pd.Timestamp(ms, unit="ms", tz="Europe/Berlin")) == ms
+    producer = dataproxy.Producer(NOBODY, group_id="g")
+    producer.send_nowait("s", b"x", dt=np.int64(ms))
+    assert producer.close(0).accepted == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (
+            pd.NaT,
+            "the data time is NaT, which stands for no time; leave dt out, or give None: then the time of sending",
+        ),
+        (np.datetime64("NaT"), "the data time is NaT, which stands for no time; leave dt out"),
+        (np.int64(SECONDS), "dt=1700000000 looks like seconds; dt is milliseconds: multiply by 1000"),
+        (np.datetime64("2500-01-01"), "is outside of 1970 to 2106"),
+        (np.datetime64("1969-12-31T23:59:59.999"), "the data time -1 ms is outside of 1970 to 2106"),
+        (np.datetime64(2**62, "Y"), "is outside of 1970 to 2106"),
+        (np.bool_(True), "a data time cannot be the bool"),
+        (np.str_("x"), "a data time cannot be the str_"),
+        (np.timedelta64(5, "s"), "a data time cannot be the timedelta64"),
+        (pd.Timestamp("2024-01-02"), "has no time zone"),
+    ],
+)
+def test_numpy_s_other_values_are_refused_in_words(value: object, words: str) -> None:
+    with pytest.raises(dataproxy.InvalidMessageError, match=re.escape(words)) as caught:
+        time_ms(value)
+    assert caught.value.code == "BAD_TIME"
 
 
 def calls(producer: Any, stream: Any, options: dict[str, Any]) -> dict[str, Callable[[], object]]:

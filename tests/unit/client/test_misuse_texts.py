@@ -112,7 +112,7 @@ def test_making_one(options: dict[str, Any], text: str) -> None:
     refused(dataproxy.ConfigError, text, lambda: dataproxy.Producer(TARGET, group_id="g", **options))
 
 
-@pytest.mark.parametrize("value", [-1, -0.001, float("nan"), "soon", [], object])
+@pytest.mark.parametrize("value", [-1, -0.001, float("nan"), "soon", [], object, True, False])
 @pytest.mark.parametrize(
     "use",
     [

@@ -131,6 +131,12 @@ def test_reserved(key):
         check_attrs({"fine": "1", key: "1"})
 
 
+def test_the_mark_of_escapes_is_reserved():
+    assert "_escaped" in RESERVED_ATTRS
+    with pytest.raises(InvalidMessageError, match="readers take it for the list of values that they have to unescape"):
+        check_attrs({"fine": "1", "_escaped": "fine"})
+
+
 def test_half_surrogates():
     with pytest.raises(InvalidMessageError, match="half a surrogate pair"):
         check_attrs({"a": "\udc00"}, message_type=5)

@@ -135,6 +135,8 @@ def test_a_hub_takes_a_timedelta_and_refuses_what_is_no_timeout_before_anything_
         (["h1:1", "h2"], "tcp://h1:1,h2"),
         (("tcp://h1:1", "[::1]:2"), "tcp://h1:1,[::1]:2"),
         (["h1:1,h2:2"], "tcp://h1:1,h2:2"),
+        (["::1"], "tcp://[::1]"),
+        (["tcp://2001:db8::1", "fe80::2", "[::1]", "h:1"], "tcp://[2001:db8::1],[fe80::2],[::1],h:1"),
         (["http://m:8083"], "http://m:8083"),
     ],
 )

@@ -34,6 +34,7 @@ from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 
 from dataproxy.errors import InvalidMessageError
+from dataproxy.escapes import ESCAPED_KEYS
 from dataproxy.problems import key_problem, row_problem
 
 __all__ = ["send_record_batch"]
@@ -99,11 +100,14 @@ cdef str _name(bint has_column, const Rows* column, int64_t i, str other):
     return other or None if name is None else name
 
 
-cdef dict _attrs_of(const AttrColumn* column, int64_t i):
+cdef dict _attrs_of(const AttrColumn* column, int64_t i, bint without_mark):
+    """Return the attributes of row ``i``, ``without_mark`` less the one that was added when they were escaped."""
     cdef int64_t at = column.offset + i, k
     out = {}
     for k in range(column.offsets[at], column.offsets[at + 1]):
         out[_text(&column.keys, k)] = _text(&column.values, k)
+    if without_mark:
+        out.pop(ESCAPED_KEYS, None)
     return out
 
 
@@ -112,11 +116,17 @@ cdef class Findings:
     cdef list refused           # (row, code, reason)
     cdef dict before            # row -> the error that was found before the runs were built
     cdef bytearray marks
+    cdef object marked          # rows that came with the attribute _escaped; None where attributes were not escaped
 
-    def __cinit__(self, list refused, int64_t n):
+    def __cinit__(self, list refused, object marked):
         self.refused = refused
+        self.marked = marked
         self.before = {}
         self.marks = None
+
+    cdef bint is_added(self, int64_t row):
+        """Tell whether a row's attribute _escaped, if it has one, was added by who escaped them.  Locality: GIL."""
+        return self.marked is not None and row not in self.marked
 
     cdef int mark(self, Columns* c, int64_t row, object error) except -1:
         """Note that a row cannot be sent; raises ``error`` where none may be left out.  Locality: GIL."""
@@ -167,7 +177,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
         wrong = _bytes(&c.key, i)
         raise key_problem(wrong, len(wrong), KEY_MAX)
     if t.problem == RUN_BAD_ATTRS:
-        core.policy.item_text(_attrs_of(&c.attrs, i), None, ())
+        core.policy.item_text(_attrs_of(&c.attrs, i, findings.is_added(i)), None, ())
         raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i}, code="BAD_ATTRIBUTE")
     raise MemoryError("no memory for a record batch")
 
@@ -180,7 +190,7 @@ cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1
     for i in range(c.value.n):
         for k in range(a.offsets[a.offset + i], a.offsets[a.offset + i + 1]):
             key = _text(&a.keys, k)
-            if key in good:
+            if key in good or (key == ESCAPED_KEYS and findings.is_added(i)):
                 continue
             try:
                 core.policy.item_text({key: "x"}, None, ())
@@ -244,21 +254,21 @@ cdef int _read_routes(
 
 def send_record_batch(
     ProducerCore core, batch, *, int value=-1, BodyEncoder encoder=None, int group_id=-1, int stream_id=-1, int dt=-1,
-    int attrs=-1, int message_id=-1, int key=-1, object row_ids=None, int64_t first_row=0,
+    int attrs=-1, frozenset marked=None, int message_id=-1, int key=-1, object row_ids=None, int64_t first_row=0,
     str group="", str stream="", bint exact_time=False, list refused=None, int64_t lost_before=-1,
 ):
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties, body bytes).
 
-    ``value`` and the other numbers are column indices, -1 for a column that is not there; with ``encoder`` the
-    bodies are made from other columns.  ``group`` and ``stream`` are the names of all rows where there is no column,
-    and of rows whose column is null.  ``message_id`` is a column of ids without nulls; instead, ``row_ids`` is
-    a RowKeys, or the prefix of ids that are made from each row's number, counted from ``first_row``, and the content of
-    the 256 rows of its block: batches then begin at a multiple of 256, and only the last one of all may end elsewhere.
-    ``key`` is a column of keys, with ``ordering="key"`` alone: rows of one key keep their order, a null is none.  Null
-    and empty bodies follow the producer's ``null_value`` and ``empty_value``.  All rows are checked before the
-    first is accepted.  With ``refused`` the rows that cannot be sent are left out and added to it as (row, code,
-    reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the rest of the
-    batch is not accepted, as ``report().accepted`` tells.
+    ``value`` and the other numbers are column indices, -1 for none; with ``encoder`` the bodies are made from other
+    columns.  ``marked``: attributes were escaped, and these rows, which had the mark before, are refused.  ``group`` and
+    ``stream`` are the names of rows without a column, or where it is null.  ``message_id`` is a column of ids without
+    nulls; instead, ``row_ids`` is a RowKeys, or the prefix of ids that are made from each row's number, counted from
+    ``first_row``, and the content of the 256 rows of its block: batches then begin at a multiple of 256, and only the
+    last one of all may end elsewhere.  ``key`` is a column of keys, with ``ordering="key"`` alone: rows of one key
+    keep their order, a null is none.  Null and empty bodies follow ``null_value`` and ``empty_value``.  All rows are
+    checked before the first is accepted.  With ``refused`` rows that cannot be sent are left out and added to it as
+    (row, code, reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the
+    rest of the batch is not accepted, as ``report().accepted`` tells.
     Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError, ValueError.  Any thread.
     """
     cdef ArrowChunks chunks = open_arrow(batch)
@@ -283,7 +293,7 @@ def send_record_batch(
     c.default_group = slice_of(<const char*>default_group, len(default_group))
     c.default_stream = slice_of(<const char*>default_stream, len(default_stream))
     c.exact_time = exact_time
-    findings = Findings(refused, array.length)
+    findings = Findings(refused, marked)
     try:
         if encoder is None:
             column_rows(chunks.schema, array, value, &c.value)
