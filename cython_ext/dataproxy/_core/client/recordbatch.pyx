@@ -260,7 +260,7 @@ def send_record_batch(
     """Accept the rows of one Arrow record batch (a struct array) and return (accepted, nulls, empties, body bytes).
 
     ``value`` and the other numbers are column indices, -1 for none; with ``encoder`` the bodies are made from other
-    columns.  ``marked``: attributes were escaped, and these rows, which had the mark before, are refused.  ``group`` and
+    columns.  ``marked``: attributes were escaped; these rows, which had the mark before, are refused.  ``group`` and
     ``stream`` are the names of rows without a column, or where it is null.  ``message_id`` is a column of ids without
     nulls; instead, ``row_ids`` is a RowKeys, or the prefix of ids that are made from each row's number, counted from
     ``first_row``, and the content of the 256 rows of its block: batches then begin at a multiple of 256, and only the
