@@ -50,7 +50,7 @@ _REPLY_BYTES: Final = 65536
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
-_ID_BYTES: Final = 48 + 8  # of the de-duplication window: an id and its place in the table (hub/window)
+_ID_BYTES: Final = 40 + 8  # of the de-duplication window: an id and its place in the table (hub/window)
 _BLOCK_BYTES: Final = 64 + 8  # the same of a block of rows (hub/rowblocks)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()

@@ -1,5 +1,6 @@
 """A small write, run in an environment of the laboratory's; says where tasks find the package."""
 
+import contextlib
 import json
 import sys
 
@@ -7,14 +8,21 @@ from pyspark.sql import SparkSession
 
 
 def places(batches):
-    """Yield which interpreter and which package a task sees; the package may be missing."""
+    """Yield which interpreter, package and system libraries a task sees; the package may be missing."""
+    import ctypes
     import importlib.util
 
     import pyarrow as pa
 
+    loaded = []
+    for library in ("libsnappy.so.1", "liblmdb.so.0"):
+        with contextlib.suppress(OSError):
+            loaded.append(ctypes.CDLL(library)._name)
     for _ in batches:
         found = importlib.util.find_spec("dataproxy")
-        yield pa.record_batch([[sys.prefix], [str(found and found.origin)]], names=["prefix", "package"])
+        yield pa.record_batch(
+            [[sys.prefix], [str(found and found.origin)], [" ".join(loaded)]], names=["prefix", "package", "libraries"]
+        )
 
 
 def main(target, settings):
@@ -24,7 +32,7 @@ def main(target, settings):
         builder = builder.config(name, value)
     spark = builder.config("spark.executor.memory", "512m").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    row = spark.range(1).mapInArrow(places, "prefix string, package string").collect()[0]
+    row = spark.range(1).mapInArrow(places, "prefix string, package string, libraries string").collect()[0]
     df = spark.range(0, 1000, 1, 4).selectExpr("cast(id as string) as value")
     error = ""
     try:
@@ -32,7 +40,7 @@ def main(target, settings):
         df.write.format("dataproxy").mode("append").options(**options).save()
     except Exception as failure:
         error = str(failure)
-    print(json.dumps({"prefix": row.prefix, "package": row.package, "error": error}))
+    print(json.dumps({**row.asDict(), "error": error}))
     spark.stop()
 
 

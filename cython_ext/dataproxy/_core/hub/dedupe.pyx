@@ -9,28 +9,22 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.hub.entry cimport ID_GIVEN, ID_OF_REST, ID_ROWS, Entry, EntryId
 from dataproxy._core.hub.header cimport HEADER_AT_RECORDS, HEADER_AT_SIZE
+from dataproxy._core.hub.idring cimport IdRing, idring_due, idring_free, idring_reach
 from dataproxy._core.hub.rowblocks cimport (
     BLOCK_WORDS,
-    RowBlocks,
     rowblocks_drop,
-    rowblocks_due,
     rowblocks_free,
     rowblocks_keep,
-    rowblocks_reach,
     rowblocks_take,
     rowblocks_undo,
 )
 from dataproxy._core.hub.window cimport (
     WINDOW_KNOWN,
     WINDOW_OTHER,
-    Window,
     window_add,
     window_drop,
-    window_due,
-    window_free,
     window_keep,
     window_look,
-    window_reach,
     window_undo,
 )
 from dataproxy._core.plat.endian cimport load_be16, store_be32
@@ -38,7 +32,7 @@ from dataproxy._core.plat.endian cimport load_be16, store_be32
 
 cdef void dedupe_free(Dedupe* d) noexcept nogil:
     """Release window and buffers.  Locality: owner.  Locks: none."""
-    window_free(&d.window)
+    idring_free(&d.window.ring)
     rowblocks_free(&d.blocks)
     buf_free(&d.dropped)
     buf_free(&d.unpacked)
@@ -74,9 +68,9 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexc
             status = _judge(d, entry, &ids[i], now_ms, &rest_known, &lost)
         if status != ST_OK:
             return status
-    entry.reach_ms = rowblocks_reach(&d.blocks, now_ms) if rows else window_reach(&d.window, now_ms)
+    entry.reach_ms = idring_reach(&d.blocks.ring, now_ms) if rows else idring_reach(&d.window.ring, now_ms)
     if rows and others:
-        entry.reach_ms = min(entry.reach_ms, window_reach(&d.window, now_ms))
+        entry.reach_ms = min(entry.reach_ms, idring_reach(&d.window.ring, now_ms))
     d.window.found += entry.duplicates - lost
     if entry.duplicates == 0:
         return ST_OK
@@ -134,10 +128,13 @@ cdef void dedupe_undo(Dedupe* d) noexcept nogil:
 
 cdef void dedupe_forget(Dedupe* d, int64_t now_ms, uint64_t most) noexcept nogil:
     """Forget a bounded number of what is past the limits.  Locality: appending thread.  Locks: none."""
-    cdef Window* w = &d.window
-    cdef RowBlocks* b = &d.blocks
-    window_drop(w, window_due(w, now_ms, w.tail - w.kept_tail + most), now_ms)
-    rowblocks_drop(b, rowblocks_due(b, now_ms, b.tail - b.kept_tail + most), now_ms)
+    window_drop(&d.window, _due(&d.window.ring, now_ms, most), now_ms)
+    rowblocks_drop(&d.blocks, _due(&d.blocks.ring, now_ms, most), now_ms)
+
+
+cdef uint64_t _due(const IdRing* r, int64_t now_ms, uint64_t most) noexcept nogil:
+    """Return the first position to keep.  Locality: appending thread.  Locks: none."""
+    return idring_due(r, now_ms, r.tail - r.kept_tail + most)
 
 
 cdef int _mark(Dedupe* d, Entry* entry, uint32_t item) noexcept nogil:

@@ -12,13 +12,12 @@ from dataproxy._core.hub.rowblocks cimport (
     BlockChange,
     RowBlock,
     RowBlocks,
-    rowblocks_add,
     rowblocks_at,
     rowblocks_drop,
-    rowblocks_due,
     rowblocks_keep,
     rowblocks_undo,
 )
+from dataproxy._core.hub.idring cimport IdRing, idring_add, idring_begins_at, idring_due
 from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, row_fits, row_seal
 from dataproxy._core.plat.endian cimport load_be64, store_be64
@@ -77,9 +76,9 @@ cdef int rowblocklog_put(WindowLog* log, MDB_txn* txn) noexcept nogil:
     while log.blocks_put < n:
         block = rowblocks_at(b, changes[log.blocks_put].position)
         store_be64(raw, changes[log.blocks_put].position)
-        store_be64(row, <uint64_t>block.at_ms)
-        store_be64(row + 8, block.high)
-        store_be64(row + 16, block.low)
+        store_be64(row, <uint64_t>block.item.at_ms)
+        store_be64(row + 8, block.item.high)
+        store_be64(row + 16, block.item.low)
         for k in range(BLOCK_WORDS):
             store_be64(row + 24 + 8 * k, block.rows[k])
         row_seal(&key, row, BLOCK_ROW)
@@ -94,14 +93,14 @@ cdef int rowblocklog_put(WindowLog* log, MDB_txn* txn) noexcept nogil:
 
 cdef int rowblocklog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete blocks past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
-    cdef RowBlocks* b = &log.dedupe.blocks
-    cdef uint64_t due = rowblocks_due(b, now_ms, b.tail - b.kept_tail + STEP_BLOCKS)
+    cdef const IdRing* r = &log.dedupe.blocks.ring
+    cdef uint64_t due = idring_due(r, now_ms, r.tail - r.kept_tail + STEP_BLOCKS)
     cdef MDB_cursor* cursor = NULL
     cdef MDB_val key
     cdef MDB_val value
     cdef int rc
-    log.blocks_until = b.head
-    if due == b.head:
+    log.blocks_until = r.head
+    if due == r.head:
         return 0
     rc = mdb_cursor_open(txn, log.env.blocks, &cursor)
     while rc == 0:
@@ -122,21 +121,21 @@ cdef int rowblocklog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexce
 
 cdef bint rowblocklog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
     """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread.  Locks: none."""
-    cdef RowBlocks* b = &log.dedupe.blocks
-    cdef uint64_t due = rowblocks_due(b, now_ms, STEP_BLOCKS)
-    return due - b.head >= DUE_BLOCKS or (due > b.head and due == b.tail)
+    cdef const IdRing* r = &log.dedupe.blocks.ring
+    cdef uint64_t due = idring_due(r, now_ms, STEP_BLOCKS)
+    return due - r.head >= DUE_BLOCKS or (due > r.head and due == r.tail)
 
 
 cdef bint rowblocklog_writes(WindowLog* log) noexcept nogil:
     """Tell whether the transaction at hand has changed blocks.  Locality: appending thread.  Locks: none."""
-    return log.blocks_put > 0 or log.blocks_until > log.dedupe.blocks.head
+    return log.blocks_put > 0 or log.blocks_until > log.dedupe.blocks.ring.head
 
 
 cdef void rowblocklog_settle(WindowLog* log, bint committed) noexcept nogil:
     """Bring the blocks in line with what the transaction became.  Locality: appending thread.  Locks: none."""
     cdef RowBlocks* b = &log.dedupe.blocks
     if committed:
-        if log.blocks_until > b.head:
+        if log.blocks_until > b.ring.head:
             rowblocks_drop(b, log.blocks_until, log.now_ms)
         rowblocks_keep(b)
     else:
@@ -152,11 +151,9 @@ cdef int _load_row(RowBlocks* b, const MDB_val* key, const MDB_val* value) noexc
     cdef int k
     if key.mv_size != KEY_BLOCK or not row_fits(key, value, BLOCK_ROW):
         return FAULT_ROW
-    if b.tail == b.head:
-        b.head = b.tail = b.kept_tail = load_be64(key.mv_data)
-    if load_be64(key.mv_data) != b.tail or b.tail == 0:
+    if not idring_begins_at(&b.ring, load_be64(key.mv_data)):
         return FAULT_ROW
-    block = rowblocks_add(b, load_be64(row + 8), load_be64(row + 16), <int64_t>load_be64(row))
+    block = <RowBlock*>idring_add(&b.ring, load_be64(row + 8), load_be64(row + 16), <int64_t>load_be64(row))
     if block == NULL:
         return ENOMEM
     for k in range(BLOCK_WORDS):

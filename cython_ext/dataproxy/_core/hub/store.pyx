@@ -110,7 +110,7 @@ cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry, int64_t now_ms) no
     if status != ST_OK:
         return ENOMEM
     if store.window != NULL and entry.ids.n:
-        start = store.window.dedupe.window.tail
+        start = store.window.dedupe.window.ring.tail
         if dedupe_entry(store.window.dedupe, entry, now_ms, &rest) != ST_OK:
             return ENOMEM
         rc = windowlog_put(store.window, txn, start, now_ms)

@@ -276,12 +276,12 @@ cdef class StoreCore(StoreView):
         if self._has_window:
             found["duplicates"] = relaxed_load(&self._dedupe.window.duplicates)
             found["conflicts"] = relaxed_load(&self._dedupe.window.conflicts)
-            found["ids"] = relaxed_load(&self._dedupe.window.ids)
-            found["expired_ids"] = relaxed_load(&self._dedupe.window.expired)
-            found["forgotten_ids"] = relaxed_load(&self._dedupe.window.forgotten)
-            found["row_blocks"] = relaxed_load(&self._dedupe.blocks.held)
-            found["expired_row_blocks"] = relaxed_load(&self._dedupe.blocks.expired)
-            found["forgotten_rows"] = relaxed_load(&self._dedupe.blocks.forgotten)
+            found["ids"] = relaxed_load(&self._dedupe.window.ring.held)
+            found["expired_ids"] = relaxed_load(&self._dedupe.window.ring.expired)
+            found["forgotten_ids"] = relaxed_load(&self._dedupe.window.ring.forgotten)
+            found["row_blocks"] = relaxed_load(&self._dedupe.blocks.ring.held)
+            found["expired_row_blocks"] = relaxed_load(&self._dedupe.blocks.ring.expired)
+            found["forgotten_rows"] = relaxed_load(&self._dedupe.blocks.ring.forgotten)
         found["last_error"] = env_error(<int>error).decode("utf-8", "replace") if error else ""
         found["trouble"] = env_error(<int>trouble).decode("utf-8", "replace") if trouble else ""
         return found

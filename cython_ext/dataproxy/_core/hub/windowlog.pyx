@@ -18,11 +18,11 @@ from dataproxy._core.hub.rowblocklog cimport (
     rowblocklog_settle,
     rowblocklog_writes,
 )
+from dataproxy._core.hub.idring cimport IdRing, idring_begins_at, idring_due, idring_early
 from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
-from dataproxy._core.hub.rowblocks cimport RowBlocks, rowblocks_early
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, key_meta, row_fits, row_seal
 from dataproxy._core.hub.window cimport (
-    Window, WindowPlace, window_add, window_at, window_drop, window_due, window_early, window_keep, window_undo,
+    Window, WindowPlace, window_add, window_at, window_drop, window_keep, window_undo,
 )
 from dataproxy._core.plat.endian cimport load_be64, store_be64
 from dataproxy._core.plat.lmdb cimport (
@@ -92,8 +92,8 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
     cdef int rc
     key.mv_data = raw
     key.mv_size = KEY_IDS
-    while start < w.tail:
-        n = min(w.tail - start, <uint64_t>ROW_IDS)
+    while start < w.ring.tail:
+        n = min(w.ring.tail - start, <uint64_t>ROW_IDS)
         store_be64(raw, start)
         size = <size_t>(IDS_ROW + n * ID_ROW + ROW_CRC)
         value.mv_size = size
@@ -106,8 +106,8 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
         row += IDS_ROW
         for position in range(start, start + n):
             place = window_at(w, position)
-            store_be64(row, place.high)
-            store_be64(row + 8, place.low)
+            store_be64(row, place.item.high)
+            store_be64(row + 8, place.item.low)
             store_be64(row + 16, place.digest)
             row += ID_ROW
         row_seal(&key, <uint8_t*>value.mv_data, size)
@@ -117,8 +117,8 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
 
 cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete what is past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
-    cdef Window* w = &log.dedupe.window
-    cdef RowBlocks* b = &log.dedupe.blocks
+    cdef const IdRing* ids = &log.dedupe.window.ring
+    cdef const IdRing* blocks = &log.dedupe.blocks.ring
     cdef int64_t ids_ms
     cdef int64_t rows_ms
     cdef int rc
@@ -128,24 +128,24 @@ cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept
         rc = rowblocklog_expire(log, txn, now_ms)
     if rc:
         return rc
-    ids_ms = window_early(w, log.until, now_ms)
-    rows_ms = rowblocks_early(b, log.blocks_until, now_ms)
-    if ids_ms <= w.gone_ms and rows_ms <= b.gone_ms:
+    ids_ms = idring_early(ids, log.until, now_ms)
+    rows_ms = idring_early(blocks, log.blocks_until, now_ms)
+    if ids_ms <= ids.gone_ms and rows_ms <= blocks.gone_ms:
         return 0
-    return _put_gone(log, txn, max(ids_ms, w.gone_ms), max(rows_ms, b.gone_ms))
+    return _put_gone(log, txn, max(ids_ms, ids.gone_ms), max(rows_ms, blocks.gone_ms))
 
 
 cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete rows whose ids are all past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
-    cdef Window* w = &log.dedupe.window
-    cdef uint64_t due = window_due(w, now_ms, w.tail - w.kept_tail + STEP_IDS)
+    cdef const IdRing* r = &log.dedupe.window.ring
+    cdef uint64_t due = idring_due(r, now_ms, r.tail - r.kept_tail + STEP_IDS)
     cdef MDB_cursor* cursor = NULL
     cdef MDB_val key
     cdef MDB_val value
     cdef uint64_t behind
     cdef int rc
-    log.until = w.head
-    if due == w.head:
+    log.until = r.head
+    if due == r.head:
         return 0
     rc = mdb_cursor_open(txn, log.env.ids, &cursor)
     while rc == 0:
@@ -162,16 +162,16 @@ cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogi
         log.until = behind
     if cursor != NULL:
         mdb_cursor_close(cursor)
-    if log.until > w.head:
+    if log.until > r.head:
         stage_passed(STAGE_FORGOTTEN)
     return 0 if rc == MDB_NOTFOUND else rc
 
 
 cdef bint windowlog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
     """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread.  Locks: none."""
-    cdef Window* w = &log.dedupe.window
-    cdef uint64_t due = window_due(w, now_ms, STEP_IDS)
-    return due - w.head >= DUE_IDS or (due > w.head and due == w.tail) or rowblocklog_is_due(log, now_ms)
+    cdef const IdRing* r = &log.dedupe.window.ring
+    cdef uint64_t due = idring_due(r, now_ms, STEP_IDS)
+    return due - r.head >= DUE_IDS or (due > r.head and due == r.tail) or rowblocklog_is_due(log, now_ms)
 
 
 cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
@@ -180,15 +180,15 @@ cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
     Locality: appending thread.
     Locks: none.
     """
-    cdef Window* w = &log.dedupe.window
-    return w.tail != w.kept_tail or log.until > w.head or rowblocklog_writes(log)
+    cdef const IdRing* r = &log.dedupe.window.ring
+    return r.tail != r.kept_tail or log.until > r.head or rowblocklog_writes(log)
 
 
 cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
     """Bring the window in line with what the transaction became.  Locality: appending thread.  Locks: none."""
     cdef Window* w = &log.dedupe.window
     if committed:
-        if log.until > w.head:
+        if log.until > w.ring.head:
             window_drop(w, log.until, log.now_ms)
         window_keep(w)
     else:
@@ -220,8 +220,8 @@ cdef int _load_gone(WindowLog* log, MDB_txn* txn) noexcept nogil:
     if rc == 0 and not row_fits(&key, &value, GONE_ROW):
         rc = FAULT_ROW
     if rc == 0:
-        log.dedupe.window.gone_ms = <int64_t>load_be64(value.mv_data)
-        log.dedupe.blocks.gone_ms = <int64_t>load_be64(<uint8_t*>value.mv_data + 8)
+        log.dedupe.window.ring.gone_ms = <int64_t>load_be64(value.mv_data)
+        log.dedupe.blocks.ring.gone_ms = <int64_t>load_be64(<uint8_t*>value.mv_data + 8)
     return rc
 
 
@@ -233,9 +233,7 @@ cdef int _load_row(Window* w, const MDB_val* key, const MDB_val* value) noexcept
     if (key.mv_size != KEY_IDS or value.mv_size < IDS_ROW + ROW_CRC
             or (value.mv_size - IDS_ROW - ROW_CRC) % ID_ROW != 0 or not row_fits(key, value, value.mv_size)):
         return FAULT_ROW
-    if w.tail == w.head:
-        w.head = w.tail = w.kept_tail = load_be64(key.mv_data)
-    if load_be64(key.mv_data) != w.tail or w.tail == 0:
+    if not idring_begins_at(&w.ring, load_be64(key.mv_data)):
         return FAULT_ROW
     at_ms = <int64_t>load_be64(row)
     row += IDS_ROW
