@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from dataproxy._core.client.bell import Bell
 from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.sending import Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages
+from dataproxy.client import lifecycle
 from dataproxy.client.asyncbatch import AsyncBatch
 from dataproxy.client.errands import Errands, Job, closed
 from dataproxy.client.producer import Producer, checked_config, tell_undelivered
@@ -98,6 +100,7 @@ class AsyncProducer(AsyncCore):
         if self._is_open:
             return
         producer = self._make()
+        producer._warns_when_left = False  # this one does
         producer._suspend_when_full()
         producer._wait_here()
         self._attach(producer)
@@ -160,6 +163,18 @@ class AsyncProducer(AsyncCore):
     def _shut(self, timeout: float | None) -> Report:
         """Close the plain producer.  the errands' thread."""
         return self._inner.close(timeout) if self._is_open else _EMPTY
+
+    def __del__(self) -> None:
+        """Leave a producer that nobody closed to the errands' thread, and warn; see ``Producer.__del__``."""
+        if not self._is_open or self.closed or self._is_inherited or sys.is_finalizing():
+            return
+        self._errands.abandon(self._end_left)
+        lifecycle.warn_left(self)
+
+    def _end_left(self) -> None:
+        """Close a producer that was left to the collector.  the errands' thread."""
+        self._inner._close_left()
+        self._leave()
 
     async def __aenter__(self) -> Self:
         return await self.open()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
+import queue
 import time
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dataproxy._core.client.dispatch import let_go, next_batch
-from dataproxy._core.client.handle import CoreHandle
 from dataproxy._core.client.receipts import results
 from dataproxy.client.callbacks import CallbackPlace
+from dataproxy.client.threads import start_quiet
 from dataproxy.logs import Log, logger
 from dataproxy.outcomes import DeliveryResult, Facts, Watch
+
+if TYPE_CHECKING:
+    from dataproxy.client.producer import Producer
 
 __all__ = ["Dispatcher", "EventLog"]
 
@@ -42,6 +48,8 @@ _EACH = 1  # the kind that is logged every time
 _REPEAT_SECONDS = 10.0
 _REMEMBERED = 1000  # kinds, addresses and details
 _DELIVERED = 1  # of facts[0]: as the core numbers outcomes
+_TIDY_SECONDS = 5.0  # between looks for handles by name that are not used any more
+_IDLE_SECONDS = 3600.0
 _AT_ONCE = 256  # results that are made before they are handed on: too few to call up the garbage collector
 
 
@@ -112,12 +120,21 @@ class UntoldLog:
 
 
 class Dispatcher:
-    """Drain the completion queue of one producer: write the log, and hand callbacks to where they run."""
+    """Drain the completion queue of one producer: write the log, and hand callbacks to where they run.
+
+    While it waits it has no reference to the producer, which can be collected then.  The producer's finalizer leaves
+    it here, and it is closed.
+    """
 
     def __init__(
-        self, core: CoreHandle, on_delivery: Callable[[DeliveryResult], object] | None, place: CallbackPlace
+        self, core: Producer, on_delivery: Callable[[DeliveryResult], object] | None, place: CallbackPlace
     ) -> None:
-        self._core = core
+        self._core = weakref.ref(core)
+        self._news = core._completions_wait()
+        self._kept: Producer | None = None
+        self._left: queue.SimpleQueue[Producer] = queue.SimpleQueue()  # finalizers may call its ``put``
+        self._tidied = 0.0
+        self._named = False  # whether calls by name keep handles, which refer to the producer
         self._on_delivery = on_delivery
         self._place = place
         self._again = place.here  # then nobody but who kept one has results whose calls were made
@@ -135,16 +152,54 @@ class Dispatcher:
         """Work until the queue ends; the body of the dispatcher's thread."""
         while self._round():
             pass
+        self._kept = None
+
+    def keep(self, core: Producer) -> None:
+        """Keep the producer until the queue has ended: its engine may be freed from then on.  Any thread."""
+        self._kept = core
+
+    def leave(self, core: Producer) -> None:
+        """Take a producer that nobody refers to any more and has not been closed.  Any thread, in its finalizer."""
+        self._kept = core
+        self._left.put(core)
+        core._poke()
+
+    def _producer(self) -> Producer:
+        """Return the producer.  Between the loss of the reference and its finalizer there is a moment's wait."""
+        core = self._kept or self._core()
+        while core is None:
+            with contextlib.suppress(queue.Empty):
+                core = self._left.get(timeout=_IDLE_SECONDS)
+                self._left.put(core)
+        return core
+
+    def _tidy(self, core: Producer) -> None:
+        """Have a producer closed that was left here, and handles by name that nobody uses forgotten."""
+        now = time.monotonic()
+        due = self._named and now - self._tidied >= _TIDY_SECONDS
+        if due or not self._named:
+            self._tidied = now
+        self._named = core._keeps_names(due)
+        if self._left.empty():
+            return
+        self._left.get_nowait()
+        try:
+            start_quiet("dataproxy-close", core._close_left)
+        except RuntimeError:  # no room for another thread, or the interpreter is ending
+            core._close_left()
 
     def _round(self) -> bool:
         """Wait for completions and work on them; False when no more will come.
 
         A call of its own: while the next one waits, nothing of the application's is held.
         """
-        batch = next_batch(self._core, 3600.0)
+        self._news.wait(_TIDY_SECONDS if self._named else _IDLE_SECONDS)
+        core = self._producer()
+        batch = next_batch(core, 0.0)
         if batch is None:
             self._untold.write(self._last_untold, final=True)
             return False
+        self._tidy(core)  # what is left here from now on brings the next round
         reports, watches, events, lost, self._last_untold = batch
         self._untold.write(self._last_untold)
         for kind, address, detail, said in events:
@@ -153,16 +208,16 @@ class Dispatcher:
             _LOG.warning("%d events came too fast to be logged", lost)
         if self._on_delivery is not None:
             for group_id, stream_id, first, count, facts, own_ids, size in reports:
-                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts, size)
+                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts, size, core)
         for watch, facts, size in watches:
-            self._run(watch, facts, size)
-        self._hand_over()
+            self._run(watch, facts, size, core)
+        self._hand_over(core)
         return True
 
-    def _run(self, watch: Watch, facts: Facts, size: int) -> None:
+    def _run(self, watch: Watch, facts: Facts, size: int, core: Producer) -> None:
         if watch.delivery is not None:
             self._bytes += size
-            self._add(watch.function, [watch.delivery])
+            self._add(watch.function, [watch.delivery], core)
             return
         for number in range(0, watch.messages, _AT_ONCE):
             spare = self._spare.pop() if self._spare else None
@@ -171,15 +226,15 @@ class Dispatcher:
                 self._made.append(made)
             if number + _AT_ONCE >= watch.messages:
                 self._bytes += size  # its last results
-            self._add(watch.function, made)
+            self._add(watch.function, made, core)
 
-    def _add(self, function: Callable[[Any], object], arguments: list[Any]) -> None:
+    def _add(self, function: Callable[[Any], object], arguments: list[Any], core: Producer) -> None:
         self._calls.append((function, arguments))
         self._waiting += len(arguments)
         if self._waiting >= self._at_once:
-            self._hand_over()
+            self._hand_over(core)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, core: Producer) -> None:
         calls, self._calls, self._waiting = self._calls, [], 0
         made, self._made = self._made, []
         if calls:
@@ -187,4 +242,4 @@ class Dispatcher:
             self._spare = made
         if self._bytes:
             size, self._bytes = self._bytes, 0
-            self._at_once = 1 if let_go(self._core, size) else _AT_ONCE  # senders may wait for each of them
+            self._at_once = 1 if let_go(core, size) else _AT_ONCE  # senders may wait for each of them

@@ -35,7 +35,7 @@ class Job(Generic[T]):
     """Hold one call and its outcome; tasks of any loop may wait for it, and cancelling them does not end it."""
 
     def __init__(self, function: Callable[[], T]) -> None:
-        self._function = function
+        self._function: Callable[[], T] | None = function
         self._lock = threading.Lock()
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self._result: T
@@ -66,12 +66,14 @@ class Job(Generic[T]):
 
     def run(self) -> None:
         """Make the call.  the errands' thread."""
+        function, self._function = self._function, None  # it refers to the producer, which has the job
         try:
-            if self._given_up:
+            if self._given_up or function is None:
                 raise asyncio.CancelledError
-            self._result = self._function()
+            self._result = function()
         except BaseException as error:  # noqa: BLE001 - it is raised where the job is awaited
             self._error = error
+        del function
         with self._lock:
             self.done = True
             waiting, self._waiting = self._waiting, []
@@ -130,6 +132,14 @@ class Errands:
                 self._jobs.put(None)
             return self._last
 
+    def abandon(self, function: Callable[[], object]) -> None:
+        """Have ``function()`` called as the last job, where nobody will give another one.  Any thread, in a finalizer.
+
+        No lock is taken but the queue's, which lets its own thread in.
+        """
+        self._jobs.put(Job(function))
+        self._jobs.put(None)
+
     def _put(self, function: Callable[[], T]) -> Job[T]:
         job = Job(function)
         if self._thread is None:
@@ -153,5 +163,6 @@ class Errands:
             if job is None:
                 return
             job.run()
+            del job  # nothing is held while the next one is waited for
             with self._lock:
                 self._unfinished -= 1

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import Protocol
 from dataproxy.logs import logger
 from dataproxy.outcomes import Report
 
-__all__ = ["beginning", "register", "unregister", "wait_end"]
+__all__ = ["beginning", "leave", "register", "unregister", "wait_end", "warn_left"]
 
 _LOG = logger()
 # Both end a child by os._exit, after these modules' own finalizers; handlers of atexit never run there.
@@ -47,6 +48,7 @@ class _Closable(Protocol):
 
 
 _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
+_left: dict[int, _Closable] = {}  # that were collected before anybody closed them; by id
 _begin_lock = threading.RLock()
 _told: set[tuple[int, str]] = set()
 _ending = False
@@ -82,6 +84,18 @@ def register(producer: _Closable) -> None:
 def unregister(producer: _Closable) -> None:
     """Forget a closed producer.  Any thread."""
     _live.discard(producer)
+    _left.pop(id(producer), None)
+
+
+def leave(producer: _Closable) -> None:
+    """Remember a producer that the collector found open, until it is closed.  Any thread, in its finalizer."""
+    _left[id(producer)] = producer
+
+
+def warn_left(producer: object) -> None:
+    """Say that the collector has found ``producer`` open.  Any thread, in its finalizer."""
+    text = f"{producer!r} was not closed; it is closed in the background now"
+    warnings.warn(text, ResourceWarning, source=producer, stacklevel=2)
 
 
 def _tell(name: str, tools: ModuleType) -> None:
@@ -121,7 +135,7 @@ def _close_all() -> None:
 
 def _close_each() -> None:
     began = time.monotonic()
-    todo = [producer for producer in _live if not producer._inherited]
+    todo = [producer for producer in dict.fromkeys([*_live, *_left.values()]) if not producer._inherited]
     for producer in todo:
         producer._begin_close()
     patient = True
@@ -193,6 +207,7 @@ def _in_child() -> None:
     _ending = False
     _ended = threading.Event()
     _live.clear()
+    _left.clear()
 
 
 atexit.register(_close_all)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -101,6 +101,7 @@ class Producer(ProducerCore):
     """
 
     config: ProducerConfig
+    _warns_when_left = True
 
     def __init__(
         self,
@@ -132,15 +133,15 @@ class Producer(ProducerCore):
         self._callbacks = CallbackPlace(self, self._callback_on)
         self._callback_failed = self._callbacks.failed
         self._makes_callbacks = None if self._callbacks.here else self._callbacks.is_here
-        dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
+        self._dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
         self._dispatch_thread: threading.Thread | None = None
         try:
             self._use_proxies(proxies)
             if source.max_packet_length:
                 self._limit_frames(source.max_packet_length)
             for i in range(self.config.executors):
-                self._threads.append(start_quiet(f"dataproxy-exec-{i}", partial(self._run_executor, i)))
-            self._dispatch_thread = start_hearing("dataproxy-dispatch", dispatcher.run)
+                self._threads.append(start_quiet(f"dataproxy-exec-{i}", self._executor_loop(i)))
+            self._dispatch_thread = start_hearing("dataproxy-dispatch", self._dispatcher.run)
             source.start()
         except BaseException:
             self._stop_threads(0.0)
@@ -328,6 +329,8 @@ class Producer(ProducerCore):
         for thread in self._threads:
             raised = _join(thread, _JOIN_SECONDS) or raised
         self._callbacks.hurry()
+        if dispatch is not None:
+            self._dispatcher.keep(self)
         self._end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
             raised = _join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
@@ -344,6 +347,28 @@ class Producer(ProducerCore):
         if threading.current_thread().daemon and not is_ours():
             lifecycle.wait_end()
         super()._refuse_closed()
+
+    def __del__(self) -> None:
+        """Leave a producer that nobody closed to its dispatcher, and warn.
+
+        The collector calls this on any thread, amid anything: nothing is waited for, and no lock is taken that the
+        thread may hold.
+        """
+        if self.closed or self._inherited or sys.is_finalizing():
+            return
+        lifecycle.leave(self)
+        self._dispatcher.leave(self)
+        if self._warns_when_left:
+            lifecycle.warn_left(self)
+
+    def _close_left(self) -> None:
+        """Close a producer that was left to the collector, and say how that ended."""
+        report = self.close()
+        _LOG.warning(
+            "a producer that was not closed has been collected, and was closed in the background: %d of %d messages"
+            " delivered; use it by 'with', or call close()",
+            report.delivered, report.accepted,
+        )  # fmt: skip
 
     def __enter__(self) -> Self:
         self._check_open()

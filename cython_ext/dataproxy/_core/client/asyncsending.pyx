@@ -69,6 +69,11 @@ cdef class AsyncCore:
         return self.target
 
     @property
+    def _is_inherited(self):
+        """Tell whether it came through a fork."""
+        return self.generation != this_generation
+
+    @property
     def _is_open(self):
         """Tell whether the plain producer was made."""
         return self.target is not None

@@ -53,6 +53,7 @@ cdef bint completions_give_back(Completions* c, PackList* packs) noexcept nogil
 cdef void completions_shed(Completions* c, int64_t more, PackList* spent) noexcept nogil
 cdef void completions_untold(Completions* c, int64_t* untold) noexcept nogil
 cdef void completions_event(Completions* c, int kind, const char* label, int detail, Slice text) noexcept nogil
+cdef bint completions_wait(Completions* c, int64_t deadline_us) noexcept nogil
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil

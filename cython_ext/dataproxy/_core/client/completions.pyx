@@ -173,6 +173,28 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
     pthread_mutex_unlock(&c.lock)
 
 
+cdef bint _has_news(const Completions* c) noexcept nogil:
+    """Tell whether there is something for the dispatcher.  Locks: lock is held."""
+    return c.packs.head != NULL or c.owed.head != NULL or c.n_events > 0 or c.poked or c.closed
+
+
+cdef bint completions_wait(Completions* c, int64_t deadline_us) noexcept nogil:
+    """Wait for something to take, or for the end; False when there is neither at the deadline.
+
+    Locality: dispatcher, without the GIL.  Locks: takes lock.
+    """
+    cdef timespec t
+    cdef bint found
+    t.tv_sec = deadline_us // 1000000
+    t.tv_nsec = (deadline_us % 1000000) * 1000
+    pthread_mutex_lock(&c.lock)
+    while not _has_news(c) and now_us() < deadline_us:
+        pthread_cond_timedwait(&c.ready, &c.lock, &t)
+    found = _has_news(c)
+    pthread_mutex_unlock(&c.lock)
+    return found
+
+
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil:
@@ -187,8 +209,7 @@ cdef bint completions_take(
     t.tv_nsec = (deadline_us % 1000000) * 1000
     pthread_mutex_lock(&c.lock)
     memset(packs, 0, sizeof(PackList))
-    while c.packs.head == NULL and c.owed.head == NULL and c.n_events == 0 and not c.poked and not c.closed and (
-            now_us() < deadline_us):
+    while not _has_news(c) and now_us() < deadline_us:
         pthread_cond_timedwait(&c.ready, &c.lock, &t)
     _some(&c.owed, packs, &messages)
     _some(&c.packs, packs, &messages)

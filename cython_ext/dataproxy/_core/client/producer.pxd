@@ -2,8 +2,18 @@
 
 from libc.stdint cimport int64_t
 
+from dataproxy._core.client.completions cimport Completions
 from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.sending cimport SendPolicy, Stream
+from dataproxy._core.io.executor cimport Executor
+
+
+cdef class ExecutorLoop:
+    cdef Executor* executor
+
+
+cdef class CompletionsWait:
+    cdef Completions* completions
 
 
 cdef class ProducerCore(CoreHandle):

@@ -3,6 +3,8 @@
 ``dataproxy.Producer`` derives from ``ProducerCore`` and adds configuration, discovery, threads and close.
 """
 
+cimport cython
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -15,7 +17,7 @@ from dataproxy._core.client.batcher cimport (
     batcher_stream,
 )
 from dataproxy._core.client.books cimport books_wait_mark
-from dataproxy._core.client.completions cimport completions_end
+from dataproxy._core.client.completions cimport completions_end, completions_poke, completions_wait
 from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.idsource cimport exact_text
@@ -29,11 +31,12 @@ from dataproxy._core.io.link cimport MAX_REPLY, Endpoint, LinkConfig
 from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
+from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
 
-__all__ = ["ProducerCore"]
+__all__ = ["CompletionsWait", "ExecutorLoop", "ProducerCore"]
 
 cdef enum:
     SLICE_US = 100000
@@ -65,6 +68,40 @@ cdef int _fill_links(LinkConfig* links, dict o) except -1:
         if 0 <= code < 256:
             links.classes[code] = kind
     return 0
+
+
+@cython.final
+cdef class ExecutorLoop:
+    """Run one executor; the body of its thread, which keeps no producer alive.
+
+    The engine outlives it: a producer is not freed before its executors have ended.
+    """
+
+    def __init__(self):
+        raise TypeError("made by ProducerCore._executor_loop")
+
+    def __call__(self):
+        """Work until ``_stop_executors``.  Releases the GIL for good."""
+        executor = self.executor
+        with nogil:
+            executor_run(executor)
+
+
+@cython.final
+cdef class CompletionsWait:
+    """Wait for completions of an engine; the dispatcher sees to it that the engine is there."""
+
+    def __init__(self):
+        raise TypeError("made by ProducerCore._completions_wait")
+
+    def wait(self, double seconds):
+        """Wait up to ``seconds`` until there is something, or nothing will come any more; False when time is over."""
+        cdef int64_t deadline = now_us() + microseconds(seconds)
+        cdef bint found
+        completions = self.completions
+        with nogil:
+            found = completions_wait(completions, deadline)
+        return bool(found)
 
 
 cdef class ProducerCore(CoreHandle):
@@ -234,13 +271,34 @@ cdef class ProducerCore(CoreHandle):
         with nogil:
             batcher_limit_frames(&g.batcher, size)
 
-    def _run_executor(self, int index):
-        """Run executor ``index`` until ``_stop_executors``; the body of its thread.  Releases the GIL for good."""
+    def _executor_loop(self, int index):
+        """Return the body of the thread of executor ``index``."""
+        cdef ExecutorLoop out
         if not 0 <= index < self.engine.n_executors:
             raise IndexError(f"there is no executor {index}")
-        executor = self.engine.executors[index]
-        with nogil:
-            executor_run(executor)
+        out = ExecutorLoop.__new__(ExecutorLoop)
+        out.executor = self.engine.executors[index]
+        return out
+
+    def _completions_wait(self):
+        """Return what the dispatcher waits with while it has no reference to the producer."""
+        cdef CompletionsWait out = CompletionsWait.__new__(CompletionsWait)
+        out.completions = &self.engine.completions
+        return out
+
+    def _poke(self):
+        """Have the dispatcher come out of its wait.  Thread: any, a finalizer's too."""
+        if self.made:
+            completions_poke(&self.engine.completions)
+
+    def _keeps_names(self, bint forget):
+        """Tell whether there are handles by name, after those were dropped that were not used since the last time.
+
+        They are dropped if ``forget`` says so.  Thread: any.
+        """
+        if forget and self.generation == this_generation:
+            self.forget_unused()
+        return bool(self.own_streams)
 
     def _wait_settled(self, double seconds):
         """Seal everything and wait until what was accepted so far is settled; False when time is over."""
@@ -346,6 +404,8 @@ cdef class ProducerCore(CoreHandle):
             if len(self.own_streams) >= self.own_most:
                 self.forget_unused()
             self.own_streams[names] = found
+            if len(self.own_streams) == 1:
+                self._poke()            # the dispatcher looks from now on whether they are used
         return <Stream>found
 
     cdef int forget_unused(self) except -1:
@@ -397,3 +457,7 @@ cdef class ProducerCore(CoreHandle):
         """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
         return self.find(stream_id, group_id).send_arrow(
             data, column=column, attrs=attrs, dt=dt, id_column=id_column, key=key, on_delivery=on_delivery)
+
+
+refuse_blank(<PyTypeObject*>CompletionsWait)
+refuse_blank(<PyTypeObject*>ExecutorLoop)
