@@ -25,7 +25,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
         test-interop wheel test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
@@ -119,6 +119,9 @@ forks: build ## ROUNDS (200) of eight children by fork, forkserver, spawn and a 
 
 soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
 	@$(PY) -m tests.lab.soak --minutes $(MINUTES)
+
+perf-selftest: build ## loads of 20 s against a hub that is frozen for 1 s: p99.9 has to show it
+	@$(PY) -m tests.lab.perf_selftest
 
 wheel: setup ## sdist and wheel in dist/; the wheel carries libsnappy and liblmdb
 	@tools/wheel.sh build

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli import config, explain, hub, send, stats, store, tail
+from dataproxy.cli import config, explain, hub, perf, send, stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ app.command("stats")(stats.stats)
 app.command("explain")(explain.explain_code)
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
+app.add_typer(perf.app, name="perf")
 
 
 def _set_up_logging(level: str, file: str | None) -> None:

@@ -21,6 +21,7 @@ MODULES = (
     "dataproxy.errors",
     "dataproxy.hub",
     "dataproxy.outcomes",
+    "dataproxy.perf",
     "dataproxy.spark",
     "dataproxy.testing",
     "dataproxy.types",

@@ -67,6 +67,7 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     char id[32]             # the pack's id, constant
     void* open_pack         # guarded by the batcher's lock: the pack while it is open
     int64_t latency_us
+    int64_t settled_us      # when it became final, by the monotonic clock; 0 for what was dropped on arrival
     char node[64]
     char text[160]
 

@@ -87,6 +87,7 @@ cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogi
     v.maybe_delivered = p.outcome != OUT_DELIVERED and p.open_attempts > 0
     v.seq = p.seq
     memcpy(v.id, p.id, sizeof(v.id))
+    v.settled_us = p.opened_us + latency
     v.latency_us = latency
     v.refused = p.refused
     if p.outcome == OUT_MIXED:
@@ -223,6 +224,7 @@ cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil
         v.code = code
         v.seq = p.seq
         v.latency_us = p.latency_us
+        v.settled_us = now_us
         atomic_store(&v.done, 1)
         _collect(k, v)
     atomic_add(&k.released_messages, p.count)

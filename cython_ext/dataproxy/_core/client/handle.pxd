@@ -15,6 +15,7 @@ cdef class CoreHandle:
     cdef readonly bint closed   # no message is accepted any more; GIL
     cdef int64_t delivery_us    # constant
     cdef int64_t max_block_us   # constant
+    cdef int64_t waited_us      # that threads have waited for room, all together; GIL
     cdef bint blocks            # on_full="block"; constant
     cdef bint suspends          # of asyncio: one thread alone waits for room; constant
     cdef unsigned long waiting_thread       # its ident; GIL

@@ -135,6 +135,7 @@ cdef class CoreHandle:
                 if books_idle(&g.books):
                     batcher_seal_all(&g.batcher)
                 changed = books_wait_room(&g.books, seen, min(deadline_us, now + SLICE_US))
+            self.waited_us += now_us() - now
             self.look_for_signals()
             if changed:
                 return 1

@@ -1,0 +1,414 @@
+"""Open loop: each message is sent when the plan makes it due, whatever became of those before it.
+
+A thread that is behind sends at once what is due.  It may be behind for two reasons, and they are told apart.  Where a
+call had to wait for room in the producer's buffer, the target was slow: that is what the test is there to find, and
+the messages that became due meanwhile count from their planned times.  All other lateness is the generator's own; it
+has a histogram of its own, by which the report judges whether the run says anything.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free
+
+from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.hdr cimport hdr_add, hdr_clear, hdr_close, hdr_merge, hdr_open
+from dataproxy._core.base.pack cimport (
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, Verdict, verdict_release,
+)
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
+from dataproxy._core.client.batcher cimport (
+    EX_NOTHING, NO_KEY, NO_TIME, Extras, batcher_append, batcher_seal_all, batcher_seal_of,
+)
+from dataproxy._core.client.books cimport books_idle, books_wait_room, books_wait_verdict
+from dataproxy._core.client.delivery cimport BatchDelivery, Delivery
+from dataproxy._core.client.order cimport key_bucket
+from dataproxy._core.client.segments cimport Segment
+from dataproxy._core.client.sending cimport Stream
+from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.perf.histogram cimport Histogram
+from dataproxy._core.perf.pending cimport pending_close, pending_collect, pending_open, pending_put
+from dataproxy._core.perf.plan cimport plan_begin, plan_close, plan_next, plan_open, plan_piece, plan_total
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
+from dataproxy._core.plat.clock cimport now_us, pause_us
+from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+from dataproxy.errors import BufferFullError, ClosedError, ConfigError, InvalidMessageError
+
+__all__ = ["Generator"]
+
+cdef enum:
+    SLICE_US = 50000            # a request to stop is looked for at least this often
+    LET_GO = 64                 # calls between two moments in which other threads may have the interpreter's lock
+
+
+@cython.final
+@cython.no_gc_clear             # the end of the verdicts needs the producer
+cdef class Generator:
+    """Send one thread's share of a plan through a producer's streams.
+
+    ``streams`` are handles of one producer, ``bodies`` the bodies (``bytes``), ``keys`` the messages' keys; each is
+    used in turn.  ``pieces`` are tuples (seconds, rate at the beginning, rate at the end, messages at its first moment)
+    of this thread's share; with ``poisson`` gaps are drawn from ``seed``, else they are equal and the first message is
+    due ``phase`` of a gap after the start.  ``each`` messages are due together.  Raises ConfigError.
+    """
+
+    def __cinit__(self):
+        if pending_open(&self.pending, &self.tally) != ST_OK or hdr_open(&self.lag) != ST_OK:
+            raise MemoryError("no memory for a load generator")
+
+    def __init__(
+        self, streams, bodies, *, pieces, keys=None, bint poisson=False, object seed=0, double phase=0.0,
+        int64_t each=1,
+    ):
+        cdef int i
+        if self.core is not None:
+            raise ConfigError("a generator is made once")
+        pieces = list(pieces)
+        if not pieces or each < 1 or not 0.0 <= phase <= 1.0:
+            raise ConfigError("a plan needs at least one piece, one message at a time, and a phase from 0 to 1")
+        for seconds, begin, end, jump in pieces:
+            if not (0.0 < seconds < 1e7 and 0.0 <= begin < 1e9 and 0.0 <= end < 1e9 and 0.0 <= jump < 1e9):
+                raise ConfigError(
+                    f"a plan has no piece of {seconds!r} s, {begin!r} to {end!r} a second, {jump!r} at once")
+        self._fill(list(streams), list(bodies), list(keys or []))
+        if plan_open(&self.plan, <int>len(pieces), poisson, <unsigned long long>(seed & 0xFFFFFFFFFFFFFFFF)) != ST_OK:
+            raise MemoryError("no memory for a plan")
+        for i, (seconds, begin, end, jump) in enumerate(pieces):
+            plan_piece(&self.plan, i, seconds, begin / each, end / each, jump / each)
+        plan_begin(&self.plan, phase)
+        self.each = each
+        self.planned = True
+
+    def __dealloc__(self):
+        plan_close(&self.plan)
+        pending_close(&self.pending, &self.tally)
+        hdr_close(&self.lag)
+        free(self.targets)
+        free(self.sources)
+        free(self.buckets)
+
+    cdef int _fill(self, list streams, list bodies, list keys) except -1:
+        """Keep what messages are made of; raises ConfigError and what a bad key raises.  Locality: GIL."""
+        cdef Stream stream
+        cdef int i
+        if not streams or not bodies:
+            raise ConfigError("a generator needs a stream and a body at least")
+        self.streams = streams
+        self.bodies = bodies
+        self.n_targets = <int>len(streams)
+        self.n_bodies = len(bodies)
+        self.n_buckets = <int>len(keys)
+        self.targets = <CStream**>calloc(len(streams), sizeof(CStream*))
+        self.sources = <Body*>calloc(len(bodies), sizeof(Body))
+        self.buckets = <int*>calloc(len(keys) + 1, sizeof(int))
+        if self.targets == NULL or self.sources == NULL or self.buckets == NULL:
+            raise MemoryError("no memory for a load generator")
+        for i, thing in enumerate(streams):
+            stream = <Stream?>thing
+            if i and stream.core is not self.core:
+                raise ConfigError("all streams of a generator belong to one producer")
+            self.core = stream.core
+            self.targets[i] = stream.stream
+        self.core.check_usable()
+        for i, thing in enumerate(bodies):
+            if type(thing) is not bytes or not thing:
+                raise ConfigError(
+                    f"bodies of a generator are bytes, not empty, and number {i} is {type(thing).__name__}")
+            self.sources[i].p = <const uint8_t*>PyBytes_AS_STRING(thing)
+            self.sources[i].n = <size_t>PyBytes_GET_SIZE(thing)
+        for i, thing in enumerate(keys):
+            self.buckets[i] = key_bucket(thing, self.core.engine.batcher.key_buckets)
+        return 0
+
+    cdef int _check(self) except -1:
+        """Raise ConfigError where a run cannot begin.  Locality: GIL."""
+        if not self.planned or self.running:
+            raise ConfigError("a generator runs once, in one thread")
+        self.core.check_usable()
+        for stream in self.streams:
+            if (<Stream>stream).generation != this_generation:
+                raise ConfigError("a generator runs in the process in which its streams were made")
+        self.running = True
+        return 0
+
+    # --- the clock
+
+    cdef int64_t _wait_until(self, int64_t planned) noexcept nogil:
+        """Wait for a moment, or for the request to stop; return the time.  Locality: the thread that runs."""
+        cdef int64_t now = now_us()
+        while now < planned and not atomic_load(&self.stopping):
+            pause_us(<long>min(planned - now, <int64_t>SLICE_US))
+            now = now_us()
+        return now
+
+    cdef bint _note_lag(self, int64_t planned, int64_t now) noexcept nogil:
+        """Count how late an arrival is by the generator's own fault; False when the run is to stop.
+
+        Locality: the thread that runs.  Locks: takes tally.lock.  Who was held up may be behind by as much, until it
+        has caught up again; what it loses beyond that is its own.
+        """
+        cdef int64_t behind = max(now - planned, 0)
+        if atomic_load(&self.stopping):
+            return False
+        self.excused = min(self.excused, behind)
+        pthread_mutex_lock(&self.tally.lock)
+        hdr_add(&self.lag, behind - self.excused, self.each)
+        pthread_mutex_unlock(&self.tally.lock)
+        relaxed_add(&self.due, self.each)
+        return True
+
+    # --- messages without the interpreter
+
+    cdef int _await_room(self, int64_t seen, int64_t deadline) noexcept nogil:
+        """Wait for room as ``send_nowait`` does; CO_ON when there may be some.  Locality: the thread that runs."""
+        cdef int64_t began = now_us(), now = began
+        cdef bint changed = False
+        while not changed and now < deadline and not atomic_load(&self.stopping):
+            if books_idle(&self.core.engine.books):
+                batcher_seal_all(&self.core.engine.batcher)
+            changed = books_wait_room(&self.core.engine.books, seen, min(deadline, now + SLICE_US))
+            now = now_us()
+        self.excused += now - began
+        relaxed_add(&self.blocked_us, now - began)
+        return CO_ON if changed else CO_REFUSED
+
+    cdef int _one(self, int64_t planned) noexcept nogil:
+        """Send the next message; a Course.  Locality: the thread that runs.  Locks: takes batcher.lock."""
+        cdef Body* body = &self.sources[self.number % self.n_bodies]
+        cdef CStream* stream = self.targets[self.number % self.n_targets]
+        cdef Verdict* verdict = NULL
+        cdef uint32_t index = 0
+        cdef int64_t seen, deadline = 0
+        cdef int status, course
+        cdef Extras x
+        x.when_ms = NO_TIME
+        x.attrs = slice_of(NULL, 0)
+        x.own_id = x.attrs
+        x.key_bucket = self.buckets[self.number % self.n_buckets] if self.n_buckets else NO_KEY
+        x.exempt = EX_NOTHING
+        self.number += 1
+        while True:
+            seen = atomic_load(&self.core.engine.books.turns)
+            status = batcher_append(&self.core.engine.batcher, stream, body.p, body.n, &x, &verdict, &index)
+            if status == ST_OK:
+                relaxed_add(&self.accepted, 1)
+                if self.circles:
+                    atomic_add(&verdict.refs, 1)
+                    self.last = verdict
+                if pending_put(&self.pending, verdict, index, 1, planned) != ST_OK:
+                    return CO_NO_MEMORY
+                return CO_ON
+            if status == ST_CLOSED:
+                return CO_CLOSED
+            if status == ST_LIMIT or status == ST_INVALID:
+                return CO_TOO_LARGE
+            if status != ST_FULL:
+                return CO_NO_MEMORY
+            if deadline == 0:
+                deadline = now_us() + self.core.max_block_us
+            course = self._await_room(seen, deadline) if self.core.blocks else CO_REFUSED
+            if course != CO_ON:
+                relaxed_add(&self.refused, 1)
+                return course
+
+    cdef int _drive(self) noexcept nogil:
+        """Send all of the plan; a Course.  Locality: the thread that runs."""
+        cdef int64_t due, planned, _i
+        cdef int course
+        while True:
+            due = plan_next(&self.plan)
+            if due < 0:
+                return CO_ON
+            planned = self.start_us + due
+            if not self._note_lag(planned, self._wait_until(planned)):
+                return CO_ON
+            for _i in range(self.each):
+                course = self._one(planned)
+                if course > CO_REFUSED:
+                    return course
+
+    cdef int _circle(self, int64_t end) noexcept nogil:
+        """Send a message whenever the one before has its result; a Course.  Locality: the thread that runs."""
+        cdef Verdict* verdict
+        cdef int64_t now = now_us()
+        cdef int course
+        while now < end and not atomic_load(&self.stopping):
+            relaxed_add(&self.due, 1)
+            course = self._one(now)
+            if course > CO_REFUSED:
+                return course
+            if course == CO_ON:
+                verdict = self.last
+                batcher_seal_of(&self.core.engine.batcher, verdict)
+                while not books_wait_verdict(&self.core.engine.books, verdict, now_us() + SLICE_US):
+                    if atomic_load(&self.stopping):
+                        break
+                verdict_release(verdict)
+            now = now_us()
+        return CO_ON
+
+    cdef int _raise_course(self, int course) except -1:
+        """Raise what a call of ``send`` would have raised.  Locality: GIL."""
+        if course == CO_CLOSED:
+            raise ClosedError("the producer was closed while the load ran", hint="close it after run() has returned")
+        if course == CO_TOO_LARGE:
+            raise InvalidMessageError(
+                "a body of the load is too large for a frame, or holds a line feed with message_type=3",
+                hint="choose smaller bodies, or raise max_frame_bytes")
+        if course == CO_NO_MEMORY:
+            raise MemoryError("no memory for the load's messages")
+        return 0
+
+    def run(self, int64_t start_us):
+        """Send the plan as ``send_nowait`` does, without the interpreter: no object is made for a message.
+
+        ``start_us`` of ``time.monotonic_ns() // 1000`` is the moment that the plan counts from.  Returns when all was
+        accepted or refused, or after ``stop``.  Thread: one of its own; the interpreter's lock is released.  Raises
+        ClosedError, InvalidMessageError, MemoryError.
+        """
+        cdef int course
+        self._check()
+        self.start_us = start_us
+        with nogil:
+            course = self._drive()
+        self._raise_course(course)
+
+    def run_closed(self, int64_t start_us, int64_t end_us):
+        """Send a message, wait for its result, send the next, until ``end_us``; a closed loop.  Else as ``run``."""
+        cdef int course
+        self._check()
+        self.start_us = start_us
+        self.circles = True
+        with nogil:
+            self._wait_until(start_us)
+            course = self._circle(end_us)
+        self._raise_course(course)
+
+    # --- messages by calls of Python's
+
+    def run_calls(self, int64_t start_us, calls, arguments):
+        """Send the plan by calls of Python's: ``calls[k](arguments[k])`` in turn for each arrival.
+
+        What a call returns is a Delivery, or a BatchDelivery of all messages of the arrival; both lists are used in
+        turn.  Waits as ``run``; the interpreter's lock is held but while nothing is due.  Raises what a call raises,
+        but for BufferFullError: then the arrival counts as refused.
+        """
+        cdef int64_t due, planned, waited, began, now
+        cdef Py_ssize_t n_calls, n_arguments
+        cdef bint going
+        calls, arguments = list(calls), list(arguments)
+        n_calls, n_arguments = len(calls), len(arguments)
+        if not n_calls or not n_arguments:
+            raise ConfigError("a generator needs a call and an argument at least")
+        self._check()
+        self.start_us = start_us
+        while True:
+            due = plan_next(&self.plan)
+            if due < 0:
+                return
+            planned = start_us + due
+            now = now_us()
+            if now < planned or self.number % LET_GO == 0:
+                with nogil:
+                    now = self._wait_until(planned)
+            going = self._note_lag(planned, now)
+            if not going:
+                return
+            waited = self.core.waited_us
+            began = now_us()
+            try:
+                self._keep_delivery(calls[self.number % n_calls](arguments[self.number % n_arguments]), planned)
+            except BufferFullError:
+                relaxed_add(&self.refused, self.each)
+            waited = min(self.core.waited_us - waited, now_us() - began)
+            self.excused += waited
+            relaxed_add(&self.blocked_us, waited)
+            self.number += 1
+
+    cdef int _keep_delivery(self, object sent, int64_t planned) except -1:
+        """Note the messages of a call.  Locality: GIL, the thread that runs."""
+        cdef Delivery one
+        cdef BatchDelivery batch
+        cdef Segment* segment
+        cdef int64_t i
+        cdef int status = ST_OK
+        if isinstance(sent, Delivery):
+            one = <Delivery>sent
+            if one.verdict == NULL:
+                raise ConfigError("a call gave a Delivery of nothing")
+            atomic_add(&one.verdict.refs, 1)
+            status = pending_put(&self.pending, one.verdict, one.index, 1, planned)
+            relaxed_add(&self.accepted, 1)
+        elif isinstance(sent, BatchDelivery):
+            batch = <BatchDelivery>sent
+            for i in range(batch.segments.n):
+                segment = &batch.segments.items[i]
+                atomic_add(&segment.verdict.refs, 1)
+                if pending_put(&self.pending, segment.verdict, segment.first, segment.count, planned) != ST_OK:
+                    status = CO_NO_MEMORY
+            relaxed_add(&self.accepted, batch.segments.messages)
+        else:
+            raise ConfigError(f"a call gave no Delivery but {type(sent).__name__}")
+        if status != ST_OK:
+            raise MemoryError("no memory for the load's messages")
+        return 0
+
+    # --- what any thread may ask
+
+    def stop(self):
+        """Have the run end before its next message.  Any thread."""
+        atomic_store(&self.stopping, 1)
+
+    def collect(self):
+        """Count the results that came since the last call.  One thread at a time; releases the interpreter's lock."""
+        cdef int status
+        with nogil:
+            status = pending_collect(&self.pending, &self.tally)
+        if status != ST_OK:
+            raise MemoryError("no memory for the load's messages")
+
+    def take_recent(self, Histogram into not None):
+        """Add the latencies (us) that were counted since the last call.  Any thread.  Locks: takes tally.lock."""
+        pthread_mutex_lock(&self.tally.lock)
+        hdr_merge(&into.hdr, &self.tally.recent)
+        hdr_clear(&self.tally.recent)
+        pthread_mutex_unlock(&self.tally.lock)
+
+    def add_latencies(self, Histogram into not None):
+        """Add the latencies (us), from plan to result, of all messages that have one.  Any thread."""
+        pthread_mutex_lock(&self.tally.lock)
+        hdr_merge(&into.hdr, &self.tally.whole)
+        pthread_mutex_unlock(&self.tally.lock)
+
+    def add_lags(self, Histogram into not None):
+        """Add how late (us) messages were by the generator's own fault.  Any thread."""
+        pthread_mutex_lock(&self.tally.lock)
+        hdr_merge(&into.hdr, &self.lag)
+        pthread_mutex_unlock(&self.tally.lock)
+
+    def counts(self):
+        """Return counts of messages by what became of them, and the seconds that calls waited for room.  Any thread."""
+        cdef int64_t delivered, failed, expired, dropped
+        pthread_mutex_lock(&self.tally.lock)
+        delivered = self.tally.outcomes[<int>OUT_DELIVERED]
+        failed = self.tally.outcomes[<int>OUT_FAILED]
+        expired = self.tally.outcomes[<int>OUT_EXPIRED]
+        dropped = self.tally.outcomes[<int>OUT_DROPPED]
+        pthread_mutex_unlock(&self.tally.lock)
+        return {
+            "due": relaxed_load(&self.due), "accepted": relaxed_load(&self.accepted),
+            "refused": relaxed_load(&self.refused), "delivered": delivered, "failed": failed, "expired": expired,
+            "dropped": dropped, "blocked": relaxed_load(&self.blocked_us) / 1e6,
+        }
+
+    @property
+    def total(self):
+        """Return how many messages the plan has, by its rates."""
+        return plan_total(&self.plan) * self.each if self.planned else 0.0
+
+
+refuse_blank(<PyTypeObject*>Generator)

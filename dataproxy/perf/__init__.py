@@ -1,0 +1,24 @@
+"""Load tests: open-loop load by a plan, latencies from each message's planned time, and reports of what was found.
+
+Used by ``dataproxy perf``; docs/perf.md explains what the figures mean.
+"""
+
+from dataproxy._core.perf.histogram import Histogram
+from dataproxy.perf.plan import Piece, Plan, parse_plan
+from dataproxy.perf.report import text_report
+from dataproxy.perf.result import Percentile, Result, Second, read_result
+from dataproxy.perf.run import Load, run_load
+
+__all__ = [
+    "Histogram",
+    "Load",
+    "Percentile",
+    "Piece",
+    "Plan",
+    "Result",
+    "Second",
+    "parse_plan",
+    "read_result",
+    "run_load",
+    "text_report",
+]

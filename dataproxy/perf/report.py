@@ -1,0 +1,93 @@
+"""The report as text, made from a result alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dataproxy.shown import printable
+
+if TYPE_CHECKING:
+    from dataproxy.perf.result import Result, Second
+
+__all__ = ["milliseconds", "second_line", "text_report", "verdict_line"]
+
+_MIB = 1 << 20
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return a time for people; ``-`` for None."""
+    return "-" if seconds is None else f"{seconds * 1000:,.2f} ms"
+
+
+def verdict_line(result: Result) -> str:
+    """Return the first line of every report: whether the run says anything, and in which kind of loop it was run."""
+    if reasons := result.invalid:
+        return f"INVALID: {'; '.join(reasons)}"
+    if result.closed:
+        return "CLOSED LOOP: each thread waits for a result before it sends again; an open load has other latencies"
+    return "valid: the generator kept to its plan"
+
+
+def text_report(result: Result) -> str:
+    """Return the report in plain lines; without percentiles where the run is not valid."""
+    load, counts = result.load, result.counts
+    how = f"{load['threads']} threads" if load["threads"] > 1 else "1 thread"
+    loop = "closed loop" if result.closed else f"plan {load['plan']}, {load['arrivals']} arrivals, seed {load['seed']}"
+    lines = [
+        verdict_line(result),
+        printable(f"target {load['target']}, group {load['group']}, bodies of {load['size']}"),
+        printable(f"{loop}; path {load['path']}, {load['batch']} at a time, {how}, streams: {load['streams']}"),
+        *_count_lines(result, counts),
+    ]
+    if not result.invalid:
+        lines += _latency_lines(result)
+    lines += _lag_lines(result)
+    if result.stopped:
+        lines.append("stopped before the end of the plan")
+    return "\n".join(lines)
+
+
+def _count_lines(result: Result, counts: dict[str, Any]) -> list[str]:
+    bad = [f"{counts[name]:,} {name}" for name in ("failed", "expired", "dropped", "pending") if counts[name]]
+    delivered = f"{counts['delivered']:,} delivered in {result.seconds:.2f} s: {result.rate:,.0f}/s"
+    lines = [
+        f"{counts['due']:,} messages due, {counts['accepted']:,} accepted, {delivered}, {counts['retries']:,} retries"
+    ]
+    if counts["refused"]:
+        bad.append(f"{counts['refused']:,} refused for want of room")
+    if bad:
+        lines.append(f"not delivered: {', '.join(bad)}")
+    if counts["blocked"]:
+        lines.append(f"calls waited {counts['blocked']:.2f} s for room in the buffer, all threads together")
+    if result.stored is not None:
+        more = result.stored - counts["delivered"]
+        equal = f"{more:+,} against what was delivered" if more else "as many as were delivered"
+        lines.append(f"the hub stored {result.stored:,}, {equal}")
+    return lines
+
+
+def _latency_lines(result: Result) -> list[str]:
+    since = "from the call to the result" if result.closed else "from the planned time to the result"
+    lines = [f"latency {since}, {len(result.latencies):,} samples:"]
+    for found in result.percentiles():
+        rests = f"{found.behind:,} samples are larger" if found.behind else "no sample is larger: it is the largest one"
+        lines.append(f"  p{found.percent:<6g} {milliseconds(found.seconds):>14}   {rests}")
+    lines.append(f"  max     {milliseconds(result.percentile(100)):>14}")
+    return lines
+
+
+def _lag_lines(result: Result) -> list[str]:
+    if result.closed or not len(result.lags):
+        return []
+    shown = ", ".join(f"p{p:g} {milliseconds((result.lags.percentile(p) or 0) / 1e6)}" for p in (50, 99, 99.9, 100))
+    return [f"the generator was late by its own fault: {shown.replace('p100', 'max')} (part of the latencies above)"]
+
+
+def second_line(second: Second) -> str:
+    """Return one second of a running load in a line."""
+    stored = "" if second.hub_stored is None else f", hub has {second.hub_stored:,}"
+    return (
+        f"{second.at:6.1f} s  {second.results / second.seconds:>11,.0f}/s  p50 {milliseconds(second.p50)}, "
+        f"p99 {milliseconds(second.p99)}, {second.in_flight:,} under way, {second.retries:,} retries, "
+        f"cpu {second.cpu:.2f}, {second.memory / _MIB:,.0f} MiB{stored}"
+    )

@@ -1,0 +1,162 @@
+"""What a run has found, as an object and as JSON from which every report can be made again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy._core.perf.histogram import Histogram
+from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PERCENTS", "SCHEMA", "Percentile", "Result", "Second", "read_result"]
+
+SCHEMA: Final = "dataproxy.perf/1"
+#: Percentiles that reports show.
+PERCENTS: Final = (50.0, 90.0, 99.0, 99.9, 99.99)
+#: Percentiles at which the generator's own lateness must not show.
+_JUDGED: Final = (50.0, 90.0, 99.0)
+#: The part of a latency that may be the generator's own lateness.
+_SHARE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """Hold a percentile in seconds; ``behind`` is how many samples are larger, on which it rests."""
+
+    percent: float
+    seconds: float
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """Describe one second of a run: messages a second, latencies (s) of the results that came in it, state at its end.
+
+    ``cpu`` is in cores, ``memory`` in bytes, of the process that sends; ``hub_*`` are None where no hub was asked.
+    """
+
+    at: float
+    seconds: float
+    due: int
+    accepted: int
+    results: int
+    p50: float | None
+    p99: float | None
+    p999: float | None
+    max: float | None
+    lag: float | None
+    in_flight: int
+    retries: int
+    cpu: float
+    memory: int
+    hub_stored: int | None = None
+    hub_cpu: float | None = None
+    hub_memory: int | None = None
+
+
+@dataclass(slots=True)
+class Result:
+    """Hold everything that a run has found.
+
+    ``counts`` are messages by what became of them, ``latencies`` the times (us) from the planned moment of each to its
+    result, ``lags`` how late (us) each was by the generator's own fault.  ``max_lag`` (s) is lateness that is allowed
+    whatever the latencies are.  ``stored`` is how many messages the hub has stored, None where none was asked.
+    """
+
+    started: str
+    load: dict[str, Any]
+    options: dict[str, Any]
+    machine: dict[str, Any]
+    planned: float
+    seconds: float
+    max_lag: float
+    counts: dict[str, Any]
+    stored: int | None
+    stopped: bool
+    latencies: Histogram = field(repr=False)
+    lags: Histogram = field(repr=False)
+    series: list[Second] = field(repr=False)
+
+    @property
+    def closed(self) -> bool:
+        """Tell whether it was a closed loop."""
+        return bool(self.load.get("closed_loop"))
+
+    @property
+    def rate(self) -> float:
+        """Return the messages a second that were delivered, from the start to the last result."""
+        return float(self.counts["delivered"]) / self.seconds if self.seconds > 0 else 0.0
+
+    def percentile(self, percent: float) -> float | None:
+        """Return a latency in seconds, None without any."""
+        found = self.latencies.percentile(percent)
+        return None if found is None else found / 1e6
+
+    def percentiles(self) -> list[Percentile]:
+        """Return the percentiles of the report, each with the samples behind it."""
+        out = []
+        for percent in PERCENTS:
+            found = self.latencies.percentile(percent)
+            if found is not None:
+                behind = self.latencies.above(found)
+                out.append(Percentile(percent, found / 1e6, behind))
+        return out
+
+    @property
+    def invalid(self) -> list[str]:
+        """Return why the run says nothing about its target; empty where it does.
+
+        The generator's lateness is part of each latency.  Where it is more than a tenth of it at the same percentile,
+        and more than ``max_lag``, the percentile is the generator's and not the target's.
+        """
+        if self.closed:
+            return []
+        if not len(self.latencies):
+            return ["no message has a result"]
+        out = []
+        for percent in _JUDGED:
+            lag, latency = self.lags.percentile(percent), self.latencies.percentile(percent)
+            if lag is not None and latency is not None and lag > max(self.max_lag * 1e6, _SHARE * latency):
+                out.append(
+                    f"at p{percent:g} the generator was {lag / 1000:,.1f} ms late by its own fault "
+                    f"(allowed: {max(self.max_lag * 1e6, _SHARE * latency) / 1000:,.1f} ms)"
+                )
+        return out
+
+    @property
+    def lost(self) -> int:
+        """Return how many accepted messages were not delivered."""
+        return int(self.counts["accepted"]) - int(self.counts["delivered"])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as an object for JSON, with the schema's name in front."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values["latencies"] = [list(pair) for pair in self.latencies.counts()]
+        values["lags"] = [list(pair) for pair in self.lags.counts()]
+        values["series"] = [asdict(second) for second in self.series]
+        return {"schema": SCHEMA, **values, "invalid": self.invalid}
+
+
+def read_result(text: str | bytes) -> Result:
+    """Return the result that ``as_json`` has written.  Raises ConfigError for anything else."""
+    try:
+        values = json.loads(text)
+        if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+            raise ConfigError(f"this is no result of a load test: its schema is not {SCHEMA!r}")
+        return _result_of(values)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise ConfigError(f"this is no whole result of a load test: {error}") from None
+
+
+def _result_of(values: Mapping[str, Any]) -> Result:
+    names = [name for name in Result.__slots__ if name not in ("latencies", "lags", "series")]
+    return Result(
+        **{name: values[name] for name in names},
+        latencies=Histogram.of_counts((value, times) for value, times in values["latencies"]),
+        lags=Histogram.of_counts((value, times) for value, times in values["lags"]),
+        series=[Second(**second) for second in values["series"]],
+    )
