@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "every_topic", "explain", "render_page"]
 
 PAGE: Final = "docs/errors.md"
-_LONGEST_NUMBER: Final = 20  # codes have 32 bits
+_LONGEST_NUMBER: Final = 20
+_HIGHEST_CODE: Final = 2**31 - 1  # a reply carries it in 32 bits, with a sign
 _CLASSES: Final[dict[str, type[errors.DataProxyError]]] = {name: getattr(errors, name) for name in errors.__all__}
 
 
@@ -84,7 +85,9 @@ def explain(word: int | str) -> Explanation | None:
             return _of_server_code(number)
         meaning = f"the protocol defines no code {number}; the producer treats it like {UNKNOWN_ERROR}"
         same = _of_server_code(UNKNOWN_ERROR)
-        return same._replace(topic=number, name=f"CODE_{number}", meaning=meaning) if number >= 0 else None
+        if not 0 <= number <= _HIGHEST_CODE:
+            return None
+        return same._replace(topic=number, name=f"CODE_{number}", meaning=meaning)
     upper = text.upper().replace("-", "_")
     for code, entry in SERVER_CODES.items():
         if entry.name == upper:

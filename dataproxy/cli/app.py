@@ -32,6 +32,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def common(
+    context: typer.Context,
     log_level: Annotated[
         str, typer.Option(metavar="LEVEL", help="Log to stderr from this level on: debug, info, warning, error, off.")
     ] = "warning",
@@ -43,11 +44,13 @@ def common(
     ] = False,
 ) -> None:
     """Set up what all commands share."""
-    with outcome():
+    # `send` shows its counts whenever a signal comes, so it asks for the early ones itself.
+    with outcome(arm=log_config is not None or context.invoked_subcommand != "send"):
         _set_up_logging(log_level.lower(), log_config)
 
 
 @app.command()
+@reported
 def version() -> None:
     """Print the version."""
     import platform

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dataproxy.cli.optionwords import every_option, find_options, foreign_answer, foreign_names, has_spark, plain_option
 from dataproxy.cli.outcome import ExitCode, complain, outcome
 from dataproxy.explain import every_topic, explain
 from dataproxy.problems import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dataproxy.config.option import Option, OptionTable
     from dataproxy.explain import Explanation
 
 __all__ = ["explain_code"]
@@ -23,7 +21,8 @@ def explain_code(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE", help="A number, a code's name, the class of an error, or the name of an option."
+            metavar="CODE",
+            help="A number, a code's name, the class of an error, or the name of an option, of Kafka's clients too.",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--list", help="List all codes and classes.")] = False,
@@ -37,7 +36,7 @@ def explain_code(
         if code is None:
             _show_all(json)
             return
-        if _show_options(code, json):
+        if _show_options(code, json) or _show_foreign(code, json):
             return
         told = explain(code)
         if told is None:
@@ -47,37 +46,23 @@ def explain_code(
 
 
 def _unknown(word: str) -> str:
+    from dataproxy.config.producer import PRODUCER
     from dataproxy.config.suggestion import nearest_name
 
-    names = {text for told in every_topic() for text in (str(told.topic), told.name)}
-    names |= {option.name for _, option in _options()}
-    near = nearest_name(word, names)
-    return f"{shown(word)} is no code, no error class and no option" + (
-        f"; did you mean {near}?" if near else "; dataproxy explain --list has the codes, CONFIGURATION.md the options"
-    )
-
-
-def _options() -> Iterator[tuple[OptionTable, Option]]:
-    from dataproxy.config.hub import HUB
-    from dataproxy.config.producer import PRODUCER
-
-    return ((table, option) for table in (PRODUCER, HUB) for option in table.options)
+    names = {text for told in every_topic() for text in (str(told.topic), told.name) if not text.isdecimal()}
+    names |= {one.name for one in every_option()}
+    others = {name for name, _ in foreign_names(PRODUCER)}
+    near = None if word.strip("-[] ").isdecimal() else nearest_name(plain_option(word), names, others)
+    said = f"{shown(word)} is no code, no error class and no option"
+    if near:
+        return f"{said}; did you mean {near}?"
+    more = "" if has_spark() else "; options of the Spark sink are known where pyspark is installed"
+    return f"{said}; dataproxy explain --list has the codes, CONFIGURATION.md the options{more}"
 
 
 def _show_options(word: str, json: bool) -> bool:
-    """Show the options of this name, also as Spark or the environment spell it; tell whether there is one.
-
-    Capitals count: ``store`` is an option, ``STORE`` a code.
-    """
-    from dataproxy.config.spark import camel_case
-
-    name = word.strip().removeprefix("dataproxy.")
-    found = [
-        (table, option)
-        for table, option in _options()
-        if name in (option.name, camel_case(option.name), table.env_prefix + option.name.upper())
-    ]
-    facts = [_option_facts(table, option) for table, option in found]
+    """Show the options of this name, also as Spark or the environment spell it; tell whether there is one."""
+    facts = [one.facts() for one in find_options(word)]
     if json and facts:
         import json as encoder
 
@@ -88,20 +73,26 @@ def _show_options(word: str, json: bool) -> bool:
         typer.echo(one["meaning"])
         limits = f"   Range: {one['range']}" if one["range"] else ""
         typer.echo(f"Type: {one['type']}   Default: {one['default'] or 'none'}{limits}")
-        typer.echo(f"Environment: {one['environment']}   Page: CONFIGURATION.md\n")
+        where = f"Environment: {one['environment']}   " if one["environment"] else ""
+        typer.echo(f"{where}Page: {one['page']}\n")
     return bool(facts)
 
 
-def _option_facts(table: OptionTable, option: Option) -> dict[str, str]:
-    return {
-        "option": option.name,
-        "part": table.section,
-        "meaning": option.doc,
-        "type": option.type_text.replace("\\|", "|"),
-        "default": option.format(option.default),
-        "range": option.range_text(),
-        "environment": f"{table.env_prefix}{option.name.upper()}",
-    }
+def _show_foreign(word: str, json: bool) -> bool:
+    """Show what stands here for an option name of another client; tell whether it is one."""
+    answer = foreign_answer(word)
+    if answer is None:
+        return False
+    name, whose, said = answer
+    if json:
+        import json as encoder
+
+        typer.echo(
+            encoder.dumps({"option": name, "part": whose, "meaning": said, "page": "CONFIGURATION.md"}, indent=2)
+        )
+        return True
+    typer.echo(f"{name}  (option of {whose})\n\n{said[:1].upper()}{said[1:]}.\nPage: CONFIGURATION.md")
+    return True
 
 
 def _show(told: Explanation, json: bool) -> None:

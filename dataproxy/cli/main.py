@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
+from dataproxy.cli import ending
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line of this process and exit with its code (docs/cli.md lists them)."""
+    ending.install()
     _occupy_standard_descriptors()
     try:
         from dataproxy.cli.app import app
-        from dataproxy.cli.outcome import outcome, silence
+        from dataproxy.cli.outcome import ExitCode, outcome, silence
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
@@ -21,13 +24,19 @@ def main() -> None:
         raise SystemExit(2) from None
     code: object = 0
     try:
-        with outcome():
+        with outcome(arm=False):
             try:
                 app(prog_name="dataproxy")
             except SystemExit as ended:
                 code = ended.code
+                if isinstance(ended.__context__, BrokenPipeError):  # rich and typer end with 1 for it
+                    code = ExitCode.OK
+                    silence(sys.stdout)
+            if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+                silence(sys.stdout)  # what is left for a reader who takes nothing would hold up the end
     except RuntimeError as error:  # typer.Exit: what was printed could not be written
         code = code or getattr(error, "exit_code", 1)
+    ending.release()
     try:
         sys.stderr.flush()
     except (OSError, ValueError):  # the interpreter would try once more and end with a code of its own, 120

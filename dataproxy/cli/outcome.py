@@ -7,17 +7,18 @@ import os
 import sys
 from enum import IntEnum
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
 
 import typer
 
+from dataproxy.cli import ending
 from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError, TransportError
 from dataproxy.shown import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["ExitCode", "complain", "outcome", "reported", "say", "silence"]
+__all__ = ["Deaf", "ExitCode", "complain", "interrupted", "outcome", "reported", "say", "silence"]
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -45,6 +46,30 @@ def say(line: str) -> None:
         sys.stderr.flush()
 
 
+class Deaf:
+    """Stand for a stream whose errors nobody is told of: what cannot be written there is left out.
+
+    For what is shown on stderr beside a command's work, which goes on.  Everything else is the stream's own.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, if it can be written."""
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream, if it can be flushed."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def silence(stream: TextIO) -> None:
     """Have nothing come of what is still to be written there: it cannot be, and would fail again at exit."""
     with contextlib.suppress(OSError, ValueError):
@@ -52,13 +77,18 @@ def silence(stream: TextIO) -> None:
 
 
 @contextlib.contextmanager
-def outcome() -> Iterator[None]:
-    """Turn errors of a command's body into a message and an exit code."""
+def outcome(*, arm: bool = True) -> Iterator[None]:
+    """Turn errors of a command's body, SIGINT and SIGTERM into a message and an exit code.
+
+    Without ``arm`` a signal that came before is left to a block inside.
+    """
     try:
+        if arm:
+            ending.arm()
         yield
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except KeyboardInterrupt as error:
+        raise typer.Exit(interrupted(error)) from None
     except BrokenPipeError:
         # The reader of our output has had enough (`dataproxy tail ... | head`); nothing can be written any more.
         silence(sys.stdout)
@@ -79,6 +109,11 @@ def outcome() -> Iterator[None]:
     except ModuleNotFoundError as error:
         complain(f"the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli,hub]'")
         raise typer.Exit(ExitCode.USAGE) from None
+
+
+def interrupted(error: KeyboardInterrupt) -> ExitCode:
+    """Return the exit code of a command that a signal ended."""
+    return ExitCode.TERMINATED if isinstance(error, ending.Terminated) else ExitCode.INTERRUPTED
 
 
 def reported(command: Callable[_Arguments, None]) -> Callable[_Arguments, None]:

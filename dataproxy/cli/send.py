@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dataproxy.cli import ending
 from dataproxy.cli.lines import delimiter_bytes
 from dataproxy.cli.outcome import complain, outcome
 from dataproxy.cli.settings import named_options, named_values
@@ -52,25 +53,30 @@ def send(
     Lines come from stdin, or from files. Empty lines are left out and counted. Ctrl-C and SIGTERM stop the reading,
     deliver what was taken, and show the books; a second one quits at once.
     """
-    with outcome():
-        from dataproxy.cli.sending import Job, finish, run, sigterm_interrupts
+    with outcome(arm=False):
+        from dataproxy.cli.sending import Books, Job, finish, run
 
-        options = named_options(option or [])
-        for name, value in {"target": target, "group_id": group, "delivery_timeout": delivery_timeout}.items():
-            if value is not None and name in options:
-                raise ConfigError(f"{name} is given twice", hint="keep one")
-            if value is not None:
-                options[name] = value
-        job = Job(
-            config=load_producer_config(file=config, **options),
-            stream=stream,
-            attrs=named_values(attr or [], "--attr"),
-            files=tuple(file or ["-"]),
-            delimiter=_end_of_line(delimiter, null),
-            max_lines=max_lines,
-        )
-        with sigterm_interrupts():
-            books = run(job, progress)
+        books = Books()
+        try:
+            ending.arm()
+            options = named_options(option or [])
+            for name, value in {"target": target, "group_id": group, "delivery_timeout": delivery_timeout}.items():
+                if value is not None and name in options:
+                    raise ConfigError(f"{name} is given twice", hint="keep one")
+                if value is not None:
+                    options[name] = value
+            job = Job(
+                config=load_producer_config(file=config, **options),
+                stream=stream,
+                attrs=named_values(attr or [], "--attr"),
+                files=tuple(file or ["-"]),
+                delimiter=_end_of_line(delimiter, null),
+                max_lines=max_lines,
+            )
+            run(job, books, progress)
+        except KeyboardInterrupt as error:  # before the first line was read, or for the third time
+            books.interrupt(error)
+            books.abandon()
         if books.problem:
             complain(books.problem)
         raise typer.Exit(finish(books, json=json))

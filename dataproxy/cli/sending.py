@@ -8,14 +8,16 @@ import sys
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from dataproxy.cli.ending import Terminated
 from dataproxy.cli.lines import read_lines
-from dataproxy.cli.outcome import ExitCode
+from dataproxy.cli.outcome import Deaf, ExitCode, complain, silence
 from dataproxy.errors import ConfigError, DataProxyError, FlushTimeout, InvalidMessageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import TextIO
 
     from rich.table import Table
     from rich.text import Text
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     from dataproxy import Producer, ProducerStats, Report, Stream
     from dataproxy.config import ProducerConfig
 
-__all__ = ["Books", "Job", "finish", "limited", "run", "sigterm_interrupts"]
+__all__ = ["Books", "Job", "finish", "limited", "run"]
 
 _REFRESHES_A_SECOND: Final = 4
+_PATIENCE: Final = 1.0  # seconds that a signal leaves a reader of the books
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +69,28 @@ class Books:
     report: Report | None = None
     producer: Producer | None = field(default=None, repr=False)
 
+    def interrupt(self, error: KeyboardInterrupt) -> None:
+        """Note that a signal ended the work."""
+        self.interrupted = True
+        self.terminated = self.terminated or isinstance(error, Terminated)
+
+    def abandon(self) -> None:
+        """Close the producer at once, if there is one that has no final report."""
+        from dataproxy import Report
+
+        if self.report is None:
+            self.report = (
+                self.producer.close(0) if self.producer is not None else Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+            )
+
     @property
     def complete(self) -> bool:
         """Tell whether every line that is not empty was delivered."""
         return self.report is not None and self.report.delivered == self.lines - self.empty and not self.problem
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM came."""
-
-
-@contextlib.contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Have SIGTERM end the work as Ctrl-C does: supervisors and ``timeout`` send it.  Main thread."""
-    import signal
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def run(job: Job, progress: bool | None) -> Books:
-    """Send everything and return the books.
+def run(job: Job, books: Books, progress: bool | None) -> None:
+    """Send everything and enter it into the books.
 
     Errors of single lines stop the reading and are told in ``Books.problem``; what was accepted before is still
     delivered.  Raises ConfigError and DiscoveryError before anything is sent.
@@ -102,7 +100,6 @@ def run(job: Job, progress: bool | None) -> Books:
     _check_files(job.files)
     if not job.config.group_id:
         raise ConfigError("no group was given", hint="give --group ID, or group_id in the configuration")
-    books = Books()
     producer = Producer(config=job.config)
     try:
         handle = producer.stream(job.stream, attrs=job.attrs or None)
@@ -119,8 +116,7 @@ def run(job: Job, progress: bool | None) -> Books:
                 _send(handle, books, lines, place)
             _settle(producer)
         except KeyboardInterrupt as error:
-            books.interrupted = True
-            books.terminated = isinstance(error, _Terminated)
+            books.interrupt(error)
         except DataProxyError as error:
             books.problem = str(error)
             books.unreadable = isinstance(error, InvalidMessageError)
@@ -128,7 +124,6 @@ def run(job: Job, progress: bool | None) -> Books:
             books.problem = str(error)
             books.unreadable = True
         _close(producer, books)
-    return books
 
 
 def _send(handle: Stream, books: Books, lines: list[bytes], place: _Place) -> None:
@@ -167,22 +162,47 @@ def limited(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[byt
 
 
 def finish(books: Books, *, json: bool) -> ExitCode:
-    """Show the books (a table on stderr, with ``json`` an object on stdout) and return the exit code."""
-    if json:
-        import json as encoder
+    """Show the books (a table on stderr, with ``json`` an object on stdout) and return the exit code.
 
-        sys.stdout.write(encoder.dumps(_as_dict(books)) + "\n")
-        sys.stdout.flush()
+    The code says what became of the messages, also where the books could not be written; then stderr says so.
+    """
+    if json:
+        _print_json(books)
     else:
         from rich.console import Console
 
-        Console(stderr=True).print(_table(books))
+        Console(file=cast("TextIO", Deaf(sys.stderr))).print(_table(books))
     if books.interrupted:
         return ExitCode.TERMINATED if books.terminated else ExitCode.INTERRUPTED
     if books.complete:
         return ExitCode.OK
     delivered = books.report.delivered if books.report is not None else 0
     return ExitCode.FAILED if books.connected or delivered or books.unreadable else ExitCode.UNREACHABLE
+
+
+def _print_json(books: Books) -> None:
+    """Print the books on stdout; where that cannot be done, say what is in them on stderr."""
+    import json
+    import select
+
+    problem = ""
+    try:
+        if books.interrupted and not select.select([], [sys.stdout], [], _PATIENCE)[1]:
+            problem = "nobody reads what is there already"
+        else:
+            sys.stdout.write(json.dumps(_as_dict(books)) + "\n")
+            sys.stdout.flush()
+    except (OSError, ValueError) as error:  # a full disk, a reader that has gone
+        problem = getattr(error, "strerror", None) or str(error)
+    if problem:
+        complain(f"the books could not be written to stdout: {problem}; {_in_short(books)}")
+        silence(sys.stdout)
+
+
+def _in_short(books: Books) -> str:
+    report = books.report
+    delivered = report.delivered if report is not None else 0
+    return f"{books.lines:,} lines read, {delivered:,} messages delivered"
 
 
 def _check_files(files: tuple[str, ...]) -> None:
@@ -233,8 +253,7 @@ def _close(producer: Producer, books: Books) -> None:
     try:
         books.report = producer.close()
     except KeyboardInterrupt as error:
-        books.terminated = isinstance(error, _Terminated) or books.terminated
-        books.interrupted = True
+        books.interrupt(error)
         books.report = producer.close(0)
     books.connected = books.connected or books.report.delivered > 0
 
@@ -249,7 +268,7 @@ def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(stderr=True)
+    console = Console(file=cast("TextIO", Deaf(sys.stderr)))
     pace = _Pace()
     with Live(
         get_renderable=lambda: _progress_line(books, pace),

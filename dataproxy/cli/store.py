@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli.outcome import ExitCode, outcome
+from dataproxy.cli.outcome import ExitCode, outcome, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,10 +43,12 @@ def verify(
         shown = sys.stderr.isatty() if progress is None else progress
         report = verify_store(directory, _shower() if shown else _silent)
         if shown:
-            sys.stderr.write("\n")
-        _print(report, json=json)
-        if not report.ok:
-            raise typer.Exit(ExitCode.FAILED)
+            say("")
+        try:
+            _print(report, json=json)
+        finally:
+            if not report.ok:  # also where nobody reads the output to its end
+                raise typer.Exit(ExitCode.FAILED)
 
 
 def _silent(_done: int, _all: int) -> None:
@@ -61,8 +64,9 @@ def _shower() -> Callable[[int, int], None]:
         percent = done * 100 // max(pages, 1)
         if percent != last:
             last = percent
-            sys.stderr.write(f"\r{percent:3d} % of {pages:,} pages")
-            sys.stderr.flush()
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(f"\r{percent:3d} % of {pages:,} pages")
+                sys.stderr.flush()
 
     return show
 
@@ -78,4 +82,4 @@ def _print(report: StoreReport, *, json: bool) -> None:
             typer.echo(f"{one.where}\t{one.what}")
     found = f"{report.entries:,} entries, {report.records:,} records, {report.logs:,} logs, {report.pages:,} pages"
     verdict = "no damage" if report.ok else f"{report.damages:,} damages"
-    sys.stderr.write(f"store {report.path}: {found}: {verdict}\n")
+    say(f"store {report.path}: {found}: {verdict}")

@@ -1,11 +1,16 @@
 """``dataproxy explain``."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+from dataproxy.cli.optionwords import foreign_names
 from dataproxy.cli.outcome import ExitCode
 from dataproxy.config import HUB, PRODUCER
+from dataproxy.spark.options import SINK_OPTIONS
+from dataproxy.spark.reading.options import READ_OPTIONS
 from tests.unit.cli.test_commands import run
 
 
@@ -40,6 +45,11 @@ def test_list() -> None:
         (["BUFER_FULL"], "'BUFER_FULL' is no code, no error class and no option; did you mean BUFFER_FULL?"),
         (["zzzz"], "'zzzz' is no code, no error class and no option; dataproxy explain --list has"),
         (["lingr"], "; did you mean linger?"),
+        (["rowId_"], "; did you mean rowIds?"),
+        (["linger_m"], "; did you mean linger_ms?"),
+        (["99999999999999999999"], "is no code, no error class and no option; dataproxy explain --list has the codes"),
+        (["2147483648"], "is no code, no error class and no option; dataproxy explain --list has the codes"),
+        (["-5"], "No such option: -5"),
         ([], "name one code, e.g. dataproxy explain 114, or give --list"),
         (["114", "--list"], "name one code, e.g. dataproxy explain 114, or give --list"),
     ],
@@ -67,3 +77,47 @@ def test_every_option_is_explained() -> None:
             facts = json.loads(run("explain", option.name, "--json").stdout)
             assert isinstance(facts, list), "capitals tell an option from a code"
             assert (table.section, option.doc) in [(one["part"], one["meaning"]) for one in facts]
+
+
+@pytest.mark.parametrize(
+    ("word", "first", "said"),
+    [
+        ("linger.ms", "linger.ms  (option of Kafka's clients)", "Here it is linger, in seconds: linger=0.005."),
+        ("kafka.batch.size", "kafka.batch.size  (option of Kafka's clients)", "Here it is batch_bytes, in bytes"),
+        ("ACKS", "ACKS  (option of Kafka's clients)", "Every message is acknowledged here"),
+        (
+            "pack_timeout",
+            "pack_timeout  (option of InLong's SDKs)",
+            "It is taken, and means `linger`, milliseconds here.",
+        ),
+        ("retry_num", "retry_num  (option of InLong's SDKs)", "It is refused: retries are bounded by time"),
+        ("ROWIDS", "rowIds  (option of the Spark sink)", "Give each row an id that stays the same"),
+        ("dataproxy.startingOffsets", "startingOffsets  (option of the Spark reader)", "First offset of each log"),
+    ],
+)
+def test_an_option_of_somebody_else(word: str, first: str, said: str) -> None:
+    done = run("explain", word)
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == first
+    assert lines[2].startswith(said)
+    told = json.loads(run("explain", word, "--json").stdout)
+    facts = told[0] if isinstance(told, list) else told
+    assert facts["option"].lower() == word.removeprefix("dataproxy.").lower()
+    assert facts["page"] in ("CONFIGURATION.md", "docs/spark.md")
+
+
+def test_every_name_that_is_answered_elsewhere_is_explained() -> None:
+    for name, _ in foreign_names(PRODUCER):
+        assert run("explain", name).exit_code == 0, name
+    for option in (*SINK_OPTIONS, *READ_OPTIONS):
+        assert "of the Spark" in run("explain", option.name).stdout, option.name
+
+
+def test_without_pyspark_it_is_said_where_spark_s_options_are() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from dataproxy.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "explain", "rowIds"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == ExitCode.USAGE
+    assert "options of the Spark sink are known where pyspark is installed" in done.stderr

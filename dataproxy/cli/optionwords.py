@@ -1,0 +1,125 @@
+"""Options by any name that people know them by: ours, Spark's spelling, and those of other clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dataproxy.config.option import Option, OptionTable
+
+__all__ = [
+    "NamedOption",
+    "every_option",
+    "find_options",
+    "foreign_answer",
+    "foreign_names",
+    "has_spark",
+    "plain_option",
+]
+
+_PREFIX: Final = "dataproxy."
+
+
+class NamedOption(NamedTuple):
+    """Name one option: the part that has it, its variable in the environment ("" for none), and its page."""
+
+    part: str
+    option: Option
+    variable: str
+    page: str
+
+    @property
+    def name(self) -> str:
+        """Return the option's name."""
+        return self.option.name
+
+    def facts(self) -> dict[str, str]:
+        """Return what is said of it, as text."""
+        option = self.option
+        return {
+            "option": option.name,
+            "part": self.part,
+            "meaning": option.doc,
+            "type": option.type_text.replace("\\|", "|"),
+            "default": option.format(option.default),
+            "range": option.range_text(),
+            "environment": self.variable,
+            "page": self.page,
+        }
+
+
+def plain_option(word: str) -> str:
+    """Return a name without the prefix that Spark's users may write."""
+    return word.strip().removeprefix(_PREFIX)
+
+
+def every_option() -> Iterator[NamedOption]:
+    """Yield the options of the producer and the hub, then those that only Spark's sink and reader have."""
+    from dataproxy.config.hub import HUB
+    from dataproxy.config.producer import PRODUCER
+
+    for table in (PRODUCER, HUB):
+        for option in table.options:
+            variable = f"{table.env_prefix}{option.name.upper()}"
+            yield NamedOption(table.section, option, variable, "CONFIGURATION.md")
+    yield from _of_spark()
+
+
+def has_spark() -> bool:
+    """Tell whether the options of Spark's sink can be read: their tables come with what needs pyspark."""
+    return next(_of_spark(), None) is not None
+
+
+def _of_spark() -> Iterator[NamedOption]:
+    try:
+        from dataproxy.spark.options import SINK_OPTIONS
+        from dataproxy.spark.reading.options import READ_OPTIONS
+    except ImportError:
+        return
+    for part, options in (("Spark sink", SINK_OPTIONS), ("Spark reader", READ_OPTIONS)):
+        for option in options:
+            yield NamedOption(part, option, "", "docs/spark.md")
+
+
+def find_options(word: str) -> list[NamedOption]:
+    """Return the options of this name, in any of their spellings.
+
+    Capitals count where Spark does not read them: ``store`` is an option, ``STORE`` a code.
+    """
+    from dataproxy.config.spark import camel_case
+
+    name = plain_option(word)
+
+    def is_meant(one: NamedOption) -> bool:
+        if not one.variable:
+            return name.lower() == one.name.lower()
+        return name in (one.name, camel_case(one.name), one.variable)
+
+    return [one for one in every_option() if is_meant(one)]
+
+
+def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
+    """Yield the option names of other clients that are known, with whose they are."""
+    for alias in table.aliases:
+        yield alias.name, "InLong's SDKs"
+    for refusal in table.refusals:
+        yield refusal.name, "InLong's SDKs"
+    for word in table.words:
+        for name in word.names:
+            yield name, "Kafka's clients"
+
+
+def foreign_answer(word: str) -> tuple[str, str, str] | None:
+    """Return the name, whose it is, and what stands for it here; None where no other client has such an option."""
+    from dataproxy.config.producer import PRODUCER
+
+    name = plain_option(word)
+    alias, refusal = PRODUCER.by_alias.get(name.lower()), PRODUCER.by_refusal.get(name.lower())
+    if alias is not None:
+        return alias.name, "InLong's SDKs", f"it is taken, and means {alias.meaning} here"
+    if refusal is not None:
+        return refusal.name, "InLong's SDKs", f"it is refused: {refusal.reason}"
+    said = PRODUCER.answer(name)
+    return (name, "Kafka's clients", said) if said else None

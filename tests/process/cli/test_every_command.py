@@ -1,0 +1,270 @@
+"""Every command where something is wrong: a documented code, words that help, and never a traceback."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dataproxy.cli.app import app
+from dataproxy.hub import Hub
+
+WAIT_S = 60
+COMMAND = [sys.executable, "-m", "dataproxy"]
+PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+NOBODY = "127.0.0.1:9"
+FULL = "No space left on device"
+GONE = "Broken pipe"
+REFUSED = "Connection refused"
+
+
+class Case(NamedTuple):
+    """Say how a command is called in a circumstance, how it ends, and what it says on stderr.
+
+    ``{hub}``, ``{tcp}``, ``{store}``, ``{missing}``, ``{folder}`` and ``{noise}`` in arguments are filled in.
+    """
+
+    arguments: str
+    code: int
+    said: str = ""
+    data: bytes = b""
+
+
+SEND = "send -t {tcp} -g g -s s"
+#: What each command prints is in this order: what `--help` lists, and the two options that print something.
+CALLS = {
+    "hub": Case("hub --memory --port 0 --manager-port 0 --print-urls", 0),
+    "send": Case(f"{SEND} --json", 0, data=b"a\nb\n"),
+    "tail": Case("tail g s --hub {hub}", 0),
+    "tail of a store": Case("tail g s --store {store}", 0),
+    "stats": Case("stats --hub {hub}", 0),
+    "explain": Case("explain --list", 0),
+    "config show": Case("config show", 0),
+    "store verify": Case("store verify {store} --json", 0, said="no damage"),
+    "version": Case("version", 0),
+    "--version": Case("--version", 0),
+    "--help": Case("--help", 0),
+}
+WRONG_FILES = {
+    "hub": [
+        Case("hub --memory --config {missing}", 2, "No such file or directory"),
+        Case("hub --memory --config {folder}", 2, "Is a directory"),
+        Case("hub --memory --config {noise}", 2, "noise"),
+        Case("hub --store {noise}", 1, "noise"),
+        Case("hub --memory --port 0 --manager-port 0 -o token_file={folder}", 1, "folder"),
+    ],
+    "send": [
+        Case(f"{SEND} -f {{missing}}", 2, "missing.toml' cannot be read: No such file or directory"),
+        Case(f"{SEND} -f {{folder}}", 2, "folder.toml' cannot be read: Is a directory"),
+        Case(f"{SEND} -c {{missing}}", 2, "No such file or directory"),
+        Case(f"{SEND} -c {{folder}}", 2, "Is a directory"),
+        Case(f"{SEND} -c {{noise}}", 2, "noise"),
+    ],
+    "tail of a store": [
+        Case("tail g s --store {missing}", 1, "missing"),
+        Case("tail g s --store {noise}", 1, "noise"),
+        Case("tail g s --store {folder}", 1, "folder"),
+    ],
+    "config show": [
+        Case("config show -c {missing}", 2, "No such file or directory"),
+        Case("config show -c {folder}", 2, "Is a directory"),
+        Case("config show -c {noise}", 2, "noise"),
+    ],
+    "store verify": [
+        Case("store verify {missing}", 1, "missing"),
+        Case("store verify {noise}", 1, "noise"),
+        Case("store verify {folder}", 1, "folder"),
+    ],
+    "version": [
+        Case("--log-config {missing} version", 2, "No such file or directory"),
+        Case("--log-config {folder} version", 2, "Is a directory"),
+        Case("--log-config {noise} version", 2, "noise"),
+    ],
+}
+NO_SERVER = {
+    "send": [
+        Case(f"send -t tcp://{NOBODY} -g g -s s --delivery-timeout 300ms", 3, "Connection refused", b"a\n"),
+        Case(f"send -t http://{NOBODY} -g g -s s", 3, f"{NOBODY}"),
+    ],
+    "tail": [Case(f"tail g s --hub http://{NOBODY}", 3, REFUSED)],
+    "stats": [Case(f"stats --hub http://{NOBODY}", 3, REFUSED)],
+}
+
+
+def cases():
+    for name, call in CALLS.items():
+        said = GONE if name == "send" else ""
+        yield pytest.param(call._replace(said=said), "closed pipe", id=f"{name}-closed pipe")
+        code, words = (0, f"the books could not be written to stdout: {FULL}") if name == "send" else (1, FULL)
+        yield pytest.param(call._replace(code=code, said=words), "full disk", id=f"{name}-full disk")
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            if not name.startswith("--"):
+                said = "could not be written to stdout: nobody reads" if name == "send" else ""
+                yield pytest.param(call._replace(code=code, said=said), number, id=f"{name}-{number.name}")
+    for circumstance, table in (("wrong file", WRONG_FILES), ("no server", NO_SERVER)):
+        for name, calls in table.items():
+            for number, call in enumerate(calls):
+                yield pytest.param(call, circumstance, id=f"{name}-{circumstance}-{number}")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Return what stands for the names in arguments: a hub with a record, its store's copy, files that are wrong."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "folder.toml").mkdir()
+    (folder / "noise.toml").write_bytes(bytes(range(256)))
+    with Hub(folder / "store") as kept:
+        subprocess.run([*COMMAND, *SEND.format(tcp=kept.target).split()], input=b"a\nb\n", check=True, stderr=-3)
+    with Hub() as hub:
+        subprocess.run([*COMMAND, *SEND.format(tcp=hub.target).split()], input=b"a\nb\n", check=True, stderr=-3)
+        names = {name: str(folder / f"{name}.toml") for name in ("missing", "folder", "noise")}
+        yield {**names, "store": str(folder / "store"), "hub": hub.manager_url, "tcp": hub.target}
+
+
+@pytest.fixture(autouse=True)
+def as_users_have_it(monkeypatch, tmp_path):
+    """Leave stdout its buffer, and what commands leave behind in a folder of their own."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def start(case, places, **options):
+    arguments = [word.format(**places) for word in case.arguments.split()]
+    return subprocess.Popen([*COMMAND, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def ended(process, data=b""):
+    """Wait for the end; return the code and what was said."""
+    try:
+        _, told = process.communicate(data, timeout=WAIT_S)
+    finally:
+        process.kill()
+    return process.returncode, told.decode()
+
+
+def hears_sigterm(process):
+    """Tell whether a process has a handler for SIGTERM: from then on signals end it in an orderly way."""
+    caught = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def wait_until_it_hears(process):
+    end = time.monotonic() + WAIT_S
+    while not hears_sigterm(process):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def full_pipe():
+    """Give the writing end of a pipe that takes no byte: who writes there can end by a signal alone."""
+    near, far = os.pipe()
+    try:
+        os.set_blocking(far, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(far, bytes(65536))
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(far, b"x")
+        os.set_blocking(far, True)
+        yield far
+    finally:
+        os.close(near)
+        os.close(far)
+
+
+@contextlib.contextmanager
+def output(circumstance):
+    """Give the stdout of a circumstance."""
+    if circumstance == "full disk":
+        with Path("/dev/full").open("wb") as full:
+            yield full
+    elif circumstance == "closed pipe":
+        near, far = os.pipe()
+        os.close(near)
+        yield far
+        os.close(far)
+    elif isinstance(circumstance, signal.Signals):
+        with full_pipe() as far:
+            yield far
+    else:
+        yield subprocess.DEVNULL
+
+
+@pytest.mark.parametrize(("case", "circumstance"), list(cases()))
+def test_it_ends_with_its_code_and_with_words(case, circumstance, places):
+    with output(circumstance) as stdout:
+        process = start(case, places, stdout=stdout)
+        if isinstance(circumstance, signal.Signals):
+            wait_until_it_hears(process)
+            process.send_signal(circumstance)
+        code, told = ended(process, case.data)
+    assert "Traceback" not in told
+    assert code == case.code, told
+    assert case.said in told
+    if case.code in (1, 2, 3) and not case.data:
+        assert re.search("^dataproxy: ", told, re.MULTILINE), told
+    assert re.search(rf"^\| {code} \|", PAGE.read_text(), re.MULTILINE)
+
+
+def test_every_command_is_here():
+    known = {name.split(" of ")[0] for name in CALLS}
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    for group in app.registered_groups:
+        commands |= {
+            f"{group.name} {command.name or command.callback.__name__}"
+            for command in group.typer_instance.registered_commands
+        }
+    assert commands == {name for name in known if not name.startswith("--")}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_send_shows_its_counts_however_early_it_is_ended(number, code, places):
+    process = start(CALLS["send"], places, stdout=subprocess.PIPE)
+    wait_until_it_hears(process)
+    process.send_signal(number)
+    out, told = process.communicate(timeout=WAIT_S)
+    assert process.returncode == code
+    assert not told
+    counts = json.loads(out)
+    assert (counts["lines"], counts["accepted"], counts["delivered"], counts["interrupted"]) == (0, 0, 0, True)
+
+
+def test_damage_is_told_by_the_code_where_nobody_reads_of_it(tmp_path, places):
+    body = random.Random(7).randbytes(5000).replace(b"\n", b"-")  # no compression changes it
+    with Hub(tmp_path / "kept") as hub:
+        subprocess.run([*COMMAND, *SEND.format(tcp=hub.target).split()], input=body, check=True, stderr=-3)
+    data = tmp_path / "kept" / "data.mdb"
+    whole = data.read_bytes()
+    at = whole.index(body[:1000])
+    data.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    for circumstance in ("closed pipe", "full disk", ""):
+        with output(circumstance) as stdout:
+            process = start(Case(f"store verify {tmp_path / 'kept'}", 1), places, stdout=stdout)
+            assert ended(process)[0] == 1
+
+
+@pytest.mark.parametrize("sink", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full", ">/dev/full", ">/dev/full 2>/dev/full"])
+@pytest.mark.parametrize("form", ["", "--json", "--progress"])
+@pytest.mark.parametrize("port", ["tcp", "nobody"])
+def test_the_code_of_send_says_what_was_delivered(sink, form, port, places):
+    target = places["tcp"] if port == "tcp" else f"tcp://{NOBODY}"
+    line = f"{' '.join(COMMAND)} send -t {target} -g g -s s --delivery-timeout 20s {form} {sink}"
+    if port == "nobody":
+        line = line.replace("20s", "300ms")
+    done = subprocess.run(["bash", "-c", line], input=b"a\nb\n", capture_output=True, timeout=WAIT_S, check=False)
+    assert done.returncode == (0 if port == "tcp" else 3)
+    assert b"Traceback" not in done.stderr
+    if form == "--json" and sink == ">/dev/full":
+        assert f"the books could not be written to stdout: {FULL}; 2 lines read, ".encode() in done.stderr
