@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
-from dataproxy.cli.outcome import complain, say
+from dataproxy.cli.outcome import complain, say, silence
 from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError, HubError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
     from dataproxy.config import HubConfig
@@ -73,7 +73,8 @@ def run_hub(
     if not memory and not settled.store:
         raise ConfigError("nothing says where to keep the data", hint="give --store DIR, or --memory")
     raise_limit(settled.max_connections)
-    _serve(Hub(config=settled), print_urls=print_urls)
+    with _Ending() as ending:  # from here on a signal is how a hub is meant to end
+        _serve(Hub(config=settled), ending, print_urls=print_urls)
 
 
 def _settle(store: str | None, file: str | None, options: dict[str, Any]) -> HubConfig:
@@ -85,12 +86,12 @@ def _settle(store: str | None, file: str | None, options: dict[str, Any]) -> Hub
     return load_hub_config(store, file=file, **{**options, **ports})
 
 
-def _serve(running: Hub, *, print_urls: bool) -> None:
+def _serve(running: Hub, ending: _Ending, *, print_urls: bool) -> None:
     """Say where the hub listens and wait for a signal."""
     import json
     import sys
 
-    with running, _published(running) as token_file, _signalled() as wait:
+    with running, _published(running) as token_file:
         where = running.store_path or "memory"
         # A token that somebody has set outlives this hub, so it is no text for a terminal or a journal.
         token = None if running.config.token else running.token
@@ -101,41 +102,72 @@ def _serve(running: Hub, *, print_urls: bool) -> None:
                 "target": running.target, "manager_url": running.manager_url, "store": running.store_path,
                 "token": token, "token_file": token_file or None,
             }  # fmt: skip
-            typer.echo(json.dumps(urls))
-            sys.stdout.flush()
-        wait()
+            try:
+                with ending.raised():
+                    typer.echo(json.dumps(urls))
+                    sys.stdout.flush()
+            except KeyboardInterrupt:  # perhaps since nobody reads them, and nobody ever will
+                silence(sys.stdout)
+        ending.wait()
         running.close(_ANSWER_SECONDS)
 
 
-@contextlib.contextmanager
-def _signalled() -> Iterator[Callable[[], None]]:
-    """Have SIGINT and SIGTERM end what is called to wait; the second one ends the process.
+class _Ending:
+    """Have SIGINT and SIGTERM end what is called to wait; the second one ends the process.  Main thread.
 
     The system writes the signal to a socket: a lock that a handler takes could be held by what it interrupts.
     """
-    import signal
-    import socket
 
-    ends = (signal.SIGINT, signal.SIGTERM)
+    def __init__(self) -> None:
+        import signal
+        import socket
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        for number in ends:
-            signal.signal(number, signal.SIG_DFL)
+        self._ends: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+        self._near, self._far = socket.socketpair()
+        self._before = -1
+        self._came = 0
+        self._raises = False
 
-    def wait() -> None:
-        while near.recv(1)[0] not in ends:
-            pass
+    def __enter__(self) -> Self:
+        import signal
 
-    near, far = socket.socketpair()
-    with near, far:
-        far.setblocking(False)
-        before = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
+        self._far.setblocking(False)
+        self._before = signal.set_wakeup_fd(self._far.fileno(), warn_on_full_buffer=False)
+        for number in self._ends:
+            signal.signal(number, self._end)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import signal
+
+        signal.set_wakeup_fd(self._before)
+        self._near.close()
+        self._far.close()
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        import signal
+
+        for one in self._ends:
+            signal.signal(one, signal.SIG_DFL)
+        self._came = number
+        if self._raises:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def raised(self) -> Iterator[None]:
+        """Have a signal raise in this block, which may be held up for ever; one that came before does so at once."""
+        self._raises = True
         try:
-            for number in ends:
-                signal.signal(number, end)
-            yield wait
+            if self._came:
+                raise KeyboardInterrupt
+            yield
         finally:
-            signal.set_wakeup_fd(before)
+            self._raises = False
+
+    def wait(self) -> None:
+        """Wait for a signal."""
+        while self._near.recv(1)[0] not in self._ends:
+            pass
 
 
 @contextlib.contextmanager

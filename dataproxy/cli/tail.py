@@ -37,9 +37,14 @@ def tail(
         str, typer.Option(metavar="PLACE", help="First offset of each log, or a place such as 0,3:17 for partition 3.")
     ] = "0",
     last: Annotated[
-        int | None, typer.Option("--last", "-n", min=0, metavar="N", help="Print only the last N that are there; without --max and --count.")
+        int | None,
+        typer.Option(
+            "--last", "-n", min=0, metavar="N", help="Print only the last N that are there; without --max and --count."
+        ),
     ] = None,
-    most: Annotated[int | None, typer.Option("--max", min=0, metavar="N", help="Stop after the first N records.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", min=0, metavar="N", help="Stop after the first N records.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Print only how many records there are.")] = False,
     null: Annotated[

@@ -65,16 +65,16 @@ def test_a_token_that_was_configured_is_printed_and_left_nowhere(tmp_path, monke
 
 SIGNALS = """
 import os, signal, threading
-from dataproxy.cli.hub import _signalled
+from dataproxy.cli.hub import _Ending
 signal.signal(signal.SIGUSR1, lambda *_: None)
 for early in (True, False):
-    with _signalled() as wait:
+    with _Ending() as ending:
         os.kill(os.getpid(), signal.SIGUSR1)
         if early:
             os.kill(os.getpid(), signal.SIGTERM)
         else:
             threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
-        wait()
+        ending.wait()
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, "the next one ends the process"
 assert signal.set_wakeup_fd(-1) == -1
 print("ended twice")

@@ -211,7 +211,8 @@ def test_it_ends_with_its_code_and_with_words(case, circumstance, places):
             process.send_signal(circumstance)
         code, told = ended(process, case.data)
     assert "Traceback" not in told
-    assert code == case.code, told
+    serves = case.arguments.startswith("hub") and isinstance(circumstance, signal.Signals)
+    assert code in ((case.code, 0) if serves else (case.code,)), told  # a hub that serves is meant to end so
     assert case.said in told
     if case.code in (1, 2, 3) and not case.data:
         assert re.search("^dataproxy: ", told, re.MULTILINE), told
