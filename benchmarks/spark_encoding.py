@@ -116,7 +116,7 @@ def encoders(rounds: int) -> None:
     from pyarrow import csv
 
     from dataproxy._core.client.bodies import BodyEncoder
-    from dataproxy.spark.zones import zone_table
+    from dataproxy.rows.zones import zone_table
 
     n = 10_000
     numbers = range(n)

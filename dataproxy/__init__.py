@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         TransportError,
         UndeliveredError,
     )
-    from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Report, Undelivered
+    from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Refusal, Report, Undelivered
 
 __all__ = [
     "AsyncProducer",
@@ -51,6 +51,7 @@ __all__ = [
     "InvalidMessageError",
     "Producer",
     "ProducerStats",
+    "Refusal",
     "Report",
     "Stream",
     "TransportError",
@@ -65,7 +66,15 @@ _HOMES = {
     "dataproxy.client": ("BatchDelivery", "Delivery", "Producer", "Stream"),
     "dataproxy.client.asynchronous": ("AsyncProducer",),
     "dataproxy.client.stats": ("ProducerStats",),
-    "dataproxy.outcomes": ("BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report", "Undelivered"),
+    "dataproxy.outcomes": (
+        "BatchDelivered",
+        "Delivered",
+        "DeliveryResult",
+        "Failure",
+        "Refusal",
+        "Report",
+        "Undelivered",
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = frozenset({"client", "codes", "config", "errors", "hub", "observe", "outcomes", "testing", "types"})

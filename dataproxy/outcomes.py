@@ -10,7 +10,7 @@ from dataproxy.codes import describe
 from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
 from dataproxy.escapes import unescape_attrs
 
-__all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Report", "Undelivered"]
+__all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal", "Report", "Undelivered"]
 
 # Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
 _DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4
@@ -55,13 +55,26 @@ class Failure(NamedTuple):
     error: DeliveryError
 
 
+class Refusal(NamedTuple):
+    """Name a row of a table that cannot be sent, and why; ``row`` counts from 0."""
+
+    row: int
+    code: str
+    reason: str
+
+
 class BatchDelivered(NamedTuple):
-    """Count the results of a batch: messages ``accepted``, of these ``delivered``; rows ``skipped`` by policy."""
+    """Count the results of a batch: messages ``accepted``, of these ``delivered``; rows ``skipped`` by policy.
+
+    ``refused`` counts the rows that ``send_rows`` left out by ``bad_records``, ``refusals`` names the first hundred.
+    """
 
     accepted: int
     delivered: int
     skipped: int
     failures: tuple[Failure, ...]
+    refused: int = 0
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dataproxy.config.typed import ProducerOptions
+    from dataproxy.rows.options import RowFormat, RowOptions
 
 __all__ = ["AsyncProducer"]
 
@@ -222,6 +223,21 @@ class AsyncProducer(AsyncCore):
         """Return such a block for a bound handle."""
         return AsyncBatch(self, lambda: stream)
 
+    async def send_rows(
+        self,
+        stream_id: str | None,
+        table: Any,
+        format: RowFormat = "json",  # noqa: A002 - as everywhere in the field
+        **options: Unpack[RowOptions],
+    ) -> BatchDelivered:
+        """Accept each row of a table on the errands' thread; the await ends with all acks and returns a BatchDelivered.
+
+        Parameters and errors as for ``Producer.send_rows``.  The table must not be changed before it returns.
+        Cancelling ends the wait; what was accepted goes on.
+        """
+        await self.open()
+        return await self._on_errands(self._inner.send_rows, (stream_id, table, format), dict(options))
+
     async def room(self, need: int = 1) -> None:
         """Wait up to ``max_block`` until the buffer has room for ``need`` bytes.
 
@@ -271,6 +287,12 @@ class AsyncProducer(AsyncCore):
             except BufferFullError:
                 if self.config.on_full != "block":
                     raise
+        return await self._on_errands(function, args, options)
+
+    async def _on_errands(
+        self, function: Callable[..., BatchDelivery], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> BatchDelivered:
+        """Accept a batch on the errands' thread and wait for its acks."""
         job = self._errands.submit(partial(function, *args, **options))
         try:
             batch = await job.wait()

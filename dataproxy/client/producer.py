@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Unpack
 
+    from dataproxy._core.client.delivery import BatchDelivery
     from dataproxy.config.typed import ProducerOptions
+    from dataproxy.rows.options import RowFormat, RowOptions
 
 __all__ = ["Producer", "checked_config", "tell_undelivered"]
 
@@ -223,6 +225,32 @@ class Producer(ProducerCore):
         given = {} if attrs is None else plain_attrs(attrs)
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
         return self._bind_stream(group, name, text.encode(), frozenset(given))
+
+    def send_rows(
+        self,
+        stream_id: str | None,
+        table: Any,
+        format: RowFormat = "json",  # noqa: A002 - as everywhere in the field
+        **options: Unpack[RowOptions],
+    ) -> BatchDelivery:
+        """Accept each row of a table as one message and return their BatchDelivery.
+
+        ``table`` is anything with Arrow's C interface: a DataFrame of Polars or pandas (2.2 or newer), a DuckDB
+        relation, a pyarrow Table, RecordBatch or RecordBatchReader.  ``format`` is ``json``, ``csv`` or ``kv``.
+        ``stream_id`` names the stream of all rows, with ``stream_column`` that of rows in which the column is null.
+
+        Columns that route: ``stream_column``, ``group_column``, ``dt_column`` (timestamps with a time zone, or
+        milliseconds), ``id_column``, ``key_column`` (texts), ``attrs_column`` (a map of texts, or names of columns).
+        All others are the body, or those that ``body_columns`` names.  ``bad_records`` says what is done with a row
+        that cannot be sent: ``fail``, ``skip``, or a folder for a file of such rows.  docs/tables.md has all options.
+
+        All rows are checked before the first is accepted where their bodies come to 32 MiB or less; larger tables are
+        accepted in pieces of that size, and ``details["accepted"]`` of an error is exact.  Raises InvalidMessageError
+        naming row, column and value, ConfigError, BufferFullError, ClosedError, ForkedError.  Any thread.
+        """
+        from dataproxy.client.tables import send_rows  # nobody else pays for it
+
+        return send_rows(self, stream_id, table, format, options)
 
     def flush(self, timeout: float | timedelta | None = None) -> Report:
         """Send everything now and wait until each message accepted so far has its final result.

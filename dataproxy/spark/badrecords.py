@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
+from dataproxy.rows.zones import zone_table
 from dataproxy.spark.folders import open_folder, read_folder
-from dataproxy.spark.zones import zone_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

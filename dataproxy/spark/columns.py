@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
 
 from dataproxy.errors import ConfigError
+from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.spark.bodytypes import check_body_type, check_carried_type
-from dataproxy.spark.formats import RAW, BodyOptions
 from dataproxy.spark.idcolumns import find_id_columns
 
 if TYPE_CHECKING:

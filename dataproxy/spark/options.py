@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
 from dataproxy.errors import ConfigError
+from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.columns import BY_NAME, Meanings
 from dataproxy.spark.folders import read_folder
 from dataproxy.spark.following import NOT_ASKED, KnownProxies
-from dataproxy.spark.formats import FORMAT_OPTIONS, RAW, BodyOptions, check_used, read_body_options
+from dataproxy.spark.formats import FORMAT_OPTIONS, check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.wording import sparks_words
 

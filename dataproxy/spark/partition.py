@@ -14,12 +14,12 @@ from dataproxy._core.client.rowkeys import RowKeys
 from dataproxy.codes import describe
 from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
+from dataproxy.rows.bodies import RAW_FORMAT, BodyFormat
 from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
 from dataproxy.spark.blocks import whole_blocks
 from dataproxy.spark.columns import ABSENT
 from dataproxy.spark.datatimes import TimeSpan
-from dataproxy.spark.formats import RAW_FORMAT, BodyFormat
 from dataproxy.spark.inputs import to_the_end
 from dataproxy.spark.nodelay import no_delay
 from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from dataproxy.client.names import check_name
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
+from dataproxy.rows.bodies import BodyFormat
 from dataproxy.spark.badrecords import FAIL, SKIP
 from dataproxy.spark.bodytypes import check_kept_types
 from dataproxy.spark.columns import ABSENT, ColumnPlan, plan_columns
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.formats import BodyFormat
 from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
 from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.runs import named_run

@@ -31,11 +31,12 @@ PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "prob
 RAISE_ERRORS = ("client", "hub", "perf", "testing", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
 BOTTOM = {"_version", "codes", "errors", "escapes", "explain", "logs", "outcomes", "problems", "shown", "types"}
-CLIENT = {*BOTTOM, "config", "client", "_core"}
+CLIENT = {*BOTTOM, "config", "rows", "client", "_core"}
 API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {
     **dict.fromkeys(BOTTOM, BOTTOM),
     "config": {*BOTTOM, "config"},
+    "rows": {*BOTTOM, "rows", "_core"},
     "client": CLIENT,
     "": {*CLIENT, "hub"},
     "_core": {"_core", *BOTTOM},

@@ -14,7 +14,7 @@ from typing import Any
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy._core.testing.probe_arrow import bodies
 from dataproxy.errors import ConfigError, InvalidMessageError
-from dataproxy.spark.zones import zone_table
+from dataproxy.rows.zones import zone_table
 from tests.fuzz.engine import main
 
 __all__ = ["SEEDS", "check", "node"]

@@ -8,7 +8,7 @@ from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.errors import InvalidMessageError
 from dataproxy.hub import Hub
-from dataproxy.spark.zones import zone_table
+from dataproxy.rows.zones import zone_table
 
 NULLS = pa.record_batch([pa.array([None, "x"]), pa.array([None, 1])], names=["a", "b"])
 ONE = pa.record_batch([pa.array([None, "x"])], names=["a"])

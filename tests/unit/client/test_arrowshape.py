@@ -5,7 +5,7 @@ import pytest
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy._core.testing.probe_arrow import bodies
 from dataproxy.errors import InvalidMessageError
-from dataproxy.spark.zones import zone_table
+from dataproxy.rows.zones import zone_table
 from tests.fuzz.arrow import DOWN, NO_BUFFER, NO_CHILD, NO_LIST, NO_NAME, NO_TYPE, Tree, node
 
 

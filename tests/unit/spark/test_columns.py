@@ -15,8 +15,8 @@ from pyspark.sql.types import (
 )
 
 from dataproxy.errors import ConfigError
+from dataproxy.rows.bodies import BodyOptions
 from dataproxy.spark.columns import ABSENT, ColumnPlan, Meanings, plan_columns
-from dataproxy.spark.formats import BodyOptions
 
 TEXT = StringType()
 ALL_GIVEN = {"group_given": True, "stream_given": True}

@@ -20,8 +20,8 @@ from pyspark.sql.types import (
 )
 
 from dataproxy.errors import ConfigError
+from dataproxy.rows.bodies import BodyOptions
 from dataproxy.spark.columns import plan_columns
-from dataproxy.spark.formats import BodyOptions
 from dataproxy.spark.idcolumns import find_id_columns
 
 TEXT = StringType()

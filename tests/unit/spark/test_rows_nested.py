@@ -30,8 +30,8 @@ from pyspark.sql.types import (
 
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy.errors import ConfigError, InvalidMessageError
+from dataproxy.rows.zones import zone_table
 from dataproxy.spark.rows import check_row_types, rows_to_batches
-from dataproxy.spark.zones import zone_table
 
 MACHINES = ["UTC", "America/New_York", "Europe/Warsaw", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Casablanca"]
 SECOND = 1_000_000

@@ -5,9 +5,9 @@ not say how large a buffer is, so that a length or a last offset beyond its buff
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
-from libc.string cimport strcmp
+from libc.string cimport strchr, strcmp, strncmp
 
-from dataproxy._core.encode.nodes cimport NODE_DEPTH
+from dataproxy._core.encode.nodes cimport NODE_DEPTH, NODE_INT8, integer_at
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 
 from dataproxy.errors import InvalidMessageError
@@ -77,8 +77,10 @@ cdef int _offsets_of(const char* form) noexcept nogil:
 
 cdef int _n_buffers(const char* form) noexcept nogil:
     """Return how many buffers a type has at least: 0 for types that are not read."""
-    if strcmp(form, b"+s") == 0:
+    if strcmp(form, b"+s") == 0 or strncmp(form, b"+w:", 3) == 0:
         return 1
+    if strcmp(form, b"+vl") == 0 or strcmp(form, b"+vL") == 0:
+        return 3
     if strcmp(form, b"vz") == 0 or strcmp(form, b"vu") == 0:
         return 3
     if _offsets_of(form) != NO_OFFSETS:
@@ -118,6 +120,70 @@ cdef int64_t _bad_view(const ArrowArray* array) noexcept nogil:
     return -1
 
 
+cdef bint _is_null(const ArrowArray* array, int64_t at) noexcept nogil:
+    """Tell whether the value at ``at``, which counts from the beginning of the buffers, is null."""
+    cdef const uint8_t* validity = <const uint8_t*>array.buffers[0] if array.null_count != 0 else NULL
+    return validity != NULL and not (validity[at >> 3] >> (at & 7)) & 1
+
+
+cdef int64_t _bad_list_view(const ArrowArray* array, bint wide, int64_t n) noexcept nogil:
+    """Return the first list that lies outside of the ``n`` values of a list view's child, -1 for none."""
+    cdef int64_t i, start, size
+    for i in range(array.offset, array.offset + array.length):
+        if _is_null(array, i):
+            continue
+        if wide:
+            start, size = (<const int64_t*>array.buffers[1])[i], (<const int64_t*>array.buffers[2])[i]
+        else:
+            start, size = (<const int32_t*>array.buffers[1])[i], (<const int32_t*>array.buffers[2])[i]
+        if start < 0 or size < 0 or start > n - size:
+            return i - array.offset
+    return -1
+
+
+cdef int64_t _fixed_size(const char* digits) noexcept nogil:
+    """Return the number of a fixed size, at most that of 32 bits; 0 for what is none."""
+    cdef int64_t n = 0
+    cdef int i = 0
+    while 48 <= digits[i] <= 57 and i < 10:
+        n = n * 10 + digits[i] - 48
+        i += 1
+    return n
+
+
+cdef int index_kind(const char* form) noexcept nogil:
+    """Return the kind of a dictionary's indices, -1 for what cannot be one.  Locality: any.  Locks: none."""
+    cdef const char* letters = b"csilCSIL"
+    cdef const char* at = strchr(letters, form[0]) if form[0] != 0 and form[1] == 0 else NULL
+    return NODE_INT8 + <int>(at - letters) if at != NULL else -1
+
+
+cdef int64_t _bad_index(const ArrowArray* array, int kind, int64_t n) noexcept nogil:
+    """Return the first value whose index is outside of a dictionary of ``n`` values, -1 for none."""
+    cdef int64_t i
+    for i in range(array.offset, array.offset + array.length):
+        if not _is_null(array, i) and not 0 <= integer_at(kind, <const uint8_t*>array.buffers[1], i) < n:
+            return i - array.offset
+    return -1
+
+
+cdef int _check_dictionary(const ArrowSchema* schema, const ArrowArray* array, int depth) except -1:
+    """Check the indices and the values of a dictionary-encoded column."""
+    cdef int kind = index_kind(schema.format)
+    cdef int64_t i = -1
+    if array.dictionary == NULL:
+        raise _broken(schema, "its dictionary is not there")
+    if kind < 0:
+        raise _broken(schema, "indices into a dictionary are integers")
+    _check_tree(schema.dictionary, array.dictionary, depth + 1)
+    if array.length:
+        with nogil:
+            i = _bad_index(array, kind, array.dictionary.length)
+    if i >= 0:
+        raise _broken(schema, f"value {i} is not in its dictionary")
+    return 0
+
+
 cdef int _check_values(const ArrowSchema* schema, const ArrowArray* array) except -1:
     """Check the buffers of a type that has some, and the children's lengths."""
     cdef int needed = _n_buffers(schema.format), width = _offsets_of(schema.format)
@@ -137,6 +203,18 @@ cdef int _check_values(const ArrowSchema* schema, const ArrowArray* array) excep
             raise _broken(schema, "its text is not there")
     elif strcmp(schema.format, b"+s") == 0:
         last = array.offset + array.length
+    elif strncmp(schema.format, b"+w:", 3) == 0:
+        i = _fixed_size(schema.format + 3)
+        if i and array.offset + array.length > INT64_MAX // i:
+            raise _broken(schema, f"lists of {i} values")
+        last = (array.offset + array.length) * i
+    elif strncmp(schema.format, b"+v", 2) == 0:
+        if schema.n_children != 1 or array.buffers[2] == NULL:
+            raise _broken(schema, "it has no values or no sizes")
+        with nogil:
+            i = _bad_list_view(array, schema.format[2] == b"L", array.children[0].length)
+        if i >= 0:
+            raise _broken(schema, f"list {i} lies outside of its values")
     elif schema.format[0] == b"v" and needed == 3:
         with nogil:
             i = _bad_view(array)
@@ -155,6 +233,8 @@ cdef int _check_tree(const ArrowSchema* schema, const ArrowArray* array, int dep
             f"types inside of types, {NODE_DEPTH} deep", hint="cast the column to string", code="BAD_COLUMN")
     check_struct(schema, array)
     _check_values(schema, array)
+    if schema.dictionary != NULL:
+        _check_dictionary(schema, array, depth)
     for i in range(schema.n_children):
         _check_tree(schema.children[i], array.children[i], depth + 1)
     return 0

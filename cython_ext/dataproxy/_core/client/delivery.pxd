@@ -23,9 +23,11 @@ cdef class BatchDelivery:
     cdef uint32_t generation    # of the process that accepted the messages
     cdef readonly int64_t skipped       # rows left out by policy (null or empty)
     cdef Buf own_ids                    # length byte and id of each message, if the caller gave ids
+    cdef readonly int64_t refused       # rows left out since they cannot be sent
+    cdef readonly tuple refusals        # the first of them
 
     cdef str own_id(self, size_t* at)
 
 
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id)
-cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil
+cdef int keep_ids(const Rows* rows, int64_t start, int64_t end, Buf* out) noexcept nogil

@@ -31,12 +31,16 @@ cdef enum:
     GRACE_US = 1000000      # settlement is due at the delivery timeout; this much later a wait gives up
 
 
-cdef int keep_ids(const Rows* rows, int64_t end, Buf* out) noexcept nogil:
-    """Note the ids of the accepted rows up to ``end``; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: none."""
+cdef int keep_ids(const Rows* rows, int64_t start, int64_t end, Buf* out) noexcept nogil:
+    """Note the ids of accepted rows from ``start`` to ``end``; ST_OK or ST_NO_MEMORY.
+
+    Locality: any thread.
+    Locks: none.
+    """
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i
-    for i in range(end):
+    for i in range(start, end):
         if not rows_get(rows, i, &p, &n) or n == 0:
             continue                # skipped by policy
         rows_get(rows.ids, i, &p, &n)
@@ -191,14 +195,15 @@ cdef class Delivery:
 
 @cython.final
 cdef class BatchDelivery:
-    """Future result of a batch; made by ``send_batch`` and ``send_arrow``.  Any thread."""
+    """Future result of a batch; made by ``send_batch``, ``send_arrow`` and ``send_rows``.  Any thread."""
 
     def __init__(self):
-        raise TypeError("BatchDelivery objects are made by Producer.send_batch and send_arrow")
+        raise TypeError("BatchDelivery objects are made by Producer.send_batch, send_arrow and send_rows")
 
     def __cinit__(self):
         memset(&self.segments, 0, sizeof(self.segments))
         buf_init(&self.own_ids)
+        self.refusals = ()
         self.generation = this_generation
 
     def __dealloc__(self):
@@ -272,7 +277,7 @@ cdef class BatchDelivery:
                         id_at += 1 + self.own_ids.p[id_at]
                 at += n
                 place += n
-        return BatchDelivered(at, good, self.skipped, tuple(failures))
+        return BatchDelivered(at, good, self.skipped, tuple(failures), self.refused, self.refusals)
 
     def __await__(self):
         """Wait in an event loop for what ``result`` returns; any number of tasks may, of any loop."""

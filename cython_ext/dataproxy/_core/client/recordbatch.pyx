@@ -2,20 +2,19 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.client.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.client.arrowshape cimport check_part
 from dataproxy._core.client.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits
 from dataproxy._core.client.books cimport books_lost
 from dataproxy._core.client.bodies cimport BodyEncoder
 from dataproxy._core.client.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_KEY, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM,
-    RUN_NULL_NAME, AttrColumn, Columns, RunTable, TimeColumn, build_runs, runs_free,
+    RUN_NULL_NAME, AttrColumn, Columns, RunTable, build_runs, runs_free,
 )
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.ids cimport OWN_ID_MAX, own_id_valid
@@ -23,6 +22,7 @@ from dataproxy._core.client.idsource cimport bad_id
 from dataproxy._core.client.order cimport KEY_MAX, no_ordering
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.rowids cimport ROW_BLOCK_BITS, ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin
+from dataproxy._core.client.routes cimport attr_column, attrs_at, bytes_at, text_at, time_column
 from dataproxy._core.client.rowkeys cimport RowKeys
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64, Rows, rows_get
@@ -40,75 +40,10 @@ from dataproxy.problems import key_problem, row_problem
 __all__ = ["send_record_batch"]
 
 
-cdef int _time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn* out) except -1:
-    cdef ArrowArray* values
-    cdef bytes form
-    check_part(schema, array, at)
-    values = array.children[at]
-    form = schema.children[at].format
-    scales = {b"l": (1, 1), b"tsm": (1, 1), b"tsu": (1000, 1), b"tsn": (1000000, 1), b"tss": (1, 1000)}
-    scale = scales.get(form.partition(b":")[0])
-    if scale is None:
-        raise InvalidMessageError(
-            f"the data time column has the Arrow type {form.decode('utf-8', 'replace')!r}",
-            hint="cast it to timestamp or bigint (ms)", code="BAD_COLUMN")
-    out.divisor, out.multiplier = scale
-    out.values = <const int64_t*>values.buffers[1]
-    out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
-    out.offset = values.offset + array.offset
-    out.present = True
-    return 0
-
-
-cdef int _attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn* out) except -1:
-    cdef ArrowSchema* form
-    cdef ArrowArray* values
-    check_part(schema, array, at)
-    form = schema.children[at]
-    values = array.children[at]
-    if form.format != b"+m" or form.n_children != 1 or form.children[0].n_children != 2:
-        raise InvalidMessageError(
-            f"the attribute column has the Arrow type {form.format.decode('utf-8', 'replace')!r}",
-            hint="cast it to map<string,string>", code="BAD_COLUMN")
-    out.offsets = <const int32_t*>values.buffers[1]
-    out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
-    out.offset = values.offset + array.offset
-    column_rows(form.children[0], values.children[0], 0, &out.keys)
-    column_rows(form.children[0], values.children[0], 1, &out.values)
-    out.present = True
-    return 0
-
-
-cdef str _text(const Rows* column, int64_t i):
-    cdef const uint8_t* p = NULL
-    cdef size_t n = 0
-    if not rows_get(column, i, &p, &n):
-        return None
-    return (<const char*>p)[:n].decode("utf-8", "replace")
-
-
-cdef bytes _bytes(const Rows* column, int64_t i):
-    cdef const uint8_t* p = NULL
-    cdef size_t n = 0
-    rows_get(column, i, &p, &n)
-    return (<const char*>p)[:n]
-
-
 cdef str _name(bint has_column, const Rows* column, int64_t i, str other):
     """Return row ``i``'s name; ``other`` without a column, and for a null unless it is empty."""
-    name = _text(column, i) if has_column else other
+    name = text_at(column, i) if has_column else other
     return other or None if name is None else name
-
-
-cdef dict _attrs_of(const AttrColumn* column, int64_t i, bint without_mark):
-    """Return the attributes of row ``i``, ``without_mark`` less the one that was added when they were escaped."""
-    cdef int64_t at = column.offset + i, k
-    out = {}
-    for k in range(column.offsets[at], column.offsets[at + 1]):
-        out[_text(&column.keys, k)] = _text(&column.values, k)
-    if without_mark:
-        out.pop(ESCAPED_KEYS, None)
-    return out
 
 
 cdef class Findings:
@@ -174,10 +109,13 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
             hint="a bigint counts milliseconds; a null stands for the time of sending",
             details={"item": i}, code="BAD_TIME")
     if t.problem == RUN_BAD_KEY:
-        wrong = _bytes(&c.key, i)
+        wrong = bytes_at(&c.key, i)
         raise key_problem(wrong, len(wrong), KEY_MAX)
     if t.problem == RUN_BAD_ATTRS:
-        core.policy.item_text(_attrs_of(&c.attrs, i, findings.is_added(i)), None, ())
+        attrs = attrs_at(&c.attrs, i)
+        if findings.is_added(i):
+            attrs.pop(ESCAPED_KEYS, None)       # it was added when they were escaped
+        core.policy.item_text(attrs, None, ())
         raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i}, code="BAD_ATTRIBUTE")
     raise MemoryError("no memory for a record batch")
 
@@ -189,14 +127,14 @@ cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1
     good = set()
     for i in range(c.value.n):
         for k in range(a.offsets[a.offset + i], a.offsets[a.offset + i + 1]):
-            key = _text(&a.keys, k)
+            key = text_at(&a.keys, k)
             if key in good or (key == ESCAPED_KEYS and findings.is_added(i)):
                 continue
             try:
                 core.policy.item_text({key: "x"}, None, ())
                 good.add(key)
             except InvalidMessageError as error:
-                findings.mark(c, i, _of_row(_key_problem(core, key, _text(&a.values, k), error), i))
+                findings.mark(c, i, _of_row(_key_problem(core, key, text_at(&a.values, k), error), i))
     return 0
 
 
@@ -241,9 +179,9 @@ cdef int _read_routes(
         column_rows(schema, array, stream_id, &c.stream)
         c.has_stream = True
     if dt >= 0:
-        _time_column(schema, array, dt, &c.time)
+        time_column(schema, array, dt, &c.time)
     if attrs >= 0:
-        _attr_column(schema, array, attrs, &c.attrs)
+        attr_column(schema, array, attrs, &c.attrs)
     if key >= 0:
         if key_buckets == 0:
             raise no_ordering()
@@ -403,7 +341,7 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made, int64
     while True:
         seen = atomic_load(&g.books.turns)
         with nogil:
-            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made, exempt)
+            status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made, exempt, NULL)
         if status == ST_OK:
             return 0
         if status == ST_INVALID:

@@ -16,5 +16,5 @@ cdef int rowpacks_append(
 ) noexcept nogil
 cdef int rowpacks_append_runs(
     Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
-    RowIds* made, int exempt,
+    RowIds* made, int exempt, Segments* segments,
 ) noexcept nogil

@@ -255,11 +255,12 @@ cdef void _fetch(const Run* runs, int64_t n, bint with_ids) noexcept nogil:
 
 cdef int rowpacks_append_runs(
     Batcher* b, const Rows* rows, const Run* runs, int64_t n, const uint8_t* text, int64_t* run, int64_t* at,
-    RowIds* made, int exempt,
+    RowIds* made, int exempt, Segments* segments,
 ) noexcept nogil:
     """Accept checked rows from ``at`` of run number ``run`` on; both move past what was accepted or skipped.
 
-    ``made`` writes the ids that ``rows`` have, NULL: they have none, or the caller's own.
+    ``made`` writes the ids that ``rows`` have, NULL: they have none, or the caller's own.  ``segments`` notes where the
+    rows lie, NULL: nobody asks.
 
     Locality: any thread.  Locks: takes the batcher's, anew for each window.  Results as of ``rowpacks_append``.
     """
@@ -282,7 +283,7 @@ cdef int rowpacks_append_runs(
             x.key_bucket = r.key_bucket
             x.attrs = slice_of(text + r.text_at, r.text_n)
             while at[0] < r.end and status == ST_OK:
-                status = _one_pack(b, r.stream, rows, at, r.end, &x, NULL, made)
+                status = _one_pack(b, r.stream, rows, at, r.end, &x, segments, made)
             if status == ST_OK:
                 run[0] += 1
         pthread_mutex_unlock(&b.lock)

@@ -335,7 +335,7 @@ cdef class Stream:
         finally:
             if rows.ids != NULL:
                 with nogil:
-                    status = keep_ids(rows, at, &out.own_ids)
+                    status = keep_ids(rows, 0, at, &out.own_ids)
                 if status != ST_OK:
                     raise MemoryError("no memory for the ids of a batch; its messages are on their way")
         return 0

@@ -6,7 +6,9 @@ from libc.string cimport memcmp, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.nodes cimport NODE_TEXT32, Node, NodeTree, node_is_null
+from dataproxy._core.encode.nodes cimport (
+    NODE_TEXT32, NODE_TEXT_VIEW, Node, NodeTree, node_behind, node_is_null,
+)
 from dataproxy._core.encode.texts cimport SPARE, add, add_u8, copy_short, escape_from, put_unmarked, room
 from dataproxy._core.encode.values cimport bytes_of, is_wordy, put_plain, put_value
 
@@ -55,17 +57,19 @@ cdef int _masked(Buf* out, const Node* node, const LineStyle* style, int64_t i) 
     """Append a value of delimited text; ST_OK, ST_INVALID, ST_NO_MEMORY or LIKE_NULL."""
     cdef size_t start = out.n, n = 0
     cdef const uint8_t* p = NULL
+    cdef const Node* column = node
     cdef int status
     if node_is_null(node, i):
         return add(out, style.null_text.p, style.null_text.n)
-    if node.kind == NODE_TEXT32:
+    node = node_behind(node, &i)
+    if NODE_TEXT32 <= node.kind <= NODE_TEXT_VIEW:
         bytes_of(node, node.offset + i, &p, &n)
         if put_unmarked(out, p, n, &style.marks):
-            return LIKE_NULL if _reads_like_null(out, start, node, style) else ST_OK
+            return LIKE_NULL if _reads_like_null(out, start, column, style) else ST_OK
     status = put_plain(out, node, i, &style.values)
     if status == ST_OK and (style.marks.any_plain or is_wordy(node)):
         status = escape_from(out, start, &style.marks)
-    if status == ST_OK and _reads_like_null(out, start, node, style):
+    if status == ST_OK and _reads_like_null(out, start, column, style):
         return LIKE_NULL
     return status
 

@@ -1,6 +1,6 @@
 """Reading an Arrow schema and array into nodes, once for each batch."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset, strcmp, strncmp
 
@@ -14,6 +14,41 @@ from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 cdef enum:
     ARROW_FLAG_NULLABLE = 2     # of the C data interface
     SCALE_DIGITS = 6
+    SIZE_DIGITS = 9             # of a fixed width
+    WIDEST = 16                 # bytes of a decimal
+
+
+cdef int64_t integer_at(int kind, const uint8_t* values, int64_t at) noexcept nogil:
+    """Return an integer below 2**63 of any width.  Locality: any thread.  Locks: none."""
+    if kind == NODE_INT32:
+        return (<const int32_t*>values)[at]
+    if kind == NODE_UINT32:
+        return (<const uint32_t*>values)[at]
+    if kind == NODE_INT64:
+        return (<const int64_t*>values)[at]
+    if kind == NODE_UINT64:
+        return <int64_t>(<const uint64_t*>values)[at]
+    if kind == NODE_INT16:
+        return (<const int16_t*>values)[at]
+    if kind == NODE_UINT16:
+        return (<const uint16_t*>values)[at]
+    if kind == NODE_INT8:
+        return (<const int8_t*>values)[at]
+    return values[at]
+
+
+cdef bint looked_up_null(const Node* node, int64_t i) noexcept nogil:
+    """Tell whether value ``i`` of a column of nulls or of a dictionary is null, by its index or by what it points to.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef int64_t at = node.offset + i
+    if node.kind == NODE_NULL:
+        return True
+    if node.validity != NULL and not (node.validity[at >> 3] >> (at & 7)) & 1:
+        return True
+    return node_is_null(&node.children[0], integer_at(node.indices, node.values, at))
 
 
 cdef int _simple_kind(char letter) noexcept nogil:
@@ -30,6 +65,16 @@ cdef int _simple_kind(char letter) noexcept nogil:
         return NODE_INT32
     if letter == b"l":
         return NODE_INT64
+    if letter == b"C":
+        return NODE_UINT8
+    if letter == b"S":
+        return NODE_UINT16
+    if letter == b"I":
+        return NODE_UINT32
+    if letter == b"L":
+        return NODE_UINT64
+    if letter == b"e":
+        return NODE_HALF
     if letter == b"f":
         return NODE_FLOAT
     if letter == b"g":
@@ -46,9 +91,10 @@ cdef int _simple_kind(char letter) noexcept nogil:
 
 
 cdef int _decimal(Node* node, const char* form) noexcept nogil:
-    """Read ``d:precision,scale`` or ``d:precision,scale,128``."""
+    """Read ``d:precision,scale`` or ``d:precision,scale,bits``."""
     cdef const char* p = form + 2
     cdef int sign = 1, scale = 0, digits = 0
+    node.width = WIDEST
     while 48 <= p[0] <= 57:
         p += 1
     if p == form + 2 or p[0] != 44:
@@ -61,7 +107,13 @@ cdef int _decimal(Node* node, const char* form) noexcept nogil:
         scale = scale * 10 + p[0] - 48
         p += 1
         digits += 1
-    if not 0 < digits <= SCALE_DIGITS or (p[0] != 0 and strcmp(p, b",128") != 0):
+    if not 0 < digits <= SCALE_DIGITS:
+        return ST_INVALID
+    if strcmp(p, b",32") == 0:
+        node.width = 4
+    elif strcmp(p, b",64") == 0:
+        node.width = 8
+    elif p[0] != 0 and strcmp(p, b",128") != 0:
         return ST_INVALID
     node.kind = NODE_DECIMAL
     node.scale = sign * scale
@@ -84,14 +136,47 @@ cdef int _unit(Node* node, char letter, int64_t finest) noexcept nogil:
     return ST_OK
 
 
+cdef int _duration(Node* node, char letter) noexcept nogil:
+    """Set how many units a second of a duration has, and how many digits that takes."""
+    node.kind = NODE_DURATION
+    node.divisor = 1
+    node.scale = 0
+    if letter == b"m":
+        node.scale = 3
+    elif letter == b"u":
+        node.scale = 6
+    elif letter == b"n":
+        node.scale = 9
+    elif letter != b"s":
+        return ST_INVALID
+    for _ in range(node.scale):
+        node.divisor *= 10
+    return ST_OK
+
+
+cdef int _fixed(Node* node, const char* digits, int kind) noexcept nogil:
+    """Read the number behind ``w:`` or ``+w:``."""
+    cdef int n = 0
+    node.kind = kind
+    while 48 <= digits[n] <= 57 and n < SIZE_DIGITS:
+        node.width = node.width * 10 + digits[n] - 48
+        n += 1
+    return ST_OK if n and digits[n] == 0 else ST_INVALID
+
+
 cdef int _temporal(
     Node* node, const char* form, const Zone* zones, const char* const* zone_names, int n_zones,
 ) noexcept nogil:
-    """Read ``tdD``, ``ttu`` or ``tsu:zone``."""
+    """Read ``tdD``, ``tdm``, ``ttu``, ``tDu`` or ``tsu:zone``."""
     cdef int i
     if strcmp(form, b"tdD") == 0:
         node.kind = NODE_DATE
         return ST_OK
+    if strcmp(form, b"tdm") == 0:
+        node.kind = NODE_DATE_MILLIS
+        return ST_OK
+    if form[1] == b"D" and form[2] != 0 and form[3] == 0:
+        return _duration(node, form[2])
     if form[1] == b"t" and form[2] != 0 and form[3] == 0:
         node.kind = NODE_TIME
         return _unit(node, form[2], 1000000000)
@@ -118,10 +203,22 @@ cdef int _read_format(
         return _decimal(node, form)
     if form[0] == b"t":
         return _temporal(node, form, zones, zone_names, n_zones)
+    if strncmp(form, b"w:", 2) == 0:
+        return _fixed(node, form + 2, NODE_BYTES_FIXED)
+    if strncmp(form, b"+w:", 3) == 0:
+        return _fixed(node, form + 3, NODE_LIST_FIXED)
     if strcmp(form, b"+l") == 0:
         node.kind = NODE_LIST32
     elif strcmp(form, b"+L") == 0:
         node.kind = NODE_LIST64
+    elif strcmp(form, b"+vl") == 0:
+        node.kind = NODE_LIST_VIEW32
+    elif strcmp(form, b"+vL") == 0:
+        node.kind = NODE_LIST_VIEW64
+    elif strcmp(form, b"vu") == 0:
+        node.kind = NODE_TEXT_VIEW
+    elif strcmp(form, b"vz") == 0:
+        node.kind = NODE_BYTES_VIEW
     elif strcmp(form, b"+m") == 0:
         node.kind = NODE_MAP
     elif strcmp(form, b"+s") == 0:
@@ -147,6 +244,7 @@ cdef void _bind(Node* node, const ArrowArray* array) noexcept nogil:
     node.offsets64 = <const int64_t*>second
     if array.n_buffers > 2:
         node.data = <const uint8_t*>array.buffers[2]
+        node.buffers = <const uint8_t**>&array.buffers[2]
 
 
 cdef int _label(Node* node, Buf* labels) noexcept nogil:
@@ -161,7 +259,7 @@ cdef int _label(Node* node, Buf* labels) noexcept nogil:
 
 cdef bint _has_parts(const Node* node, const ArrowSchema* schema) noexcept nogil:
     """Tell whether a container has the children that its format calls for."""
-    if node.kind == NODE_LIST32 or node.kind == NODE_LIST64:
+    if NODE_LIST32 <= node.kind <= NODE_LIST_FIXED:
         return schema.n_children == 1
     if node.kind == NODE_MAP:
         return (
@@ -177,16 +275,28 @@ cdef int _open(
     cdef int status = ST_INVALID
     cdef int64_t i
     culprit[0] = schema
-    if depth < NODE_DEPTH and schema.dictionary == NULL:
+    if depth < NODE_DEPTH:
         status = _read_format(node, schema.format, zones, zone_names, n_zones)
     if status != ST_OK:
         return status
     if not _has_parts(node, schema):
         return ST_INVALID
+    if schema.dictionary != NULL:
+        node.indices = node.kind
+        node.kind = NODE_DICTIONARY
+        if not NODE_INT8 <= node.indices <= NODE_UINT64:
+            return ST_INVALID
     node.nullable = schema.flags & ARROW_FLAG_NULLABLE != 0
     node.name = slice_text(schema.name) if schema.name != NULL else slice_of(NULL, 0)
     status = _label(node, labels)
     _bind(node, array)
+    if status == ST_OK and node.kind == NODE_DICTIONARY:
+        node.children = <Node*>calloc(1, sizeof(Node))
+        if node.children == NULL:
+            return ST_NO_MEMORY
+        node.n_children = 1
+        return _open(
+            node.children, schema.dictionary, array.dictionary, zones, zone_names, n_zones, labels, depth + 1, culprit)
     if status != ST_OK or schema.n_children == 0:
         return status
     node.children = <Node*>calloc(<size_t>schema.n_children, sizeof(Node))

@@ -1,11 +1,11 @@
 """Dates and times of the proleptic Gregorian calendar as text, time zones by tables of their changes."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.encode.numbers cimport put_integer, put_pair
+from dataproxy._core.encode.numbers cimport put_integer, put_pair, put_scaled
 from dataproxy._core.encode.texts cimport room
 
 cdef enum:                      # known to the compiler: dividing by them takes a multiplication
@@ -187,4 +187,31 @@ cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil:
         p[0] = 46
         p = _fraction(p + 1, fraction, digits)
     out.n = <size_t>(p - out.p)
+    return ST_OK
+
+
+cdef int put_duration(Buf* out, int64_t v, int64_t units, int digits) noexcept nogil:
+    """Append a length of time, ``units`` of which are a second, as PT93784.5S (ISO 8601); ST_OK or ST_NO_MEMORY.
+
+    ``digits`` is how many decimals a unit takes; zeros at the end are left out.
+    """
+    cdef uint64_t size = <uint64_t>0 - <uint64_t>v if v < 0 else <uint64_t>v
+    cdef uint64_t fraction = size % <uint64_t>units
+    if room(out, LONGEST) != ST_OK:
+        return ST_NO_MEMORY
+    if v < 0:
+        out.p[out.n] = 45
+        out.n += 1
+    memcpy(out.p + out.n, b"PT", 2)
+    out.n += 2
+    if put_scaled(out, 0, size // <uint64_t>units, 0) != ST_OK or room(out, LONGEST) != ST_OK:
+        return ST_NO_MEMORY
+    if fraction:
+        while fraction % 10 == 0:
+            fraction //= 10
+            digits -= 1
+        out.p[out.n] = 46
+        out.n = <size_t>(_fraction(out.p + out.n + 1, <int64_t>fraction, digits) - out.p)
+    out.p[out.n] = 83
+    out.n += 1
     return ST_OK

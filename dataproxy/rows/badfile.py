@@ -1,0 +1,89 @@
+"""Rows that cannot be sent, kept in a file of JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from dataproxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataproxy.errors import DataProxyError
+
+__all__ = ["FAIL", "SKIP", "BadFile", "read_bad_records", "refuser"]
+
+FAIL: Final = "fail"
+SKIP: Final = "skip"
+
+
+def read_bad_records(text: str) -> str:
+    """Return ``fail``, ``skip`` or the folder that ``bad_records`` names.  Raises ConfigError."""
+    if text.lower() in (FAIL, SKIP):
+        return text.lower()
+    if "://" in text:
+        raise ConfigError(
+            f"bad_records={text!r} is a URI, and send_rows keeps bad rows in files of this machine",
+            hint="name a folder",
+        )
+    if "/" not in text:
+        raise ConfigError(
+            f"bad_records={text!r} is neither fail nor skip nor a path",
+            hint='give a folder with a slash in it, such as "./bad"',
+        )
+    return text
+
+
+class BadFile:
+    """Take the rows of one call that cannot be sent; its file appears, whole, when the call ends without an error.
+
+    Without a bad row there is no file.  Thread rule: the call's.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._name = f"bad-{uuid.uuid4().hex}.jsonl"
+        self._file: IO[bytes] | None = None
+
+    @property
+    def _draft(self) -> Path:
+        return self._folder / f".{self._name}"
+
+    def add(self, row: int, error: DataProxyError, columns: bytes | None) -> None:
+        """Take one row.  Raises OSError."""
+        if self._file is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._file = self._draft.open("wb")
+        facts = {"row": row, "code": error.code, "reason": error.message}
+        head = json.dumps(facts, ensure_ascii=False)[:-1].encode("utf-8", "replace")
+        self._file.write(head + b', "columns": ' + (columns or b"{}") + b"}\n")
+
+    def close(self) -> None:
+        """Make the file appear.  Raises OSError."""
+        if self._file is None:
+            return
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._draft.rename(self._folder / self._name)
+
+    def abandon(self) -> None:
+        """Remove what was written: the call failed."""
+        if self._file is not None:
+            self._file.close()
+            self._draft.unlink(missing_ok=True)
+
+
+def refuser(where: str, file: BadFile | None) -> Callable[[int, DataProxyError, bytes | None], object] | None:
+    """Return what takes a bad row; None where the first one ends the call."""
+    if where == FAIL:
+        return None
+    return _drop if file is None else file.add
+
+
+def _drop(row: int, error: DataProxyError, columns: bytes | None) -> None:
+    """Take a row that nobody keeps."""
