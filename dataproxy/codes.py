@@ -376,6 +376,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         False,
         "make a new producer; raise close_timeout to lose less",
     ),
+    LocalCode("SERIALIZER", "InvalidMessageError", "a serializer made no bytes of an object", False, "see its text"),
     LocalCode("MISSING_PACKAGE", "ConfigError", "a package is not installed", False, "install the one that is named"),
     LocalCode("FORKED", "ForkedError", "the object came through a fork", False, "make one in each process"),
     LocalCode(

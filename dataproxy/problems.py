@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from dataproxy.errors import ConfigError, InvalidMessageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
-    from typing import TypeGuard
+    from typing import Any, TypeGuard
+
+    from _typeshed import ReadableBuffer as Buffer
 
 __all__ = [
     "body_type",
     "buffer_problem",
     "callback_problem",
+    "checked_serializer",
     "id_problem",
     "is_count",
     "is_timedelta",
@@ -22,6 +26,8 @@ __all__ = [
     "plain_text",
     "row_problem",
     "seconds",
+    "serializer_batch_problem",
+    "serializer_problem",
     "shown",
     "size_problem",
     "timeout_problem",
@@ -90,6 +96,37 @@ def callback_problem(value: object, name: str = "a callback") -> ConfigError:
     """Return the error for a callback that cannot be called."""
     return ConfigError(
         f"{name} is a function of one argument, not {value!r}", code="BAD_CALLBACK", hint="pass a callable"
+    )
+
+
+def checked_serializer(value: Callable[[Any], Buffer] | None) -> Callable[[Any], Buffer] | None:
+    """Return a serializer, or None; raises ConfigError for what cannot be called."""
+    if value is not None and not callable(value):
+        raise callback_problem(value, "a serializer")
+    return value
+
+
+def serializer_problem(body: object, item: int | None, stream_id: str, found: object) -> InvalidMessageError:
+    """Return the error for an object of which the serializer made no bytes: it raised ``found``, or returned it."""
+    if isinstance(found, Exception):
+        what, hint = f"raised {type(found).__name__}: {found}", "correct the object, or the serializer"
+    else:
+        what, hint = f"returned {type(found).__name__!r} and no bytes", "have it return bytes, e.g. text.encode()"
+    number = "" if item is None else f"item {item}, "
+    return InvalidMessageError(
+        f"the serializer of stream {stream_id!r} {what} ({number}{type(body).__name__} {shown(body)})",
+        code="SERIALIZER",
+        hint=hint,
+        details={"type": type(body).__name__, "item": item, "accepted": 0},
+    )
+
+
+def serializer_batch_problem(bodies: object) -> InvalidMessageError:
+    """Return the error for what is one object, or none at all, in place of a batch of them."""
+    return InvalidMessageError(
+        f"a batch is a sequence of objects, not one {type(bodies).__name__!r}",
+        code="SERIALIZER",
+        hint="give a list of objects; for a single one there is send",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dataproxy._core.client.asyncsending import checked_body, grow_batch, new_batch, seal_all
+from dataproxy._core.client.asyncsending import checked_body, grow_batch, new_batch, seal_all, waiting_body
 from dataproxy.errors import BufferFullError, LocalProtocolError, UndeliveredError
 from dataproxy.outcomes import BatchDelivered
 
@@ -114,7 +114,8 @@ class AsyncBatch:
             while self._backlog and self._stream is not None:
                 body, options = self._backlog[0]
                 try:
-                    self._note(await self._producer._accept(self._stream.send, (body,), options, len(body)))
+                    ready = waiting_body(self._stream, body)
+                    self._note(await self._producer._accept(self._stream.send, (ready,), options, len(body)))
                 except asyncio.CancelledError:
                     raise
                 except BaseException:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from dataproxy._core.client.asyncsending import AsyncCore, AsyncStream, seal_all
+from dataproxy._core.client.asyncsending import AsyncCore, AsyncStream, seal_all, waiting_args
 from dataproxy._core.client.bell import Bell
 from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.sending import Stream
@@ -25,12 +25,14 @@ from dataproxy.client.stats import ProducerStats
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report
-from dataproxy.problems import is_count, seconds, shown
+from dataproxy.problems import checked_serializer, is_count, seconds, shown
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
     from datetime import timedelta
     from typing import Unpack
+
+    from _typeshed import ReadableBuffer as Buffer
 
     from dataproxy.config.typed import ProducerOptions
     from dataproxy.rows.options import RowFormat, RowOptions
@@ -66,11 +68,15 @@ class AsyncProducer(AsyncCore):
         callback_on: Executor | asyncio.AbstractEventLoop | None = None,
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
         super().__init__()
+        self._serializer = checked_serializer(serializer)
         self.config = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
-        self._make = partial(Producer, config=self.config, on_delivery=on_delivery, callback_on=callback_on)
+        self._make = partial(
+            Producer, config=self.config, on_delivery=on_delivery, callback_on=callback_on, serializer=serializer
+        )
         self._errands = Errands("dataproxy-errands")
         self._opening: Job[None] | None = None
         self._closing: Job[Report] | None = None
@@ -208,16 +214,29 @@ class AsyncProducer(AsyncCore):
     # --- sending
 
     def stream(
-        self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
+        self,
+        stream_id: str,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
     ) -> AsyncStream:
         """Return a handle bound to one stream; parameters and errors as for ``Producer.stream``."""
-        return AsyncStream(self, self._inner.stream(stream_id, group_id=group_id, attrs=attrs))
+        plain = self._inner.stream(stream_id, group_id=group_id, attrs=attrs, serializer=serializer)
+        return AsyncStream(self, plain)
 
     def batch(
-        self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None
+        self,
+        stream_id: str,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
     ) -> AsyncBatch:
         """Return an ``async with`` block that gathers messages of one stream and awaits all acks at its end."""
-        return AsyncBatch(self, lambda: self._inner.stream(stream_id, group_id=group_id, attrs=attrs))
+        return AsyncBatch(
+            self, lambda: self._inner.stream(stream_id, group_id=group_id, attrs=attrs, serializer=serializer)
+        )
 
     def _batch_of(self, stream: Stream) -> AsyncBatch:
         """Return such a block for a bound handle."""
@@ -272,6 +291,8 @@ class AsyncProducer(AsyncCore):
     ) -> Delivered:
         """Open, wait for room, accept, and wait for the ack."""
         await self.open()
+        if self._serializer is not None:
+            args = waiting_args(self._inner, args, options)
         return await (await self._accept(call or self._inner.send, args, options, _size(body)))
 
     async def _batch_later(

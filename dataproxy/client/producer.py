@@ -28,7 +28,7 @@ from dataproxy.config.rules import LEAST_FRAME_BYTES
 from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
-from dataproxy.problems import callback_problem, seconds, shown
+from dataproxy.problems import callback_problem, checked_serializer, seconds, shown
 from dataproxy.types import Endpoint, ResolvedEndpoint
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from datetime import timedelta
     from typing import Unpack
+
+    from _typeshed import ReadableBuffer as Buffer
 
     from dataproxy._core.client.delivery import BatchDelivery
     from dataproxy.config.typed import ProducerOptions
@@ -97,6 +99,8 @@ class Producer(ProducerCore):
     each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
     ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a settled configuration;
     else ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
+    ``serializer``: a function that makes the bytes of what ``send``, ``send_nowait`` and ``send_batch`` are given; it
+    runs in the sending thread (large batches of an AsyncProducer: on the errands' thread).
 
     Raises ConfigError and DiscoveryError before anything is started.  All methods may be called from any
     thread.  Use it as a context manager: leaving the block delivers everything or raises UndeliveredError.
@@ -114,8 +118,10 @@ class Producer(ProducerCore):
         callback_on: Executor | asyncio.AbstractEventLoop | None = None,
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
+        self._serializer = checked_serializer(serializer)
         settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
         source = ProxySource(settled, self._use_proxies, self._limit_frames)
         proxies = source.fetch()
@@ -205,12 +211,21 @@ class Producer(ProducerCore):
             size = min(size, max(max_packet_length, LEAST_FRAME_BYTES))
         self._set_frame_limit(size)
 
-    def stream(self, stream_id: str, *, group_id: str | None = None, attrs: Mapping[str, str] | None = None) -> Stream:
+    def stream(
+        self,
+        stream_id: str,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
+    ) -> Stream:
         """Return a handle bound to one stream: the fastest way to send.
 
-        ``attrs`` are attributes that every message of the handle shares; they travel once a frame.  Raises
-        InvalidMessageError for names or attributes that cannot travel, ClosedError, ForkedError.
+        ``attrs`` are attributes that every message of the handle shares; they travel once a frame.  ``serializer``
+        takes the place of the producer's for this handle (``bytes`` where bodies are bytes).  Raises
+        InvalidMessageError for names or attributes that cannot travel, ConfigError, ClosedError, ForkedError.
         """
+        serializer = self._serializer if serializer is None else checked_serializer(serializer)
         kind = self.config.message_type
         group = self.config.group_id if group_id is None else group_id
         if group == "":
@@ -224,7 +239,7 @@ class Producer(ProducerCore):
         ids = len(group.encode()) + len(name.encode())
         given = {} if attrs is None else plain_attrs(attrs)
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
-        return self._bind_stream(group, name, text.encode(), frozenset(given))
+        return self._bind_stream(group, name, text.encode(), frozenset(given), serializer)
 
     def send_rows(
         self,

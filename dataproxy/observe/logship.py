@@ -56,7 +56,7 @@ class LogHandler(logging.Handler):
                     "a log handler must not wait for room: on_full='block'",
                     hint="use a producer with on_full='raise', 'drop_newest' or 'drop_oldest'",
                 )
-            self._stream: Stream = producer.stream(stream_id, group_id=group_id)
+            self._stream: Stream = producer.stream(stream_id, group_id=group_id, serializer=bytes)
         except BaseException:
             self.close()
             raise

@@ -66,6 +66,13 @@ def test_send_arrow(tmp_path):
     assert "50,100 records of web/users" in done.stderr
 
 
+def test_tables_notebook(tmp_path):
+    done = run("tables_notebook.py", str(tmp_path), folder=tmp_path)
+    assert "27,004 accepted, 27,004 acknowledged, 0 refused" in done.stdout
+    assert "27,004 stored; 0 missing, 0 changed" in done.stdout
+    assert (tmp_path / "tables.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_spark_sink(tmp_path):
     done = run("spark_sink.py", folder=tmp_path)
     assert "10,000 rows = 10,000 acknowledged + 0 skipped" in done.stdout

@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 from dataproxy._core.client.bell import Bell
 from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.handle import CoreHandle
+from dataproxy._core.client.producer import ProducerCore
 from dataproxy._core.client.sending import Stream
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult
 
@@ -21,6 +22,8 @@ __all__ = [
     "seal_all",
     "seal_idle",
     "turns",
+    "waiting_args",
+    "waiting_body",
 ]
 
 @disjoint_base
@@ -46,7 +49,7 @@ class AsyncCore:
     def send(
         self,
         stream_id: str,
-        body: Buffer,
+        body: Any,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
@@ -58,7 +61,7 @@ class AsyncCore:
     def send_soon(
         self,
         stream_id: str,
-        body: Buffer,
+        body: Any,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
@@ -70,7 +73,7 @@ class AsyncCore:
     def send_nowait(
         self,
         stream_id: str,
-        body: Buffer,
+        body: Any,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
@@ -81,7 +84,7 @@ class AsyncCore:
     def send_batch(
         self,
         stream_id: str,
-        bodies: Iterable[Buffer] | Buffer,
+        bodies: Iterable[Any] | Buffer,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
@@ -113,7 +116,7 @@ class AsyncStream:
     def __init__(self, producer: AsyncCore, plain: Stream) -> None: ...
     def send(
         self,
-        body: Buffer,
+        body: Any,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
@@ -123,7 +126,7 @@ class AsyncStream:
     ) -> Coroutine[Any, Any, Delivered]: ...
     def send_soon(
         self,
-        body: Buffer,
+        body: Any,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
@@ -133,7 +136,7 @@ class AsyncStream:
     ) -> Delivery: ...
     def send_nowait(
         self,
-        body: Buffer,
+        body: Any,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
@@ -142,7 +145,7 @@ class AsyncStream:
     ) -> None: ...
     def send_batch(
         self,
-        bodies: Iterable[Buffer] | Buffer,
+        bodies: Iterable[Any] | Buffer,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
@@ -169,7 +172,7 @@ def seal_all(core: CoreHandle) -> int: ...
 def seal_idle(core: CoreHandle) -> None: ...
 def checked_body(
     stream: Stream,
-    body: Buffer,
+    body: Any,
     *,
     attrs: Mapping[str, str] | None = None,
     dt: int | datetime | None = None,
@@ -177,5 +180,7 @@ def checked_body(
     key: str | Buffer | None = None,
     on_delivery: Callable[[DeliveryResult], object] | None = None,
 ) -> bytes: ...
+def waiting_body(stream: Stream, body: bytes) -> Any: ...
+def waiting_args(core: ProducerCore, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]: ...
 def new_batch(core: CoreHandle) -> BatchDelivery: ...
 def grow_batch(batch: BatchDelivery, delivery: Delivery) -> None: ...

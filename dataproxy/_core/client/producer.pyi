@@ -23,7 +23,14 @@ class CompletionsWait:
 @disjoint_base
 class ProducerCore(CoreHandle):
     def __init__(self, options: dict[str, Any], policy: SendPolicy) -> None: ...
-    def _bind_stream(self, group_id: str, stream_id: str, attrs: bytes, frame_keys: Collection[str]) -> Stream: ...
+    def _bind_stream(
+        self,
+        group_id: str,
+        stream_id: str,
+        attrs: bytes,
+        frame_keys: Collection[str],
+        serializer: Callable[[Any], Buffer] | None = None,
+    ) -> Stream: ...
     def _open_again(self) -> None: ...
     def _adopt(self, running: bool) -> None: ...
     def _give_up(self) -> None: ...
@@ -48,7 +55,7 @@ class ProducerCore(CoreHandle):
     def send_nowait(
         self,
         stream_id: str,
-        body: Buffer,
+        body: Any,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
@@ -59,7 +66,7 @@ class ProducerCore(CoreHandle):
     def send(
         self,
         stream_id: str,
-        body: Buffer,
+        body: Any,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
@@ -71,7 +78,7 @@ class ProducerCore(CoreHandle):
     def send_batch(
         self,
         stream_id: str,
-        bodies: Iterable[Buffer] | Buffer,
+        bodies: Iterable[Any] | Buffer,
         *,
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,

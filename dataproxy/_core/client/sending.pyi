@@ -29,7 +29,7 @@ class Stream:
     def stream_id(self) -> str: ...
     def send_nowait(
         self,
-        body: Buffer,
+        body: Any,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
@@ -38,7 +38,7 @@ class Stream:
     ) -> None: ...
     def send(
         self,
-        body: Buffer,
+        body: Any,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,
@@ -48,7 +48,7 @@ class Stream:
     ) -> Delivery: ...
     def send_batch(
         self,
-        bodies: Iterable[Buffer] | Buffer,
+        bodies: Iterable[Any] | Buffer,
         *,
         attrs: Mapping[str, str] | None = None,
         dt: int | datetime | None = None,

@@ -18,7 +18,7 @@ from dataproxy._core.client.handle cimport CoreHandle
 from dataproxy._core.client.overflow cimport memory_left, results_fit
 from dataproxy._core.client.producer cimport ProducerCore
 from dataproxy._core.client.segments cimport segments_add
-from dataproxy._core.client.sending cimport Stream
+from dataproxy._core.client.sending cimport Serialized, Stream, serialized_once
 from dataproxy._core.client.waiter cimport new_waiter
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.pytype cimport refuse_blank
@@ -28,6 +28,7 @@ from dataproxy.errors import BufferFullError, ClosedError, ForkedError, LocalPro
 
 __all__ = [
     "AsyncCore", "AsyncStream", "checked_body", "grow_batch", "new_batch", "turns", "room", "seal_all", "seal_idle",
+    "waiting_args", "waiting_body",
 ]
 
 
@@ -209,7 +210,7 @@ cdef class AsyncStream:
             except BufferFullError:
                 if not self.producer.core.suspends:
                     raise
-        return self.producer._later(self.plain_send, (body,), options, body)
+        return self.producer._later(self.plain_send, (serialized_once(self.plain, body),), options, body)
 
     def send_soon(self, *args, **options):
         """Accept one message at once and return its Delivery; never waits.  Parameters as for ``Stream.send``."""
@@ -279,6 +280,18 @@ def checked_body(
 ):
     """Return a copy of a body that ``stream.send`` would accept once there is room; raises what that raises."""
     return stream.checked(body, attrs, dt, message_id, key, on_delivery)
+
+
+def waiting_body(Stream stream not None, bytes body not None):
+    """Return what to hand to ``stream.send`` later for a body of `checked_body`.  Thread: any."""
+    return body if stream.serializer is None else Serialized(body)
+
+
+def waiting_args(ProducerCore core not None, tuple args, dict options):
+    """Return the arguments of ``core.send`` with the body made by the stream's serializer now.  Thread: any."""
+    if len(args) != 2:
+        return args
+    return args[0], serialized_once(core.find(args[0], options.get("group_id")), args[1])
 
 
 def new_batch(CoreHandle core):

@@ -46,7 +46,7 @@ cdef inline bint _quick(Engine* g, CStream* s, PyObject* body) noexcept:
 
 cdef inline bint _by_handle(Stream stream, PyObject* body) noexcept:
     """Accept a body by a stream's handle; False when nothing was done.  Locality: GIL.  Locks: takes batcher.lock."""
-    if stream.generation != this_generation or stream.policy.lines or not is_bytes(body):
+    if stream.generation != this_generation or stream.particular or not is_bytes(body):
         return False
     if <size_t>bytes_size(body) - 1 >= QUICK:           # empty ones too
         return False
@@ -109,7 +109,7 @@ cdef void _follow(BoundSend me) noexcept:
         return
     me.engine = owner.core.engine
     me.stream = owner.stream
-    me.call = _call_slow if owner.policy.lines else _call_bound
+    me.call = _call_slow if owner.particular else _call_bound
 
 
 @cython.final

@@ -169,7 +169,7 @@ cdef class ProducerCore(CoreHandle):
 
     # --- seams for the Python layer
 
-    def _bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys):
+    def _bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys, serializer=None):
         """Return the Stream of checked names and attribute text with these keys.  Thread: any."""
         cdef Stream out = Stream.__new__(Stream)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
@@ -196,6 +196,8 @@ cdef class ProducerCore(CoreHandle):
         out.group_id = group_id
         out.stream_id = stream_id
         out.attrs = attrs
+        out.serializer = serializer
+        out.particular = self.policy.lines or serializer is not None
         return out
 
     def _open_again(self):

@@ -26,12 +26,16 @@ cdef class Stream:
     cdef CStream* stream
     cdef SendPolicy policy
     cdef uint32_t generation    # of the process that `stream` belongs to; GIL
+    cdef bint particular        # bodies are looked at or made before they are taken
     # The rest is for other calls.
     cdef object frame_keys          # names of the attributes on its frames
     cdef readonly str group_id
     cdef readonly str stream_id
     cdef bytes attrs
+    cdef object serializer          # object -> bytes, None: bodies are bytes
 
+    cdef object serialized(self, object body, object item)
+    cdef list all_serialized(self, object bodies)
     cdef int bind(self) except -1
     cdef size_t max_body(self)
     cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key)
@@ -47,6 +51,11 @@ cdef class Stream:
     cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1
 
 
+cdef class Serialized:
+    cdef bytes body
+
+
+cdef object serialized_once(Stream stream, object body)
 cdef int append_blocking(
     CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
     BatchDelivery out, int64_t before) except -1

@@ -33,7 +33,9 @@ from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import BufferFullError, InvalidMessageError
-from dataproxy.problems import body_type, buffer_problem, row_problem, size_problem
+from dataproxy.problems import (
+    body_type, buffer_problem, row_problem, serializer_batch_problem, serializer_problem, size_problem,
+)
 
 __all__ = ["SendPolicy", "Stream"]
 
@@ -56,6 +58,21 @@ cdef class SendPolicy:
                 f"ids of the caller's travel in frames of type 7 alone, not with message_type={self.message_type}",
                 hint="use message_type=7, or put the id into the body", code="BAD_ID")
         return 0
+
+
+@cython.final
+cdef class Serialized:
+    """Hold the bytes of an object that has been through its serializer, and waits for room."""
+
+    def __init__(self, bytes body not None):
+        self.body = body
+
+
+cdef object serialized_once(Stream stream, object body):
+    """Return what ``stream`` sends in place of an object, made by its serializer now.  Locality: GIL.  Locks: none."""
+    if stream.serializer is None or type(body) is Serialized:
+        return body
+    return Serialized(bytes(stream.serialized(body, None)))
 
 
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
@@ -209,6 +226,31 @@ cdef class Stream:
             if not core.blocks or not core.wait_room(seen, deadline):
                 raise_full(core, 0)
 
+    cdef object serialized(self, object body, object item):
+        """Return the bytes of an object, which is item number ``item`` of a batch or (None) alone.  Locality: GIL.
+
+        Locks: none.  Raises InvalidMessageError.
+        """
+        if type(body) is Serialized:
+            return (<Serialized>body).body
+        try:
+            made = self.serializer(body)
+        except Exception as error:
+            raise serializer_problem(body, item, self.stream_id, error) from error
+        if isinstance(made, str) or not PyObject_CheckBuffer(made):
+            raise serializer_problem(body, item, self.stream_id, made)
+        return made
+
+    cdef list all_serialized(self, object bodies):
+        """Return the bytes of all objects of a batch.  Locality: GIL.  Locks: none.  Raises InvalidMessageError."""
+        if isinstance(bodies, (str, bytes, bytearray, dict)):
+            raise serializer_batch_problem(bodies)
+        try:
+            items = iter(bodies)
+        except TypeError:
+            raise serializer_batch_problem(bodies) from None
+        return [self.serialized(body, item) for item, body in enumerate(items)]
+
     cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key):
         """Fill ``x``; the caller keeps what is returned as long as ``x``.  Locality: GIL.  Locks: none."""
         cdef object text = None
@@ -235,6 +277,8 @@ cdef class Stream:
         cdef Extras x
         cdef bytes copy
         _kept = self.extras(&x, attrs, dt, own_id, key)
+        if self.serializer is not None:
+            body = self.serialized(body, None)
         if PyBytes_CheckExact(body):
             return self.put_bytes(
                 <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, verdict, index)
@@ -273,6 +317,8 @@ cdef class Stream:
             check_callback(on_delivery)
         self.core.check_usable()
         _kept = self.extras(&x, attrs, dt, own_id, key)
+        if self.serializer is not None:
+            body = self.serialized(body, None)
         copy = body if PyBytes_CheckExact(body) else buffer_bytes(body, None)
         self.check_bytes(<const uint8_t*>PyBytes_AS_STRING(copy), <size_t>PyBytes_GET_SIZE(copy), &x)
         return copy
@@ -360,10 +406,13 @@ cdef class Stream:
         with one DeliveryResult for each message.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
-        cdef BodyList source = body_rows(bodies)
+        cdef BodyList source
         cdef BodyList ids
         cdef Extras x
         out.core = self.core
+        if self.serializer is not None:
+            bodies = self.all_serialized(bodies)
+        source = body_rows(bodies)
         _kept = self.extras(&x, attrs, dt, None, key)
         if message_ids is not None:
             self.policy.check_ids()
