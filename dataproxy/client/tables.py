@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dataproxy._core.client.arrowtable import ArrowTable
 from dataproxy._core.client.bodies import BodyEncoder
 from dataproxy._core.client.tablesend import send_table
-from dataproxy.errors import ConfigError, InvalidMessageError
+from dataproxy.errors import ConfigError, DataProxyError, InvalidMessageError
 from dataproxy.rows.badfile import FAIL, SKIP, BadFile, read_bad_records, refuser
 from dataproxy.rows.options import read_row_options
 from dataproxy.rows.plan import plan_rows
@@ -85,6 +85,8 @@ def _open(table: object) -> ArrowTable:
     """Read a table's columns.  Raises InvalidMessageError, ConfigError where the table's library lacks a package."""
     try:
         return ArrowTable(table)
+    except DataProxyError:
+        raise
     except ImportError as error:
         name = error.name or "pyarrow"
         raise ConfigError(
@@ -92,4 +94,10 @@ def _open(table: object) -> ArrowTable:
             f" package {name}, which is not installed",
             code="MISSING_PACKAGE",
             hint=f"pip install {name}; Polars and pyarrow tables need nothing else",
+        ) from error
+    except Exception as error:  # of pandas or whoever it belongs to: a column of several types, for example
+        raise InvalidMessageError(
+            f"a {type(table).__name__} gave no Arrow data: {type(error).__name__}: {error}",
+            code="BAD_COLUMN",
+            hint="give each column one type, e.g. by astype(str)",
         ) from error

@@ -54,13 +54,22 @@ class BadFile:
         return self._folder / f".{self._name}"
 
     def add(self, row: int, error: DataProxyError, columns: bytes | None) -> None:
-        """Take one row.  Raises OSError."""
+        """Take one row.  Raises ConfigError for a folder that cannot be written, and OSError."""
         if self._file is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = self._draft.open("wb")
+            self._file = self._open()
         facts = {"row": row, "code": error.code, "reason": error.message}
         head = json.dumps(facts, ensure_ascii=False)[:-1].encode("utf-8", "replace")
         self._file.write(head + b', "columns": ' + (columns or b"{}") + b"}\n")
+
+    def _open(self) -> IO[bytes]:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return self._draft.open("wb")
+        except OSError as problem:
+            raise ConfigError(
+                f"bad_records={str(self._folder)!r}: no file can be written there: {problem}",
+                hint="name a folder that this process may write",
+            ) from problem
 
     def close(self) -> None:
         """Make the file appear.  Raises OSError."""

@@ -46,6 +46,7 @@ _WORDS: Final = {
         "the data time is outside of 1970 to 2106",
         "give milliseconds or a timestamp; a null stands for the time of sending",
     ),
+    "twice": ("BAD_ATTRIBUTE", "an attribute is there twice", "keep one of the two"),
     "attrs": ("BAD_ATTRIBUTE", "an attribute cannot travel", "values are ASCII without '&' and '='"),
 }
 

@@ -156,6 +156,31 @@ def test_a_table_whose_library_lacks_a_package(hub, group):
     assert caught.value.code == "MISSING_PACKAGE"
 
 
+def test_a_column_of_several_types_is_an_error_of_ours(hub, group):
+    with (
+        Producer(hub.target, group_id=group) as producer,
+        pytest.raises(InvalidMessageError, match=r"gave no Arrow data: ArrowInvalid.*astype"),
+    ):
+        producer.send_rows("s", pd.DataFrame({"a": [1, "x"]}))
+
+
+def test_an_attribute_that_is_there_twice_is_refused_before_a_server_does(hub, group):
+    maps = pa.array([[("a", "x"), ("b", "y")], [("a", "x"), ("a", "y")]], pa.map_(pa.string(), pa.string()))
+    with Producer(hub.target, group_id=group) as producer:
+        with pytest.raises(InvalidMessageError, match="row 1, column 'm': an attribute is there twice"):
+            producer.send_rows("s", pa.table({"n": [1, 2], "m": maps}), attrs_column="m")
+        result = producer.send_rows("s", pa.table({"n": [1, 2], "m": maps}), attrs_column="m", bad_records="skip")
+        assert result.result(30)[:5] == (1, 1, 0, (), 1)
+
+
+def test_a_folder_that_cannot_be_written_ends_the_call_before_anything_is_accepted(hub, group, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with Producer(hub.target, group_id=group) as producer:
+        with pytest.raises(ConfigError, match="no file can be written there"):
+            producer.send_rows("s", BAD, "csv", escape="", bad_records=str(tmp_path / "file" / "bad"))
+        assert producer.report().accepted == 0
+
+
 def test_an_empty_table_is_an_empty_batch(hub, group):
     with Producer(hub.target, group_id=group) as producer:
         for table in (pa.table({"a": pa.array([], pa.int64())}), pl.DataFrame({"a": []}), pd.DataFrame({"a": []})):

@@ -241,8 +241,12 @@ cdef class TableSend:
             at = p.c.attrs.offset + i
             if p.c.attrs.validity != NULL and not (p.c.attrs.validity[at >> 3] >> (at & 7)) & 1:
                 continue
+            here = set()
             for k in range(p.c.attrs.offsets[at], p.c.attrs.offsets[at + 1]):
                 key = text_at(&p.c.attrs.keys, k)
+                if key in here:
+                    self.note(p, i, self.problem("twice", p, i, self.attr_map, {}))
+                here.add(key)
                 if key in self.good_keys:
                     continue
                 try:
