@@ -210,7 +210,7 @@ def test_waiting_inside_a_callback(what: str, use: Callable[[dataproxy.Producer,
     ("kind", "text"),
     [
         (dataproxy.Delivery, "Delivery objects are made by Producer.send"),
-        (dataproxy.BatchDelivery, "BatchDelivery objects are made by Producer.send_batch and send_arrow"),
+        (dataproxy.BatchDelivery, "BatchDelivery objects are made by Producer.send_batch, send_arrow and send_rows"),
         (dataproxy.Stream, "Stream objects are made by Producer.stream"),
     ],
 )
