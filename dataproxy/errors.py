@@ -284,4 +284,6 @@ def _undelivered_text(report: Any) -> str:
     total = f" of {accepted} accepted messages" if accepted is not None else " messages"
     errors = getattr(report, "errors", None)
     causes = f", by code {dict(errors)!r}" if errors else ""
-    return f"not delivered{total}: {', '.join(parts) or 'unknown'}{causes}"
+    last = getattr(report, "last_error", None)
+    trouble = f"; the last error was {last}" if last is not None else ""
+    return f"not delivered{total}: {', '.join(parts) or 'unknown'}{causes}{trouble}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dataproxy.codes import describe
 from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
 from dataproxy.escapes import unescape_attrs
+from dataproxy.lasterror import LastError, cause_of, packed_error
 
 __all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal", "Report", "Undelivered"]
 
@@ -133,6 +134,7 @@ class Report:
     ``not_kept`` counts messages that were not delivered and that ``Producer.undelivered`` cannot give back, since
     ``undelivered_bytes`` was used up.  ``maybe_delivered`` counts failed and expired messages that were written and
     not answered by every proxy that got them: they may be stored all the same.  ``seconds`` is the producer's age.
+    ``last_error`` is what went wrong last with a connection, None where nothing has.
     """
 
     accepted: int
@@ -151,6 +153,7 @@ class Report:
     conflicts: int = 0
     not_kept: int = 0
     maybe_delivered: int = 0
+    last_error: LastError | None = None
 
     @property
     def ok(self) -> bool:
@@ -175,11 +178,13 @@ def _said(text: str) -> str:
 def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> DeliveryError:
     """Return the error for a message that failed, expired or was dropped; ``own_id`` is the caller's ``message_id``."""
     outcome, code, text, attempts, maybe, node, latency, sequence, pack_id, refused = facts
+    trouble = "" if code > 0 or refused else packed_error(text)
+    cause = _CAUSES.get(code) or (cause_of(text) if trouble else "") or "EXPIRED"
     details = {
         "attempts": attempts,
-        "cause": code if code > 0 else _CAUSES.get(code, "EXPIRED"),
+        "cause": code if code > 0 else cause,
         "last_code": refused or None,
-        "last_reason": text,
+        "last_reason": trouble or text,
         "maybe_delivered": maybe,
         "node": node,
         "latency": latency,
@@ -203,6 +208,8 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
     also = ", and it may have arrived" if maybe else ""
     if refused:
         also += f"; the last reason heard from a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
+    if trouble:
+        also += f"; the last error was {trouble}"
     if outcome == _EXPIRED:
         hint = "see that the proxies are reachable, or raise delivery_timeout"
         return DeliveryExpired(f"{meaning} ({attempts} attempts){also}", hint=hint, details=details)

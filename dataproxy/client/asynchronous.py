@@ -22,6 +22,7 @@ from dataproxy.client.errands import Errands, Job, closed
 from dataproxy.client.producer import Producer, checked_config, tell_undelivered
 from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
+from dataproxy.client.threads import start_quiet
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report
@@ -133,11 +134,23 @@ class AsyncProducer(AsyncCore):
             if not future.done() or future.cancelled():
                 report = self.report()
                 raise FlushTimeout(
-                    f"{report.pending} messages have no result after {limit:g} s",
+                    f"{report.pending} messages have no result after {limit:g} s{self._inner._trouble()}",
                     report=report,
                     hint="they are still on their way: flush again, or see stats() for what the proxies do",
                 )
         return self.report()
+
+    async def wait_ready(self, timeout: float | timedelta | None = None) -> None:  # noqa: ASYNC109 - as the plain producer's
+        """Open the producer and wait until a connection to a proxy is established; see ``Producer.wait_ready``.
+
+        ``timeout`` in seconds, None for ``connect_timeout`` and a second.  Cancelling ends the wait.  Raises what
+        ``open`` raises, and TransportError with code CONNECT_FAILED.
+        """
+        limit = None if timeout is None else seconds(timeout)
+        await self.open()
+        job = Job(partial(self._inner.wait_ready, limit))
+        start_quiet("dataproxy-ready", job.run)
+        await job.wait()
 
     async def close(self, timeout: float | timedelta | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
         """Deliver what was accepted, stop all threads, and return the final report.

@@ -26,6 +26,7 @@ __all__ = [
     "ResolvedEndpoint",
     "StaticTarget",
     "diff",
+    "is_numeric",
     "parse_target",
     "resolve",
 ]
@@ -95,7 +96,7 @@ def resolve(
     wanted = list(dict.fromkeys(endpoints))
     before = list(known)
     answers: dict[Endpoint, dict[int, list[str]] | BaseException] = {
-        one: _look_up(one) for one in wanted if _is_numeric(one.host)
+        one: _look_up(one) for one in wanted if is_numeric(one.host)
     }
     names = [one for one in wanted if one not in answers]
     answers.update(side_by_side("dataproxy-name-service", _LOOK_UP_SECONDS, _look_up, names))
@@ -121,7 +122,7 @@ def resolve(
     return list(found.values())
 
 
-def _is_numeric(host: str) -> bool:
+def is_numeric(host: str) -> bool:
     """Tell whether no name service is needed."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
-import os
 import queue
 import time
 import weakref
@@ -16,6 +14,7 @@ from dataproxy._core.client.dispatch import let_go, next_batch
 from dataproxy._core.client.receipts import results
 from dataproxy.client.callbacks import CallbackPlace
 from dataproxy.client.threads import start_quiet
+from dataproxy.lasterror import why
 from dataproxy.logs import Log, logger
 from dataproxy.outcomes import DeliveryResult, Facts, Watch
 
@@ -43,7 +42,9 @@ _EVENTS: dict[int, tuple[Log, int, str]] = {
     11: (_ACKS, logging.WARNING, "%s answered a frame that it was not sent over this connection; ignored"),
     12: (_ACKS, logging.INFO, "%s answered a frame that nobody waits for: late, twice, or never sent; ignored"),
 }
-_WITH_DETAIL = {2, 3, 6, 7, 8, 10}
+_WITH_DETAIL = {6, 7, 8, 10}
+_FOREIGN = 5
+_OF_CONNECTIONS = {1, 2, 3, 4, 5, 7, 9, 10}
 _EACH = 1  # the kind that is logged every time
 _REPEAT_SECONDS = 10.0
 _REMEMBERED = 1000  # kinds, addresses and details
@@ -76,8 +77,13 @@ class EventLog:
         self._last[key] = now
         again = self._suppressed.pop(key, 0)
         values = [address]
-        if kind in _WITH_DETAIL:
-            values.append(_detail(kind, detail))
+        if kind in (2, 3):
+            values.append(why(kind, detail, said))
+            said = ""
+        elif kind == _FOREIGN:
+            text = "%s was taken for a DataProxy, and " + why(kind, detail, said) if detail else text
+        elif kind in _WITH_DETAIL:
+            values.append(str(detail))
         elif detail:
             text += " (code %s)"
             values.append(str(detail))
@@ -87,14 +93,6 @@ class EventLog:
         if again:
             text += f" ({again} more like this were not logged)"
         logger.log(level, text, *values)
-
-
-def _detail(kind: int, detail: int) -> str:
-    if kind in (2, 3):
-        if detail == 0:
-            return "connect_timeout passed" if kind == 2 else "closed by the proxy"
-        return f"{errno.errorcode.get(detail, detail)}, {os.strerror(detail)}"
-    return str(detail)
 
 
 class UntoldLog:
@@ -133,6 +131,8 @@ class Dispatcher:
         self._news = core._completions_wait()
         self._kept: Producer | None = None
         self._left: queue.SimpleQueue[Producer] = queue.SimpleQueue()  # finalizers may call its ``put``
+        self._readiness = core._readiness
+        self._look_in = _IDLE_SECONDS
         self._tidied = 0.0
         self._named = False  # whether calls by name keep handles, which refer to the producer
         self._on_delivery = on_delivery
@@ -193,7 +193,7 @@ class Dispatcher:
 
         A call of its own: while the next one waits, nothing of the application's is held.
         """
-        self._news.wait(_TIDY_SECONDS if self._named else _IDLE_SECONDS)
+        self._news.wait(min(_TIDY_SECONDS if self._named else _IDLE_SECONDS, self._look_in))
         core = self._producer()
         batch = next_batch(core, 0.0)
         if batch is None:
@@ -204,6 +204,10 @@ class Dispatcher:
         self._untold.write(self._last_untold)
         for kind, address, detail, said in events:
             self._events.write(kind, address, detail, said)
+            if kind in _OF_CONNECTIONS:
+                self._readiness.hear(kind)
+        look_in = self._readiness.look(core)
+        self._look_in = _IDLE_SECONDS if look_in is None else look_in
         if lost:
             _LOG.warning("%d events came too fast to be logged", lost)
         if self._on_delivery is not None:

@@ -192,6 +192,9 @@ def _say_aloud(lost: list[Report]) -> None:
     for report in lost:
         codes.update(report.errors)
     counts = ", ".join(f"{count:,} {code}" for code, count in codes.items())
+    last = next((report.last_error for report in lost if report.last_error is not None), None)
+    if last is not None:
+        counts += f"; the last error was {last}"
     who = "a producer" if len(lost) == 1 else f"{len(lost)} producers"
     line = (
         f"dataproxy: the process ended with {who} open, and {missing:,} of {accepted:,} messages were not delivered"

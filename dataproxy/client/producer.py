@@ -19,6 +19,7 @@ from dataproxy.client.callbacks import CallbackPlace, check_place
 from dataproxy.client.dispatcher import Dispatcher
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.client.proxies import ProxySource, links_per_executor, order_seed, proxy_order
+from dataproxy.client.readiness import Readiness
 from dataproxy.client.stats import ProducerStats, make_report, make_stats
 from dataproxy.client.threads import check_native_threads, is_ours, start_hearing, start_quiet
 from dataproxy.client.times import time_ms
@@ -26,6 +27,7 @@ from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
 from dataproxy.config import ProducerConfig, load_producer_config
 from dataproxy.config.rules import LEAST_FRAME_BYTES
 from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
+from dataproxy.lasterror import NOT_FOUND
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import callback_problem, checked_serializer, seconds, shown
@@ -50,6 +52,7 @@ _LOG = logger()
 _JOIN_SECONDS = 5.0
 _LONGEST = 1e6
 _LINES = 3
+_CONNECTED = 1  # io/link.pxd's LinkEvent
 
 
 def _policy(config: ProducerConfig) -> SendPolicy:
@@ -123,14 +126,24 @@ class Producer(ProducerCore):
     ) -> None:
         self._serializer = checked_serializer(serializer)
         settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
-        source = ProxySource(settled, self._use_proxies, self._limit_frames)
-        proxies = source.fetch()
+        source = ProxySource(settled, self._use_proxies, self._limit_frames, tell=self._not_found)
+        proxies = source.begin()
         super().__init__(_core_options(settled, report_all=on_delivery is not None), _policy(settled))
         self.config = settled
         self._on_delivery = on_delivery
         self._final: Report | None = None
         self._callback_on = callback_on
         self._begin(source, proxies)
+        if settled.start == "connect":
+            self._check_connects()
+
+    def _check_connects(self) -> None:
+        """Wait for the first connection; where none is made there is no producer."""
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.close(0)
+            raise
 
     def _begin(self, source: ProxySource, proxies: list[ResolvedEndpoint]) -> None:
         """Start the threads around an engine that is new; what was started before an error is stopped again."""
@@ -138,13 +151,15 @@ class Producer(ProducerCore):
         self._source = source
         self._order = order_seed()  # a forked child draws another one than its parent
         self._threads: list[threading.Thread] = []
+        self._readiness = Readiness()
         self._callbacks = CallbackPlace(self, self._callback_on)
         self._callback_failed = self._callbacks.failed
         self._makes_callbacks = None if self._callbacks.here else self._callbacks.is_here
         self._dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
         self._dispatch_thread: threading.Thread | None = None
         try:
-            self._use_proxies(proxies)
+            if proxies:
+                self._use_proxies(proxies)
             if source.max_packet_length:
                 self._limit_frames(source.max_packet_length)
             for i in range(self.config.executors):
@@ -171,7 +186,9 @@ class Producer(ProducerCore):
                     f"callback_on={self._callback_on!r} belongs to the process that this one was forked from",
                     hint="open a producer in the child process, with a loop or executor of its own",
                 )
-            source = ProxySource(self.config, self._use_proxies, self._limit_frames, inherited=self._source)
+            source = ProxySource(
+                self.config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
+            )
             running = False
             try:
                 self._open_again()
@@ -191,7 +208,9 @@ class Producer(ProducerCore):
 
         The proxies that are known stay in use until it has answered.
         """
-        source = ProxySource(config, self._use_proxies, self._limit_frames, inherited=self._source)
+        source = ProxySource(
+            config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
+        )
         try:
             source.start(first)
         except RuntimeError as error:  # no room for another thread
@@ -281,11 +300,36 @@ class Producer(ProducerCore):
         report = self.report()
         if not settled:
             raise FlushTimeout(
-                f"{report.pending} messages have no result after {limit:g} s",
+                f"{report.pending} messages have no result after {limit:g} s{self._trouble()}",
                 report=report,
                 hint="they are still on their way: flush again, or see stats() for what the proxies do",
             )
         return report
+
+    def wait_ready(self, timeout: float | timedelta | None = None) -> None:
+        """Wait until a connection to a proxy is established.
+
+        ``timeout`` in seconds or a timedelta, None for ``connect_timeout`` and a second.  Raises TransportError with
+        code CONNECT_FAILED, which names the last error with host, port and reason; everything goes on then, and the
+        producer can be asked again.  ClosedError, ForkedError; inside a callback of this producer LocalProtocolError.
+        Any thread.
+        """
+        limit = self.config.connect_timeout + 1.0 if timeout is None else seconds(timeout)
+        self._refuse_inside_callback("wait_ready")
+        self._check_open()
+        self._readiness.wait(self, min(limit, _LONGEST))
+
+    def _trouble(self) -> str:
+        """Return what went wrong last as the end of a sentence, empty where nothing did or it is mended."""
+        last = self.report().last_error
+        return "" if last is None or last.connected else f"; the last error was {last}"
+
+    def _not_found(self, text: str) -> None:
+        """Take note that no proxy is known, and why; an empty text says that there are some now."""
+        self._note_trouble(NOT_FOUND if text else _CONNECTED, text)
+        if text:
+            self._readiness.hear(NOT_FOUND)
+            self._poke()
 
     def report(self) -> Report:
         """Return counts by outcome since the producer was opened; after close, the final ones."""

@@ -9,18 +9,20 @@ from functools import partial
 from hashlib import blake2b
 from weakref import WeakMethod
 
-from dataproxy.client.discovery import parse_target, resolve
+from dataproxy.client.discovery import is_numeric, parse_target, resolve
 from dataproxy.client.manager import ManagerClient
 from dataproxy.client.threads import start_quiet
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import ConfigError, DataProxyError
 from dataproxy.logs import logger
-from dataproxy.types import ManagerTarget, ResolvedEndpoint
+from dataproxy.types import ManagerTarget, ResolvedEndpoint, StaticTarget
 
 __all__ = ["ProxySource", "links_per_executor", "order_seed", "proxy_order"]
 
 _LOG = logger("route")
 _AUTO_CONNECTIONS = 8
+_SOON_SECONDS = 0.25  # to the next question while no proxy is known, and twice as long each time
+_MISSING_SECONDS = 10.0
 
 
 def links_per_executor(connections: int, executors: int, proxies: int) -> list[int]:
@@ -60,7 +62,10 @@ class ProxySource:
         limit: Callable[[int], None] | None = None,
         *,
         inherited: ProxySource | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        self._tell_trouble: WeakMethod[Callable[[str], None]] | None = None if tell is None else WeakMethod(tell)
+        self._missing = ""
         self._config = config
         self._apply = WeakMethod(apply)  # who is told has this object
         self._limit: WeakMethod[Callable[[int], None]] | None = None if limit is None else WeakMethod(limit)
@@ -81,6 +86,18 @@ class ProxySource:
         """Return the proxies of the last list that could be fetched."""
         return self._known
 
+    def begin(self) -> list[ResolvedEndpoint]:
+        """Return the proxies that the constructor of a producer begins with, as ``start`` says; none: they come later.
+
+        Where some names of several have no address the others are enough.  Raises DiscoveryError.
+        """
+        target = self._target
+        if self._config.start == "lazy" and (
+            isinstance(target, ManagerTarget) or not all(is_numeric(one.host) for one in target.endpoints)
+        ):
+            return []
+        return self.fetch(strict=False)
+
     def fetch(self, *, strict: bool = True) -> list[ResolvedEndpoint]:
         """Ask for the proxies now.  Raises DiscoveryError; blocks up to ``manager_timeout`` and 15 s for names."""
         target = self._target
@@ -94,11 +111,23 @@ class ProxySource:
             self._known = resolve(answer.endpoints, strict=False, known=self._known)
         else:
             self._known = resolve(target.endpoints, strict=strict, known=self._known)
+            self._note_missing(target)
         return self._known
+
+    def _note_missing(self, target: StaticTarget) -> None:
+        """Say once which hosts of several have no address."""
+        found = {(one.host, one.port) for one in self._known}
+        missing = ", ".join(str(one) for one in target.endpoints if one not in found)
+        if missing and missing != self._missing:
+            _LOG.warning("no address found for %s; the other proxies are used, and it is asked for again", missing)
+        self._missing = missing
 
     def start(self, first: float | None = None) -> None:
         """Begin to refresh every ``discovery_interval``, unless nothing can change; ``first`` in so many seconds."""
-        fixed = not isinstance(self._target, ManagerTarget) and all(e.host == e.address for e in self._known)
+        static = not isinstance(self._target, ManagerTarget)
+        fixed = static and bool(self._known) and not self._missing and all(e.host == e.address for e in self._known)
+        if not self._known and first is None:
+            first = 0.0
         if not fixed:
             self._thread = start_quiet("dataproxy-discovery", partial(self._run, first))
 
@@ -107,15 +136,38 @@ class ProxySource:
         self._stop.set()
 
     def _run(self, first: float | None = None) -> None:
-        wait = self._config.discovery_interval if first is None else first
+        soon = _SOON_SECONDS
+        wait = self._wait(soon) if first is None else first
         while not self._stop.wait(wait):
-            wait = self._config.discovery_interval
             try:
                 self._refresh()
+                self._trouble("")
             except DataProxyError as error:
-                _LOG.warning("the proxy list was not refreshed, the known one stays in use: %s", error)
-            except Exception:  # noqa: BLE001 - the next turn may fare better, and nobody else would ask again
+                self._failed(error)
+            except Exception as error:  # noqa: BLE001 - the next turn may fare better, and nobody else would ask again
                 _LOG.exception("the proxy list was not refreshed, the known one stays in use")
+                self._trouble(repr(error))
+            soon = min(2 * soon, _MISSING_SECONDS)
+            wait = self._wait(soon)
+
+    def _wait(self, soon: float) -> float:
+        """Return the seconds until the next turn: few while no proxy is known, or one has no address."""
+        usual = self._config.discovery_interval
+        if not self._known:
+            return min(soon, usual)
+        return min(_MISSING_SECONDS, usual) if self._missing else usual
+
+    def _failed(self, error: DataProxyError) -> None:
+        if self._known:
+            _LOG.warning("the proxy list was not refreshed, the known one stays in use: %s", error)
+            return
+        self._trouble(str(error))
+
+    def _trouble(self, text: str) -> None:
+        """Have the producer know why it has no proxies; an empty text: it has some."""
+        tell = None if self._tell_trouble is None else self._tell_trouble()
+        if tell is not None and (not self._known or not text):
+            tell(text)
 
     def _refresh(self) -> None:
         """Ask again, and tell the producer what changed.  Raises what ``fetch`` raises.  One thread at a time.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dataproxy.lasterror import LastError, last_error
 from dataproxy.logs import lost_records
 from dataproxy.outcomes import Report, code_key
 
@@ -91,6 +92,7 @@ class ProducerStats:
     latency: Latency
     connections: tuple[ConnectionStats, ...]
     seconds: float
+    last_error: LastError | None
 
     @property
     def balanced(self) -> bool:
@@ -126,6 +128,7 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
         errors=_errors(counts["codes"]),
         not_kept=counts["not_kept"],
         maybe_delivered=counts["maybe_delivered"],
+        last_error=last_error(counts["trouble"]),
     )
 
 
@@ -164,4 +167,5 @@ def make_stats(
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),
         seconds=seconds,
+        last_error=last_error(counts["trouble"]),
     )

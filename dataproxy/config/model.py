@@ -100,6 +100,7 @@ class ProducerConfig(Config):
     ack_timeout: float
     connect_timeout: float
     close_timeout: float
+    start: Literal["resolve", "connect", "lazy"]
     warn_at_exit: bool
     undelivered_bytes: int
     retry_backoff: float

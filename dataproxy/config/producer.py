@@ -198,6 +198,15 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="high",
     ),
     Option(
+        "start",
+        "choice",
+        "resolve",
+        "What the constructor waits for: `resolve` looks up names and asks the Manager, and raises where no proxy is"
+        " found; `connect` also waits for a first connection, for `connect_timeout` and a second; `lazy` waits for"
+        " nothing, and messages wait for proxies as long as `delivery_timeout` lets them.",
+        choices=("resolve", "connect", "lazy"),
+    ),
+    Option(
         "warn_at_exit",
         "bool",
         True,

@@ -32,6 +32,7 @@ class ProducerOptions(TypedDict, total=False):
     ack_timeout: float | str | timedelta | None
     connect_timeout: float | str | timedelta | None
     close_timeout: float | str | timedelta | None
+    start: Literal["resolve", "connect", "lazy"] | None
     warn_at_exit: bool | str | None
     undelivered_bytes: int | str | None
     retry_backoff: float | str | timedelta | None

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LogHandler"]
 
+_CLOSE_SECONDS = 2.0
+
 
 class LogHandler(logging.Handler):
     """Send each log record as one message: its formatted text, UTF-8, with the record's time as data time.
 
     ``target``, ``group_id`` and ``options`` are those of a Producer, which the handler then owns and closes;
     or give one of your own as ``producer``.  Its ``on_full`` must not be ``block``: logging never waits for a
-    network (the handler's own producer has ``on_full="raise"``).  Records of ``dataproxy`` itself are not
+    network (the handler's own producer has ``on_full="raise"``).  It never keeps a process from starting or ending: the
+    handler's own producer has ``start="lazy"``, which looks for proxies in the background, and ``close_timeout=2``, the
+    longest time that the end of the process takes for what no proxy has taken.  Records of ``dataproxy`` itself are not
     shipped, so that sending cannot feed on its own messages.
 
     ``sent`` counts records taken by the producer, ``lost`` those that found the buffer full, ``refused`` those
@@ -45,7 +49,8 @@ class LogHandler(logging.Handler):
         super().__init__(level)
         self._own = producer is None
         if producer is None:
-            producer = Producer(target, group_id=group_id, **{"on_full": "raise", **options})
+            usual = {"on_full": "raise", "start": "lazy", "close_timeout": _CLOSE_SECONDS}
+            producer = Producer(target, group_id=group_id, **{**usual, **options})
             group_id = None
         elif target is not None or options:
             raise ConfigError("a producer and options for another one were both given", hint="give one of them")

@@ -30,7 +30,19 @@ COMPILED = {
 PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "problems", "types")}
 RAISE_ERRORS = ("client", "hub", "perf", "testing", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
-BOTTOM = {"_version", "codes", "errors", "escapes", "explain", "logs", "outcomes", "problems", "shown", "types"}
+BOTTOM = {
+    "_version",
+    "codes",
+    "errors",
+    "escapes",
+    "explain",
+    "lasterror",
+    "logs",
+    "outcomes",
+    "problems",
+    "shown",
+    "types",
+}
 CLIENT = {*BOTTOM, "config", "rows", "client", "_core"}
 API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {

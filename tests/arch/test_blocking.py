@@ -14,7 +14,7 @@ CLASSES = [
     thing for name in dataproxy.__all__ if inspect.isclass(thing := getattr(dataproxy, name)) and name != "__version__"
 ] + [Hub]
 #: Options that bound a wait whose ``timeout`` is None.
-BOUNDS = ("delivery_timeout", "close_timeout", "max_block")
+BOUNDS = ("delivery_timeout", "close_timeout", "max_block", "connect_timeout")
 
 
 def waits() -> list[tuple[str, inspect.Parameter, str]]:

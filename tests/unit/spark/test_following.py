@@ -83,6 +83,7 @@ def test_the_first_question_has_a_time_of_its_own(monkeypatch):
         waits.append(seconds)
         return len(waits) == 3
 
+    source._known = ["known"]  # with none it asks sooner
     monkeypatch.setattr(source, "_refresh", lambda: None)
     monkeypatch.setattr(source._stop, "wait", wait)
     source._run(7.0)

@@ -22,6 +22,15 @@ ctypedef struct Event:
     char text[160]          # what the server said, cut; empty without one
 
 
+ctypedef struct Trouble:    # what went wrong last with a connection
+    int kind                # io.link.LinkEvent, or NOT_FOUND of dataproxy.lasterror; 0: nothing has
+    int detail
+    bint healed             # that proxy was reached since
+    int64_t at_us
+    char label[64]
+    char text[160]
+
+
 ctypedef struct Completions:
     # Constant.
     PackPool* spares
@@ -38,6 +47,7 @@ ctypedef struct Completions:
     Event* taken            # as many, for the dispatcher alone until it comes again
     int n_events
     int64_t lost_events
+    Trouble trouble
     bint poked              # Python left something for the dispatcher
     bint closed
     int64_t bytes           # atomic: memory of results that wait, here and with the dispatcher
@@ -53,6 +63,10 @@ cdef bint completions_give_back(Completions* c, PackList* packs) noexcept nogil
 cdef void completions_shed(Completions* c, int64_t more, PackList* spent) noexcept nogil
 cdef void completions_untold(Completions* c, int64_t* untold) noexcept nogil
 cdef void completions_event(Completions* c, int kind, const char* label, int detail, Slice text) noexcept nogil
+cdef void completions_trouble(
+    Completions* c, int kind, const char* label, int detail, Slice text, int64_t now) noexcept nogil
+cdef void completions_last_trouble(Completions* c, Trouble* out) noexcept nogil
+cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil
 cdef bint completions_wait(Completions* c, int64_t deadline_us) noexcept nogil
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,

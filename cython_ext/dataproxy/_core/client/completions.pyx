@@ -5,8 +5,9 @@ in place of being made.
 """
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset, strncpy
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset, strcmp, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.pack cimport (
@@ -15,6 +16,10 @@ from dataproxy._core.base.pack cimport (
 from dataproxy._core.base.parts cimport Part, Parts
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.streams cimport Stream, StreamTable, stream_release
+from dataproxy._core.io.link cimport (
+    LC_CLOSED, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_DRAINED, LE_FRAMING, LE_LOST, LE_PROTOCOL, LE_SILENT,
+    LE_UNEXPECTED,
+)
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
@@ -171,6 +176,67 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
     else:
         c.lost_events += 1
     pthread_mutex_unlock(&c.lock)
+
+
+cdef bint _is_trouble(int kind) noexcept nogil:
+    """Tell whether an event says why messages may not be delivered, and no other fact of theirs says it."""
+    return (
+        kind == LE_CONNECT_FAILED or kind == LE_LOST or kind == LE_SILENT or kind == LE_PROTOCOL or kind == LE_DRAINED
+        or kind == LE_DEAF or kind == LE_FRAMING or kind > LE_UNEXPECTED)
+
+
+cdef void completions_trouble(
+    Completions* c, int kind, const char* label, int detail, Slice text, int64_t now,
+) noexcept nogil:
+    """Keep an event of a connection if it is the last that went wrong, or mends that.
+
+    Locality: executor; any thread.  Locks: takes lock.
+    """
+    cdef Trouble* trouble = &c.trouble
+    cdef size_t n = min(text.n, sizeof(trouble.text) - 1)
+    if kind != LE_CONNECTED and not _is_trouble(kind):
+        return
+    pthread_mutex_lock(&c.lock)
+    if kind != LE_CONNECTED:
+        trouble.kind = kind
+        trouble.detail = detail
+        trouble.healed = False
+        trouble.at_us = now
+        memset(trouble.label, 0, sizeof(trouble.label))
+        strncpy(trouble.label, label, sizeof(trouble.label) - 1)
+        if n > 0:
+            memcpy(trouble.text, text.p, n)
+        trouble.text[n] = 0
+    elif strcmp(trouble.label, label) == 0 or trouble.label[0] == 0:
+        trouble.healed = True
+    pthread_mutex_unlock(&c.lock)
+
+
+cdef void completions_last_trouble(Completions* c, Trouble* out) noexcept nogil:
+    """Copy what went wrong last.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&c.lock)
+    memcpy(out, &c.trouble, sizeof(Trouble))
+    pthread_mutex_unlock(&c.lock)
+
+
+cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil:
+    """Put the trouble into the text of a pack that no server has said anything about; True where it did.
+
+    It belongs to the pack if it came while the pack was under way, or if its proxy was not reached since.
+    Locality: the owner of the pack.  Locks: none.
+    """
+    if trouble.kind == 0 or p.refused != 0 or p.code >= 0 or p.code < LC_CLOSED or p.error_text != NULL:
+        return False
+    if trouble.at_us < p.opened_us and (trouble.healed or not (
+            trouble.kind == LE_CONNECT_FAILED or trouble.kind > LE_UNEXPECTED)):
+        return False
+    p.error_text = <char*>malloc(sizeof(Trouble))
+    if p.error_text == NULL:
+        return False
+    snprintf(
+        p.error_text, sizeof(Trouble), "%d\x1f%d\x1f%s\x1f%s", trouble.kind, trouble.detail, trouble.label,
+        trouble.text)
+    return True
 
 
 cdef bint _has_news(const Completions* c) noexcept nogil:

@@ -157,7 +157,7 @@ cdef class Delivery:
         if not atomic_load(&self.verdict.done) and not _wait(
                 self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(
-                f"the message has no result after {timeout!r} s",
+                f"the message has no result after {timeout!r} s{self.core._trouble()}",
                 hint="it is still on its way: ask again, or raise the timeout")
         return outcome_of(facts_once(self.core, self.verdict, self.index), self.index, self.own_id)
 
@@ -165,7 +165,7 @@ cdef class Delivery:
         """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
         check_own(self, self.generation)
         if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
-            raise DeliveryPending(f"the message has no result after {timeout!r} s")
+            raise DeliveryPending(f"the message has no result after {timeout!r} s{self.core._trouble()}")
         if delivered_at(self.verdict, self.index):
             return None
         return delivery_error(facts_at(self.verdict, self.index), self.index, self.own_id)
@@ -262,7 +262,8 @@ cdef class BatchDelivery:
             if not _wait(self.core, v, deadline):
                 raise DeliveryPending(
                     f"{self.segments.messages - at} of {self.segments.messages} messages have no result after "
-                    f"{timeout!r} s", hint="they are still on their way: ask again, or raise the timeout")
+                    f"{timeout!r} s{self.core._trouble()}",
+                    hint="they are still on their way: ask again, or raise the timeout")
             place = self.segments.items[i].first
             end = place + self.segments.items[i].count
             while place < end:

@@ -7,8 +7,8 @@ from libc.string cimport memset
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push, pack_memory,
-    pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push,
+    pack_memory, pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
 )
 from dataproxy._core.base.parts cimport parts_messages
 from dataproxy._core.base.slice cimport Slice
@@ -16,7 +16,8 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.client.batcher cimport OF_BLOCK, OF_DROP_OLDEST, batcher_abandon, batcher_tick
 from dataproxy._core.client.books cimport books_close, books_open, books_put_away, books_settle, books_turn, books_wake
 from dataproxy._core.client.completions cimport (
-    WATCH_COST, completions_close, completions_event, completions_give_back, completions_open, completions_put,
+    WATCH_COST, Trouble, completions_close, completions_event, completions_give_back, completions_last_trouble,
+    completions_open, completions_put, completions_trouble, trouble_explains,
 )
 from dataproxy._core.client.ids cimport ids_renew, ids_seed
 from dataproxy._core.client.leftovers cimport leftovers_close, leftovers_keep, leftovers_open
@@ -58,6 +59,7 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     cdef int64_t promised = 0
     memset(&reported, 0, sizeof(PackList))
     memset(&spent, 0, sizeof(PackList))
+    _explain(g, packs)
     p = packs.head
     while p != NULL:
         if p.outcome != OUT_DELIVERED and (
@@ -103,12 +105,28 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
         completions_put(&g.completions, &reported)
 
 
+cdef void _explain(Engine* g, PackList* packs) noexcept nogil:
+    """Say with packs that expired or were cut off what went wrong last.  Locks: takes completions.lock."""
+    cdef Trouble trouble
+    cdef bint known = False
+    cdef Pack* p = packs.head
+    while p != NULL:
+        if p.outcome == OUT_EXPIRED or p.outcome == OUT_FAILED:
+            if not known:
+                completions_last_trouble(&g.completions, &trouble)
+                known = True
+            trouble_explains(&trouble, p)
+        p = p.next
+
+
 cdef int64_t _tick(void* context, int64_t now) noexcept nogil:
     return batcher_tick(&(<Engine*>context).batcher, now)
 
 
 cdef void _event(void* context, int kind, const char* label, int detail, Slice text) noexcept nogil:
-    completions_event(&(<Engine*>context).completions, kind, label, detail, text)
+    cdef Engine* g = <Engine*>context
+    completions_trouble(&g.completions, kind, label, detail, text, g.clock.now_us())
+    completions_event(&g.completions, kind, label, detail, text)
 
 
 cdef int engine_open(

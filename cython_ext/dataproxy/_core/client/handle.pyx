@@ -67,6 +67,10 @@ cdef class CoreHandle:
             f"this {type(self).__name__} was opened before the process was forked; its threads and connections "
             "belong to the parent", hint="open one in the child process")
 
+    def _trouble(self):
+        """Return what went wrong last as the end of a sentence, empty where nothing did.  Any thread."""
+        return ""
+
     def _refuse_closed(self):
         """Raise the ClosedError of a call that came too late.  Any thread."""
         raise ClosedError("the producer is closed", hint="open a new one to go on sending")

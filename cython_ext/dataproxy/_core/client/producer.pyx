@@ -17,7 +17,7 @@ from dataproxy._core.client.batcher cimport (
     batcher_stream,
 )
 from dataproxy._core.client.books cimport books_wait_mark
-from dataproxy._core.client.completions cimport completions_end, completions_poke, completions_wait
+from dataproxy._core.client.completions cimport completions_end, completions_poke, completions_trouble, completions_wait
 from dataproxy._core.client.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
 from dataproxy._core.client.handle cimport CoreHandle, microseconds
 from dataproxy._core.client.idsource cimport exact_text
@@ -361,6 +361,13 @@ cdef class ProducerCore(CoreHandle):
             memset(&blank, 0, sizeof(Engine))
             return counts_dict(&blank)
         return counts_dict(self.engine)
+
+    def _note_trouble(self, int kind, str text):
+        """Keep what went wrong where there is no connection, or (LE_CONNECTED) that it did not.  Thread: any."""
+        cdef bytes said = text.encode("utf-8", "replace")
+        if self.made and self.generation == this_generation:
+            completions_trouble(
+                &self.engine.completions, kind, b"", 0, slice_of(<const char*>said, len(said)), now_us())
 
     def _latency_steps(self):
         """Return the histogram of latencies as upper bound in us -> messages; it only grows.  Thread: any."""

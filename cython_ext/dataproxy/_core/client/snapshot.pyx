@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from dataproxy._core.base.hist cimport HIST_SLOTS, Hist, hist_bound, hist_percentile, hist_up_to
-from dataproxy._core.client.completions cimport OUTCOMES, completions_untold
+from dataproxy._core.client.completions cimport OUTCOMES, Trouble, completions_last_trouble, completions_untold
 from dataproxy._core.client.engine cimport Engine
 from dataproxy._core.client.leftovers cimport leftovers_counts
 from dataproxy._core.io.executor cimport Executor
@@ -49,6 +49,17 @@ cdef dict _pools_dict(Engine* g):
         "held_back": held_back, "retries": retries, "unmatched": unmatched, "duplicates_possible": duplicates,
         "copies_possible": copies, "duplicates_filtered": known, "conflicts": differed, "filtered_frames": filtered,
     }
+
+
+cdef tuple trouble_tuple(Engine* g):
+    """Return what went wrong last as `dataproxy.lasterror` takes it, None for nothing.  Locality: GIL."""
+    cdef Trouble trouble
+    completions_last_trouble(&g.completions, &trouble)
+    if trouble.kind == 0:
+        return None
+    return (
+        trouble.kind, trouble.detail, trouble.label.decode("utf-8", "replace"), trouble.text.decode("utf-8", "replace"),
+        (g.clock.now_us() - trouble.at_us) / 1e6, bool(trouble.healed))
 
 
 cdef dict counts_dict(Engine* g):
@@ -102,6 +113,7 @@ cdef dict counts_dict(Engine* g):
         "untold": {"delivered": untold[1], "failed": untold[2], "expired": untold[3], "dropped": untold[4]},
         "undelivered_bytes": kept, "not_kept": not_kept,
         "codes": {codes[i]: counts[i] for i in range(n)},
+        "trouble": trouble_tuple(g),
         "latency": _latency_dict(&latency),
         **_pools_dict(g),
     }

@@ -15,7 +15,7 @@ from dataproxy._core.base.pack cimport (
     CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push,
 )
 from dataproxy._core.base.rand cimport rand_next
-from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport (
     ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
 )
@@ -39,7 +39,7 @@ from dataproxy._core.io.poller cimport (
 from dataproxy._core.io.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_room,
 )
-from dataproxy._core.io.replies cimport take_bytes
+from dataproxy._core.io.replies cimport foreign_protocol, take_bytes
 from dataproxy._core.io.sendq cimport sendq_empty, sendq_gather, sendq_wrote
 from dataproxy._core.io.settle cimport settle_dropped, settle_failed
 from dataproxy._core.io.transport cimport transport_init, transport_tcp
@@ -289,10 +289,10 @@ cdef void _read(Executor* e, Link* link) noexcept nogil:
         relaxed_add(&link.counters.read_bytes, <int64_t>got)
         data = recvbuf_data(&c.received)
         status = take_bytes(&e.pool, link, data.p, data.n, e.clock.now_us(), &used)
-        recvbuf_consume(&c.received, used)
         if status != ST_OK:
-            _lose(e, link, LE_PROTOCOL, 0)
+            _lose(e, link, LE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
             return
+        recvbuf_consume(&c.received, used)
         if got < room:              # drained; level-triggered epoll tells of more
             return
 

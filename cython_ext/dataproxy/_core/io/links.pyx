@@ -4,12 +4,13 @@ Everything here takes the time as an argument and asks for socket work through `
 """
 
 from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset, strcmp
 
 from dataproxy._core.base.buf cimport buf_free
 from dataproxy._core.base.pack cimport OUT_EXPIRED, OUT_FAILED, Pack
-from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport (
     Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop,
@@ -22,8 +23,8 @@ from dataproxy._core.io.heartbeat cimport heartbeat_due, link_silent
 from dataproxy._core.io.inflight cimport inflight_free, inflight_init
 from dataproxy._core.io.lanes cimport lane_enter, lanes_abort
 from dataproxy._core.io.link cimport (
-    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_SILENT, LF_CLOSE,
-    LF_CONNECT, LF_LOOK, TK_LINK, Doubt, Endpoint, EventSink, Link, LinkConfig, LinkPool,
+    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_LOST, LE_SILENT,
+    LF_CLOSE, LF_CONNECT, LF_LOOK, TK_LINK, Doubt, Endpoint, EventSink, Link, LinkConfig, LinkPool,
 )
 from dataproxy._core.io.linkstate cimport (
     LS_ACTIVE, LS_BACKOFF, LS_CLOSED, LS_CONNECTING, LS_IDLE, link_change_allowed,
@@ -35,6 +36,10 @@ from dataproxy._core.io.sendq cimport mark_dirty
 from dataproxy._core.io.settle cimport detach, settle_delivered, settle_failed
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.wire.api cimport WireOps
+
+
+cdef enum:
+    SMALL_FRAME = 65536     # bytes that every server takes
 
 
 cdef int links_open(
@@ -335,6 +340,24 @@ cdef void _doubt(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogi
             _arm(pool, other, now_us)
 
 
+cdef Slice _large_frame(const Link* link, int event, char* text, size_t room) noexcept nogil:
+    """Return the words for a large frame that was under way when the peer closed: it may be over the peer's limit."""
+    cdef const Pack* p = link.flight.head
+    cdef size_t largest = 0
+    cdef int n
+    if event != LE_LOST:
+        return slice_of(NULL, 0)
+    while p != NULL:
+        largest = max(largest, p.frame_n)
+        p = p.next
+    if link.head_sent > 0 and link.queue.head != NULL:
+        largest = max(largest, link.queue.head.frame_n)
+    if largest <= SMALL_FRAME:
+        return slice_of(NULL, 0)
+    n = snprintf(text, room, "a frame of %zu bytes", largest)
+    return slice_of(text, <size_t>n)
+
+
 cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil:
     """Act on a failed connect or a lost connection; the executor has closed the socket.
 
@@ -342,6 +365,7 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
     to its own while others of the pool work, else to the next of the list.  A proxy that could not be reached is
     tried at its other address then.
     """
+    cdef char text[48]
     if link.state == LS_IDLE or link.state == LS_CLOSED:
         return
     link.flags = 0
@@ -350,7 +374,7 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
     relaxed_add(&link.counters.losses, 1)
     timers_cancel(&pool.timers, &link.timer)
     if event:
-        pool.event(pool.event_context, event, link.peer.label, detail, slice_of(NULL, 0))
+        pool.event(pool.event_context, event, link.peer.label, detail, _large_frame(link, event, text, sizeof(text)))
     link.failures += 1
     if link.state == LS_CONNECTING:
         _turn_endpoint(pool, link)

@@ -1,10 +1,10 @@
 """Replies of a proxy, parsed by the wire and applied to packs and links."""
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from dataproxy._core.base.pack cimport PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, Pack
-from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
 from dataproxy._core.io.attempts cimport attempt_open, attempt_refused
 from dataproxy._core.io.doubt cimport proxy_doubted, proxy_heard
@@ -122,6 +122,19 @@ cdef void _heartbeat_answered(LinkPool* pool, Link* link, int load) noexcept nog
     relaxed_store(&link.counters.unanswered, 0)
     load_add(&link.load, load if load >= 0 else LOAD_UNKNOWN)
     relaxed_store(&link.counters.load, load_average(&link.load))
+
+
+cdef int foreign_protocol(Slice data) noexcept nogil:
+    """Return what bytes that are no reply look like: 1 for HTTP, 2 for TLS, 0 for anything else.
+
+    Locality: executor.
+    Locks: none.
+    """
+    if data.n >= 5 and memcmp(data.p, b"HTTP/", 5) == 0:
+        return 1
+    if data.n >= 3 and (data.p[0] == 0x15 or data.p[0] == 0x16) and data.p[1] == 3 and data.p[2] <= 4:
+        return 2
+    return 0
 
 
 cdef int take_bytes(
