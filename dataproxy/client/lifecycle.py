@@ -18,7 +18,7 @@ from typing import Protocol
 from dataproxy.logs import logger
 from dataproxy.outcomes import Report
 
-__all__ = ["beginning", "leave", "register", "unregister", "wait_end", "warn_left"]
+__all__ = ["beginning", "close_open", "leave", "register", "unregister", "wait_end", "warn_left"]
 
 _LOG = logger()
 # Both end a child by os._exit, after these modules' own finalizers; handlers of atexit never run there.
@@ -45,6 +45,9 @@ class _Closable(Protocol):
 
     @property
     def _warns_at_exit(self) -> bool: ...
+
+    @property
+    def _close_on(self) -> tuple[str, ...]: ...
 
 
 _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
@@ -133,9 +136,16 @@ def _close_all() -> None:
         _ended.set()
 
 
-def _close_each() -> None:
+def close_open(on_signal: str = "") -> None:
+    """Close the open producers of this process; after ``on_signal`` those whose ``close_on`` names it.  Any thread."""
+    _close_each(on_signal)
+
+
+def _close_each(on_signal: str = "") -> None:
     began = time.monotonic()
     todo = [producer for producer in dict.fromkeys([*_live, *_left.values()]) if not producer._inherited]
+    if on_signal:
+        todo = [producer for producer in todo if on_signal in producer._close_on]
     for producer in todo:
         producer._begin_close()
     patient = True

@@ -17,6 +17,7 @@ from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client import lifecycle
 from dataproxy.client.callbacks import CallbackPlace, check_place
 from dataproxy.client.dispatcher import Dispatcher
+from dataproxy.client.endsignals import install
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.client.proxies import ProxySource, links_per_executor, order_seed, proxy_order
 from dataproxy.client.readiness import Readiness
@@ -361,6 +362,11 @@ class Producer(ProducerCore):
         """Return whether the end of the process may say on stderr what was not delivered."""
         return self.config.warn_at_exit
 
+    @property
+    def _close_on(self) -> tuple[str, ...]:
+        """Return the signals at which the producer is closed."""
+        return self.config.close_on
+
     def close(self, timeout: float | timedelta | None = None) -> Report:
         """Deliver what was accepted, stop all threads, and return the final report.
 
@@ -531,6 +537,7 @@ def checked_config(
         given = {"target": target, "group_id": group_id, **options}
         changes = {key: value for key, value in given.items() if value is not None}
         settled = config.replace(**changes) if changes else config
+    install(settled.close_on, lifecycle.close_open)
     if settled.group_id:
         check_name("group", settled.group_id, message_type=settled.message_type)
     return settled

@@ -101,6 +101,7 @@ class ProducerConfig(Config):
     connect_timeout: float
     close_timeout: float
     start: Literal["resolve", "connect", "lazy"]
+    close_on: tuple[str, ...]
     warn_at_exit: bool
     undelivered_bytes: int
     retry_backoff: float

@@ -207,6 +207,14 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         choices=("resolve", "connect", "lazy"),
     ),
     Option(
+        "close_on",
+        "names",
+        (),
+        "Signals, such as `SIGTERM`, at which the producer is closed before what was installed for them is called, or"
+        " the process ends by them. For servers that end so, where no handler of `atexit` runs. Needs the main thread.",
+        importance="low",
+    ),
+    Option(
         "warn_at_exit",
         "bool",
         True,

@@ -33,6 +33,7 @@ class ProducerOptions(TypedDict, total=False):
     connect_timeout: float | str | timedelta | None
     close_timeout: float | str | timedelta | None
     start: Literal["resolve", "connect", "lazy"] | None
+    close_on: str | list[str] | tuple[str, ...] | None
     warn_at_exit: bool | str | None
     undelivered_bytes: int | str | None
     retry_backoff: float | str | timedelta | None

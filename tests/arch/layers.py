@@ -55,6 +55,7 @@ PYTHON = {
     "stored": {*BOTTOM, "_core", "stored"},
     "hub": {*API, "hub", "stored"},
     "observe": {*API, "observe"},
+    "integrations": {*API, "integrations"},
     "perf": {*API, "perf"},
     "spark": {*API, "spark", "stored"},
     "cli": {*API, "cli", "perf"},

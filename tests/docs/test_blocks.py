@@ -10,6 +10,7 @@ import shlex
 import pytest
 import typer
 
+from dataproxy import Producer
 from dataproxy.cli.app import app
 from tests.docs.pages import ROOT, blocks, execute, places_here
 
@@ -19,8 +20,12 @@ PLAIN = [block for block in blocks("python") if not block.needs_spark]
 @pytest.mark.parametrize("block", PLAIN, ids=str)
 def test_python(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
     with places_here(tmp_path) as places:
-        execute(block, places, {"__name__": "page"})
+        execute(block, places, names)
+        for value in names.values():
+            if isinstance(value, Producer):
+                value.close()  # services have producers of a module, which the end of their process closes
 
 
 @pytest.mark.parametrize("block", list(blocks("json")), ids=str)

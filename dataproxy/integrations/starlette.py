@@ -1,0 +1,64 @@
+"""A lifespan for Starlette and FastAPI: one AsyncProducer for each worker process, open while it serves.
+
+::
+
+    app = FastAPI(lifespan=lifespan("tcp://proxy:46801", group_id="g_app"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from dataproxy.client.asynchronous import AsyncProducer
+from dataproxy.logs import logger
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from dataproxy.config.typed import ProducerOptions
+
+__all__ = ["lifespan"]
+
+_LOG = logger()
+
+_Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
+
+
+def lifespan(
+    target: str | list[str] | tuple[str, ...] | None = None,
+    *,
+    group_id: str | None = None,
+    name: str = "producer",
+    within: _Lifespan | None = None,
+    **options: Unpack[ProducerOptions],
+) -> _Lifespan:
+    """Return a lifespan that opens an AsyncProducer in each worker and closes it when the worker ends.
+
+    Requests find it as ``request.state.producer``; ``name`` gives it another name there, and ``app.state`` has it too.
+    ``within``: a lifespan of the application's own that runs inside, and whose state is kept.  Other arguments are
+    those of AsyncProducer.  What could not be delivered at the end is a record of level ERROR, and the server ends as
+    usual.
+
+    The lifespan raises DiscoveryError where the worker starts and no proxy is found (``start="lazy"`` never does), and
+    ConfigError for options that are not allowed.
+    """
+
+    @asynccontextmanager
+    async def opened(app: Any) -> AsyncIterator[dict[str, Any]]:
+        producer = AsyncProducer(target, group_id=group_id, **options)
+        try:
+            await producer.open()
+            state: dict[str, Any] = {name: producer}
+            setattr(app.state, name, producer)
+            async with AsyncExitStack() as stack:
+                if within is not None:
+                    state.update(await stack.enter_async_context(within(app)) or {})
+                yield state
+        finally:
+            report = await producer.close()
+            if not report.ok:
+                _LOG.error("at the end of a worker messages were not delivered: %s", report)
+
+    return opened
