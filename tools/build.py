@@ -58,9 +58,14 @@ def synchronise(tree: Path) -> None:
     for name in sources(tree):
         if name not in known and name not in generated and not name.name.startswith(".coverage"):
             (tree / name).unlink()
+    remove_orphans(tree)
+
+
+def remove_orphans(tree: Path) -> None:
+    """Remove compiled modules whose source is gone, as after another branch: they would still be imported."""
     for module in (tree / "dataproxy").rglob("*.so"):
         source = Path("cython_ext", module.relative_to(tree)).with_name(module.name.split(".")[0] + ".pyx")
-        if source not in known:
+        if not (tree / source).exists():
             module.unlink()
 
 
@@ -89,6 +94,7 @@ def main() -> None:
     if arguments.tree or arguments.profile != "release":
         tree = ROOT / "build" / f"tree-{arguments.profile}"
         synchronise(tree)
+    remove_orphans(tree)
     if not is_current(tree, arguments.profile):
         build(tree, arguments.profile)
     print(tree)

@@ -67,6 +67,17 @@ def test_a_module_without_source_is_removed(tool, tmp_path):
     assert not (tree / SO.replace("buf", "gone")).exists()
 
 
+def test_a_module_of_another_branch_is_removed_from_the_checkout(tool, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool.sys, "argv", ["build.py"])
+    write(tmp_path / PYX)
+    write(tmp_path / SO.replace("buf", "gone"))
+    complete(tmp_path)
+    tool.main()
+    assert (tmp_path / SO).exists()
+    assert not (tmp_path / SO.replace("buf", "gone")).exists()
+
+
 def complete(tree: Path, profile: str = "release") -> None:
     write(tree / SO, time=2000.0)
     write(tree / "build" / "inplace", profile)
