@@ -17,9 +17,10 @@ from dataproxy._core.client.delivery import BatchDelivery, Delivery
 from dataproxy._core.client.sending import Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client import lifecycle
+from dataproxy.client.arguments import checked_config
 from dataproxy.client.asyncbatch import AsyncBatch
 from dataproxy.client.errands import Errands, Job, closed
-from dataproxy.client.producer import Producer, checked_config, tell_undelivered
+from dataproxy.client.producer import Producer, tell_undelivered
 from dataproxy.client.room import Room
 from dataproxy.client.stats import ProducerStats
 from dataproxy.client.threads import start_quiet

@@ -15,23 +15,23 @@ from dataproxy._core.client.producer import ProducerCore
 from dataproxy._core.client.sending import SendPolicy, Stream
 from dataproxy._core.client.undelivered import UndeliveredMessages
 from dataproxy.client import lifecycle
-from dataproxy.client.callbacks import CallbackPlace, check_place
+from dataproxy.client.arguments import checked_config
+from dataproxy.client.callbacks import CallbackPlace
 from dataproxy.client.dispatcher import Dispatcher
-from dataproxy.client.endsignals import install
 from dataproxy.client.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.client.proxies import ProxySource, links_per_executor, order_seed, proxy_order
 from dataproxy.client.readiness import Readiness
 from dataproxy.client.stats import ProducerStats, make_report, make_stats
-from dataproxy.client.threads import check_native_threads, is_ours, start_hearing, start_quiet
+from dataproxy.client.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.client.times import time_ms
 from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
-from dataproxy.config import ProducerConfig, load_producer_config
+from dataproxy.config import ProducerConfig
 from dataproxy.config.rules import LEAST_FRAME_BYTES
-from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
+from dataproxy.errors import FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.lasterror import NOT_FOUND
 from dataproxy.logs import logger
 from dataproxy.outcomes import DeliveryResult, Report
-from dataproxy.problems import callback_problem, checked_serializer, seconds, shown
+from dataproxy.problems import checked_serializer, seconds, shown
 from dataproxy.types import Endpoint, ResolvedEndpoint
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dataproxy.config.typed import ProducerOptions
     from dataproxy.rows.options import RowFormat, RowOptions
 
-__all__ = ["Producer", "checked_config", "tell_undelivered"]
+__all__ = ["Producer", "tell_undelivered"]
 
 _LOG = logger()
 
@@ -420,13 +420,13 @@ class Producer(ProducerCore):
         self._abandon_open()
         self._stop_executors()
         for thread in self._threads:
-            raised = _join(thread, _JOIN_SECONDS) or raised
+            raised = join(thread, _JOIN_SECONDS) or raised
         self._callbacks.hurry()
         if dispatch is not None:
             self._dispatcher.keep(self)
         self._end_completions(not any(thread.is_alive() for thread in self._threads))
         if dispatch is not None and threading.current_thread() is not dispatch:
-            raised = _join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
+            raised = join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
             if dispatch.is_alive():
                 _LOG.warning("the producer is closed while callbacks still run; they are slow, or many")
         if raised is not None:
@@ -483,19 +483,6 @@ class Producer(ProducerCore):
         return f"<Producer {self.config.target!r} group {self.config.group_id!r} {state}>"
 
 
-def _join(thread: threading.Thread, seconds: float) -> BaseException | None:
-    """Wait for a thread's end; return what a signal handler raised in the meantime."""
-    raised: BaseException | None = None
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        except BaseException as error:  # noqa: BLE001 - given back
-            raised = error
-        else:
-            return raised
-
-
 def tell_undelivered(report: Report, error: BaseException | None) -> None:
     """Raise UndeliveredError at the end of a block where messages stayed behind; an error of the block gets a note."""
     if report.ok:
@@ -505,39 +492,3 @@ def tell_undelivered(report: Report, error: BaseException | None) -> None:
         raise problem
     error.add_note(f"besides, the producer has {problem}")
     _LOG.error("%s", problem)
-
-
-def checked_config(
-    target: str | list[str] | tuple[str, ...] | None,
-    group_id: str | None,
-    on_delivery: object,
-    callback_on: object,
-    config: ProducerConfig | None,
-    config_file: str | Path | None,
-    options: Mapping[str, Any],
-) -> ProducerConfig:
-    """Check a producer's arguments and return the configuration they mean.
-
-    Raises ConfigError and InvalidMessageError, and ConfigError where there are no native threads.
-    """
-    if on_delivery is not None and not callable(on_delivery):
-        raise callback_problem(on_delivery, "on_delivery")
-    check_place(callback_on)
-    check_native_threads()
-    if config is not None and not isinstance(config, ProducerConfig):
-        raise ConfigError(
-            f"config is a {type(config).__name__!r}, not a ProducerConfig",
-            hint="make one by dataproxy.config.load_producer_config, or give the options themselves",
-        )
-    if config is None:
-        settled = load_producer_config(target, file=config_file, group_id=group_id, **options)
-    elif config_file is not None:
-        raise ConfigError("config and config_file were both given", hint="give one of them")
-    else:
-        given = {"target": target, "group_id": group_id, **options}
-        changes = {key: value for key, value in given.items() if value is not None}
-        settled = config.replace(**changes) if changes else config
-    install(settled.close_on, lifecycle.close_open)
-    if settled.group_id:
-        check_name("group", settled.group_id, message_type=settled.message_type)
-    return settled

@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 
 from dataproxy.errors import ConfigError
 
-__all__ = ["check_native_threads", "is_ours", "start_hearing", "start_quiet"]
+__all__ = ["check_native_threads", "is_ours", "join", "start_hearing", "start_quiet"]
 
 
 _ours: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
@@ -55,3 +56,16 @@ def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
     _ours.add(thread)
     thread.start()
     return thread
+
+
+def join(thread: threading.Thread, seconds: float) -> BaseException | None:
+    """Wait for a thread's end; return what a signal handler raised in the meantime."""
+    raised: BaseException | None = None
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        except BaseException as error:  # noqa: BLE001 - given back
+            raised = error
+        else:
+            return raised
