@@ -471,3 +471,4 @@ cdef class Stream:
 
 refuse_blank(<PyTypeObject*>SendPolicy)
 refuse_blank(<PyTypeObject*>Stream)
+refuse_blank(<PyTypeObject*>Serialized)

@@ -4,6 +4,8 @@ A table is cut into parts of some thousand rows.  Parts are made and checked unt
 or the table ends; then all of them are accepted.  So a table that is not larger is accepted as a whole or not at all.
 """
 
+cimport cython
+from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -35,6 +37,7 @@ from dataproxy._core.client.watching cimport check_callback, watch_segments
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import DataProxyError, InvalidMessageError
 from dataproxy.outcomes import Refusal
@@ -47,6 +50,7 @@ cdef enum:
     NAMED = 100                 # refused rows that a result names
 
 
+@cython.final
 cdef class TableSend:
     """Do one call of ``send_rows``.  Locality: GIL, one thread."""
     cdef ProducerCore core
@@ -489,3 +493,6 @@ def send_table(
         if on_delivery is not None:
             s.watch(on_delivery)
     return s.out
+
+
+refuse_blank(<PyTypeObject*>TableSend)
