@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli import config, explain, hub, perf, send, stats, store, tail
+from dataproxy.cli import config, explain, hub, perf, perfsets, send, stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ app.command("stats")(stats.stats)
 app.command("explain")(explain.explain_code)
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
+perf.app.command("find-max")(perfsets.find_max_command)
+perf.app.command("compare")(perfsets.compare_command)
 app.add_typer(perf.app, name="perf")
 
 

@@ -20,57 +20,65 @@ if TYPE_CHECKING:
     from dataproxy.perf import Load, Result, Second
     from dataproxy.perf.hub import HubFigures
 
-__all__ = ["app"]
+__all__ = [
+    "ARRIVALS", "BATCH", "GROUP", "HUB", "HUB_URL", "JSON", "MAX_LAG", "OPTION", "PATH", "SEED", "SIZE", "STREAMS",
+    "TARGET", "THREADS", "app", "duration_of", "load_result", "open_target", "producer_options", "watched_run",
+]  # fmt: skip
 
 app = typer.Typer(name="perf", help="Load tests that count latencies from planned times.", no_args_is_help=True)
 
-_TARGET = typer.Argument(metavar="[TARGET]", help="tcp://host:port,... or http://manager:8083.")
-_HUB = typer.Option("--hub", help="Start a hub (in memory, a process of its own) and test that.")
-_HUB_URL = typer.Option(metavar="URL", help="Manager door of the hub at TARGET: counts what it stored.")
+TARGET = typer.Argument(metavar="[TARGET]", help="tcp://host:port,... or http://manager:8083.")
+HUB = typer.Option("--hub", help="Start a hub (in memory, a process of its own) and test that.")
+HUB_URL = typer.Option(metavar="URL", help="Manager door of the hub at TARGET: counts what it stored.")
 _PLAN = typer.Option(metavar="PLAN", help="RATE[-RATE][+COUNT/PERIOD]:TIME,...; in place of --rate and --duration.")
 _RATE = typer.Option(metavar="N", help="Messages a second.")
 _DURATION = typer.Option(metavar="TIME", help="For so long.")
-_ARRIVALS = typer.Option(metavar="KIND", help="constant or poisson gaps.")
-_SEED = typer.Option(metavar="N", help="For drawn gaps and bodies.")
-_PATH = typer.Option(metavar="CALL", help="send_nowait (without the interpreter), send, send_batch, send_arrow.")
-_THREADS = typer.Option(min=1, max=64, metavar="N", help="Sending threads.")
-_STREAMS = typer.Option(min=1, max=100_000, metavar="N", help="Streams, used in turn.")
+ARRIVALS = typer.Option(metavar="KIND", help="constant or poisson gaps.")
+SEED = typer.Option(metavar="N", help="For drawn gaps and bodies.")
+PATH = typer.Option(metavar="CALL", help="send_nowait (without the interpreter), send, send_batch, send_arrow.")
+THREADS = typer.Option(min=1, max=64, metavar="N", help="Sending threads.")
+STREAMS = typer.Option(min=1, max=100_000, metavar="N", help="Streams, used in turn.")
 _KEYS = typer.Option(min=0, max=100_000, metavar="N", help="Keys, used in turn; needs -o ordering=key.")
-_SIZE = typer.Option(metavar="SIZE", help="Bytes of a body: N, N-M (drawn), exp:MEAN (a long tail).")
+SIZE = typer.Option(metavar="SIZE", help="Bytes of a body: N, N-M (drawn), exp:MEAN (a long tail).")
 _LINES = typer.Option(metavar="FILE", help="Send the lines of this file in place of made bodies.")
-_BATCH = typer.Option(min=1, max=100_000, metavar="N", help="Messages that are due together and go in one call.")
-_GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id; streams are ID_0, ID_1, ...")
+BATCH = typer.Option(min=1, max=100_000, metavar="N", help="Messages that are due together and go in one call.")
+GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id; streams are ID_0, ID_1, ...")
 _CLOSED = typer.Option("--closed-loop", help="Each thread waits for an answer before it sends again.")
-_MAX_LAG = typer.Option(metavar="TIME", help="Lateness of the generator that is allowed at p50, p90 and p99.")
-_OPTION = typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any producer option; may be repeated.")
-_JSON = typer.Option("--json", metavar="FILE", help="Write the whole result there, - for stdout.")
+MAX_LAG = typer.Option(metavar="TIME", help="Lateness of the generator that is allowed at p50, p90 and p99.")
+OPTION = typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any producer option; may be repeated.")
+JSON = typer.Option("--json", metavar="FILE", help="Write the whole result there, - for stdout.")
 _QUIET = typer.Option("--quiet", "-q", help="No line for each second.")
+_HTML = typer.Option(metavar="FILE", help="Write the report as one HTML page that fetches nothing.")
+_PNG = typer.Option(metavar="DIR", help="Write each chart as a picture there (needs matplotlib).")
+_REPEAT = typer.Option(min=1, max=1000, metavar="N", help="Run so often; --json is then a folder.")
 _MAX_P = typer.Option("--max", metavar="pN=TIME", help="Exit 1 if that percentile is larger; may be repeated.")
 _MIN_RATE = typer.Option(metavar="N", help="Exit 1 if fewer messages a second were delivered.")
 
 
 @app.command("run")
 def run_command(
-    target: Annotated[str | None, _TARGET] = None,
-    hub: Annotated[bool, _HUB] = False,
-    hub_url: Annotated[str, _HUB_URL] = "",
+    target: Annotated[str | None, TARGET] = None,
+    hub: Annotated[bool, HUB] = False,
+    hub_url: Annotated[str, HUB_URL] = "",
     plan: Annotated[str, _PLAN] = "",
     rate: Annotated[str, _RATE] = "10k",
     duration: Annotated[str, _DURATION] = "10s",
-    arrivals: Annotated[str, _ARRIVALS] = "constant",
-    seed: Annotated[int, _SEED] = 1,
-    path: Annotated[str, _PATH] = "send_nowait",
-    threads: Annotated[int, _THREADS] = 1,
-    streams: Annotated[int, _STREAMS] = 1,
+    arrivals: Annotated[str, ARRIVALS] = "constant",
+    seed: Annotated[int, SEED] = 1,
+    path: Annotated[str, PATH] = "send_nowait",
+    threads: Annotated[int, THREADS] = 1,
+    streams: Annotated[int, STREAMS] = 1,
     keys: Annotated[int, _KEYS] = 0,
-    size: Annotated[str, _SIZE] = "100",
+    size: Annotated[str, SIZE] = "100",
     lines: Annotated[str, _LINES] = "",
-    batch: Annotated[int, _BATCH] = 1,
-    group: Annotated[str, _GROUP] = "perf",
+    batch: Annotated[int, BATCH] = 1,
+    group: Annotated[str, GROUP] = "perf",
     closed_loop: Annotated[bool, _CLOSED] = False,
-    max_lag: Annotated[str, _MAX_LAG] = "1ms",
-    option: Annotated[list[str] | None, _OPTION] = None,
-    json: Annotated[str, _JSON] = "",
+    max_lag: Annotated[str, MAX_LAG] = "1ms",
+    option: Annotated[list[str] | None, OPTION] = None,
+    json: Annotated[str, JSON] = "",
+    html: Annotated[str, _HTML] = "",
+    repeat: Annotated[int, _REPEAT] = 1,
     quiet: Annotated[bool, _QUIET] = False,
     max_: Annotated[list[str] | None, _MAX_P] = None,
     min_rate: Annotated[float, _MIN_RATE] = 0.0,
@@ -88,23 +96,40 @@ def run_command(
             raise ConfigError("--plan was given beside --rate or --duration", hint="a plan has its own")
         thresholds = parse_thresholds(max_ or [], min_rate)
         settled = parse_plan(plan or f"{rate}:{duration}", arrivals=arrivals, seed=seed)
-        with _target(target, hub=hub, hub_url=hub_url) as (address, figures):
+        if repeat > 1 and (html or json == "-"):
+            raise ConfigError("--repeat makes several results", hint="give --json a folder, and no --html")
+        codes = []
+        with open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
             load = Load(
                 target=address, plan=settled, group=group, path=path, threads=threads, streams=streams, keys=keys,
-                size=size, lines=lines, batch=batch, closed_loop=closed_loop, max_lag=_duration("--max-lag", max_lag),
-                options=_producer_options(option),
+                size=size, lines=lines, batch=batch, closed_loop=closed_loop, max_lag=duration_of("--max-lag", max_lag),
+                options=producer_options(option),
             )  # fmt: skip
-            result = _run(load, figures, quiet=quiet)
-        raise typer.Exit(_report(result, json, thresholds.problems(result)))
+            load.check()
+            for number in range(1, repeat + 1):
+                result = watched_run(load, figures, quiet=quiet)
+                file = _numbered(json, number) if repeat > 1 else json
+                codes.append(_report(result, file, html, thresholds.problems(result)))
+                if result.stopped:
+                    break
+        raise typer.Exit(max(codes))
 
 
 @app.command("report")
 def report_command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A result that `perf run --json FILE` wrote.")],
+    html: Annotated[str, _HTML] = "",
+    png: Annotated[str, _PNG] = "",
 ) -> None:
     """Make the report of a run again, from its result."""
     with outcome():
-        raise typer.Exit(_report(load_result(file), "", []))
+        result = load_result(file)
+        if png:
+            from dataproxy.perf.pictures import write_pictures
+
+            for written in write_pictures(result, png):
+                say(f"wrote {written}")
+        raise typer.Exit(_report(result, "", html, []))
 
 
 def load_result(file: str) -> Result:
@@ -121,7 +146,8 @@ def load_result(file: str) -> Result:
         raise ConfigError(f"{file!r}: {error}") from None
 
 
-def _duration(name: str, text: str) -> float:
+def duration_of(name: str, text: str) -> float:
+    """Return the seconds of an option's text.  Raises ConfigError."""
     from dataproxy.config.units import parse_duration
 
     try:
@@ -130,7 +156,8 @@ def _duration(name: str, text: str) -> float:
         raise ConfigError(f"{name} {text!r} {error}") from None
 
 
-def _producer_options(pairs: list[str] | None) -> dict[str, Any]:
+def producer_options(pairs: list[str] | None) -> dict[str, Any]:
+    """Return the producer's options of ``-o``.  Raises ConfigError for those that are options of the command."""
     found = named_options(pairs or [])
     for name in ("target", "group_id"):
         if name in found:
@@ -139,7 +166,7 @@ def _producer_options(pairs: list[str] | None) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tuple[str, HubFigures | None]]:
+def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tuple[str, HubFigures | None]]:
     """Yield the address to send to and the hub that is asked what it stored."""
     from dataproxy.perf.hub import HubFigures, hub_process
 
@@ -147,22 +174,19 @@ def _target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tuple[st
         raise ConfigError("nothing says where to send" if target is None else "both TARGET and --hub were given",
                           hint="give TARGET, or --hub for one that is started here")  # fmt: skip
     if target is not None:
-        figures = HubFigures(hub_url) if hub_url else None
-        yield target, figures
+        with contextlib.closing(HubFigures(hub_url)) if hub_url else contextlib.nullcontext() as figures:
+            yield target, figures
         return
-    with hub_process() as running:
-        yield running.target, HubFigures(running.manager_url, running.pid)
+    with hub_process() as running, contextlib.closing(HubFigures(running.manager_url, running.pid)) as figures:
+        yield running.target, figures
 
 
-def _run(load: Load, figures: HubFigures | None, *, quiet: bool) -> Result:
+def watched_run(load: Load, figures: HubFigures | None, *, quiet: bool) -> Result:
+    """Run a load and show its seconds on stderr.  Raises as ``run_load``."""
     from dataproxy.perf import run_load
 
-    try:
-        with _live(quiet=quiet) as watch:
-            return run_load(load, hub=figures, watch=watch)
-    finally:
-        if figures is not None:
-            figures.end()
+    with _live(quiet=quiet) as watch:
+        return run_load(load, hub=figures, watch=watch)
 
 
 @contextlib.contextmanager
@@ -187,10 +211,21 @@ def _live(*, quiet: bool) -> Iterator[Callable[[Second], object] | None]:
         yield show
 
 
-def _report(result: Result, json: str, problems: list[str]) -> ExitCode:
-    """Print the report, write the result, and return the exit code."""
-    from dataproxy.perf import text_report
+def _numbered(folder: str, number: int) -> str:
+    """Return the file of one of several results, "" without a folder, which is made."""
+    if not folder:
+        return ""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return str(Path(folder, f"run-{number}.json"))
 
+
+def _report(result: Result, json: str, html: str, problems: list[str]) -> ExitCode:
+    """Print the report, write the result and the page, and return the exit code."""
+    from dataproxy.perf import text_report
+    from dataproxy.perf.html import html_report
+
+    if html:
+        Path(html).write_text(html_report(result))
     if json == "-":
         typer.echo(json_text(result.as_json()))
         say(text_report(result))

@@ -48,7 +48,7 @@ class HubFigures:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Ask no more."""
         self._ended.set()
 

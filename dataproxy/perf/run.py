@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,6 +103,8 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
                 raise runner.error
         counts, stats = watcher.counts(), producer.stats()
         counts |= {name: getattr(stats, name) for name in ("pending", "retries", "duplicates_possible")}
+        stored = hub.settled(counts["delivered"]) if hub is not None else None
+        watcher.series[-1] = replace(watcher.series[-1], hub_stored=stored)
         latencies, lags = Histogram(), Histogram()
         for runner in runners:
             runner.generator.add_latencies(latencies)
@@ -110,8 +112,7 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
         return Result(
             started=started, load=_describe(load), options={k: str(v) for k, v in load.options.items()},
             machine=describe_machine(), planned=load.plan.messages, seconds=seconds, max_lag=load.max_lag,
-            counts=counts, stored=hub.settled(counts["delivered"]) if hub is not None else None, stopped=stopped,
-            latencies=latencies, lags=lags, series=watcher.series,
+            counts=counts, stored=stored, stopped=stopped, latencies=latencies, lags=lags, series=watcher.series,
         )  # fmt: skip
     finally:
         producer.close()  # what was not delivered is in the result

@@ -13,6 +13,7 @@ import pytest
 
 import dataproxy
 from dataproxy.hub import Hub
+from dataproxy.perf import read_result
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGES = Path(dataproxy.__file__).parents[1]
@@ -80,18 +81,20 @@ def test_spark_sink(tmp_path):
 
 
 def test_load_test_keeps_to_its_plan(tmp_path):
-    done = run("load_test.py", "--rate", "5000", "--threads", "2", "--size", "64", "--duration", "1", folder=tmp_path)
-    assert "5,000 messages of 64 bytes" in done.stdout
-    assert "books: 5,000 accepted = 5,000 delivered + 0 failed" in done.stdout
+    page = tmp_path / "report.html"
+    wanted = ("--rate", "5000", "--threads", "2", "--size", "64", "--duration", "1", "--max-lag", "60")
+    done = run("load_test.py", *wanted, "--html", str(page), folder=tmp_path)
+    assert done.stdout.startswith("valid: ")
+    assert "5,000 messages due, 5,000 accepted, 5,000 delivered" in done.stdout
+    assert "latency from the planned time to the result, 5,000 samples" in done.stdout
     assert "2,500 records of load/load_1" in done.stderr
+    assert page.read_text().startswith("<!doctype html>")
 
 
-def test_load_test_without_a_plan_as_json(tmp_path):
-    done = run("load_test.py", "--rate", "0", "--duration", "0.2", "--json", folder=tmp_path)
-    found = json.loads(done.stdout)
-    assert found["sent"] == found["books"]["accepted"] == found["books"]["delivered"] > 0
-    assert found["latency"]["count"] == found["sent"]
-    assert found["latency"]["p50"] <= found["latency"]["p99"] <= found["latency"]["max"]
+def test_load_test_gives_json_that_the_command_reads(tmp_path):
+    done = run("load_test.py", "--rate", "500", "--arrivals", "poisson", "--duration", "0.2", "--json", folder=tmp_path)
+    found = read_result(done.stdout)
+    assert found.counts["due"] == found.counts["accepted"] == found.counts["delivered"] == len(found.latencies) > 0
 
 
 @pytest.mark.parametrize("wrong", [["--size", "0"], ["--rate", "-1"], ["--threads", "0"], ["--duration", "0"]])

@@ -38,7 +38,7 @@ def frozen_run(seconds: float, rate: float, *, arrivals: str = "constant", **loa
         try:
             result = run_load(Load(hub.target, plan, max_lag=0.05, **load), hub=figures, watch=stopper.look)
         finally:
-            figures.end()
+            figures.close()
             stopper.end()
     assert stopper.done, "the hub was never stopped"
     return result

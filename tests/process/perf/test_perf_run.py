@@ -87,7 +87,7 @@ def test_every_path_counts_each_message_once(path: str) -> None:
         figures = HubFigures(hub.manager_url)
         load = Load(hub.target, plan, path=path, batch=batch, threads=2, streams=5, size="10-300", max_lag=60)
         result = run_load(load, hub=figures)
-        figures.end()
+        figures.close()
         assert sum(count.records for count in hub.counts().values()) == result.counts["delivered"] == result.stored
         assert {stream for _, stream in hub.counts()} == {f"perf_{number}" for number in range(5)}
     counts = result.counts
@@ -172,6 +172,58 @@ def test_ctrl_c_ends_the_sending_and_shows_what_was_found() -> None:
         out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
     assert "stopped before the end of the plan" in out and "p99" in out
+
+
+def test_repeated_runs_are_compared(tmp_path: Path) -> None:
+    options = ("--hub", "--rate", "200", "--duration", "200ms", "--max-lag", "60s", "-q")
+    done = perf("run", *options, "--repeat", "2", "--json", str(tmp_path / "a"))
+    assert done.returncode == 0, done.stderr
+    assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["run-1.json", "run-2.json"]
+    same = perf("compare", str(tmp_path / "a"), str(tmp_path / "a" / "run-1.json"))
+    assert same.returncode == 0, same.stderr
+    assert same.stdout.startswith("nothing can be told from 2 and 1 runs")
+    assert "p99.9" in same.stdout
+
+
+def test_a_slower_set_of_runs_is_the_exit_code(tmp_path: Path) -> None:
+    done = perf(
+        "run", "--hub", "--rate", "200", "--duration", "200ms", "--max-lag", "60s", "--json", str(tmp_path / "r")
+    )
+    assert done.returncode == 0, done.stderr
+    values = json.loads((tmp_path / "r").read_text())
+    for name, factor in (("a", 1), ("b", 3)):
+        (tmp_path / name).mkdir()
+        for number in range(5):
+            pairs = [[round(value * factor * (1 + number / 100)) + 1, times] for value, times in values["latencies"]]
+            (tmp_path / name / f"{number}.json").write_text(json.dumps({**values, "latencies": pairs}))
+    assert perf("compare", str(tmp_path / "a"), str(tmp_path / "b")).returncode == 1
+    assert perf("compare", str(tmp_path / "b"), str(tmp_path / "a")).returncode == 0
+    assert perf("compare", str(tmp_path / "a"), str(tmp_path)).returncode == 2  # a folder without results
+
+
+def test_the_largest_rate_is_searched(tmp_path: Path) -> None:
+    file = tmp_path / "search.json"
+    short = ("--max-lag", "60s", "--duration", "200ms", "--tries", "1")
+    done = perf("find-max", "--hub", *short, "--max-p99", "60s", "--from", "200", "--to", "400", "--json", str(file))
+    assert (done.stdout, done.returncode) == ("400\n", 0), done.stderr
+    assert "passed" in done.stderr and "because of --to" in done.stderr
+    assert [step["rate"] for step in json.loads(file.read_text())["steps"]] == [200, 400]
+    none = perf("find-max", "--hub", *short, "--max-p99", "1us", "--from", "200")
+    assert (none.stdout, none.returncode) == ("no rate keeps to the bounds\n", 1), none.stderr
+    for wrong in (("--from", "200"), ("--max-p99", "1s", "--from", "99"), ("--max-p99", "1s", "--from", "-1")):
+        assert perf("find-max", "--hub", *short, *wrong).returncode == 2
+
+
+def test_a_page_and_pictures_are_made_of_a_result(tmp_path: Path) -> None:
+    file, page = tmp_path / "run.json", tmp_path / "run.html"
+    made = ("--json", str(file), "--html", str(page))
+    done = perf("run", "--hub", "--rate", "200", "--duration", "200ms", "--max-lag", "60s", *made)
+    assert done.returncode == 0, done.stderr
+    again = tmp_path / "again.html"
+    pictures = perf("report", str(file), "--html", str(again), "--png", str(tmp_path / "png"))
+    assert pictures.returncode == 0, pictures.stderr
+    assert again.read_text() == page.read_text()
+    assert len(list((tmp_path / "png").glob("*.png"))) == page.read_text().count("<svg")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+"""``dataproxy perf find-max`` and ``compare``: commands that look at several runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from dataproxy.cli import perf
+from dataproxy.cli.outcome import ExitCode, outcome, say
+from dataproxy.errors import ConfigError
+from dataproxy.shown import json_text, printable
+
+if TYPE_CHECKING:
+    from dataproxy.perf import Result
+    from dataproxy.perf.search import Found, Step
+
+__all__ = ["compare_command", "find_max_command"]
+
+#: Messages of a run by which a rate can be judged.
+_FEWEST: Final = 20
+_P99 = typer.Option("--max-p99", metavar="TIME", help="The largest p99 that is allowed.")
+_MAX = typer.Option("--max", metavar="pN=TIME", help="A bound on another percentile; may be repeated.")
+_FROM = typer.Option("--from", metavar="N", help="Messages a second of the first run.")
+_TO = typer.Option("--to", metavar="N", help="Messages a second that are enough.")
+_STEP = typer.Option("--duration", metavar="TIME", help="For so long at each rate.")
+_WITHIN = typer.Option(min=0.01, max=0.5, metavar="SHARE", help="How exact the result is.")
+_TRIES = typer.Option(min=1, max=10, metavar="N", help="Runs that have to fail before a rate has failed.")
+_RUNS = "A result, or a folder with results (*.json) of repeated runs."
+_TOLERANCE = typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Exit 1 only if B is worse by more than that.")
+
+
+def find_max_command(
+    target: Annotated[str | None, perf.TARGET] = None,
+    hub: Annotated[bool, perf.HUB] = False,
+    hub_url: Annotated[str, perf.HUB_URL] = "",
+    max_p99: Annotated[str, _P99] = "",
+    max_: Annotated[list[str] | None, _MAX] = None,
+    first: Annotated[float, _FROM] = 1000,
+    most: Annotated[float, _TO] = 2_000_000,
+    duration: Annotated[str, _STEP] = "5s",
+    within: Annotated[float, _WITHIN] = 0.1,
+    tries: Annotated[int, _TRIES] = 2,
+    arrivals: Annotated[str, perf.ARRIVALS] = "poisson",
+    seed: Annotated[int, perf.SEED] = 1,
+    path: Annotated[str, perf.PATH] = "send_nowait",
+    threads: Annotated[int, perf.THREADS] = 1,
+    streams: Annotated[int, perf.STREAMS] = 1,
+    size: Annotated[str, perf.SIZE] = "100",
+    batch: Annotated[int, perf.BATCH] = 1,
+    group: Annotated[str, perf.GROUP] = "perf",
+    max_lag: Annotated[str, perf.MAX_LAG] = "1ms",
+    option: Annotated[list[str] | None, perf.OPTION] = None,
+    json: Annotated[str, perf.JSON] = "",
+) -> None:
+    """Search for the largest rate at which latencies keep to their bounds and everything is delivered.
+
+    The rate doubles until it fails, then the interval is halved. The rate goes to stdout, each run to stderr.
+    """
+    with outcome():
+        from dataproxy.perf import Load, parse_plan
+        from dataproxy.perf.search import find_max
+        from dataproxy.perf.thresholds import parse_thresholds
+
+        bounds = parse_thresholds([*([f"p99={max_p99}"] if max_p99 else []), *(max_ or [])]).latencies
+        if not bounds:
+            raise ConfigError("nothing says which latency is too much", hint="give --max-p99 20ms")
+        if not 0 < first < 1e9 or not 0 < most < 1e9:
+            raise ConfigError("--from and --to are rates above 0", hint="e.g. --from 1000 --to 1000000")
+        seconds = perf.duration_of("--duration", duration)
+        least = _FEWEST / max(seconds, 1e-9)
+        if first < least:
+            raise ConfigError(
+                f"--from {first:g} makes fewer than {_FEWEST} messages due in {duration}",
+                hint="give a longer --duration",
+            )
+        with perf.open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
+            load = Load(
+                target=address, plan=parse_plan("1000:1s"), group=group, path=path, threads=threads, streams=streams,
+                size=size, batch=batch, max_lag=perf.duration_of("--max-lag", max_lag),
+                options=perf.producer_options(option),
+            )  # fmt: skip
+
+            def run(rate: float) -> Result:
+                plan = parse_plan(f"{rate:.3f}:{seconds:g}", arrivals=arrivals, seed=seed)
+                return perf.watched_run(dataclasses.replace(load, plan=plan), figures, quiet=True)
+
+            found = find_max(run, bounds, first=first, most=most, least=least, within=within, tries=tries, watch=_show)
+        if json:
+            Path(json).write_text(json_text(_as_json(found, bounds)) + "\n")
+        raise typer.Exit(_told(found, most))
+
+
+def _show(step: Step) -> None:
+    from dataproxy.perf.report import milliseconds
+
+    p99 = "-" if step.result.invalid else milliseconds(step.result.percentile(99))
+    say(f"{step.rate:>12,.0f}/s  p99 {p99:>12}  {step.reason or 'passed'}")
+
+
+def _told(found: Found, most: float) -> ExitCode:
+    if not found.rate:
+        typer.echo("no rate keeps to the bounds")
+        return ExitCode.FAILED
+    typer.echo(f"{found.rate:.0f}")
+    if found.generator_limits:
+        say("above, the generator itself was late: the target may take more (--threads, a machine with less work)")
+    elif found.rate >= most:
+        say("the search ended there because of --to: the target may take more")
+    return ExitCode.OK
+
+
+def _as_json(found: Found, bounds: dict[float, float]) -> dict[str, object]:
+    return {
+        "schema": "dataproxy.perf.search/1",
+        "rate": found.rate,
+        "generator_limits": found.generator_limits,
+        "bounds": {f"p{percent:g}": seconds for percent, seconds in bounds.items()},
+        "steps": [{"rate": s.rate, "reason": s.reason, "result": s.result.as_json()} for s in found.steps],
+    }
+
+
+def compare_command(
+    a: Annotated[str, typer.Argument(metavar="A", help=_RUNS)],
+    b: Annotated[str, typer.Argument(metavar="B", help=_RUNS)],
+    tolerance: Annotated[float, _TOLERANCE] = 0.0,
+) -> None:
+    """Compare two sets of runs, and say whether B is worse by more than noise.
+
+    Exit code 1: B is worse, beyond --tolerance.
+    """
+    with outcome():
+        from dataproxy.perf.compare import compare
+
+        found = compare(_results(a), _results(b))
+        typer.echo(printable(found.verdict(tolerance)))
+        for line in found.lines():
+            typer.echo(line)
+        raise typer.Exit(ExitCode.FAILED if found.worse(tolerance) else ExitCode.OK)
+
+
+def _results(place: str) -> list[Result]:
+    """Return the result in a file, or all in a folder.  Raises ConfigError."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return [perf.load_result(place)]
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise ConfigError(f"{place!r} holds no *.json", hint="write results with perf run --repeat 5 --json FOLDER")
+    return [perf.load_result(str(file)) for file in files]

@@ -1,0 +1,138 @@
+"""Line and point charts as inline SVG: no library, no script, nothing to fetch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Chart", "Line", "nice_ticks", "svg"]
+
+_WIDTH: Final = 720
+_HEIGHT: Final = 240
+_LEFT: Final = 70
+_RIGHT: Final = 16
+_TOP: Final = 30
+_BOTTOM: Final = 36
+#: Colours that can be told apart without red and green (Okabe and Ito).
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
+_TICKS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Hold the points of one line; where one has None for y, the line is broken."""
+
+    name: str
+    points: Sequence[tuple[float, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Describe a chart.  ``ticks`` are places on the x axis with their texts, None for round numbers."""
+
+    title: str
+    x_label: str
+    lines: Sequence[Line]
+    ticks: Sequence[tuple[float, str]] | None = None
+    dots: bool = False
+
+
+def nice_ticks(low: float, high: float, most: int = _TICKS) -> list[float]:
+    """Return round numbers that cover a range, at most one more than ``most`` of them."""
+    if not high > low:
+        high = low + (abs(low) or 1.0)
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def svg(chart: Chart) -> str:
+    """Return the chart as an SVG element."""
+    points = [(x, y) for line in chart.lines for x, y in line.points if y is not None]
+    if not points:
+        return ""
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    x_ends = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) - 0.5, max(xs) + 0.5)
+    grid = nice_ticks(0.0, max(ys) * 1.05 if max(ys) > 0 else 1.0)
+    frame = _Frame(x_ends, (0.0, max(grid[-1], max(ys)) * 1.02))
+    label = escape(f"{chart.title}: {', '.join(line.name for line in chart.lines)}")
+    return "\n".join(
+        [
+            f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">',
+            f'<text x="{_LEFT}" y="16" class="title">{escape(chart.title)}</text>',
+            *_grid(frame, grid),
+            *_axis(frame, chart),
+            *(part for number, line in enumerate(chart.lines) for part in _drawn(frame, line, number, chart.dots)),
+            *_legend(chart),
+            "</svg>",
+        ]
+    )
+
+
+class _Frame:
+    """Turn values into places."""
+
+    def __init__(self, xs: tuple[float, float], ys: tuple[float, float]) -> None:
+        self.xs, self.ys = xs, ys
+
+    def x(self, value: float) -> float:
+        low, high = self.xs
+        return round(_LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT), 1)
+
+    def y(self, value: float) -> float:
+        low, high = self.ys
+        return round(_HEIGHT - _BOTTOM - (value - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM), 1)
+
+
+def _number(value: float) -> str:
+    """Return a number for an axis."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
+    return f"{value:g}"
+
+
+def _grid(frame: _Frame, values: Sequence[float]) -> Iterator[str]:
+    for value in values:
+        y = frame.y(value)
+        yield f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}" class="grid"/>'
+        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{_number(value)}</text>'
+
+
+def _axis(frame: _Frame, chart: Chart) -> Iterator[str]:
+    ticks = chart.ticks if chart.ticks is not None else [(x, _number(x)) for x in nice_ticks(*frame.xs, 10)]
+    for place, text in ticks:
+        if frame.xs[0] <= place <= frame.xs[1]:
+            yield f'<text x="{frame.x(place)}" y="{_HEIGHT - _BOTTOM + 15}" text-anchor="middle">{escape(text)}</text>'
+    yield f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 5}" text-anchor="end">{escape(chart.x_label)}</text>'
+
+
+def _drawn(frame: _Frame, line: Line, number: int, dots: bool) -> Iterator[str]:
+    colour = _COLOURS[number % len(_COLOURS)]
+    if dots:
+        for x, y in line.points:
+            if y is not None:
+                yield f'<circle cx="{frame.x(x)}" cy="{frame.y(y)}" r="3" fill="{colour}" fill-opacity="0.7"/>'
+        return
+    path, pen_down = [], False
+    for x, y in line.points:
+        if y is not None:
+            path.append(f"{'L' if pen_down else 'M'}{frame.x(x)} {frame.y(y)}")
+        pen_down = y is not None
+    drawn = "".join(path)
+    yield f'<path d="{drawn}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+
+
+def _legend(chart: Chart) -> Iterator[str]:
+    right = _WIDTH - _RIGHT
+    for number, line in reversed(list(enumerate(chart.lines))):
+        colour = _COLOURS[number % len(_COLOURS)]
+        yield f'<text x="{right}" y="16" text-anchor="end" style="fill:{colour}">{escape(line.name)}</text>'
+        right -= 7 * len(line.name) + 18
