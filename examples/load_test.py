@@ -24,7 +24,7 @@ from dataproxy.perf.html import html_report
 
 def load(target: str, chosen: argparse.Namespace) -> Result:
     """Run the load and return what was found."""
-    plan = parse_plan(f"{chosen.rate:g}:{chosen.duration:g}", arrivals=chosen.arrivals, seed=chosen.seed)
+    plan = parse_plan(f"{chosen.rate:f}:{chosen.duration:f}", arrivals=chosen.arrivals, seed=chosen.seed)
     asked = Load(
         target, plan, group=chosen.group, threads=chosen.threads, streams=chosen.threads, size=str(chosen.size),
         max_lag=chosen.max_lag, options={"connections": chosen.connections},

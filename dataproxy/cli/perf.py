@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dataproxy.cli.outcome import ExitCode, complain, outcome, say
+from dataproxy.cli.sending import sigterm_interrupts
 from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError
 from dataproxy.shown import json_text
@@ -99,7 +100,8 @@ def run_command(
         if repeat > 1 and (html or json == "-"):
             raise ConfigError("--repeat makes several results", hint="give --json a folder, and no --html")
         codes = []
-        with open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
+        _check_writable(json if repeat == 1 else "", html)
+        with sigterm_interrupts(), open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
             load = Load(
                 target=address, plan=settled, group=group, path=path, threads=threads, streams=streams, keys=keys,
                 size=size, lines=lines, batch=batch, closed_loop=closed_loop, max_lag=duration_of("--max-lag", max_lag),
@@ -211,6 +213,14 @@ def _live(*, quiet: bool) -> Iterator[Callable[[Second], object] | None]:
         yield show
 
 
+def _check_writable(*files: str) -> None:
+    """Raise OSError for a file that could not be written: better now than after a run of an hour."""
+    for file in files:
+        if file not in ("", "-"):
+            with open(file, "ab"):  # noqa: PTH123
+                pass
+
+
 def _numbered(folder: str, number: int) -> str:
     """Return the file of one of several results, "" without a folder, which is made."""
     if not folder:
@@ -224,18 +234,18 @@ def _report(result: Result, json: str, html: str, problems: list[str]) -> ExitCo
     from dataproxy.perf import text_report
     from dataproxy.perf.html import html_report
 
-    if html:
-        Path(html).write_text(html_report(result))
     if json == "-":
-        typer.echo(json_text(result.as_json()))
         say(text_report(result))
+        typer.echo(json_text(result.as_json()))
     else:
-        if json:
-            Path(json).write_text(json_text(result.as_json()) + "\n")
         typer.echo(text_report(result))
     for problem in problems:
         complain(problem)
+    if json not in ("", "-"):
+        Path(json).write_text(json_text(result.as_json()) + "\n")
+    if html:
+        Path(html).write_text(html_report(result))
     if result.stopped:
         return ExitCode.INTERRUPTED
-    failed = problems or result.invalid or result.lost or result.counts["refused"]
+    failed = problems or result.invalid or result.lost or result.counts["refused"] or result.missing
     return ExitCode.FAILED if failed else ExitCode.OK

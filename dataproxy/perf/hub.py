@@ -101,7 +101,9 @@ class HubProcess:
         where = ["--store", store] if store else ["--memory"]
         ports = ["--port", "0", "--manager-port", "0", "--print-urls"]
         command = [sys.executable, "-m", "dataproxy", "hub", *where, *ports]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )  # Ctrl-C in a terminal is meant for the run, whose last answers it has to give
         timer = threading.Timer(_START, self._process.kill)
         timer.start()
         try:

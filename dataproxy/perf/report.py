@@ -70,10 +70,17 @@ def _latency_lines(result: Result) -> list[str]:
     since = "from the call to the result" if result.closed else "from the planned time to the result"
     lines = [f"latency {since}, {len(result.latencies):,} samples:"]
     for found in result.percentiles():
-        rests = f"{found.behind:,} samples are larger" if found.behind else "no sample is larger: it is the largest one"
+        rests = _rests(found.behind)
         lines.append(f"  p{found.percent:<6g} {milliseconds(found.seconds):>14}   {rests}")
     lines.append(f"  max     {milliseconds(result.percentile(100)):>14}")
     return lines
+
+
+def _rests(behind: int) -> str:
+    """Return on how many samples a percentile rests."""
+    if not behind:
+        return "no sample is larger: it is the largest one"
+    return f"{behind:,} {'sample is' if behind == 1 else 'samples are'} larger"
 
 
 def _lag_lines(result: Result) -> list[str]:

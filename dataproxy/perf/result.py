@@ -132,6 +132,11 @@ class Result:
         """Return how many accepted messages were not delivered."""
         return int(self.counts["accepted"]) - int(self.counts["delivered"])
 
+    @property
+    def missing(self) -> int:
+        """Return how many delivered messages the hub has not stored; 0 where none was asked."""
+        return max(int(self.counts["delivered"]) - self.stored, 0) if self.stored is not None else 0
+
     def as_json(self) -> dict[str, Any]:
         """Return everything as an object for JSON, with the schema's name in front."""
         values = {name: getattr(self, name) for name in self.__slots__}

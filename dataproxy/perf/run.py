@@ -15,7 +15,6 @@ from dataproxy._core.perf.histogram import Histogram
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.perf.bodies import make_bodies, read_lines
 from dataproxy.perf.machine import describe_machine
-from dataproxy.perf.plan import Plan, parse_plan
 from dataproxy.perf.result import Result, Second
 from dataproxy.perf.watch import Watch
 from dataproxy.shown import without_secrets
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from dataproxy import Stream
     from dataproxy.perf.hub import HubFigures
+    from dataproxy.perf.plan import Plan
 
 __all__ = ["PATHS", "Load", "run_load"]
 
@@ -33,6 +33,7 @@ PATHS: Final = ("send_nowait", "send", "send_batch", "send_arrow")
 _TICK: Final = 0.02  # seconds between two looks for results
 _LEAD: Final = 0.05  # seconds from the start of the threads to the first message
 _CONNECT: Final = 10.0  # seconds that the first connection may take
+_LINES: Final = 3  # message type of packs that are one record each
 _END: Final = 60.0  # seconds that a thread has to end
 _ROWS: Final = 4096  # messages that are prepared for a call at least, before they come again
 
@@ -78,11 +79,6 @@ class Load:
             raise ConfigError("path send_arrow has one key for a call", hint="use send_nowait, send or send_batch")
 
 
-def default_plan(rate: float, seconds: float, *, arrivals: str = "constant", seed: int = 1) -> Plan:
-    """Return the plan of one rate (messages a second) for so long.  Raises ConfigError."""
-    return parse_plan(f"{rate:g}:{seconds:g}", arrivals=arrivals, seed=seed)
-
-
 def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Second], object] | None = None) -> Result:
     """Run a load and return what was found; ``watch`` is called with each second as it ends.
 
@@ -92,6 +88,8 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
     load.check()
     bodies = read_lines(load.lines) if load.lines else make_bodies(load.size, load.plan.seed)
     producer = Producer(load.target, group_id=load.group, **load.options)
+    if producer.config.message_type == _LINES:
+        hub = None  # it counts packs then, not messages
     try:
         _connect(producer)
         runners = [_Runner(producer, load, bodies, number) for number in range(load.threads)]
@@ -208,7 +206,10 @@ def _keyed(call: Callable[..., object], key: str | None) -> Callable[[Any], obje
 
 
 def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watch) -> tuple[bool, float]:
-    """Run all threads to the end; return whether they were stopped before, and the seconds to the last result."""
+    """Run all threads to the end; return whether they were stopped before, and the seconds to the last result.
+
+    They are the plan's, where all results came before its end.
+    """
     stopped = False
     start = time.monotonic_ns() // 1000 + round(_LEAD * 1e6)
     watcher.begin(start / 1e6)
@@ -233,4 +234,5 @@ def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watc
             time.sleep(_TICK)
     ended = time.monotonic()
     watcher.end()
-    return stopped, ended - start / 1e6
+    seconds = ended - start / 1e6
+    return stopped, seconds if stopped else max(seconds, load.plan.seconds)  # the last gap of the plan counts, too

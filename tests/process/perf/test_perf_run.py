@@ -1,11 +1,13 @@
 """Load tests against hubs in processes of their own: pauses show, lateness is told apart, and counts agree."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import dataproxy
 from dataproxy._core.perf.generator import Generator
 from dataproxy._core.perf.histogram import Histogram
 from dataproxy.perf import Load, parse_plan, read_result, run_load
-from dataproxy.perf.hub import HubFigures
+from dataproxy.perf.hub import HubFigures, hub_process
 from tests.lab.perf_selftest import CASES, LEAST, frozen_run
 
 BODY = b"x" * 100
@@ -163,15 +165,39 @@ def test_the_result_can_go_to_a_pipe() -> None:
     assert done.stderr.startswith("valid: ")
 
 
-def test_ctrl_c_ends_the_sending_and_shows_what_was_found() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_the_sending_and_show_what_was_found(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "dataproxy", "perf", "run", "--hub", "--plan", "100:10m", "--max-lag", "60s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
         assert "under way" in run.stderr.readline()
-        run.send_signal(signal.SIGINT)
+        run.send_signal(number)
         out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
     assert "stopped before the end of the plan" in out and "p99" in out
+    assert ", as many as were delivered" in out
+
+
+def test_a_hub_of_a_run_is_in_no_terminal_of_its_own() -> None:
+    """Ctrl-C reaches all processes of a terminal's group: the hub has answers to give still."""
+    with hub_process() as hub:
+        assert os.getsid(hub.pid) == hub.pid != os.getsid(0)
+
+
+def test_files_that_cannot_be_written_end_no_long_run(tmp_path: Path) -> None:
+    for name in ("--json", "--html"):
+        done = perf("run", "--hub", "--plan", "100:10h", name, str(tmp_path / "none" / "file"))
+        assert done.returncode == 1 and "No such file" in done.stderr
+    full = perf("run", "--hub", "--plan", "100:200ms", "--max-lag", "60s", "--json", "/dev/full", "-q")
+    assert full.returncode == 1 and "No space left" in full.stderr
+    assert full.stdout.startswith("valid: ")
+
+
+def test_packs_of_lines_are_not_compared_with_messages() -> None:
+    with dataproxy.hub.Hub() as hub, closing(HubFigures(hub.manager_url)) as figures:
+        load = Load(hub.target, parse_plan("0+50/1s:100ms"), max_lag=60, options={"message_type": 3})
+        result = run_load(load, hub=figures)
+    assert (result.counts["delivered"], result.stored, result.missing) == (50, None, 0)
 
 
 def test_repeated_runs_are_compared(tmp_path: Path) -> None:

@@ -26,6 +26,13 @@ def test_threads_take_turns_in_one_constant_rate() -> None:
     assert np.diff(together) == pytest.approx(1e6 / 900, abs=3)
 
 
+@pytest.mark.parametrize(("text", "threads"), [("100:1s", 3), ("0.7:10s", 7), ("1000:0.3", 6), ("33:3s,66:1.5s", 4)])
+def test_shares_make_no_message_more_or_less(text: str, threads: int) -> None:
+    plan = parse_plan(text)
+    counts = [len(arrivals(plan.share(threads), phase=i / threads)) for i in range(threads)]
+    assert sum(counts) == round(plan.messages)
+
+
 def test_steps_have_their_rates_and_their_times() -> None:
     times = due("100:1s,300:500ms,0:1s,50:2s")
     counts, _ = np.histogram(times, [0, 1, 1.5, 2.5, 4.5])

@@ -98,6 +98,12 @@ def test_what_was_not_delivered_is_told() -> None:
     assert "+10 against what was delivered" in report
 
 
+def test_what_the_hub_has_not_stored_is_missing() -> None:
+    latencies = [(1000, 1000)]
+    assert [result_of(latencies, [], stored=stored).missing for stored in (1000, 997, 1001, None)] == [0, 3, 0, 0]
+    assert "997, -3 against what was delivered" in text_report(result_of(latencies, [(1, 1)], stored=997))
+
+
 def test_thresholds_name_what_was_passed() -> None:
     result = result_of([(2_000, 990), (9_000, 10)], [(50, 1000)])
     assert parse_thresholds(["p50=3ms", "p99.9=10ms"], 400).problems(result) == []

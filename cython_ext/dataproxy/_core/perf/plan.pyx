@@ -16,6 +16,9 @@ cdef enum:
     WARM_UP = 16                # numbers thrown away: neighbouring seeds have to give unlike ones
 
 
+cdef double ROUNDING = 1e-6     # of an arrival: sums of rates are not exact
+
+
 cdef int plan_open(Plan* plan, int n, bint poisson, uint64_t seed) noexcept nogil:
     """Make room for ``n`` pieces; ST_OK or ST_NO_MEMORY.  Locality: owner.  Locks: none."""
     cdef int _i
@@ -87,7 +90,7 @@ cdef int64_t plan_next(Plan* plan) noexcept nogil:
     """
     cdef Piece* p = &plan.pieces[plan.at]
     cdef double due
-    while plan.next >= p.before + _arrivals(p):
+    while plan.next + ROUNDING >= p.before + _arrivals(p):
         if plan.at == plan.n - 1:
             return -1
         plan.at += 1
