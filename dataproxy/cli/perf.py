@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dataproxy.cli.outcome import ExitCode, complain, outcome, say
-from dataproxy.cli.sending import sigterm_interrupts
 from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError
 from dataproxy.shown import json_text
@@ -101,7 +100,7 @@ def run_command(
             raise ConfigError("--repeat makes several results", hint="give --json a folder, and no --html")
         codes = []
         _check_writable(json if repeat == 1 else "", html)
-        with sigterm_interrupts(), open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
+        with open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
             load = Load(
                 target=address, plan=settled, group=group, path=path, threads=threads, streams=streams, keys=keys,
                 size=size, lines=lines, batch=batch, closed_loop=closed_loop, max_lag=duration_of("--max-lag", max_lag),
