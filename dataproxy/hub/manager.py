@@ -23,6 +23,7 @@ from dataproxy.hub.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.entrypages import ARROW_STREAM, Range, entries_page, logs_page
 from dataproxy.hub.faultdoor import FaultDoor, disturb
+from dataproxy.hub.frontpages import METRICS_TYPE, front_page, metrics_text
 from dataproxy.hub.health import ForgottenLog, HealthLog, health_of
 from dataproxy.hub.jsonpages import counts_page, records_page
 from dataproxy.hub.listeners import listen_error
@@ -56,6 +57,8 @@ _DIGITS: Final = 20  # of a number; Python refuses to read very long ones
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
 _JSON: Final = "application/json"
+_ANY6: Final = "::"
+_MAPPED: Final = "::ffff:"  # an IPv4 address on a socket of both families
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -138,9 +141,8 @@ class ManagerDoor:
         assert self._runner.server is not None
         self.connections = Connections(self._runner.server, limits)
         try:
-            self._listener = await self._loop.create_server(
-                self.connections, host, port, backlog=128, start_serving=False
-            )
+            where: dict[str, Any] = {"sock": _both_families(port)} if host == _ANY6 else {"host": host, "port": port}
+            self._listener = await self._loop.create_server(self.connections, **where, backlog=128, start_serving=False)
             for one in self._listener.sockets:  # its connections have it from the beginning
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
             await self._listener.start_serving()
@@ -216,6 +218,10 @@ class ManagerDoor:
         application = web.Application(client_max_size=_BODY_BYTES, middlewares=[self._guard])
         application.on_response_prepare.append(_number_answer)
         application.router.add_get("/healthz", self._health)
+        application.router.add_get("/", self._front)
+        metrics = web.Application(middlewares=[self._access.check])
+        metrics.router.add_get("", self._metrics)
+        application.add_subapp("/metrics", metrics)
         manager = web.Application(middlewares=[self._known])
         manager.router.add_post("/getIpList/{name}", self._by_group)
         manager.router.add_post("/getIpListByClusterName/{name}", self._by_cluster)
@@ -318,14 +324,22 @@ class ManagerDoor:
 
     def _own_address(self, request: web.Request) -> str:
         """Return the address to name: the one listened on, or for a wildcard the one the caller reached us by."""
-        if self._hub.host not in ("0.0.0.0", "::"):
+        if self._hub.host not in ("0.0.0.0", _ANY6):
             return self._hub.host
         name = None if request.transport is None else request.transport.get_extra_info("sockname")
-        return str(name[0]) if name else self._hub.config.node_ip
+        return str(name[0]).removeprefix(_MAPPED) if name else self._hub.config.node_ip
 
     async def _health(self, _request: web.Request) -> web.Response:
         health = self._hub.health()
         return _json(health, 200 if health["ok"] else 503)
+
+    async def _front(self, _request: web.Request) -> web.Response:
+        return web.Response(text=front_page(self._hub.target), content_type="text/html", charset="utf-8")
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        stats = await asyncio.to_thread(self._hub.stats)
+        text = metrics_text(stats, self._hub.health())
+        return web.Response(body=text.encode(), headers={"Content-Type": METRICS_TYPE})
 
     async def _stats(self, _request: web.Request) -> web.Response:
         return _json(await asyncio.to_thread(self._hub.stats))
@@ -376,6 +390,11 @@ class ManagerDoor:
             return answer
         finally:
             self._pages.give_back(keeper)
+
+
+def _both_families(port: int) -> socket.socket:
+    """Return a socket that is bound to the port for IPv6 and IPv4; asyncio's own would take IPv6 alone."""
+    return socket.create_server((_ANY6, port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
 
 
 async def _parameter(request: web.Request, name: str) -> str:

@@ -6,7 +6,7 @@ from libc.errno cimport (
 from libc.string cimport memset
 
 from dataproxy._core.base.status cimport ST_LIMIT, ST_OK, ST_SYSTEM, ST_WANT_READ
-from dataproxy._core.io.address cimport ADDRESS_TEXT, address_text
+from dataproxy._core.io.address cimport ADDRESS_TEXT, address_is_any, address_text
 from dataproxy._core.plat.atomic cimport atomic_store
 from dataproxy._core.plat.socket cimport (
     AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SO_REUSEADDR, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET,
@@ -42,14 +42,15 @@ cdef int listener_open(Listener* l, const Address* address, int backlog) noexcep
 
 cdef int _bound(Listener* l, const Address* address) noexcept nogil:
     """Return a socket that is bound to the address, -1 on an error.  Locality: owner.  Locks: none."""
-    cdef int one = 1
+    cdef int one = 1, only
     cdef int fd = socket(address.raw.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
     if fd < 0:
         l.error = errno
         return -1
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(int))
     if address.raw.ss_family == AF_INET6:
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(int))
+        only = not address_is_any(address)      # "::" stands for both families
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(int))
     if bind(fd, <const sockaddr*>&address.raw, address.n) < 0:
         l.error = errno
         close(fd)

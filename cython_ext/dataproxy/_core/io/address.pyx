@@ -1,11 +1,14 @@
 """Numeric socket addresses over inet_pton and inet_ntop."""
 
-from libc.string cimport memset
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp, memset
 
 from dataproxy._core.base.status cimport ST_INVALID, ST_OK
 from dataproxy._core.plat.socket cimport (
     AF_INET, AF_INET6, htons, inet_ntop, inet_pton, ntohs, sockaddr_in, sockaddr_in6,
 )
+
+cdef uint8_t[12] MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
 
 
 cdef int address_parse(const char* host, uint16_t port, Address* out) noexcept nogil:
@@ -39,11 +42,32 @@ cdef int address_text(const Address* a, char text[ADDRESS_TEXT]) noexcept nogil:
     """
     cdef const sockaddr_in* v4 = <const sockaddr_in*>&a.raw
     cdef const sockaddr_in6* v6 = <const sockaddr_in6*>&a.raw
+    cdef const uint8_t* raw
     text[0] = 0
     if a.raw.ss_family == AF_INET:
         inet_ntop(AF_INET, &v4.sin_addr, text, ADDRESS_TEXT)
         return ntohs(v4.sin_port)
     if a.raw.ss_family == AF_INET6:
-        inet_ntop(AF_INET6, &v6.sin6_addr, text, ADDRESS_TEXT)
+        raw = <const uint8_t*>&v6.sin6_addr
+        if memcmp(raw, MAPPED, sizeof(MAPPED)) == 0:     # an IPv4 peer of a socket of both families
+            inet_ntop(AF_INET, raw + sizeof(MAPPED), text, ADDRESS_TEXT)
+        else:
+            inet_ntop(AF_INET6, raw, text, ADDRESS_TEXT)
         return ntohs(v6.sin6_port)
     return -1
+
+
+cdef bint address_is_any(const Address* a) noexcept nogil:
+    """Tell whether an address is the one of IPv6 that stands for all.
+
+    Locality: any thread.
+    Locks: none.
+    """
+    cdef const uint8_t* raw = <const uint8_t*>&(<const sockaddr_in6*>&a.raw).sin6_addr
+    cdef size_t i
+    if a.raw.ss_family != AF_INET6:
+        return False
+    for i in range(16):
+        if raw[i]:
+            return False
+    return True

@@ -1,0 +1,86 @@
+"""Pages of the HTTP door for people and for Prometheus: what is where, and the hub's counters."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy._version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["METRICS_TYPE", "front_page", "metrics_text"]
+
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""Content type of Prometheus' text format."""
+
+_PREFIX: Final = "dataproxy_hub_"
+#: What may fall; everything else only grows while the hub runs.
+_GAUGES: Final = frozenset(
+    {"connections", "queued_bytes", "frame_bytes", "answer_bytes", "service_code", "store_queued_bytes"}
+)
+#: Counters by reason: their keys are labels.
+_LABELS: Final = {"refused": "code", "closed": "reason"}
+_LINKS: Final = (
+    ("/healthz", "Is the hub well? 200, or 503 with the reason why nothing can be stored now."),
+    ("/hub/stats", "The hub's counters as JSON."),
+    ("/metrics", "The same counters for Prometheus."),
+    ("/hub/counts", "Requests, messages and bytes of each stream."),
+)
+_FORMS: Final = (
+    ("/hub/records?group=GROUP&stream=STREAM", "The messages of a stream, page by page."),
+    ("/hub/logs?group=GROUP", "The logs of a group: their first and next offsets."),
+    ("/inlong/manager/openapi/dataproxy/getIpList/GROUP", "POST: the addresses that producers ask a Manager for."),
+)
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>dataproxy hub</title></head>
+<body>
+<h1>dataproxy hub {version}</h1>
+<p>This port answers HTTP. Producers send to another one: <code>{target}</code>.</p>
+<ul>
+{links}
+</ul>
+<p>With a group and a stream in place of the capital letters:</p>
+<ul>
+{forms}
+</ul>
+<p>A hub with credentials wants them for everything but <code>/</code> and <code>/healthz</code>. The page docs/cli.md of
+the package says who may ask what.</p>
+</body></html>
+"""
+
+
+def front_page(target: str) -> str:
+    """Return the page of links in words; ``target`` is what producers take.  It shows nothing that is stored."""
+    links = "\n".join(f'<li><a href="{path}"><code>{path}</code></a>: {escape(said)}</li>' for path, said in _LINKS)
+    forms = "\n".join(f"<li><code>{escape(path)}</code>: {escape(said)}</li>" for path, said in _FORMS)
+    return _PAGE.format(version=escape(__version__), target=escape(target), links=links, forms=forms)
+
+
+def metrics_text(stats: Mapping[str, Any], health: Mapping[str, Any]) -> str:
+    """Return a hub's statistics (``Hub.stats``) and health in Prometheus' text format; texts are left out."""
+    lines = [f"# TYPE {_PREFIX}healthy gauge", f"{_PREFIX}healthy {int(bool(health['ok']))}"]
+    for name, values in _families(stats, ""):
+        gauge = name in _GAUGES
+        full = f"{_PREFIX}{name}" if gauge else f"{_PREFIX}{name}_total"
+        lines.append(f"# TYPE {full} {'gauge' if gauge else 'counter'}")
+        lines += [f"{full}{labels} {value}" for labels, value in values]
+    return "\n".join(lines) + "\n"
+
+
+def _families(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Yield the name of each family with its labels and values; what is inside of another one has both names."""
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if name in _LABELS:
+            yield name, [(f'{{{_LABELS[name]}="{_label(str(one))}"}}', count) for one, count in value.items()]
+        elif isinstance(value, dict):
+            yield from _families(value, f"{name}_")
+        elif isinstance(value, int):
+            yield name, [("", int(value))]
+
+
+def _label(text: str) -> str:
+    return re.sub(r'[\\"\n]', lambda found: {"\n": r"\n"}.get(found[0], "\\" + found[0]), text)
