@@ -46,8 +46,8 @@ _PAGE: Final = """<!doctype html>
 <ul>
 {forms}
 </ul>
-<p>A hub with credentials wants them for everything but <code>/</code> and <code>/healthz</code>. The page docs/cli.md of
-the package says who may ask what.</p>
+<p>A hub with credentials wants them for everything but <code>/</code> and <code>/healthz</code>. The page docs/cli.md
+of the package says who may ask what.</p>
 </body></html>
 """
 
