@@ -331,7 +331,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         True,
         "the frame is sent again; look at the proxy's load",
     ),
-    LocalCode("DISCOVERY", "DiscoveryError", "the list of proxies could not be had", True, "check the target"),
+    LocalCode("DISCOVERY", "DiscoveryError", "the client could not get the list of proxies", True, "check the target"),
     LocalCode("UNRESOLVED_HOST", "DiscoveryError", "a host name has no address", True, "check the name and the DNS"),
     LocalCode(
         "MANAGER_REFUSED",

@@ -42,7 +42,7 @@ def _rebuild(kind: type[DataProxyError], state: dict[str, Any], extra: dict[str,
 
 
 class DataProxyError(Exception):
-    """Say what happened, with which value, and what to do next.
+    """Report an error of this package: what happened, with which value, and what to do next.
 
     ``code`` is a word for what the client reports by itself and the server's number for an answer of a
     proxy; ``name`` is a word in both cases.  ``retriable``: the same call may succeed later.  ``fatal``:
@@ -148,7 +148,7 @@ class TransportError(DataProxyError):
 
 
 class DiscoveryError(DataProxyError):
-    """Report that the addresses of the proxies could not be had."""
+    """Report that the client could not find out the addresses of the proxies."""
 
     _default_code = "DISCOVERY"
     _default_retriable = True
@@ -248,7 +248,7 @@ class FlushTimeout(DataProxyError, TimeoutError):  # noqa: N818 - named like an 
 
 
 class UndeliveredError(DataProxyError):
-    """Report at the end of a producer's life that not everything was delivered.
+    """Report that not everything was delivered when a producer was closed.
 
     ``report`` is the final report: counts by outcome and by error code.
     """
@@ -274,16 +274,21 @@ class StoreError(HubError):
     _default_code = "STORE"
 
 
+_UNDELIVERED = ("failed", "expired", "dropped", "pending")
+
+
 def _undelivered_text(report: Any) -> str:
     parts = []
-    for name in ("failed", "expired", "dropped", "pending"):
+    for name in _UNDELIVERED:
         count = getattr(report, name, 0)
         if count:
             parts.append(f"{count} {name}")
     accepted = getattr(report, "accepted", None)
-    total = f" of {accepted} accepted messages" if accepted is not None else " messages"
     errors = getattr(report, "errors", None)
     causes = f", by code {dict(errors)!r}" if errors else ""
     last = getattr(report, "last_error", None)
     trouble = f"; the last error was {last}" if last is not None else ""
-    return f"not delivered{total}: {', '.join(parts) or 'unknown'}{causes}{trouble}"
+    missing = sum(getattr(report, name, 0) for name in _UNDELIVERED)
+    were = "was" if missing == 1 else "were"
+    what = "messages were" if accepted is None else f"{missing} of {accepted} accepted messages {were}"
+    return f"{what} not delivered: {', '.join(parts) or 'unknown'}{causes}{trouble}"

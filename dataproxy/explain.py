@@ -55,7 +55,15 @@ def _of_class(name: str) -> Explanation:
     own = [code for code, entry in LOCAL_CODES.items() if entry.error == name]
     if kind is errors.DeliveryFailed:
         own.append("and every number that a proxy answers")
-    doc = (kind.__doc__ or "").strip().split("\n")[0].removeprefix("Report ").removesuffix(".").replace("``", "`")
+    doc = (
+        (kind.__doc__ or "")
+        .strip()
+        .split("\n")[0]
+        .removeprefix("Report ")
+        .removeprefix("that ")
+        .removesuffix(".")
+        .replace("``", "`")
+    )
     retry = "retry later" if kind._default_retriable else "permanent"
     if kind in (errors.DataProxyError, errors.DeliveryError, errors.DeliveryFailed):
         retry = "by its code"

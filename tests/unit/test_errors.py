@@ -59,9 +59,9 @@ def test_report_survives_pickling():
 def test_undelivered_speaks_of_the_counts():
     report = SimpleNamespace(accepted=10, delivered=7, failed=2, expired=1, dropped=0, pending=0, errors={115: 2})
     assert str(errors.UndeliveredError(report)) == (
-        "not delivered of 10 accepted messages: 2 failed, 1 expired, by code {115: 2} [UNDELIVERED]"
+        "3 of 10 accepted messages were not delivered: 2 failed, 1 expired, by code {115: 2} [UNDELIVERED]"
     )
-    assert str(errors.UndeliveredError(None)) == "not delivered messages: unknown [UNDELIVERED]"
+    assert str(errors.UndeliveredError(None)) == "messages were not delivered: unknown [UNDELIVERED]"
 
 
 @pytest.mark.parametrize(

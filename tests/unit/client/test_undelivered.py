@@ -126,7 +126,7 @@ def test_an_error_of_the_block_stays_the_error(caplog: pytest.LogCaptureFixture)
         with pytest.raises(KeyError) as caught:
             work(server.target)
         (note,) = caught.value.__notes__
-        assert "not delivered of 1 accepted messages: 1 failed, by code {110: 1}" in note
+        assert "1 of 1 accepted messages was not delivered: 1 failed, by code {110: 1}" in note
         assert "1 failed" in caplog.text
 
 
@@ -140,7 +140,7 @@ def test_an_error_of_an_async_block_stays_the_error(caplog: pytest.LogCaptureFix
         with pytest.raises(KeyError) as caught:
             asyncio.run(work(server.target))
         (note,) = caught.value.__notes__
-        assert "not delivered of 1 accepted messages: 1 failed, by code {110: 1}" in note
+        assert "1 of 1 accepted messages was not delivered: 1 failed, by code {110: 1}" in note
         assert "1 failed" in caplog.text
 
 
