@@ -82,8 +82,12 @@ def unknown_option(table: OptionTable, key: str, also: Iterable[str] = ()) -> st
     said = table.answer(key)
     if said:
         return f"there is no option {key!r}: {said}"
-    near = nearest_name(key, [*table.by_name, *also], [alias.name for alias in table.aliases])
-    return f"there is no option {key!r}" + (f", did you mean {near!r}?" if near else "")
+    others = [alias.name for alias in table.aliases] + [name for word in table.words for name in word.names]
+    near = nearest_name(key, [*table.by_name, *also], others)
+    if near is None:
+        return f"there is no option {key!r}"
+    meant = "" if near in table.by_name else table.answer(near)
+    return f"there is no option {key!r}, did you mean {near!r}?" + (f" {meant}" if meant else "")
 
 
 def _native(table: OptionTable, source: str, raw: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:

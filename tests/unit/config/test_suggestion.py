@@ -56,6 +56,10 @@ def test_message():
     assert caught.value.code == "UNKNOWN_OPTION"
     with pytest.raises(ConfigError, match=r"there is no option 'xyzzy'; CONFIGURATION.md lists"):
         load_producer_config("tcp://h", env={}, xyzzy=1)
+    with pytest.raises(
+        ConfigError, match=r"'batch_sise', did you mean 'batch_size'\? here it is batch_bytes, in bytes"
+    ):
+        load_producer_config("tcp://h", env={}, batch_sise=1)
     with pytest.raises(ConfigError, match="did you mean 'pack_timeout'"):
         load_producer_config("tcp://h", env={}, pack_timeot=1)
 
