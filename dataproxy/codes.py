@@ -417,7 +417,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "UNDELIVERED",
         "UndeliveredError",
-        "at the end some messages were not delivered",
+        "some messages were not delivered when the producer was closed",
         False,
         "see .report, and Producer.undelivered() for the messages",
     ),

@@ -72,8 +72,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "queue_bytes",
         "size",
         64 * _MIB,
-        "Accepted bytes that may wait for a commit; then nothing is read until half of them are stored. Half-received"
-        " frames, and unread answers, may take as much each; who holds the most of them is closed.",
+        "How many accepted bytes may wait for a commit. At this size the hub stops reading until half of them are"
+        " stored. Half-received frames may take as much memory again, and so may unread answers; beyond that the"
+        " connection that holds the most is closed.",
         low=64 * _KIB,
         high=1024 * _GIB,
     ),
@@ -83,7 +84,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "read_idle",
         "duration",
         180.0,
-        "A connection that says nothing for this long is closed.",
+        "A connection that sends nothing for this time is closed.",
         low=0.01,
         high=86400.0,
     ),
@@ -123,8 +124,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "dedupe",
         "choice",
         "off",
-        "`ids` stores a message once however often it comes: it is known by its id (`msgid` of the item, else `sid`"
-        " of the frame and its index) within group and stream.",
+        "With `ids` a message is stored once, however often it comes. A message is recognised by its id (`msgid` of the"
+        " item, else `sid` of the frame and its index) within its group and stream.",
         choices=("off", "ids"),
         importance="high",
     ),
@@ -172,7 +173,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "secret_id",
         "text",
         "",
-        "Id of the credentials (HTTP Basic) that all but `/healthz` wants at the Manager's port; empty wants none.",
+        "Id of the credentials (HTTP Basic) that every page at the Manager's port except `/` and `/healthz` asks for."
+        " Empty: no credentials are needed.",
         importance="high",
     ),
     Option("secret_key", "text", "", "Key that belongs to `secret_id`.", importance="high", secret=True),
@@ -187,22 +189,23 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "allowed_hosts",
         "names",
         (),
-        "Names, besides `localhost` and addresses, by which `/hub/*` may be asked (header `Host`); a web page that has"
-        " its own name point here gets nothing.",
+        "Host names, besides `localhost` and IP addresses, that requests for `/hub/*` and `/metrics` may have in their"
+        " header `Host`. This keeps out web pages whose own name was made to point to this machine.",
     ),
     Option(
         "token",
         "text",
         "",
-        "What changes over HTTP have to know, as `Authorization: Bearer TOKEN`; empty makes a new one at each start.",
+        "Token that a request needs if it changes something, as `Authorization: Bearer TOKEN`. Empty: a new one is made"
+        " at each start.",
         secret=True,
     ),
     Option(
         "token_file",
         "text",
         "",
-        "File that holds the token while the hub runs, for its owner alone (mode 0600). Empty writes none, but"
-        " `dataproxy hub` one that its other commands know.",
+        "File that holds the token while the hub runs; only its owner may read it (mode 0600). Empty: no file, except"
+        " that `dataproxy hub` writes one where the other commands look for it.",
     ),
     Option(
         "fault_api",

@@ -89,8 +89,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "key_buckets",
         "int",
         16,
-        "Keys of a stream are spread over so many buckets. Of a bucket one frame at a time has an unknown outcome:"
-        " more buckets let more frames be under way and make them smaller.",
+        "Keys of a stream are spread over this many buckets. A bucket has at most one unanswered frame at a time: with"
+        " more buckets more frames can be in flight, and frames are smaller.",
         low=1,
         high=4096,
         importance="low",
@@ -117,8 +117,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "linger",
         "duration",
         0.005,
-        "A pack is sent when its first message has waited this long. 0 sends at once. Unless given, at most a tenth"
-        " of `delivery_timeout`.",
+        "A pack is sent when its first message has waited this long. 0 sends at once. The default is lowered to a"
+        " tenth of `delivery_timeout`.",
         low=0.0,
         high=60.0,
         importance="high",
@@ -173,9 +173,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "ack_timeout",
         "duration",
         10.0,
-        "A frame that reached its proxy and has no answer for this long goes to another connection; so does all that"
-        " waits on a connection on which nothing moves for so long. Unless given, at most a third of"
-        " `delivery_timeout` less `linger`, so that there is time for two more attempts; given, at most half.",
+        "A frame that reached its proxy and got no answer within this time is sent over another connection; so are all"
+        " frames that wait on a connection which makes no progress for this time. The default is lowered to a third of"
+        " `delivery_timeout` minus `linger`, so that two more attempts fit; a value of your own may be at most half.",
         low=0.001,
         high=3600.0,
     ),
@@ -183,7 +183,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "connect_timeout",
         "duration",
         5.0,
-        "Longest time to set up one connection. Unless given, at most a third of `delivery_timeout` less `linger`.",
+        "Longest time to set up one connection. The default is lowered to a third of `delivery_timeout` minus"
+        " `linger`.",
         low=0.001,
         high=600.0,
     ),
@@ -191,8 +192,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "close_timeout",
         "duration",
         10.0,
-        "Longest time that `close` waits for results; what is left then counts as failed. The default is shorter than"
-        " what servers and orchestrators give a process to end.",
+        "Longest time that `close` waits for results; messages without a result count as failed then. The default is"
+        " shorter than the time that servers and orchestrators give a process to end.",
         low=0.0,
         high=7 * _DAY,
         importance="high",
@@ -218,8 +219,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "warn_at_exit",
         "bool",
         True,
-        "Say in one line on stderr, besides the log, what was not delivered of a producer that was still open when"
-        " the process ended.",
+        "If the process ends while the producer is open and some messages are not delivered, write one line about it"
+        " to stderr, in addition to the log.",
         importance="low",
     ),
     Option(
@@ -227,7 +228,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "size",
         16 * _MIB,
         "Messages that were not delivered are kept up to this size for `Producer.undelivered()`, beside"
-        " `buffer_bytes`. What comes then is counted only (`Report.not_kept`). 0 keeps nothing.",
+        " `buffer_bytes`. Messages beyond this size are only counted (`Report.not_kept`). 0 keeps nothing.",
         low=0,
         high=1024 * _GIB,
     ),
@@ -237,9 +238,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "retry_budget",
         "int",
         20,
-        "Frames that may be sent again without success for each 100 delivered ones, beside 256 at once and 10 a second"
-        " of each executor. Over that they wait (until `delivery_timeout` at most), so that a cluster in trouble is"
-        " not stormed.",
+        "How many frames may be sent again without success for each 100 delivered ones. In addition, each executor"
+        " has 256 at once and 10 a second. Further retries wait (until `delivery_timeout` at most), so that retries do"
+        " not overload a cluster in trouble.",
         low=0,
         high=100_000,
         importance="low",
@@ -317,8 +318,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "max_frame_bytes",
         "size",
         512 * _KIB,
-        "Largest frame that the proxies take (their `max-msg-length`). A Manager that names a smaller"
-        " `maxPacketLength` is followed down to 2 KiB, at run time too: it limits what is accepted from then on.",
+        "Largest frame that the proxies take (their `max-msg-length`). If a Manager names a smaller"
+        " `maxPacketLength`, that is the limit (2 KiB at the least), also while the producer runs: larger messages are"
+        " refused from then on.",
         low=LEAST_FRAME_BYTES,
         high=LARGEST_FRAME_BYTES,
     ),
@@ -327,7 +329,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "discovery_interval",
         "duration",
         120.0,
-        "Time between two questions to the Manager. Good connections are never closed by it.",
+        "Time between two requests for the Manager's list of proxies. No good connection is closed because of it.",
         low=1.0,
         high=_DAY,
     ),
