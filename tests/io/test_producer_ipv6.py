@@ -41,8 +41,11 @@ def test_a_name_with_both_addresses_is_reached_where_only_ipv6_answers(monkeypat
         ]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    with Hub(host="::1") as hub, socket.socket() as taken:
-        taken.bind(("127.0.0.1", hub.port))  # bound, not listening: nobody answers there
-        with dataproxy.Producer(f"tcp://both.test:{hub.port}", group_id="g", reconnect_backoff="10ms") as producer:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # not listening: nobody answers there, and no other process gets this port
+        with (
+            Hub(host="::1", port=taken.getsockname()[1]) as hub,
+            dataproxy.Producer(f"tcp://both.test:{hub.port}", group_id="g", reconnect_backoff="10ms") as producer,
+        ):
             assert producer.send("s", b"hello").result(30).attempts == 1
-        assert [record.body for record in hub.records("g", "s")] == [b"hello"]
+            assert [record.body for record in hub.records("g", "s")] == [b"hello"]
