@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from dataproxy import Producer
-from tests.io.hub.peer import binary_frame, read_frame
+from tests.io.hub.peer import binary_frame, read_frame, wait_until
 
 
 @pytest.fixture
@@ -89,3 +89,34 @@ def test_the_time_that_is_remembered_shrinks_with_what_had_to_be_forgotten(start
     with socket.create_connection(("127.0.0.1", hub.port)) as connection:
         connection.sendall(binary_frame(1, [b"a"], stream="s&sid=fresh"))
         assert reach(read_frame(connection)) < 600
+
+
+def reach_of(hub) -> int:
+    """Return for how many seconds the hub says that it remembers."""
+    with socket.create_connection(("127.0.0.1", hub.port)) as connection:
+        connection.sendall(binary_frame(1, [b"a"], stream="s&sid=fresh"))
+        return reach(read_frame(connection))
+
+
+def test_what_came_while_nobody_remembered_ids_counts_as_forgotten(start_hub, tmp_path):
+    path = str(tmp_path / "store")
+    hub = start_hub(path, dedupe="ids")
+    assert reach_of(hub) == 600
+    hub.close()
+    hub = start_hub(path)
+    send(hub, [("unseen", b"x")])
+    hub.close()
+    hub = start_hub(path, dedupe="ids")
+    assert send(hub, [("unseen", b"x")]).duplicates_filtered == 0  # so it must not say that it knows
+    assert reach_of(hub) < 600
+    hub.close()
+    assert reach_of(start_hub(path, dedupe="ids")) < 600
+
+
+def test_a_longer_window_knows_nothing_of_what_a_shorter_one_let_go(start_hub, tmp_path):
+    path = str(tmp_path / "store")
+    hub = start_hub(path, dedupe="ids", dedupe_window="1s")
+    send(hub, [("early", b"x")])
+    wait_until(lambda: hub.stats()["store"]["ids"] == 0)
+    hub.close()
+    assert reach_of(start_hub(path, dedupe="ids")) < 600

@@ -31,7 +31,7 @@ ctypedef struct IdRing:       # the appending thread's own
     uint64_t head           # oldest position that is held
     uint64_t tail           # behind the youngest
     uint64_t kept_tail
-    int64_t gone_ms         # nothing that is younger than this was forgotten before its time
+    int64_t gone_ms         # nothing that is younger than this was forgotten
     # Statistics, relaxed atomics.
     int64_t held
     int64_t expired
@@ -44,10 +44,9 @@ cdef IdRingItem* idring_add(IdRing* r, uint64_t high, uint64_t low, int64_t at_m
 # Before anything is held the first position is the caller's; tells whether the next one is what it says.
 cdef bint idring_begins_at(IdRing* r, uint64_t position) noexcept nogil
 cdef uint64_t idring_due(const IdRing* r, int64_t now_ms, uint64_t most) noexcept nogil     # first position to keep
-# When the youngest before a position came, of those whose time has not come; else 0.
-cdef int64_t idring_early(const IdRing* r, uint64_t until, int64_t now_ms) noexcept nogil
+cdef int64_t idring_youngest(const IdRing* r, uint64_t until) noexcept nogil    # its time, of those before; else 0
 cdef int64_t idring_reach(const IdRing* r, int64_t now_ms) noexcept nogil   # since when all are known, in ms ago
-cdef void idring_drop(IdRing* r, uint64_t until, int64_t now_ms) noexcept nogil     # everything before this position
+cdef void idring_drop(IdRing* r, uint64_t until) noexcept nogil     # everything before this position
 cdef void idring_unlink(IdRing* r, uint64_t position) noexcept nogil
 cdef void idring_keep(IdRing* r) noexcept nogil
 cdef void idring_undo(IdRing* r) noexcept nogil

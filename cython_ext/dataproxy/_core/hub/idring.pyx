@@ -62,33 +62,27 @@ cdef uint64_t idring_due(const IdRing* r, int64_t now_ms, uint64_t most) noexcep
     return position
 
 
-cdef int64_t idring_early(const IdRing* r, uint64_t until, int64_t now_ms) noexcept nogil:
-    """Return the time of the youngest item before a position that is kept for longer than that, else 0.
-
-    Locality: appending thread.
-    Locks: none.
+cdef int64_t idring_youngest(const IdRing* r, uint64_t until) noexcept nogil:
+    """Return the time of the youngest item before a position, 0 without one.  Locality: appending thread.  Locks: none.
     """
     cdef int64_t youngest = 0
-    cdef int64_t at_ms
     cdef uint64_t position
     for position in range(r.head, until):
-        at_ms = idring_at(r, position).at_ms
-        if now_ms - at_ms <= r.keep_ms and at_ms > youngest:
-            youngest = at_ms
+        youngest = max(youngest, idring_at(r, position).at_ms)
     return youngest
 
 
 cdef int64_t idring_reach(const IdRing* r, int64_t now_ms) noexcept nogil:
     """Return how long ago an item may have come to be known for certain.  Locality: appending thread.  Locks: none."""
     cdef uint64_t known = r.tail - r.most if r.tail - r.head > r.most else r.head       # those before it are not
-    cdef int64_t gone_ms = max(r.gone_ms, idring_early(r, known, now_ms))
+    cdef int64_t gone_ms = max(r.gone_ms, idring_youngest(r, known))
     return min(r.keep_ms, max(now_ms - gone_ms - 1, 0)) if gone_ms else r.keep_ms
 
 
-cdef void idring_drop(IdRing* r, uint64_t until, int64_t now_ms) noexcept nogil:
+cdef void idring_drop(IdRing* r, uint64_t until) noexcept nogil:
     """Forget every item before a position.  Locality: appending thread.  Locks: none."""
     relaxed_add(&r.expired, <int64_t>(until - r.head))
-    r.gone_ms = max(r.gone_ms, idring_early(r, until, now_ms))
+    r.gone_ms = max(r.gone_ms, idring_youngest(r, until))
     while r.head < until:
         idring_unlink(r, r.head)
         r.head += 1

@@ -76,7 +76,7 @@ cdef void rowblocks_drop(RowBlocks* b, uint64_t until, int64_t now_ms) noexcept 
         if now_ms - block.item.at_ms <= b.ring.keep_ms:
             for k in range(BLOCK_WORDS):
                 relaxed_add(&b.ring.forgotten, count_ones(block.rows[k]))
-    idring_drop(&b.ring, until, now_ms)
+    idring_drop(&b.ring, until)
 
 
 cdef void rowblocks_keep(RowBlocks* b) noexcept nogil:

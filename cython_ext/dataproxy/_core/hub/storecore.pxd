@@ -37,6 +37,7 @@ cdef class StoreCore(StoreView):
     cdef int _give_up(self) except -1
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1
     cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids, bint first_wins) except -1
+    cdef int _open_unwatched(self) except -1
     cdef int _set_clock(self, int64_t now_ms) except -1
     cdef const HashKey* window_key(self) noexcept       # NULL without a de-duplication window
     cdef int set_done(self, EntryDone done) except -1   # before the loop starts

@@ -31,12 +31,12 @@ from dataproxy._core.hub.reader cimport durable_reader
 from dataproxy._core.hub.rowblocks cimport rowblocks_init
 from dataproxy._core.hub.store cimport store_ops
 from dataproxy._core.hub.storefeed cimport feed_chain, feed_done, feed_results, feed_through
-from dataproxy._core.hub.storeclock cimport storeclock_set
+from dataproxy._core.hub.storeclock cimport storeclock_now, storeclock_set
 from dataproxy._core.hub.storeenv cimport env_error
 from dataproxy._core.hub.storeshared cimport prepare_directory, shared_env, store_fault
 from dataproxy._core.hub.storetxn cimport StoreLimits, store_free, store_init
 from dataproxy._core.hub.window cimport window_init
-from dataproxy._core.hub.windowlog cimport windowlog_load
+from dataproxy._core.hub.windowlog cimport windowlog_load, windowlog_unwatched
 from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
@@ -90,6 +90,8 @@ cdef class StoreCore(StoreView):
                 self._open_durable(&limits, &pace, map_bytes)
                 if dedupe_ids:
                     self._open_window(dedupe_ms, dedupe_ids, first_wins)
+                else:
+                    self._open_unwatched()
             except BaseException:
                 self._give_up()
                 raise
@@ -185,11 +187,20 @@ cdef class StoreCore(StoreView):
         self._window_log.env = &self._shared.env
         window_init(&self._dedupe.window, &key, keep_ms, max_ids)
         with nogil:
-            error = windowlog_load(&self._window_log)
+            error = windowlog_load(&self._window_log, storeclock_now(&self._store.clock), &self._store.last_txn)
         if error:
             raise store_fault(error, self.path, "load the de-duplication window of")
         self._store.window = &self._window_log
         self._has_window = True
+        return 0
+
+    cdef int _open_unwatched(self) except -1:
+        """Note in a durable store that it has no window for now.  Locality: GIL.  Locks: none."""
+        cdef int error
+        with nogil:
+            error = windowlog_unwatched(&self._shared.env, &self._store.last_txn)
+        if error:
+            raise store_fault(error, self.path, "write to")
         return 0
 
     cdef const HashKey* window_key(self) noexcept:

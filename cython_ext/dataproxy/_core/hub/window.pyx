@@ -58,7 +58,7 @@ cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
     for position in range(w.ring.head, until):
         if now_ms - window_at(w, position).item.at_ms <= w.ring.keep_ms:
             relaxed_add(&w.ring.forgotten, 1)
-    idring_drop(&w.ring, until, now_ms)
+    idring_drop(&w.ring, until)
 
 
 cdef void window_keep(Window* w) noexcept nogil:

@@ -26,7 +26,9 @@ ctypedef struct WindowLog:
     uint64_t blocks_put         # changes of blocks that the transaction has
 
 
-cdef int windowlog_load(WindowLog* log) noexcept nogil      # into the empty window
+# Into the empty window; a commit is counted in last_txn.
+cdef int windowlog_load(WindowLog* log, int64_t now_ms, uint64_t* last_txn) noexcept nogil
+cdef int windowlog_unwatched(StoreEnv* env, uint64_t* last_txn) noexcept nogil      # a store without a window is opened
 cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_ms) noexcept nogil  # from `start` on
 cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil
 cdef bint windowlog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil

@@ -18,7 +18,7 @@ from dataproxy._core.hub.rowblocklog cimport (
     rowblocklog_settle,
     rowblocklog_writes,
 )
-from dataproxy._core.hub.idring cimport IdRing, idring_begins_at, idring_due, idring_early
+from dataproxy._core.hub.idring cimport IdRing, idring_begins_at, idring_due, idring_youngest
 from dataproxy._core.hub.stages cimport STAGE_FORGOTTEN, stage_passed
 from dataproxy._core.hub.storeenv cimport FAULT_ROW, ROW_CRC, key_meta, row_fits, row_seal
 from dataproxy._core.hub.window cimport (
@@ -28,7 +28,9 @@ from dataproxy._core.plat.endian cimport load_be64, store_be64
 from dataproxy._core.plat.lmdb cimport (
     MDB_APPEND,
     MDB_FIRST,
+    MDB_KEYEXIST,
     MDB_NEXT,
+    MDB_NOOVERWRITE,
     MDB_NOTFOUND,
     MDB_RESERVE,
     MDB_cursor,
@@ -39,18 +41,20 @@ from dataproxy._core.plat.lmdb cimport (
     mdb_cursor_del,
     mdb_cursor_get,
     mdb_cursor_open,
+    mdb_del,
     mdb_get,
     mdb_put,
     mdb_txn_abort,
     mdb_txn_begin,
+    mdb_txn_commit,
 )
 
 
-cdef int windowlog_load(WindowLog* log) noexcept nogil:
-    """Read all rows into the window.
+cdef int windowlog_load(WindowLog* log, int64_t now_ms, uint64_t* last_txn) noexcept nogil:
+    """Read all rows into the window; what came while nobody watched is forgotten.
 
     In a write transaction: there is always room for one, while other processes may take every reader's place.
-    Locality: owner, before the appending thread starts.
+    Locality: owner, before the appending thread starts, at a time of the store's own clock.
     Locks: the library's writer lock.
     """
     cdef MDB_txn* txn = NULL
@@ -58,6 +62,7 @@ cdef int windowlog_load(WindowLog* log) noexcept nogil:
     cdef MDB_cursor_op op = MDB_FIRST
     cdef MDB_val key
     cdef MDB_val value
+    cdef MDB_val unwatched = key_meta(b"unwatched")
     cdef int rc = mdb_txn_begin(log.env.env, NULL, 0, &txn)
     if rc:
         return rc
@@ -74,8 +79,39 @@ cdef int windowlog_load(WindowLog* log) noexcept nogil:
         rc = rowblocklog_load(log, txn)
     if rc == 0:
         rc = _load_gone(log, txn)
+    if rc == 0 and mdb_get(txn, log.env.meta, &unwatched, &value) == 0:
+        log.dedupe.window.ring.gone_ms = log.dedupe.blocks.ring.gone_ms = now_ms
+        if _put_gone(log, txn, now_ms, now_ms) == 0 and mdb_del(txn, log.env.meta, &unwatched, NULL) == 0:
+            if mdb_txn_commit(txn) == 0:    # where there is no room for it, the next opening finds the same
+                last_txn[0] += 1
+            return 0
     mdb_txn_abort(txn)
     return rc
+
+
+cdef int windowlog_unwatched(StoreEnv* env, uint64_t* last_txn) noexcept nogil:
+    """Note that entries come whose ids nobody remembers.
+
+    Locality: owner, before the appending thread starts.
+    Locks: the library's writer lock.
+    """
+    cdef uint8_t row[ROW_CRC]
+    cdef MDB_txn* txn = NULL
+    cdef MDB_val key = key_meta(b"unwatched")
+    cdef MDB_val value
+    cdef int rc = mdb_txn_begin(env.env, NULL, 0, &txn)
+    if rc:
+        return rc
+    value.mv_data = row
+    value.mv_size = ROW_CRC
+    row_seal(&key, row, ROW_CRC)
+    rc = mdb_put(txn, env.meta, &key, &value, MDB_NOOVERWRITE)
+    if rc == 0:
+        rc = mdb_txn_commit(txn)
+        last_txn[0] += 1 if rc == 0 else 0
+        return rc
+    mdb_txn_abort(txn)
+    return 0 if rc == MDB_KEYEXIST else rc
 
 
 cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_ms) noexcept nogil:
@@ -128,8 +164,8 @@ cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept
         rc = rowblocklog_expire(log, txn, now_ms)
     if rc:
         return rc
-    ids_ms = idring_early(ids, log.until, now_ms)
-    rows_ms = idring_early(blocks, log.blocks_until, now_ms)
+    ids_ms = idring_youngest(ids, log.until)
+    rows_ms = idring_youngest(blocks, log.blocks_until)
     if ids_ms <= ids.gone_ms and rows_ms <= blocks.gone_ms:
         return 0
     return _put_gone(log, txn, max(ids_ms, ids.gone_ms), max(rows_ms, blocks.gone_ms))

@@ -32,7 +32,9 @@ cdef extern from "lmdb.h" nogil:
     const unsigned int MDB_CREATE
     const unsigned int MDB_RESERVE
     const unsigned int MDB_APPEND
+    const unsigned int MDB_NOOVERWRITE
     const int MDB_SUCCESS
+    const int MDB_KEYEXIST
     const int MDB_NOTFOUND
     const int MDB_CORRUPTED
     const int MDB_PAGE_NOTFOUND
