@@ -222,7 +222,11 @@ class RoomReader:
         named = set(runs) or {attempt.run for attempt in self.attempts}
         return [attempt for attempt in self.attempts if attempt.run in named] if len(named) == 1 else []
 
-    def clear(self) -> None:
-        """Remove what attempts have left, and the room when it is empty."""
+    def clear(self, runs: Collection[str] | None = None) -> None:
+        """Remove what attempts have left, and the room when it is empty; with ``runs`` what is theirs alone.
+
+        The room of a stream stays: another query with the same options may write its counts there.
+        """
         if self._room.where:
-            self._room.clear(self._names())
+            mine = [name for name in self._names() if runs is None or name.partition("@")[0] in runs]
+            self._room.clear(mine, keep=runs is not None)

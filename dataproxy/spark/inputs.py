@@ -64,8 +64,14 @@ def is_cut_off(source: Any) -> bool:
     """
     if _PEEK == socket.MSG_PEEK:  # no way to look without waiting
         return False
-    with suppress(OSError):  # nothing there yet, or no connection
-        with socket.socket(fileno=os.dup(source.fileno())) as connection:
+    with suppress(OSError):  # nothing there yet
+        descriptor = os.dup(source.fileno())
+        try:
+            connection = socket.socket(fileno=descriptor)
+        except OSError:  # no connection
+            os.close(descriptor)
+            return False
+        with connection:
             ended = connection.recv(1, _PEEK) == b""
         return ended and not source.peek(1)
     return False

@@ -16,14 +16,16 @@ __all__ = ["without_copies"]
 
 _NAME: Final = ("group_id", "stream_id", "msg_id")
 _OWN: Final = "_id_or_none_other"
+_ARRIVED: Final = "_arrived"
 
 
-def without_copies(df: DataFrame, *, within: str | None = None, time: str = "dt") -> DataFrame:
+def without_copies(df: DataFrame, *, within: str | None = None) -> DataFrame:
     """Return ``df`` with one row for each message, known by its columns ``group_id``, ``stream_id`` and ``msg_id``.
 
     Rows without an id (null or empty) all stay.  Of rows with one id it is not said which one stays: those of one row
-    of the Spark sink are equal.  A streaming DataFrame needs ``within``, an interval such as ``"1 hour"``: copies come
-    no further apart than that by the timestamp column ``time``, and Spark forgets ids that are older.  Needs Spark 3.5.
+    of the Spark sink are equal.  A streaming DataFrame needs ``within``, an interval such as ``"1 hour"``: a copy that
+    comes longer after its original stays, since Spark forgets ids after that time.  It is measured from when rows come,
+    not by a column of theirs, so that no row is left out because it is late.  Needs Spark 3.5.
     Raises ConfigError for missing columns and for a stream without ``within``.
     """
     schema_of(df)
@@ -45,4 +47,5 @@ def without_copies(df: DataFrame, *, within: str | None = None, time: str = "dt"
     key = ["group_id", "stream_id", _OWN]
     if not df.isStreaming:
         return keyed.dropDuplicates(key).drop(_OWN)
-    return keyed.withWatermark(time, str(within)).dropDuplicatesWithinWatermark(key).drop(_OWN)
+    arrived = keyed.withColumn(_ARRIVED, f.current_timestamp()).withWatermark(_ARRIVED, str(within))
+    return arrived.dropDuplicatesWithinWatermark(key).drop(_OWN, _ARRIVED)

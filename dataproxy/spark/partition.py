@@ -134,7 +134,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         copies_possible=books.copies_possible,
         duplicates_filtered=books.duplicates_filtered,
         conflicts=books.conflicts,
-        remembered=_remembered(books, plan),
+        remembered=producer.servers() == 1 and _remembered(books, plan),
         latencies=producer.latencies(),
         refused=bad.count,
         reasons=tuple(sorted(bad.reasons.items())),
@@ -149,7 +149,10 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
 
 
 def _remembered(books: Books, plan: WritePlan) -> bool:
-    """Tell whether everything that this write has sent is still known to every server, so that none stores it again."""
+    """Tell whether everything that this write has sent is still known, so that a server with all of it stores no copy.
+
+    Of several servers none knows what another one has.
+    """
     named = plan.row_ids or plan.columns.msg_id != ABSENT
     return named and books.remembered is not None and books.remembered >= time.time() - plan.began
 

@@ -41,7 +41,7 @@ def say_what_ids_name(plan: WritePlan, *, stream: bool, again: bool = False) -> 
         "rows for the group %s: their ids name their places in their partitions. When %s is run again with other"
         " partitions (another number of cores or executors, adaptive execution) or with rows in another order, rows get"
         " other ids and are stored twice. The option idFrom with columns that say which row a row is, or a column"
-        " msg_id, ends that",
+        " msg_id, ends that, as long as the server remembers such ids (a hub: dedupe_window)",
         plan.options.group_name or "of the column group_id",
         "a micro-batch" if stream else "the write",
     )

@@ -14,6 +14,7 @@ from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.spark.attrcolumn import escape_column
 from dataproxy.spark.following import asking, first_question
+from dataproxy.spark.givenids import own_ids
 from dataproxy.spark.latency import Steps, since
 from dataproxy.spark.target import unreachable
 
@@ -122,6 +123,8 @@ class TaskProducer:
         marked: frozenset[int] | None = None
         if self._escapes and columns.attrs >= 0:
             batch, marked = escape_column(batch, columns.attrs)
+        if columns.msg_id >= 0:
+            batch = own_ids(batch, columns.msg_id)
         _, nulls, empties, size = send_record_batch(
             self._producer,
             batch,
@@ -156,6 +159,10 @@ class TaskProducer:
                 return self.books()
         self._flushed(_GRACE)  # the books say what is still open
         return self.books()
+
+    def servers(self) -> int:
+        """Return how many proxies are known, each of which may be a store of its own."""
+        return len(self._producer._known_endpoints())
 
     def proxies(self) -> str:
         """Return the proxies in words, with the reason of each that takes no connection.  Blocks for a moment."""

@@ -107,8 +107,8 @@ class Room:
         system, folder = self._far()
         return [entry.base_name for entry in system.get_file_info(fs.FileSelector(folder)) if entry.is_file]
 
-    def clear(self, names: Iterable[str]) -> None:
-        """Remove files, and the room when none is left; what cannot be removed stays."""
+    def clear(self, names: Iterable[str], *, keep: bool = False) -> None:
+        """Remove files, and without ``keep`` the room when none is left; what cannot be removed stays."""
         try:
             for name in names:
                 if self.is_local:
@@ -116,6 +116,8 @@ class Room:
                 else:
                     system, folder = self._far()
                     system.delete_file(f"{folder}/{name}")
+            if keep:
+                return
             if self.is_local:
                 Path(self.where).rmdir()
             elif not self.names():

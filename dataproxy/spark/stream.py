@@ -132,7 +132,7 @@ class _Commits:
         _log.info("%s", report.line())
         warn_once(f"query {report.job.partition('.')[0]}", report.times)
         self._plan.outlets.publish(report, stream=True)
-        found.clear()
+        found.clear({part.run for part in parts})
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log and report which rows are out although the micro-batch failed; it will be run again with the same ids."""
@@ -143,7 +143,7 @@ class _Commits:
         report = JobReport.of_aborted(run, messages, attempts)
         _log.warning("micro-batch %s aborted; %s", batchId, report.aborted_line())
         self._plan.outlets.publish_aborted(report, stream=True)
-        found.clear()
+        found.clear({attempt.run for attempt in attempts})
 
 
 class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy does not follow pyspark

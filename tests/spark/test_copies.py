@@ -90,3 +90,27 @@ def test_ids_of_the_rows_own_are_filtered_and_counted_too(spark, tmp_path):
         again.write.format("dataproxy").mode("append").options(**options).save()
         books = json.loads((tmp_path / "other.json").read_text())
         assert (books["rows"], books["acked"], books["duplicates_filtered"], books["conflicts"]) == (10, 10, 10, 10)
+
+
+def test_of_two_hubs_none_knows_what_the_other_has(spark, tmp_path):
+    with Hub(dedupe="ids") as first, Hub(dedupe="ids") as second:
+        two = f"{first.target},{second.target.removeprefix('tcp://')}"
+        books = written(spark, first, tmp_path, target=two, connections="2", batchBytes="16KiB")
+        twice = surplus(first) + surplus(second) + ROWS
+        assert 0 <= twice <= books["duplicates_possible"]
+
+
+@pytest.mark.parametrize("policy", ["first", "both"])
+def test_rows_that_were_read_and_changed_are_not_taken_for_what_they_were(spark, policy):
+    with Hub(dedupe="ids", dedupe_conflict=policy) as hub:
+        options = {"target": hub.target, "groupId": "g", "streamId": "s"}
+        rows = spark.range(0, 1000, 1, 2).selectExpr("concat('body ', id) as value")
+        rows.write.format("dataproxy").mode("append").options(**options).save()
+        read = spark.read.format("dataproxy").options(target=hub.manager_url, groupId="g").load()
+        changed = read.selectExpr("cast(upper(cast(value as string)) as binary) as value", "stream_id", "dt", "msg_id")
+        rows = spark.createDataFrame(changed.collect(), changed.schema)
+        del options["streamId"]
+        for _ in range(2):
+            rows.write.format("dataproxy").mode("append").options(**options).save()
+        found = [record.body for record in hub.records("g", "s")]
+    assert sorted(found) == sorted([*(b"body %d" % n for n in range(1000)), *(b"BODY %d" % n for n in range(1000))])

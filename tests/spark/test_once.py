@@ -1,6 +1,6 @@
 """The filter for consumers whose server does not filter: one row for each message."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -71,6 +71,35 @@ def test_a_stream_forgets_ids_in_the_end(spark, received, tmp_path):
         query.awaitTermination()
         received.where("msg_id = 'a'").write.mode("append").parquet(source)  # once more, in a later micro-batch
     assert names(spark.read.parquet(sink)) == EXPECTED
+
+
+def test_a_row_of_a_stream_that_is_late_stays(spark, tmp_path):
+    """Late by its data time: behind a day of other rows it is still the only one of its id."""
+    source, sink = str(tmp_path / "in"), str(tmp_path / "out")
+    late = AT - timedelta(days=1)
+    stream = None
+    for rows in (
+        [("g", "s", "a", "1", AT)],
+        [
+            ("g", "s", "b", "late", late),
+            ("g", "s", None, "late", late),
+            ("g", "s", "a", "1", AT),
+            ("g", "s", "c", "2", AT),
+        ],
+    ):
+        spark.createDataFrame(rows, SCHEMA).write.mode("append").parquet(source)
+        stream = stream or without_copies(spark.readStream.schema(SCHEMA).parquet(source), within="1 hour")
+        query = (
+            stream.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .option("path", sink)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    found = spark.read.parquet(sink)
+    assert found.columns == SCHEMA.replace(" string", "").replace(" timestamp", "").split(", ")
+    assert sorted(row.value for row in found.collect()) == ["1", "2", "late", "late"]
 
 
 def test_what_it_needs_is_named(spark, received, tmp_path):

@@ -153,6 +153,18 @@ def test_a_micro_batch_finds_its_own_attempts_alone(tmp_path):
     assert [attempt.run for attempt in reader.of_one_run({"another.1"})] == ["another.1"]
 
 
+def test_a_query_takes_no_counts_of_another_away(tmp_path):
+    room = make_room(str(tmp_path), stream_name({"a": "1"}))
+    begun(room, run="query.1").end(BOOKS)
+    other = begun(room, run="another.1")
+    RoomReader(room, of_batch(1)).clear({"query.1"})
+    other.end(BOOKS)
+    assert [attempt.acked for attempt in RoomReader(room, of_batch(1)).attempts] == [6]
+    RoomReader(room, of_batch(1)).clear({"another.1"})
+    begun(room, run="query.2").end(BOOKS)  # its tasks began before the other's commit
+    assert [attempt.run for attempt in RoomReader(room, of_batch(2)).attempts] == ["query.2"]
+
+
 def test_a_stream_has_the_same_room_whenever_it_is_planned():
     assert stream_name({"A": "1", "b": "2"}) == stream_name({"b": "2", "a": "1"})
     assert stream_name({"a": "1"}) != stream_name({"a": "2"})

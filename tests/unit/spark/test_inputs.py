@@ -1,6 +1,8 @@
 """The end of a task's rows is told from rows that Spark has cut off."""
 
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,14 @@ def worker(source, work):
     names = {"__name__": "pyspark.worker", "work": work}
     exec("def main(infile, outfile):\n    return work()", names)
     return names["main"](source, None)
+
+
+def test_what_is_no_connection_is_not_cut_off_and_keeps_no_descriptor():
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb"):
+        before = len([*Path("/proc/self/fd").iterdir()])
+        assert not any(is_cut_off(source) for _ in range(10))
+        assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 def test_a_connection_that_stays_is_not_cut_off(spark_side):

@@ -241,7 +241,7 @@ cdef uint32_t _row_of(Slice id) noexcept nogil:
     cdef const uint8_t* digits
     cdef uint32_t high
     cdef uint32_t low
-    if not _is_row(id):
+    if not _is_row(id) or not _are_base64(slice_of(id.p, 8), 0) or not _are_base64(id, id.n - ROW_TEXT):
         return NO_ROW
     digits = id.p + id.n - ROW_TEXT
     if _digit(digits[0]) >= 26 or _digit(digits[ROW_NUMBER]) >= 16:
