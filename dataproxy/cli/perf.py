@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dataproxy.cli.ending import Terminated
 from dataproxy.cli.outcome import ExitCode, complain, outcome, say
 from dataproxy.cli.settings import named_options
 from dataproxy.errors import ConfigError
@@ -245,6 +246,6 @@ def _report(result: Result, json: str, html: str, problems: list[str]) -> ExitCo
     if html:
         Path(html).write_text(html_report(result))
     if result.stopped:
-        return ExitCode.INTERRUPTED
+        return ExitCode.TERMINATED if result.stopped == Terminated.__name__ else ExitCode.INTERRUPTED
     failed = problems or result.invalid or result.lost or result.counts["refused"] or result.missing
     return ExitCode.FAILED if failed else ExitCode.OK

@@ -64,7 +64,8 @@ class Result:
 
     ``counts`` are messages by what became of them, ``latencies`` the times (us) from the planned moment of each to its
     result, ``lags`` how late (us) each was by the generator's own fault.  ``max_lag`` (s) is lateness that is allowed
-    whatever the latencies are.  ``stored`` is how many messages the hub has stored, None where none was asked.
+    whatever the latencies are.  ``stopped`` names the interruption that ended it before its plan did, empty
+    where none did.  ``stored`` is how many messages the hub has stored, None where none was asked.
     """
 
     started: str
@@ -76,7 +77,7 @@ class Result:
     max_lag: float
     counts: dict[str, Any]
     stored: int | None
-    stopped: bool
+    stopped: str
     latencies: Histogram = field(repr=False)
     lags: Histogram = field(repr=False)
     series: list[Second] = field(repr=False)

@@ -205,12 +205,12 @@ def _keyed(call: Callable[..., object], key: str | None) -> Callable[[Any], obje
     return lambda argument: call(argument, key=key)
 
 
-def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watch) -> tuple[bool, float]:
-    """Run all threads to the end; return whether they were stopped before, and the seconds to the last result.
+def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watch) -> tuple[str, float]:
+    """Run all threads to the end; return what stopped them before, and the seconds to the last result.
 
     They are the plan's, where all results came before its end.
     """
-    stopped = False
+    stopped = ""
     start = time.monotonic_ns() // 1000 + round(_LEAD * 1e6)
     watcher.begin(start / 1e6)
     for runner in runners:
@@ -221,8 +221,8 @@ def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watc
             if any(runner.error is not None for runner in runners):
                 break
             time.sleep(_TICK)
-    except KeyboardInterrupt:
-        stopped = True
+    except KeyboardInterrupt as interruption:
+        stopped = type(interruption).__name__  # of the command line SIGTERM has one of its own
     for runner in runners:
         runner.generator.stop()
     for runner in runners:

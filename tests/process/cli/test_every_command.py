@@ -49,6 +49,12 @@ CALLS = {
     "explain": Case("explain --list", 0),
     "config show": Case("config show", 0),
     "store verify": Case("store verify {store} --json", 0, said="no damage"),
+    "perf run": Case("perf run {tcp} --rate 100 --duration 200ms --max-lag 60s -q", 0),
+    "perf report": Case("perf report {result}", 0),
+    "perf find-max": Case(
+        "perf find-max {tcp} --max-p99 60s --max-lag 60s --from 100 --to 100 --duration 200ms --tries 1", 0
+    ),
+    "perf compare": Case("perf compare {result} {result}", 0),
     "version": Case("version", 0),
     "--version": Case("--version", 0),
     "--help": Case("--help", 0),
@@ -78,6 +84,19 @@ WRONG_FILES = {
         Case("config show -c {folder}", 2, "Is a directory"),
         Case("config show -c {noise}", 2, "noise"),
     ],
+    "perf run": [
+        Case("perf run {tcp} --lines {missing}", 2, "No such file or directory"),
+        Case("perf run {tcp} --lines {folder}", 2, "Is a directory"),
+        Case("perf run {tcp} --json {folder}", 1, "Is a directory"),
+    ],
+    "perf report": [
+        Case("perf report {missing}", 2, "No such file or directory"),
+        Case("perf report {noise}", 2, "noise"),
+    ],
+    "perf compare": [
+        Case("perf compare {result} {missing}", 2, "No such file or directory"),
+        Case("perf compare {result} {folder}", 2, "folder"),
+    ],
     "store verify": [
         Case("store verify {missing}", 1, "missing"),
         Case("store verify {noise}", 1, "noise"),
@@ -96,6 +115,11 @@ NO_SERVER = {
     ],
     "tail": [Case(f"tail g s --hub http://{NOBODY}", 3, REFUSED)],
     "stats": [Case(f"stats --hub http://{NOBODY}", 3, REFUSED)],
+    "perf run": [
+        Case(f"perf run http://{NOBODY}", 3, REFUSED),
+        Case(f"perf run tcp://{NOBODY}", 3, "no proxy could be reached"),
+    ],
+    "perf find-max": [Case(f"perf find-max http://{NOBODY} --max-p99 1s", 3, REFUSED)],
 }
 
 
@@ -126,6 +150,9 @@ def places(tmp_path_factory):
     with Hub() as hub:
         subprocess.run([*COMMAND, *SEND.format(tcp=hub.target).split()], input=b"a\nb\n", check=True, stderr=-3)
         names = {name: str(folder / f"{name}.toml") for name in ("missing", "folder", "noise")}
+        names["result"] = str(folder / "result.json")
+        measured = ["perf", "run", hub.target, "--rate", "100", "--duration", "200ms", "--max-lag", "60s", "-q"]
+        subprocess.run([*COMMAND, *measured, "--json", names["result"]], check=True, stdout=-3)
         yield {**names, "store": str(folder / "store"), "hub": hub.manager_url, "tcp": hub.target}
 
 

@@ -22,7 +22,7 @@ def result_of(latencies: list[tuple[int, int]], lags: list[tuple[int, int]], **o
     series = [Second(1.0, 1.0, 500, 500, 500, 0.001, 0.002, 0.003, 0.003, 0.0001, 1, 0, 0.5, 1 << 20, 500, 0.1, 9)]
     values = {
         "started": "2026-01-01T00:00:00+00:00", "load": LOAD, "options": {}, "machine": {"cores": 2}, "planned": 1000.0,
-        "seconds": 2.0, "max_lag": 0.001, "counts": COUNTS, "stored": 1000, "stopped": False, "series": series,
+        "seconds": 2.0, "max_lag": 0.001, "counts": COUNTS, "stored": 1000, "stopped": "", "series": series,
     }  # fmt: skip
     found = {"latencies": Histogram.of_counts(latencies), "lags": Histogram.of_counts(lags)}
     return Result(**{**values, **found, **other})

@@ -61,4 +61,4 @@ def test_lost_messages_fail_a_rate() -> None:
 
 def test_a_run_that_was_stopped_ends_the_search() -> None:
     with pytest.raises(KeyboardInterrupt):
-        find_max(target(1e9, stopped=True), {99.0: 1.0}, first=1000, most=1e6)  # type: ignore[arg-type]
+        find_max(target(1e9, stopped="KeyboardInterrupt"), {99.0: 1.0}, first=1000, most=1e6)  # type: ignore[arg-type]
