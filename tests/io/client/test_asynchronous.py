@@ -266,7 +266,7 @@ def test_a_full_buffer_raises_where_it_was_asked_to(run: Run) -> None:
 def test_batches(run: Run) -> None:
     async def main(target: str) -> None:
         async with producer(target, buffer_bytes=65536) as p:
-            assert await p.send_batch("s", [b"a", b"b", b"c"]) == (3, 3, 0, ())
+            assert await p.send_batch("s", [b"a", b"b", b"c"]) == dataproxy.BatchDelivered(3, 3, 0, ())
             large = await p.send_batch("s", [b"x" * 100] * 30_000)
             assert (large.accepted, large.ok) == (30_000, True)
             some = await asyncio.gather(*(p.stream("s").send_batch([b"y" * 50] * 5_000) for _ in range(5)))
@@ -292,7 +292,7 @@ def test_a_block_gathers_and_waits_at_its_end(run: Run) -> None:
             async with p.batch("s") as batch:
                 for i in range(2_000):
                     await batch.add(b"%50d" % i)
-            assert batch.result == (2_000, 2_000, 0, ())
+            assert batch.result == dataproxy.BatchDelivered(2_000, 2_000, 0, ())
             async with p.stream("s").batch() as batch:
                 for i in range(300):
                     batch.add(b"%50d" % i)  # never awaited: kept until there is room

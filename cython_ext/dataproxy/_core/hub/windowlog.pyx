@@ -80,6 +80,7 @@ cdef int windowlog_load(WindowLog* log, int64_t now_ms, uint64_t* last_txn) noex
     if rc == 0:
         rc = _load_gone(log, txn)
     if rc == 0 and mdb_get(txn, log.env.meta, &unwatched, &value) == 0:
+        now_ms = max(now_ms, 1)     # a fresh store begins at 0, which says that nothing is gone
         log.dedupe.window.ring.gone_ms = log.dedupe.blocks.ring.gone_ms = now_ms
         if _put_gone(log, txn, now_ms, now_ms) == 0 and mdb_del(txn, log.env.meta, &unwatched, NULL) == 0:
             if mdb_txn_commit(txn) == 0:    # where there is no room for it, the next opening finds the same
