@@ -79,16 +79,21 @@ def test_every_column_comes_back(spark, own):
     assert {place[0] for place in rows} == {0, 1, 2}
 
 
+def values(df, column):
+    return Counter(str(row[0]) for row in df.select(column).collect())
+
+
 def test_what_was_read_can_be_written_again(spark, own):
     write(numbers(spark, 500), own)
     first = load(spark, own)
-    again = first.select("stream_id", "value", "dt", "attrs", "msg_id")
-    write(again, own, groupId="copy", streamId=None)
+    columns = ("value", "dt", "attrs", "stream_id", "msg_id")
+    write(first.select(*columns), own, groupId="copy", streamId=None)
     second = load(spark, own, groupId="copy")
-    for column in ("value", "msg_id", "dt", "attrs", "stream_id"):
-        assert Counter(str(r[0]) for r in first.select(column).collect()) == Counter(
-            str(r[0]) for r in second.select(column).collect()
-        )
+    for column in columns[:-1]:
+        assert values(second, column) == values(first, column)
+    assert values(second, "msg_id") == Counter(f"{one}~" for one in values(first, "msg_id"))  # ids of their own now
+    write(second.select(*columns), own, groupId="third", streamId=None)
+    assert values(load(spark, own, groupId="third"), "msg_id") == values(second, "msg_id")
 
 
 def test_ids_by_the_place_in_a_pack(spark, one_log):
