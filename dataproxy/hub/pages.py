@@ -19,6 +19,8 @@ _HEAD: Final = 16  # bytes of a page's header
 _META_BYTES: Final = 152
 _BRANCH, _LEAF, _OVERFLOW, _META = 1, 2, 4, 8
 _BIG, _SUB = 1, 2  # flags of a node: its data are pages of their own; its data are a tree
+_KINDS, _INTEGER_KEYS = 0x7E, 8  # flags of a tree: how its keys are compared, and whether a key has several values
+_FREE: Final = "free pages"
 _TREE: Final = struct.Struct("<IHHQQQQQ")  # pad, flags, depth, branch, leaf and overflow pages, entries, root
 _NONE: Final = 2**64 - 1
 _DEPTH_MOST: Final = 32
@@ -35,6 +37,7 @@ class Tree(NamedTuple):
     overflows: int
     entries: int
     root: int
+    flags: int
 
 
 class PageFile:
@@ -76,8 +79,8 @@ class PageFile:
             self._note("file", f"{self.bytes} bytes are there of {(last + 1) * self.page_bytes} of state {number}")
             self.last_page = self.bytes // self.page_bytes - 1
         self._used = bytearray(self.last_page + 1)
-        self._free(trees[0])
-        return trees[1]
+        self._free(self._kind_fits(trees[0]))
+        return self._kind_fits(trees[1])
 
     def moved(self) -> bool:
         """Tell whether a writer has committed since ``open``: it may have used pages again that were looked at."""
@@ -103,16 +106,22 @@ class PageFile:
             self._note(where, f"state {number} does not belong there")
             return None
         self.page_bytes = size
-        return number, last, (self._tree("free pages", page[40:88]), self._tree("trees", page[88:136]))
+        return number, last, (self._tree(_FREE, page[40:88]), self._tree("trees", page[88:136]))
 
     def _tree(self, name: str, row: bytes) -> Tree:
-        _, _, depth, branches, leaves, overflows, entries, root = _TREE.unpack(row)
-        return Tree(name, depth, branches, leaves, overflows, entries, root)
+        _, flags, depth, branches, leaves, overflows, entries, root = _TREE.unpack(row)
+        return Tree(name, depth, branches, leaves, overflows, entries, root, flags)
+
+    def _kind_fits(self, tree: Tree) -> Tree:
+        """Note a tree of another kind than a store has: a library that writes to one of those ends the process."""
+        if tree.flags & _KINDS != (_INTEGER_KEYS if tree.name == _FREE else 0):
+            self._note(tree.name, "its flags are damaged")
+        return tree
 
     def trees(self, top: Tree) -> dict[str, Tree]:
         """Return the trees by their names."""
         return {
-            key.decode("utf-8", "replace"): self._tree(key.decode("utf-8", "replace"), value)
+            key.decode("utf-8", "replace"): self._kind_fits(self._tree(key.decode("utf-8", "replace"), value))
             for key, value, is_tree in self._rows(top)
             if is_tree and len(value) == _TREE.size
         }
