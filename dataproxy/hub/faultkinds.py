@@ -53,14 +53,14 @@ _ALL: Final = (
     ),
     FaultKind(
         name="disk_full",
-        text="answer as when the disk of the store is full (114)",
+        text="answer as if the disk of the store were full (114)",
         action="refuse",
         on=("data",),
         fixed={"code": 114, "message": _CHANNEL + "the disk of the store is full"},
     ),
     FaultKind(
         name="store_error",
-        text="answer as when the store cannot write (114)",
+        text="answer as if the store could not write (114)",
         action="refuse",
         on=("data",),
         fixed={"code": 114, "message": _CHANNEL + "the store refused it"},
@@ -77,7 +77,7 @@ _ALL: Final = (
     FaultKind(name="duplicate", text="answer twice", action="copies", on=_REPLY, parameters={"copies": 2}),
     FaultKind(
         name="foreign_id",
-        text="answer another request than the one that was received",
+        text="answer with the number of another request, not of the one that was received",
         action="foreign_id",
         on=("data",),
         parameters={"number": "far"},
@@ -121,7 +121,7 @@ _ALL: Final = (
     ),
     FaultKind(
         name="freeze",
-        text="stop reading a connection, answering it, or both, until the fault is removed",
+        text="stop reading from a connection, writing to it, or both, until the fault is removed",
         action="freeze",
         on=_ANY,
         parameters={"side": "both"},
@@ -133,13 +133,13 @@ _ALL: Final = (
         on=("bytes",),
         parameters={"bytes_per_second": None},
     ),
-    FaultKind(name="load", text="report a load", action="load", on=("heartbeat",), parameters={"load": None}),
-    FaultKind(name="refuse_connections", text="have the kernel refuse connections until the fault is removed"),
+    FaultKind(name="load", text="report this load", action="load", on=("heartbeat",), parameters={"load": None}),
+    FaultKind(name="refuse_connections", text="make the kernel refuse connections until the fault is removed"),
     FaultKind(
         name="kill",
         text="close every connection and refuse new ones until the fault is removed; then the same port listens again",
     ),
-    FaultKind(name="manager_down", text="end the Manager's connections without an answer", manager=True),
+    FaultKind(name="manager_down", text="close the Manager's connections without an answer", manager=True),
     FaultKind(
         name="manager_slow",
         text="answer discovery later, or not at all (seconds 0)",
