@@ -6,8 +6,10 @@ from dataproxy._version import __version__
 
 TYPE_CHECKING = False  # as typing's, whose import would cost more than this whole module
 if TYPE_CHECKING:
-    from dataproxy.client import BatchDelivery, Delivery, Producer, Stream
+    from dataproxy._core.client.delivery import BatchDelivery, Delivery
+    from dataproxy._core.client.sending import Stream
     from dataproxy.client.asynchronous import AsyncProducer
+    from dataproxy.client.producer import Producer
     from dataproxy.client.stats import ProducerStats
     from dataproxy.errors import (
         BufferFullError,
@@ -63,8 +65,10 @@ __all__ = [
 # Names are loaded when they are first asked for: the command line's help, a check of the configuration or a Spark
 # driver that only plans do not pay for the engine.
 _HOMES = {
-    "dataproxy.client": ("BatchDelivery", "Delivery", "Producer", "Stream"),
+    "dataproxy._core.client.delivery": ("BatchDelivery", "Delivery"),
+    "dataproxy._core.client.sending": ("Stream",),
     "dataproxy.client.asynchronous": ("AsyncProducer",),
+    "dataproxy.client.producer": ("Producer",),
     "dataproxy.client.stats": ("ProducerStats",),
     "dataproxy.outcomes": (
         "BatchDelivered",

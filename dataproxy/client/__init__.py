@@ -1,7 +1,3 @@
-"""Client side of the Python API."""
+"""Client side of the Python API; what uses one module of it does not load the others."""
 
-from dataproxy._core.client.delivery import BatchDelivery, Delivery
-from dataproxy._core.client.sending import Stream
-from dataproxy.client.producer import Producer
-
-__all__ = ["BatchDelivery", "Delivery", "Producer", "Stream"]
+__all__: list[str] = []

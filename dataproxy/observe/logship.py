@@ -11,11 +11,11 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from dataproxy.client import Producer
+from dataproxy.client.producer import Producer
 from dataproxy.errors import BufferFullError, ConfigError, DataProxyError
 
 if TYPE_CHECKING:
-    from dataproxy.client import Stream
+    from dataproxy._core.client.sending import Stream
 
 __all__ = ["LogHandler"]
 

@@ -23,8 +23,8 @@ from dataproxy.observe.watched import Watched
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
-    from dataproxy.client import Producer
     from dataproxy.client.asynchronous import AsyncProducer
+    from dataproxy.client.producer import Producer
     from dataproxy.client.stats import ProducerStats
 
 __all__ = ["ProducerCollector", "watch"]

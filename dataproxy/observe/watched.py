@@ -12,8 +12,8 @@ from dataproxy.errors import ForkedError, LocalProtocolError
 from dataproxy.observe.metrics import common_attributes
 
 if TYPE_CHECKING:
-    from dataproxy.client import Producer
     from dataproxy.client.asynchronous import AsyncProducer
+    from dataproxy.client.producer import Producer
     from dataproxy.client.stats import ProducerStats
 
 __all__ = ["Watched"]

@@ -10,10 +10,11 @@ from pyspark.accumulators import AccumulatorParam
 
 from dataproxy.errors import ConfigError
 from dataproxy.spark.datatimes import warn_once
-from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.partition import write_batches
 from dataproxy.spark.reports import JobReport, PartitionReport
 from dataproxy.spark.rows import rows_to_batches
 from dataproxy.spark.runs import new_run
+from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,14 +7,12 @@ policy, and nothing waits in the worker process.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from dataproxy._core.client.rowkeys import RowKeys
 from dataproxy.codes import describe
 from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
-from dataproxy.rows.bodies import RAW_FORMAT, BodyFormat
 from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
 from dataproxy.spark.blocks import whole_blocks
@@ -31,62 +29,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from dataproxy.spark.columns import ColumnPlan
-    from dataproxy.spark.counters import Tally
-    from dataproxy.spark.options import SinkOptions
-    from dataproxy.spark.outlets import Outlets
+    from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
-__all__ = ["TaskPlace", "WritePlan", "write_batches"]
+__all__ = ["write_batches"]
 
 _log = logger("spark.partition")
-
-
-@dataclass(frozen=True, slots=True)
-class WritePlan:
-    """What the driver decided once for all tasks of a write.  Holds no secrets.
-
-    ``job`` names a batch write; it is empty for streaming, where a task learns its query and micro-batch itself.
-    ``id_run`` is what ids of rows name instead, where the user has named the write, so that they are the same when it
-    is done again.  ``tally`` is the accumulator of `register`, ``room`` the folder in which attempts leave their
-    counts.  ``began`` is when it was planned, in seconds since 1970.
-    """
-
-    job: str
-    options: SinkOptions
-    columns: ColumnPlan
-    outlets: Outlets
-    row_ids: bool = False
-    tally: Tally | None = None
-    body: BodyFormat = RAW_FORMAT
-    bad_records: str = FAIL
-    room: str = ""
-    id_run: str = ""
-    began: float = field(default_factory=time.time)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPlace:
-    """Where a task stands: its partition, the attempt counted from 0, and the run that it belongs to."""
-
-    partition: int
-    attempt: int
-    run: str
-
-    def id_prefix(self, run: str = "") -> bytes:
-        """Return what the ids of this task's rows by their places begin with; equal for all attempts."""
-        return f"{run or self.run}.{self.partition}.".encode()
-
-    def key_prefix(self, run: str = "") -> bytes:
-        """Return what ids made of columns begin with; equal for all tasks.
-
-        The micro-batch is in it: before its first task runs, Spark has written down which part of the source belongs
-        to it, so that a row comes again in the same one, however partitions are cut.  And a row of another
-        micro-batch with the same values is another row.
-        """
-        return f"{run or self.run}.~".encode()
-
-    def __str__(self) -> str:
-        return f"partition {self.partition} (attempt {self.attempt})"
 
 
 def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace) -> PartitionReport:
@@ -121,6 +68,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         _leave_counts(error, record, producer.books(), plan)
         raise
     record.end(books)
+    known_since = _known_since(books, plan, producer)
     report = PartitionReport(
         run=place.run,
         partition=place.partition,
@@ -134,7 +82,8 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         copies_possible=books.copies_possible,
         duplicates_filtered=books.duplicates_filtered,
         conflicts=books.conflicts,
-        remembered=producer.servers() == 1 and _remembered(books, plan),
+        remembered=known_since is not None and known_since <= plan.began,
+        known_since=known_since,
         latencies=producer.latencies(),
         refused=bad.count,
         reasons=tuple(sorted(bad.reasons.items())),
@@ -148,13 +97,15 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
     return report
 
 
-def _remembered(books: Books, plan: WritePlan) -> bool:
-    """Tell whether everything that this write has sent is still known, so that a server with all of it stores no copy.
+def _known_since(books: Books, plan: WritePlan, producer: TaskProducer) -> float | None:
+    """Return since when the server remembers messages with their ids, in seconds since 1970; None where it does not.
 
     Of several servers none knows what another one has.
     """
     named = plan.row_ids or plan.columns.msg_id != ABSENT
-    return named and books.remembered is not None and books.remembered >= time.time() - plan.began
+    if not named or books.remembered is None or producer.servers() != 1:
+        return None
+    return time.time() - books.remembered
 
 
 def _send(

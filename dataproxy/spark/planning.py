@@ -14,10 +14,10 @@ from dataproxy.spark.bodytypes import check_kept_types
 from dataproxy.spark.columns import ABSENT, ColumnPlan, plan_columns
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
-from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.runs import named_run
 from dataproxy.spark.target import check_connection, find_proxies, known_proxies
 from dataproxy.spark.wording import sparks_words
+from dataproxy.spark.writeplan import WritePlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

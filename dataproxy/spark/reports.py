@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import LocalProtocolError
@@ -29,11 +30,12 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.  `copies_possible`
     counts rows in frames that were sent again though an earlier attempt may be stored, `duplicates_filtered` rows that
     a server had already and did not store again, `conflicts` rows whose id it knew with another body.  `remembered`
-    tells that every server said that it still knows all that this write has sent.  `run` names the write: a job, or a
-    query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and messages.
-    `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.  `times` are the
-    earliest and the latest data time of the column ``dt`` in milliseconds; None without one.  `record` names what the
-    attempt left in the write's room.
+    tells that every server said that it still knows all that this write has sent, and `known_since` since when (seconds
+    since 1970) the one that forgets first remembers messages, None where one does not say.  `run` names the write: a
+    job, or a query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and
+    messages.  `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.
+    `times` are the earliest and the latest data time of the column ``dt`` in milliseconds; None without one.  `record`
+    names what the attempt left in the write's room.
     """
 
     run: str
@@ -49,6 +51,7 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     duplicates_filtered: int = 0
     conflicts: int = 0
     remembered: bool = False
+    known_since: float | None = None
     latencies: Steps = ()
     refused: int = 0
     reasons: tuple[tuple[str | int, int], ...] = ()
@@ -94,7 +97,9 @@ class JobReport:
     `duplicates_filtered` counts rows that a server had already and did not store again, and `conflicts` rows whose id
     it knew with another body; only hubs with the option ``dedupe`` say so.  `duplicates_possible` counts rows that may
     be there twice: those of earlier attempts and of frames that were sent again, without what was filtered; 0 where
-    every server still knew all that the write had sent.  Latencies are seconds from a pack's first message to its ack,
+    every server still knew all that the write had sent.  A `named` write (option ``runId``) may have been done before:
+    what an earlier one stored before `known_since` (seconds since 1970; None where a server does not say) is not in
+    that number.  Latencies are seconds from a pack's first message to its ack,
     over the messages of all tasks; None without messages.  `refused` counts bad records, `reasons` by code, and
     `bad_files` names what they were written to.  `earliest_dt` and `latest_dt` are the ends of the column ``dt`` in
     milliseconds since 1970; None without one.
@@ -128,9 +133,13 @@ class JobReport:
     uncommitted: Uncommitted = field(default_factory=Uncommitted)
     unfinished_partitions: int = 0
     unknown_partitions: int = 0
+    named: bool = False
+    known_since: float | None = None
 
     @classmethod
-    def of(cls, job: str, parts: Iterable[PartitionReport], attempts: Iterable[Attempt] = ()) -> JobReport:
+    def of(
+        cls, job: str, parts: Iterable[PartitionReport], attempts: Iterable[Attempt] = (), *, named: bool = False
+    ) -> JobReport:
         """Sum up the partitions of a job, and what its ``attempts`` left."""
         reports = list(parts)
         others = list(attempts)
@@ -158,18 +167,25 @@ class JobReport:
             earliest_dt=first,
             latest_dt=last,
             uncommitted=Uncommitted.of(others, reports),
+            named=named,
+            known_since=_known_since(reports),
         )
 
     @classmethod
     def of_aborted(
-        cls, job: str, messages: Sequence[WriterCommitMessage | None], attempts: Sequence[Attempt]
+        cls,
+        job: str,
+        messages: Sequence[WriterCommitMessage | None],
+        attempts: Sequence[Attempt],
+        *,
+        named: bool = False,
     ) -> JobReport:
         """Sum up a job that failed: Spark gives no message for partitions that were not written to their end."""
         parts = [message for message in messages if isinstance(message, PartitionReport)]
         finished = {part.partition for part in parts}
         told = {attempt.partition for attempt in attempts} - finished
         return replace(
-            cls.of(job, parts, attempts),
+            cls.of(job, parts, attempts, named=named),
             outcome=ABORTED,
             unfinished_partitions=len(messages) - len(parts),
             unknown_partitions=len(messages) - len(parts) - len(told),
@@ -190,7 +206,18 @@ class JobReport:
             f"twice, {latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
         )
         conflicts = f"{self.conflicts} rows have ids that are known with another body" if self.conflicts else ""
-        return "; ".join(part for part in (line, conflicts, self.uncommitted.line()) if part)
+        return "; ".join(part for part in (line, conflicts, self._earlier(), self.uncommitted.line()) if part)
+
+    def _earlier(self) -> str:
+        """Return what an earlier write with this name may have left, in words; empty where all rows were known."""
+        if not self.named or self.duplicates_filtered >= self.acked:
+            return ""
+        if self.known_since is None:
+            return (
+                "rows that an earlier write with this runId stored may be stored twice: not every server remembers ids"
+            )
+        since = datetime.fromtimestamp(self.known_since, UTC).isoformat(timespec="seconds")
+        return f"rows that an earlier write with this runId stored before {since} may be stored twice"
 
     def aborted_line(self) -> str:
         """Return what is known of a job that failed as one line of text."""
@@ -204,6 +231,12 @@ class JobReport:
         if self.unknown_partitions:
             words.append(f"of {self.unknown_partitions} partitions no attempt left a word; what they sent is unknown")
         return "; ".join(part for part in words if part)
+
+
+def _known_since(parts: Sequence[PartitionReport]) -> float | None:
+    """Return since when all servers remember messages; None where one did not say."""
+    times = [part.known_since for part in parts if part.acked]
+    return None if None in times else max((time for time in times if time is not None), default=None)
 
 
 def _summed(reasons: Iterable[Iterable[tuple[str | int, int]]]) -> dict[str | int, int]:

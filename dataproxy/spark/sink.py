@@ -14,12 +14,12 @@ from dataproxy.spark.attempts import LAST_WORDS, RoomReader
 from dataproxy.spark.badrecords import keep_committed, remove_all
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.places import say_what_ids_name
 from dataproxy.spark.planning import plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 from dataproxy.spark.room import make_room
 from dataproxy.spark.runs import new_run
+from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,6 +66,8 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
 
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
+        from dataproxy.spark.partition import write_batches  # the driver, which never sends, does without it
+
         context = TaskContext.get()
         assert context is not None  # Spark calls this in tasks only
         place = TaskPlace(context.partitionId(), context.attemptNumber(), self._plan.job)
@@ -78,7 +80,7 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         """
         parts = check_books(self._plan.job, messages)
         found = self._found()
-        report = JobReport.of(self._plan.job, parts, found.attempts)
+        report = JobReport.of(self._plan.job, parts, found.attempts, named=bool(self._plan.id_run))
         keep_committed(self._plan.bad_records, parts)
         open_log(self._plan.outlets.log)
         _log.info("%s", report.line())
@@ -95,7 +97,7 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         remove_all(self._plan.bad_records, self._plan.job)
         open_log(self._plan.outlets.log)
         found = self._found(LAST_WORDS)
-        report = JobReport.of_aborted(self._plan.job, messages, found.attempts)
+        report = JobReport.of_aborted(self._plan.job, messages, found.attempts, named=bool(self._plan.id_run))
         _log.warning("write aborted; %s", report.aborted_line())
         self._plan.outlets.publish_aborted(report)
         found.clear()

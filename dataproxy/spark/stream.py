@@ -16,13 +16,13 @@ from dataproxy.spark.attempts import LAST_WORDS, RoomReader, of_batch
 from dataproxy.spark.badrecords import keep_committed
 from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
 from dataproxy.spark.places import say_what_ids_name
 from dataproxy.spark.planning import PROXIES, plan_write
 from dataproxy.spark.reports import JobReport, PartitionReport, check_books
 from dataproxy.spark.room import make_room, stream_name
 from dataproxy.spark.runs import new_run, stream_run
 from dataproxy.spark.wording import sparks_words
+from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -160,4 +160,6 @@ class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy doe
 
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
+        from dataproxy.spark.partition import write_batches  # the driver, which never sends, does without it
+
         return write_batches(iterator, self._plan, task_run())

@@ -33,6 +33,16 @@ def test_import_loads_no_engine_and_says_nothing():
     assert in_new_process(program) == (0, "", "")
 
 
+def test_a_spark_driver_that_plans_a_write_loads_nothing_that_sends():
+    """Spark plans and commits each write in new processes: what they import is paid for each time."""
+    program = (
+        "import sys, dataproxy.spark.sink, dataproxy.spark.stream\n"
+        "loaded = {'dataproxy.client.producer', 'dataproxy._core.client.engine', 'asyncio'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
+    assert in_new_process(program) == (0, "", "")
+
+
 def test_modules_are_reached_through_the_package():
     program = "import dataproxy; dataproxy.errors.ConfigError; dataproxy.config.PRODUCER; dataproxy.Producer"
     assert in_new_process(program) == (0, "", "")

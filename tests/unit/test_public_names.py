@@ -15,7 +15,6 @@ PACKAGE = Path(dataproxy.__file__).parent  # installed, when a wheel is tested
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 MODULES = (
     "dataproxy",
-    "dataproxy.client",
     "dataproxy.codes",
     "dataproxy.config",
     "dataproxy.errors",

@@ -9,7 +9,8 @@ from dataproxy.errors import UndeliveredError
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.partition import write_batches
+from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
 ROWS = 2000  # of a kilobyte: thirty times what the buffer holds
 

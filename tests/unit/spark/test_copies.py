@@ -75,3 +75,29 @@ def test_the_line_names_conflicts_and_what_was_there_already():
     assert "12 rows were there already, 0 rows possibly stored twice" in job.line()
     assert "2 rows have ids that are known with another body" in job.line()
     assert "conflict" not in JobReport.of("job", [part()], [MINE]).line()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"known_since": 1_700_000_000.0},
+            "with this runId stored before 2023-11-14T22:13:20+00:00 may be stored twice",
+        ),
+        ({"known_since": None}, "may be stored twice: not every server remembers ids"),
+        ({"known_since": 1_700_000_000.0, "duplicates_filtered": 1000}, ""),
+    ],
+)
+def test_a_named_write_says_since_when_rows_are_known(given, words):
+    """What an earlier write with the name stored before that is in no count."""
+    named = JobReport.of("job", [part(**given)], [MINE], named=True)
+    assert named.known_since == given["known_since"]
+    assert words in named.line() if words else "runId" not in named.line()
+    assert "runId" not in JobReport.of("job", [part(**given)], [MINE]).line()
+
+
+def test_the_server_that_forgets_first_counts():
+    parts = [part(known_since=100.0), part(known_since=300.0), part(known_since=200.0)]
+    assert JobReport.of("job", parts).known_since == 300.0
+    assert JobReport.of("job", [*parts, part(known_since=None)]).known_since is None
+    assert JobReport.of("job", []).known_since is None

@@ -17,8 +17,9 @@ from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.following import KnownProxies
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.partition import TaskPlace, WritePlan, write_batches
+from dataproxy.spark.partition import write_batches
 from dataproxy.spark.room import make_room
+from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
 PLACE = TaskPlace(partition=3, attempt=1, run="job")
 

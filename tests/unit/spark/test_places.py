@@ -10,8 +10,8 @@ from dataproxy.spark import places
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.places import say_what_ids_name
+from dataproxy.spark.writeplan import WritePlan
 
 PLAN = WritePlan("", SinkOptions((("group_id", "g"),), "s"), ColumnPlan(value=0), Outlets(), row_ids=True)
 NAMED = replace(PLAN, id_run="abcdefgh")

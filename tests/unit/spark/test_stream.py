@@ -10,9 +10,9 @@ from dataproxy.spark import stream
 from dataproxy.spark.columns import ColumnPlan
 from dataproxy.spark.options import SinkOptions
 from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.partition import WritePlan
 from dataproxy.spark.reports import PartitionReport
 from dataproxy.spark.runs import stream_run
+from dataproxy.spark.writeplan import WritePlan
 
 TOLD = {"sql.streaming.queryId": "b1f3", "streaming.sql.batchId": "7"}
 
