@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import ClassVar
@@ -129,6 +130,25 @@ def test_before_the_first_batch_is_waited_for_connections_wait_for_nothing():
 
         write_batches(asking(), plan(), PLACE)
         assert found == [1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "proxies", "row_ids", "known"),
+    [(3600, 1, True, True), (None, 1, True, False), (3600, 2, True, False), (3600, 1, False, False)],
+)
+def test_the_report_says_since_when_the_only_server_knows_rows(monkeypatch, seconds, proxies, row_ids, known):
+    """Of several servers none knows what another one stored; rows without an id are known nowhere."""
+    monkeypatch.setattr(FakeProducer, "_take_reach", lambda self: seconds)
+    monkeypatch.setattr(FakeProducer, "_known_endpoints", lambda self: [None] * proxies)
+    counts = {"copies_possible": 0, "settled_frames": 1, "filtered_frames": 1}
+    monkeypatch.setattr(FakeProducer, "_counts", lambda self: counts)
+    before = time.time()
+    report = write_batches(batches(["a"]), replace(plan(), row_ids=row_ids, began=before), PLACE)
+    assert report.remembered == known
+    if known:
+        assert before - 3600 <= report.known_since <= time.time() - 3600
+    else:
+        assert report.known_since is None
 
 
 def test_the_report_counts_this_tasks_rows_only():
