@@ -36,7 +36,7 @@ def text_report(result: Result) -> str:
     lines = [
         verdict_line(result),
         printable(f"target {load['target']}, group {load['group']}, bodies of {load['size']}"),
-        printable(f"{loop}; path {load['path']}, {load['batch']} at a time, {how}, streams: {load['streams']}"),
+        printable(f"{loop}; path {_path(load)}, {load['batch']} at a time, {how}, streams: {load['streams']}"),
         *_count_lines(result, counts),
     ]
     if not result.invalid:
@@ -45,6 +45,15 @@ def text_report(result: Result) -> str:
     if result.stopped:
         lines.append("stopped before the end of the plan")
     return "\n".join(lines)
+
+
+def _path(load: dict[str, Any]) -> str:
+    """Return the way of sending, and what of a Python caller's work is in it."""
+    if load["path"] == "send_nowait":
+        return "send_nowait by compiled code without the interpreter"
+    if load["path"] == "asyncio":
+        return f"asyncio: AsyncProducer.send in a task each, event loop {load['loop']}"
+    return f"{load['path']} called from Python"
 
 
 def _count_lines(result: Result, counts: dict[str, Any]) -> list[str]:

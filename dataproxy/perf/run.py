@@ -7,20 +7,21 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dataproxy import Producer
+from dataproxy import AsyncProducer, Producer
 from dataproxy._core.perf.generator import Generator
 from dataproxy._core.perf.histogram import Histogram
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.perf.bodies import make_bodies, read_lines
+from dataproxy.perf.loop import loop_name, run_in_loop, send_by_tasks
 from dataproxy.perf.machine import describe_machine
 from dataproxy.perf.result import Result, Second
 from dataproxy.perf.watch import Watch
 from dataproxy.shown import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from dataproxy import Stream
     from dataproxy.perf.hub import HubFigures
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PATHS", "Load", "run_load"]
 
+T = TypeVar("T")
+
 #: Ways of sending; the first one makes no call of Python's for a message.
-PATHS: Final = ("send_nowait", "send", "send_batch", "send_arrow")
+PATHS: Final = ("send_nowait", "send", "send_batch", "send_arrow", "asyncio")
 _TICK: Final = 0.02  # seconds between two looks for results
 _LEAD: Final = 0.05  # seconds from the start of the threads to the first message
 _CONNECT: Final = 10.0  # seconds that the first connection may take
@@ -44,8 +47,8 @@ class Load:
 
     ``options`` are those of the producer.  ``size`` is that of the bodies (see ``make_bodies``), ``lines`` a file whose
     lines are sent instead.  ``batch`` messages are due together and go in one call.  With ``closed_loop`` each thread
-    waits for the result of a message before the next, for the plan's time; its rates do not count.  ``max_lag`` in
-    seconds.
+    waits for the result of a message before the next, for the plan's time; its rates do not count.  With path
+    ``asyncio`` each thread runs an event loop.  ``max_lag`` in seconds.
     """
 
     target: str
@@ -69,8 +72,8 @@ class Load:
         for name in ("threads", "streams", "batch"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}", hint="choose 1 or more")
-        if self.path == "send" and self.batch > 1:
-            raise ConfigError("path send has no batches", hint="use send_nowait, send_batch or send_arrow")
+        if self.path in ("send", "asyncio") and self.batch > 1:
+            raise ConfigError(f"path {self.path} has no batches", hint="use send_nowait, send_batch or send_arrow")
         if self.closed_loop and self.path != PATHS[0]:
             raise ConfigError("a closed loop is there for path send_nowait alone", hint="leave --path out")
         if self.keys and self.options.get("ordering") != "key":
@@ -87,10 +90,13 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
     """
     load.check()
     bodies = read_lines(load.lines) if load.lines else make_bodies(load.size, load.plan.seed)
-    producer = Producer(load.target, group_id=load.group, **load.options)
+    kind = AsyncProducer if load.path == "asyncio" else Producer
+    producer = kind(load.target, group_id=load.group, **load.options)
     if producer.config.message_type == _LINES:
         hub = None  # it counts packs then, not messages
     try:
+        if isinstance(producer, AsyncProducer):
+            run_in_loop(producer.open())
         _connect(producer)
         runners = [_Runner(producer, load, bodies, number) for number in range(load.threads)]
         watcher = Watch(producer, [runner.generator for runner in runners], hub, watch)
@@ -112,8 +118,11 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
             machine=describe_machine(), planned=load.plan.messages, seconds=seconds, max_lag=load.max_lag,
             counts=counts, stored=stored, stopped=stopped, latencies=latencies, lags=lags, series=watcher.series,
         )  # fmt: skip
-    finally:
-        producer.close()  # what was not delivered is in the result
+    finally:  # what was not delivered is in the result
+        if isinstance(producer, AsyncProducer):
+            run_in_loop(producer.close())
+        else:
+            producer.close()
 
 
 def _describe(load: Load) -> dict[str, Any]:
@@ -122,11 +131,11 @@ def _describe(load: Load) -> dict[str, Any]:
         "seed": load.plan.seed, "plan_seconds": load.plan.seconds, "group": load.group, "path": load.path,
         "threads": load.threads, "streams": load.streams, "keys": load.keys,
         "size": f"lines of {load.lines}" if load.lines else load.size, "batch": load.batch,
-        "closed_loop": load.closed_loop,
+        "closed_loop": load.closed_loop, **({"loop": loop_name()} if load.path == "asyncio" else {}),
     }  # fmt: skip
 
 
-def _connect(producer: Producer) -> None:
+def _connect(producer: Producer | AsyncProducer) -> None:
     """Wait for the first connection, so that its making is in no latency.  Raises TransportError."""
     deadline = time.monotonic() + _CONNECT
     while not any(link.state == "active" for link in producer.stats().connections):
@@ -140,13 +149,15 @@ def _connect(producer: Producer) -> None:
 class _Runner(threading.Thread):
     """Run one thread's share of a load."""
 
-    def __init__(self, producer: Producer, load: Load, bodies: list[bytes], number: int) -> None:
+    def __init__(self, producer: Producer | AsyncProducer, load: Load, bodies: list[bytes], number: int) -> None:
         super().__init__(name=f"perf-{number}", daemon=True)
         self._load = load
         self._start_us = 0
         self.error: BaseException | None = None
         names = range(number, load.streams, load.threads) if load.streams >= load.threads else [number % load.streams]
-        self._streams = [producer.stream(f"{load.group}_{name}") for name in names]
+        self._producer = producer
+        plain: Producer = producer._inner if isinstance(producer, AsyncProducer) else producer
+        self._streams = [plain.stream(f"{load.group}_{name}") for name in names]
         self._keys = [f"key_{key}" for key in range(number, load.keys, load.threads)] or ["key_0"] * bool(load.keys)
         self._bodies = bodies[number % len(bodies) :] + bodies[: number % len(bodies)]
         self.generator = Generator(
@@ -168,6 +179,8 @@ class _Runner(threading.Thread):
                 self.generator.run_closed(start_us, start_us + round(load.plan.seconds * 1e6))
             elif load.path == "send_nowait":
                 self.generator.run(start_us)
+            elif isinstance(self._producer, AsyncProducer):
+                run_in_loop(send_by_tasks(self.generator, start_us, self._awaited(self._producer), self._bodies))
             else:
                 self.generator.run_calls(start_us, *self._calls())
         except BaseException as error:  # noqa: BLE001 - raised again by the main thread
@@ -186,6 +199,11 @@ class _Runner(threading.Thread):
         tables = [pa.table({"body": pa.array(bodies, pa.binary())}) for bodies in lists]
         return [stream.send_arrow for stream in self._streams], tables
 
+    def _awaited(self, producer: AsyncProducer) -> list[Callable[[bytes], Awaitable[object]]]:
+        """Return the calls whose results a task awaits."""
+        handles = {stream.stream_id: producer.stream(stream.stream_id) for stream in self._streams}
+        return [_keyed(handles[stream.stream_id].send, key) for stream, key in self._places()]
+
     def _places(self) -> Iterator[tuple[Stream, str | None]]:
         """Yield each stream with each key, in turn as the compiled path takes them."""
         if not self._keys:
@@ -198,14 +216,14 @@ class _Runner(threading.Thread):
         return [self._bodies[(at + i) % len(self._bodies)] for i in range(self._load.batch)]
 
 
-def _keyed(call: Callable[..., object], key: str | None) -> Callable[[Any], object]:
+def _keyed(call: Callable[..., T], key: str | None) -> Callable[[Any], T]:
     """Return a call of one argument."""
     if key is None:
         return call
     return lambda argument: call(argument, key=key)
 
 
-def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watch) -> tuple[str, float]:
+def _drive(producer: Producer | AsyncProducer, load: Load, runners: list[_Runner], watcher: Watch) -> tuple[str, float]:
     """Run all threads to the end; return what stopped them before, and the seconds to the last result.
 
     They are the plan's, where all results came before its end.
@@ -226,7 +244,8 @@ def _drive(producer: Producer, load: Load, runners: list[_Runner], watcher: Watc
     for runner in runners:
         runner.generator.stop()
     for runner in runners:
-        runner.join(float(producer.config.max_block) + _END)  # its last call may wait for room
+        # Its last call may wait for room; tasks of an event loop then wait for their results, too.
+        runner.join(float(producer.config.max_block) + float(producer.config.delivery_timeout) + _END)
     deadline = time.monotonic() + float(producer.config.delivery_timeout) + 5
     with contextlib.suppress(KeyboardInterrupt):
         while producer.stats().pending and time.monotonic() < deadline:

@@ -13,7 +13,7 @@ from dataproxy.perf.result import Second
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataproxy import Producer
+    from dataproxy import AsyncProducer, Producer
     from dataproxy._core.perf.generator import Generator
     from dataproxy.perf.hub import HubFigures
 
@@ -37,7 +37,7 @@ class Watch:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: Producer | AsyncProducer,
         generators: list[Generator],
         hub: HubFigures | None,
         told: Callable[[Second], object] | None,

@@ -26,6 +26,7 @@ CASES: dict[str, dict[str, Any]] = {
     "small buffer, Poisson arrivals": {"options": SMALL, "arrivals": "poisson"},
     "small buffer, calls of send": {"options": SMALL, "path": "send"},
     "small buffer, calls of send_batch": {"options": SMALL, "path": "send_batch", "batch": 10},
+    "small buffer, tasks of asyncio": {"options": SMALL, "path": "asyncio"},
 }
 
 

@@ -55,6 +55,17 @@ def test_a_run_without_results_is_not_valid() -> None:
     assert result_of([], []).invalid == ["no message has a result"]
 
 
+def test_the_report_says_what_of_a_callers_work_is_in_the_path() -> None:
+    words = {
+        "send_nowait": "path send_nowait by compiled code without the interpreter",
+        "send_batch": "path send_batch called from Python",
+        "asyncio": "path asyncio: AsyncProducer.send in a task each, event loop uvloop",
+    }
+    for path, text in words.items():
+        result = result_of([(2000, 990)], [(50, 990)], load={**LOAD, "path": path, "loop": "uvloop"})
+        assert text in text_report(result)
+
+
 def test_a_closed_loop_says_so_first() -> None:
     result = result_of([(1000, 10)], [], load={**LOAD, "closed_loop": True})
     assert text_report(result).startswith("CLOSED LOOP")

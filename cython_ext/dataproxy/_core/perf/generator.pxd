@@ -43,6 +43,8 @@ cdef class Generator:
     cdef int64_t number         # of the next message, for the choice of its stream, body and key
     cdef bint circles           # of a closed loop: who sends waits for the result of the last message
     cdef Verdict* last          # with it; holds a reference until the wait is over
+    cdef int alarm              # of a run in an event loop: a timerfd, else -1
+    cdef int64_t ahead          # with it: us from the start to the next arrival, -1 after the last
     cdef int64_t excused        # us: how far it may be behind, because calls had to wait for room
     # Written by the thread that runs, read by any: atomic.
     cdef int64_t due            # messages that the plan wanted so far
@@ -63,5 +65,6 @@ cdef class Generator:
     cdef int _drive(self) noexcept nogil
     cdef int _circle(self, int64_t end) noexcept nogil
     cdef int _await_room(self, int64_t seen, int64_t deadline) noexcept nogil
+    cdef int _set_alarm(self, int64_t at_us) except -1
     cdef int _raise_course(self, int course) except -1
     cdef int _keep_delivery(self, object sent, int64_t planned) except -1

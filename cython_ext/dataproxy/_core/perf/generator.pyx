@@ -9,8 +9,11 @@ has a histogram of its own, by which the report judges whether the run says anyt
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyTypeObject
+from libc.errno cimport errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from posix.time cimport CLOCK_MONOTONIC, itimerspec
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.hdr cimport hdr_add, hdr_clear, hdr_close, hdr_merge, hdr_open
@@ -29,14 +32,20 @@ from dataproxy._core.client.segments cimport Segment
 from dataproxy._core.client.sending cimport Stream
 from dataproxy._core.client.streams cimport Stream as CStream
 from dataproxy._core.perf.histogram cimport Histogram
-from dataproxy._core.perf.pending cimport pending_close, pending_collect, pending_open, pending_put
+from dataproxy._core.perf.pending cimport pending_close, pending_collect, pending_open, pending_put, tally_add
 from dataproxy._core.perf.plan cimport plan_begin, plan_close, plan_next, plan_open, plan_piece, plan_total
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
 from dataproxy._core.plat.clock cimport now_us, pause_us
 from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.socket cimport close as close_fd
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+from dataproxy._core.plat.timerfd cimport (
+    TFD_CLOEXEC, TFD_NONBLOCK, TFD_TIMER_ABSTIME, timerfd_create, timerfd_settime,
+)
 
-from dataproxy.errors import BufferFullError, ClosedError, ConfigError, InvalidMessageError
+from dataproxy.errors import (
+    BufferFullError, ClosedError, ConfigError, DeliveryDropped, DeliveryExpired, InvalidMessageError,
+)
 
 __all__ = ["Generator"]
 
@@ -57,6 +66,7 @@ cdef class Generator:
     """
 
     def __cinit__(self):
+        self.alarm = -1
         if pending_open(&self.pending, &self.tally) != ST_OK or hdr_open(&self.lag) != ST_OK:
             raise MemoryError("no memory for a load generator")
 
@@ -84,6 +94,8 @@ cdef class Generator:
         self.planned = True
 
     def __dealloc__(self):
+        if self.alarm >= 0:
+            close_fd(self.alarm)
         plan_close(&self.plan)
         pending_close(&self.pending, &self.tally)
         hdr_close(&self.lag)
@@ -356,6 +368,72 @@ cdef class Generator:
         if status != ST_OK:
             raise MemoryError("no memory for the load's messages")
         return 0
+
+    # --- messages of an event loop's tasks
+
+    def begin_in_loop(self, int64_t start_us):
+        """Begin a run of which an event loop asks what is due; return a descriptor for the loop to wait for.
+
+        It is readable when the next arrival is due, exact to what the kernel's timers are: those of event loops count
+        in milliseconds.  It is the generator's own.  Thread: the loop's, as of all calls of this part.  Raises OSError.
+        """
+        if self.each != 1:
+            raise ConfigError("tasks of an event loop send single messages", hint="make the generator with each=1")
+        self._check()
+        self.start_us = start_us
+        self.alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)
+        if self.alarm < 0:
+            raise OSError(errno, "no timer could be made for a load generator")
+        self.ahead = plan_next(&self.plan)
+        self._set_alarm(start_us + self.ahead)
+        return self.alarm
+
+    cdef int _set_alarm(self, int64_t at_us) except -1:
+        """Have the descriptor be readable from a moment on, after 50 ms at the latest: one may have asked to stop."""
+        cdef itimerspec when
+        memset(&when, 0, sizeof(when))
+        at_us = max(min(at_us, now_us() + SLICE_US), 1)     # 0 would turn it off
+        when.it_value.tv_sec = at_us // 1000000
+        when.it_value.tv_nsec = at_us % 1000000 * 1000
+        if timerfd_settime(self.alarm, TFD_TIMER_ABSTIME, &when, NULL) != 0:
+            raise OSError(errno, "a load generator's timer could not be set")
+        return 0
+
+    def take_due(self, int64_t most):
+        """Return the planned moments (us) of arrivals that are due, the first ``most``; None when there are no more.
+
+        Sets the descriptor's moment anew.
+        """
+        cdef int64_t now = now_us()
+        cdef list out = []
+        if atomic_load(&self.stopping):
+            return None
+        while self.ahead >= 0 and self.start_us + self.ahead <= now and len(out) < most:
+            out.append(self.start_us + self.ahead)
+            self.ahead = plan_next(&self.plan)
+        if not out and self.ahead < 0:
+            return None
+        self._set_alarm(self.start_us + max(self.ahead, 0))
+        return out
+
+    def begin_message(self, int64_t planned_us):
+        """Count a message as due right before the call that sends it, and how late that is; False after ``stop``."""
+        return self._note_lag(planned_us, now_us())
+
+    def end_message(self, int64_t planned_us, error=None):
+        """Count a message by the error that its await has raised, and the time from its planned moment until now.
+
+        Without an error it was delivered; BufferFullError says that it was refused, and has no latency.
+        """
+        cdef int outcome = OUT_DELIVERED
+        if isinstance(error, BufferFullError):
+            relaxed_add(&self.refused, 1)
+            return
+        if error is not None:
+            outcome = (OUT_DROPPED if isinstance(error, DeliveryDropped) else
+                       OUT_EXPIRED if isinstance(error, DeliveryExpired) else OUT_FAILED)
+        relaxed_add(&self.accepted, 1)
+        tally_add(&self.tally, outcome, now_us() - planned_us, outcome != OUT_DROPPED)
 
     # --- what any thread may ask
 

@@ -48,3 +48,4 @@ cdef int pending_open(Pending* q, Tally* t) noexcept nogil
 cdef void pending_close(Pending* q, Tally* t) noexcept nogil
 cdef int pending_put(Pending* q, Verdict* v, uint32_t index, uint32_t n, int64_t planned_us) noexcept nogil
 cdef int pending_collect(Pending* q, Tally* t) noexcept nogil
+cdef void tally_add(Tally* t, int outcome, int64_t latency_us, bint timed) noexcept nogil

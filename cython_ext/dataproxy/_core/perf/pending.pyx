@@ -81,6 +81,16 @@ cdef inline void _count(Tally* t, int outcome, int64_t n, int64_t latency_us, bi
         hdr_add(&t.recent, latency_us, n)
 
 
+cdef void tally_add(Tally* t, int outcome, int64_t latency_us, bint timed) noexcept nogil:
+    """Count one message whose result somebody else has seen; ``timed`` unless it was dropped on arrival.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    pthread_mutex_lock(&t.lock)
+    _count(t, outcome, 1, latency_us, timed)
+    pthread_mutex_unlock(&t.lock)
+
+
 cdef void _settle(Tally* t, Planned* item) noexcept nogil:
     """Count messages that have their result, and give the reference back.  Locks: lock is held.
 
