@@ -127,7 +127,7 @@ def report_command(
     with outcome():
         result = load_result(file)
         if png:
-            from dataproxy.perf.pictures import write_pictures
+            from dataproxy.perf.charts import write_pictures
 
             for written in write_pictures(result, png):
                 say(f"wrote {written}")

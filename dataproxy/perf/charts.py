@@ -1,16 +1,20 @@
-"""Line and point charts as inline SVG: no library, no script, nothing to fetch."""
+"""The charts of a result, as inline SVG without a library, a script or anything to fetch, and as PNG files."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Chart", "Line", "nice_ticks", "svg"]
+    from dataproxy.perf.result import Result, Second
+
+__all__ = ["Chart", "Line", "charts_of", "nice_ticks", "percentile_curve", "svg", "write_pictures"]
 
 _WIDTH: Final = 720
 _HEIGHT: Final = 240
@@ -21,6 +25,10 @@ _BOTTOM: Final = 36
 #: Colours that can be told apart without red and green (Okabe and Ito).
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 _TICKS: Final = 6
+#: Places of the percentile curve, and the texts below it.
+_CURVE: Final = (0.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
+_STEPS: Final = 60
+_MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,59 @@ class Chart:
     lines: Sequence[Line]
     ticks: Sequence[tuple[float, str]] | None = None
     dots: bool = False
+
+
+def charts_of(result: Result) -> list[Chart]:
+    """Return the charts of a result; those that show latencies are left out where the run is not valid."""
+    series = result.series
+
+    def line(name: str, value: Callable[[Second], float | None]) -> Line:
+        return Line(name, [(second.at, value(second)) for second in series])
+
+    def ms(value: float | None) -> float | None:
+        return None if value is None else value * 1000
+
+    out = [
+        Chart("messages a second", "seconds", [
+            line("due", lambda s: s.due / s.seconds), line("results", lambda s: s.results / s.seconds)]),
+    ]  # fmt: skip
+    if not result.invalid:
+        out += [
+            Chart("latency of the results of each second, ms", "seconds", [
+                line("p50", lambda s: ms(s.p50)), line("p99", lambda s: ms(s.p99)), line("p99.9", lambda s: ms(s.p999)),
+                line("max", lambda s: ms(s.max))]),
+            percentile_curve(result),
+            Chart("p99 of each second, ms, against its rate", "results a second", [
+                Line("p99", [(s.results / s.seconds, ms(s.p99)) for s in series if s.results])], dots=True),
+        ]  # fmt: skip
+    out += [
+        Chart("messages under way", "seconds", [line("under way", lambda s: s.in_flight)]),
+        Chart("attempts beyond the first, so far", "seconds", [line("retries", lambda s: s.retries)]),
+        Chart("processor, cores", "seconds", _with_hub(series, line("sender", lambda s: s.cpu),
+              line("hub", lambda s: s.hub_cpu))),
+        Chart("memory, MiB", "seconds", _with_hub(series, line("sender", lambda s: s.memory / _MIB),
+              line("hub", lambda s: None if s.hub_memory is None else s.hub_memory / _MIB))),
+    ]  # fmt: skip
+    if any(second.hub_stored is not None for second in series):
+        out.append(Chart("stored by the hub, messages", "seconds", [line("stored", lambda s: s.hub_stored)]))
+    return out
+
+
+def _with_hub(series: Iterable[Second], own: Line, hub: Line) -> list[Line]:
+    return [own, hub] if any(second.hub_cpu is not None for second in series) else [own]
+
+
+def percentile_curve(result: Result) -> Chart:
+    """Return latency over percentile; each step to the right has a tenth of the samples of the one before it.
+
+    It ends where less than one sample is left.
+    """
+    n = max(len(result.latencies), 1)
+    end = max(math.log10(n), 0.1)
+    places = [end * step / _STEPS for step in range(_STEPS + 1)]
+    points = [(place, (result.percentile(100 - 100 * 10**-place) or 0) * 1000) for place in places]
+    ticks = [(-math.log10(1 - percent / 100), f"{percent:g} %") for percent in _CURVE]
+    return Chart("latency by percentile, ms", "percent of the messages", [Line("latency", points)], ticks=ticks)
 
 
 def nice_ticks(low: float, high: float, most: int = _TICKS) -> list[float]:
@@ -136,3 +197,42 @@ def _legend(chart: Chart) -> Iterator[str]:
         colour = _COLOURS[number % len(_COLOURS)]
         yield f'<text x="{right}" y="16" text-anchor="end" style="fill:{colour}">{escape(line.name)}</text>'
         right -= 7 * len(line.name) + 18
+
+
+def write_pictures(result: Result, folder: str) -> list[Path]:
+    """Write a PNG file for each chart into a folder, which is made, and return their names.
+
+    Needs matplotlib (``pip install 'dataproxy-sdk[plot]'``).  Raises OSError.
+    """
+    from matplotlib.figure import Figure
+
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    out = []
+    for number, chart in enumerate(charts_of(result), 1):
+        name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")
+        figure = Figure(figsize=(9, 3.2), layout="constrained")
+        _draw(figure.subplots(), chart)
+        out.append(home / f"{number}-{name}.png")
+        figure.savefig(out[-1], dpi=120)
+    return out
+
+
+def _draw(axes: object, chart: Chart) -> None:
+    from matplotlib.axes import Axes
+
+    assert isinstance(axes, Axes)
+    for line in chart.lines:
+        xs = [x for x, _ in line.points]
+        ys = [float("nan") if y is None else y for _, y in line.points]
+        axes.plot(xs, ys, "o" if chart.dots else "-", label=line.name)
+    axes.set_title(chart.title, loc="left", fontsize=10)
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y", alpha=0.4)
+    if chart.ticks is not None:
+        low, high = axes.get_xlim()
+        shown = [(place, text) for place, text in chart.ticks if low <= place <= high]
+        axes.set_xticks([place for place, _ in shown], [text for _, text in shown])
+    if len(chart.lines) > 1:
+        axes.legend(fontsize=8)

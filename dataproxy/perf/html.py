@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.perf.charts import Chart, Line, svg
+from dataproxy.perf.charts import charts_of, svg
 from dataproxy.perf.report import text_report, verdict_line
 from dataproxy.shown import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from dataproxy.perf.result import Result
 
-    from dataproxy.perf.result import Result, Second
-
-__all__ = ["charts_of", "html_report", "percentile_curve"]
+__all__ = ["html_report"]
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff }
@@ -29,10 +26,6 @@ svg text.title { font-weight: 600; font-size: 13px; fill: #1a1a1a } .grid { stro
 table { border-collapse: collapse } td:first-child { color: #555 }
 td { padding: .15rem 1rem .15rem 0; vertical-align: top }
 """
-#: Places of the percentile curve, and the texts below it.
-_CURVE: Final = (0.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
-_STEPS: Final = 60
-_MIB: Final = 1 << 20
 
 
 def html_report(result: Result) -> str:
@@ -59,59 +52,6 @@ def html_report(result: Result) -> str:
 </body>
 </html>
 """
-
-
-def charts_of(result: Result) -> list[Chart]:
-    """Return the charts of a result; those that show latencies are left out where the run is not valid."""
-    series = result.series
-
-    def line(name: str, value: Callable[[Second], float | None]) -> Line:
-        return Line(name, [(second.at, value(second)) for second in series])
-
-    def ms(value: float | None) -> float | None:
-        return None if value is None else value * 1000
-
-    out = [
-        Chart("messages a second", "seconds", [
-            line("due", lambda s: s.due / s.seconds), line("results", lambda s: s.results / s.seconds)]),
-    ]  # fmt: skip
-    if not result.invalid:
-        out += [
-            Chart("latency of the results of each second, ms", "seconds", [
-                line("p50", lambda s: ms(s.p50)), line("p99", lambda s: ms(s.p99)), line("p99.9", lambda s: ms(s.p999)),
-                line("max", lambda s: ms(s.max))]),
-            percentile_curve(result),
-            Chart("p99 of each second, ms, against its rate", "results a second", [
-                Line("p99", [(s.results / s.seconds, ms(s.p99)) for s in series if s.results])], dots=True),
-        ]  # fmt: skip
-    out += [
-        Chart("messages under way", "seconds", [line("under way", lambda s: s.in_flight)]),
-        Chart("attempts beyond the first, so far", "seconds", [line("retries", lambda s: s.retries)]),
-        Chart("processor, cores", "seconds", _with_hub(series, line("sender", lambda s: s.cpu),
-              line("hub", lambda s: s.hub_cpu))),
-        Chart("memory, MiB", "seconds", _with_hub(series, line("sender", lambda s: s.memory / _MIB),
-              line("hub", lambda s: None if s.hub_memory is None else s.hub_memory / _MIB))),
-    ]  # fmt: skip
-    if any(second.hub_stored is not None for second in series):
-        out.append(Chart("stored by the hub, messages", "seconds", [line("stored", lambda s: s.hub_stored)]))
-    return out
-
-
-def _with_hub(series: Iterable[Second], own: Line, hub: Line) -> list[Line]:
-    return [own, hub] if any(second.hub_cpu is not None for second in series) else [own]
-
-
-def percentile_curve(result: Result) -> Chart:
-    """Return latency over percentile; each step to the right has a tenth of the samples of the one before it.
-
-    It ends where less than one sample is left.
-    """
-    n = max(len(result.latencies), 1)
-    end = max(math.log10(n), 0.1)
-    places = [end * step / _STEPS for step in range(_STEPS + 1)]
-    points = [(place, (result.percentile(100 - 100 * 10**-place) or 0) * 1000) for place in places]
-    ticks = [(-math.log10(1 - percent / 100), f"{percent:g} %") for percent in _CURVE]
-    return Chart("latency by percentile, ms", "percent of the messages", [Line("latency", points)], ticks=ticks)
 
 
 def _table(values: dict[str, Any]) -> str:

@@ -15,9 +15,8 @@ from dataproxy._core.perf.histogram import Histogram
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.perf.bodies import make_bodies, read_lines
 from dataproxy.perf.loop import loop_name, run_in_loop, send_by_tasks
-from dataproxy.perf.machine import describe_machine
 from dataproxy.perf.result import Result, Second
-from dataproxy.perf.watch import Watch
+from dataproxy.perf.watch import Watch, describe_machine
 from dataproxy.shown import without_secrets
 
 if TYPE_CHECKING:

@@ -1,13 +1,16 @@
-"""The series of a run: what every second of it was like."""
+"""What is watched while a load runs: every second of it, and the machine."""
 
 from __future__ import annotations
 
+import os
+import platform
 import resource
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy._core.perf.histogram import Histogram
+from dataproxy._version import __version__
 from dataproxy.perf.result import Second
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from dataproxy._core.perf.generator import Generator
     from dataproxy.perf.hub import HubFigures
 
-__all__ = ["Watch", "resident_bytes"]
+__all__ = ["Watch", "describe_machine", "resident_bytes"]
 
 _SECOND: Final = 1.0
 _MARK: Final = 99.0  # percentile of the generator's lateness that the series shows
@@ -30,6 +33,28 @@ def resident_bytes(process: str = "self") -> int:
     except (OSError, ValueError, IndexError):
         return 0
     return pages * resource.getpagesize()
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return processor, cores, memory (bytes), kernel, versions, and the load average before the run's end."""
+    return {
+        "processor": _first("/proc/cpuinfo", "model name"),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "dataproxy": __version__,
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def _first(file: str, name: str) -> str:
+    """Return the value of the first line ``name : value`` of a file of the system's, "" without one."""
+    try:
+        lines = Path(file).read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
 
 
 class Watch:

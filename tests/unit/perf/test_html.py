@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dataproxy.perf.charts import Chart, Line, nice_ticks, svg
-from dataproxy.perf.html import charts_of, html_report, percentile_curve
-from dataproxy.perf.pictures import write_pictures
+from dataproxy.perf.charts import Chart, Line, charts_of, nice_ticks, percentile_curve, svg, write_pictures
+from dataproxy.perf.html import html_report
 from tests.unit.perf.test_result import LOAD, result_of
 
 LATENCIES = [(1000, 900), (5000, 90), (90_000, 10)]
