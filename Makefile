@@ -28,7 +28,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
-        test-interop wheel test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
+        test-interop wheel first-hour test-wheel coverage fuzz bench bench-quick profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-26s%s\n", $$1, $$2 }'
@@ -126,7 +126,10 @@ perf-selftest: build ## loads of 20 s against a hub that is frozen for 1 s: p99.
 wheel: setup ## sdist and wheel in dist/; the wheel carries libsnappy and liblmdb
 	@tools/wheel.sh build
 
-test-wheel: setup ## sdist -> wheel -> fresh environment -> tests from outside the checkout
+first-hour: wheel ## README and introduction in an empty environment from a built wheel, as a new user plays them
+	@$(PY) tools/first_hour.py dist/*.whl
+
+test-wheel: setup ## sdist -> wheel -> fresh environment -> README and introduction -> tests from outside the checkout
 	@tools/wheel.sh
 
 coverage: setup ## lines covered by the unit tests, compiled code included

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# sdist -> wheel from the sdist, which carries its libraries -> a fresh environment -> the tests, run from outside the
-# checkout.
+# sdist -> wheel from the sdist, which carries its libraries -> a fresh environment -> README and introduction in it -> the
+# tests, run from outside the checkout.
 #   wheel.sh build  leaves sdist and wheel in dist/ and stops
 #   T  tests to run, relative to the checkout
 set -euo pipefail
@@ -40,6 +40,8 @@ quiet "$work/venv/bin/python" -m pip install -q dist/*.whl
 plain=$("$work/venv/bin/python" -m pip list --format=freeze | grep -vE '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
 [ "$plain" = "dataproxy-sdk msgspec urllib3" ] || { say "a plain install brought: $plain"; exit 1; }
 (cd "$work/tests" && "$work/venv/bin/python" -c 'import dataproxy; print("wheel: plain install imports", dataproxy.__version__)')
+say "README and introduction, as a new user plays them"
+"$base" tools/first_hour.py dist/*.whl --venv "$work/venv" >&2
 quiet "$work/venv/bin/python" -m pip install -q --no-deps -r requirements/dev.lock
 
 say "tests from $work/tests"
