@@ -124,6 +124,14 @@ def test_a_loop_that_is_busy_is_late_by_its_own_fault() -> None:
     assert (latencies.percentile(50) or 0) >= (lags.percentile(50) or 0)
 
 
+def test_a_plan_that_no_loop_can_keep_is_not_valid() -> None:
+    """A million tasks a second."""
+    with dataproxy.hub.Hub() as hub:
+        result = run_load(Load(hub.target, parse_plan("1M:30ms"), path="asyncio"))
+    assert result.counts["delivered"] == result.counts["due"] == 30_000
+    assert text_report(result).startswith("INVALID: at p50 the generator was")
+
+
 def test_what_a_call_of_a_task_raises_ends_the_run() -> None:
     with dataproxy.hub.Hub() as hub:
         producer = dataproxy.AsyncProducer(hub.target, group_id="g")
@@ -186,6 +194,18 @@ def test_messages_without_room_are_refused_and_counted(path: str) -> None:
     assert counts["refused"] > 0
     assert counts["accepted"] + counts["refused"] == counts["due"] == 5000
     assert counts["delivered"] == counts["accepted"] == len(result.latencies)
+
+
+@pytest.mark.parametrize("path", ["send_nowait", "asyncio"])
+def test_messages_that_are_dropped_on_arrival_have_no_latency(path: str) -> None:
+    with dataproxy.hub.Hub() as hub:
+        options = {"on_full": "drop_newest", "buffer_bytes": "64KiB", "linger": "5s", "delivery_timeout": "20s"}
+        plan = parse_plan("0+5000/1s:100ms")
+        result = run_load(Load(hub.target, plan, path=path, max_lag=60, size="1000", options=options))
+    counts = result.counts
+    assert counts["dropped"] > 0 and counts["accepted"] == counts["due"] == 5000
+    assert counts["delivered"] + counts["dropped"] == 5000
+    assert len(result.latencies) == counts["delivered"]
 
 
 @pytest.mark.parametrize("path", ["send_nowait", "asyncio"])
