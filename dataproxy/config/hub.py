@@ -21,7 +21,13 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "Directory of the durable store; empty keeps everything in memory only.",
         importance="high",
     ),
-    Option("host", "text", "127.0.0.1", "Address to listen on.", importance="high"),
+    Option(
+        "host",
+        "text",
+        "127.0.0.1",
+        "Address or name to listen on; of a name with IPv4 and IPv6 addresses one of each, on the same ports.",
+        importance="high",
+    ),
     Option("port", "int", 0, "TCP port for producers; 0 takes a free one.", low=0, high=65535, importance="high"),
     Option(
         "manager_port",

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from dataproxy.errors import ClosedError, DataProxyError, StoreError
 from dataproxy.hub.access import HubAccess, has_credentials
+from dataproxy.hub.addresses import ANY6, bind_all
 from dataproxy.hub.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.descriptors import Shortage
 from dataproxy.hub.entrypages import ARROW_STREAM, Range, entries_page, logs_page
@@ -57,7 +58,6 @@ _DIGITS: Final = 20  # of a number; Python refuses to read very long ones
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
 _JSON: Final = "application/json"
-_ANY6: Final = "::"
 _MAPPED: Final = "::ffff:"  # an IPv4 address on a socket of both families
 _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -88,12 +88,13 @@ class ManagerDoor:
     Raises HubError when the address cannot be listened on.
     """
 
-    def __init__(self, hub: Hub, host: str, port: int, limits: HttpLimits | None = None) -> None:
+    def __init__(self, hub: Hub, addresses: tuple[str, ...], port: int, limits: HttpLimits | None = None) -> None:
         config = hub.config
         self.settings = ManagerSettings(cluster_id=config.cluster_id)
         if config.secret_id:
             self.settings.secrets = {config.secret_id: config.secret_key}
         self.port = port
+        self._addresses = addresses
         self.limits = limits or HttpLimits()
         # Weak: the running thread must not keep a forgotten hub alive.
         self._hub_ref = weakref.ref(hub)
@@ -111,14 +112,14 @@ class ManagerDoor:
         self._strangers = ThreadPoolExecutor(2, thread_name_prefix=_WORKERS)
         self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self.connections: Connections | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="dataproxy-hub-manager", daemon=True)
         self._thread.start()
         try:
             # On its own thread: the caller's may be running a loop already.
-            asyncio.run_coroutine_threadsafe(self._open(host, port), self._loop).result(_STOP_SECONDS)
+            asyncio.run_coroutine_threadsafe(self._open(port), self._loop).result(_STOP_SECONDS)
         except BaseException:
             self.close()
             raise
@@ -131,7 +132,7 @@ class ManagerDoor:
             except BaseException:  # noqa: BLE001 - of a log handler of the application's, say
                 _log.exception("the Manager door goes on after an error")
 
-    async def _open(self, host: str, port: int) -> None:
+    async def _open(self, port: int) -> None:
         limits = self.limits
         self._runner = web.AppRunner(
             self._application(), access_log=None, logger=server_log(), keepalive_timeout=limits.idle,
@@ -141,15 +142,20 @@ class ManagerDoor:
         assert self._runner.server is not None
         self.connections = Connections(self._runner.server, limits)
         try:
-            where: dict[str, Any] = {"sock": _both_families(port)} if host == _ANY6 else {"host": host, "port": port}
-            self._listener = await self._loop.create_server(self.connections, **where, backlog=128, start_serving=False)
-            for one in self._listener.sockets:  # its connections have it from the beginning
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
-            await self._listener.start_serving()
+            await self._listen(bind_all(self._addresses, port), self.connections)
         except OSError as error:
-            raise listen_error("the Manager door", host, port, error) from error
-        self.port = int(self._listener.sockets[0].getsockname()[1])
+            raise listen_error("the Manager door", self._hub.config.host, port, error) from error
         self._loop.call_later(_LOOK_SECONDS, self._look)
+
+    async def _listen(self, sockets: list[socket.socket], connections: Connections) -> None:
+        self.port = int(sockets[0].getsockname()[1])
+        for one in sockets:
+            # Its connections have it from the beginning.
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+            server = await self._loop.create_server(connections, sock=one, backlog=128, start_serving=False)
+            self._listeners.append(server)
+        for listener in self._listeners:
+            await listener.start_serving()
 
     @property
     def _hub(self) -> Hub:
@@ -182,8 +188,8 @@ class ManagerDoor:
         self._loop.close()
 
     async def _stop(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         if self.connections is not None:
             self.connections.drop(idle=True)
         if self._runner is not None:
@@ -323,8 +329,8 @@ class ManagerDoor:
         return tuple((address, one.port) for one in self._hub.listeners if one.index not in drained)
 
     def _own_address(self, request: web.Request) -> str:
-        """Return the address to name: the one listened on, or for a wildcard the one the caller reached us by."""
-        if self._hub.host not in ("0.0.0.0", _ANY6):
+        """Return the address to name: the only one, or of several the one that the caller reached us by."""
+        if self._addresses[1:] == () and self._hub.host not in ("0.0.0.0", ANY6):
             return self._hub.host
         name = None if request.transport is None else request.transport.get_extra_info("sockname")
         return str(name[0]).removeprefix(_MAPPED) if name else self._hub.config.node_ip
@@ -390,11 +396,6 @@ class ManagerDoor:
             return answer
         finally:
             self._pages.give_back(keeper)
-
-
-def _both_families(port: int) -> socket.socket:
-    """Return a socket that is bound to the port for IPv6 and IPv4; asyncio's own would take IPv6 alone."""
-    return socket.create_server((_ANY6, port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
 
 
 async def _parameter(request: web.Request, name: str) -> str:

@@ -8,7 +8,6 @@ import functools
 import ipaddress
 import os
 import secrets
-import socket
 import threading
 import time
 import warnings
@@ -23,6 +22,7 @@ from dataproxy._core.hub.hubcore import HubCore
 from dataproxy._core.hub.storecore import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
+from dataproxy.hub.addresses import addresses_of
 from dataproxy.hub.faults import Faults
 from dataproxy.hub.health import health_of
 from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
@@ -60,9 +60,10 @@ class Hub:
     """Run a hub until ``close``: it accepts InLong DataProxy requests and keeps them in a store.
 
     ``store`` is a directory (an ack is given after the data is on disk), or None to keep entries in memory only.
-    It listens on loopback unless ``host`` says otherwise; ports that are 0 are chosen by the kernel and then
-    found in ``target`` and ``manager_url``.  Every option of the table in CONFIGURATION.md can be given as a
-    keyword; or ``config`` holds all of them.  Methods may be called from any thread.
+    It listens on loopback unless ``host`` says otherwise; of a name with IPv4 and IPv6 addresses it takes one of each.
+    Ports that are 0 are chosen by the kernel, the same for both families, and then found in ``target`` and
+    ``manager_url``.  Every option of the table in CONFIGURATION.md can be given as a keyword; or ``config`` holds all
+    of them.  Methods may be called from any thread.
 
     Raises ConfigError, StoreError, and HubError when an address cannot be listened on.
     """
@@ -85,8 +86,10 @@ class Hub:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._manager: ManagerDoor | None = None
-        self._host = _numeric(self.config.host)
-        _check_exposure(self.config, self._host)
+        self._addresses = addresses_of(self.config.host)
+        self._host = self._addresses[0]
+        for address in self._addresses:
+            _check_exposure(self.config, address)
         self._token = self.config.token or make_token()
         self._start()
 
@@ -97,11 +100,11 @@ class Hub:
             undo.callback(self._store.close)
             self._store_name = _name_of_store(self.config.store)
             table = FaultCore()
-            self._core = _make_core(self._store, table, self._host, self.config)
+            self._core = _make_core(self._store, table, self._addresses, self.config)
             self._port = _listen(self._core, self.config)
             undo.callback(self._core.close_listener)
             self._core.set_load(_load(self.config.load))
-            shutters = Shutters(self._core, self._host)
+            shutters = Shutters(self._core, self.config.host)
             self._faults = Faults(self._core, table, shutters)
             self._listeners = tuple(
                 Listener(self._core, shutters, i, _reachable(self._host)) for i in range(self.config.listeners)
@@ -119,6 +122,8 @@ class Hub:
         _log.info(
             "hub listens on %s, Manager on %s, store %s", self.target, self.manager_url, self.store_path or "memory"
         )
+        for address in self._addresses[1:]:
+            _log.info("hub listens on the same ports of %s", address)
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -133,7 +138,7 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """Return the numeric address that the hub listens on."""
+        """Return the numeric address that the hub listens on; for a name with both families the one of IPv4."""
         return self._host
 
     @property
@@ -341,18 +346,6 @@ def _check_exposure(config: HubConfig, host: str) -> None:
     )
 
 
-def _numeric(host: str) -> str:
-    """Return the address of ``host``, IPv4 first.  Raises HubError."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise HubError(
-            f"host {host!r} cannot be resolved: {error}", code="ADDRESS", hint="give an address of this machine"
-        ) from error
-    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
-    return str(found[0][4][0])
-
-
 def _reachable(host: str) -> str:
     """Return the address by which this machine reaches what listens on ``host``."""
     return _WILDCARDS.get(host, host)
@@ -405,11 +398,12 @@ def _name_of_store(path: str) -> str:
     return f"{found.st_dev:x}-{found.st_ino:x}"
 
 
-def _make_core(store: StoreCore, faults: FaultCore, host: str, config: HubConfig) -> HubCore:
+def _make_core(store: StoreCore, faults: FaultCore, addresses: tuple[str, ...], config: HubConfig) -> HubCore:
     return HubCore(
         store,
         faults,
-        host=host,
+        host=addresses[0],
+        other_host=addresses[1] if len(addresses) > 1 else "",
         port=config.port,
         listeners=config.listeners,
         threads=config.threads,
@@ -442,7 +436,7 @@ def _open_manager(hub: Hub) -> ManagerDoor:
         raise HubError(
             f"the Manager door needs a package that is missing: {error.name}", hint="pip install 'dataproxy-sdk[hub]'"
         ) from error
-    return ManagerDoor(hub, hub.host, hub.config.manager_port)
+    return ManagerDoor(hub, hub._addresses, hub.config.manager_port)
 
 
 @atexit.register

@@ -19,6 +19,7 @@ class HubCore:
         faults: FaultCore | None = None,
         *,
         host: str,
+        other_host: str = "",
         port: int,
         listeners: int = 1,
         threads: int,

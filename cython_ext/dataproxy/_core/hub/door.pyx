@@ -13,7 +13,7 @@ from dataproxy._core.base.status cimport (
 )
 from dataproxy._core.hub.answers cimport answer_give, answers_abound, answers_subside
 from dataproxy._core.hub.committer cimport committer_submit
-from dataproxy._core.hub.dooraccept cimport accept_follow, accept_from, accept_pause, accept_resume
+from dataproxy._core.hub.dooraccept cimport accept_follow, accept_pause, accept_ready, accept_resume
 from dataproxy._core.hub.doorread cimport door_read, door_reread, read_share
 from dataproxy._core.hub.doorstate cimport (
     DOOR_RUNS, DOOR_STOPS, LOAD_QUEUE, TAG_END, close_session, count_code, door_clock, door_take, end_session,
@@ -102,7 +102,7 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
             _settle(d, door_take(d))
         elif tag < TAG_END:
             if atomic_load(&d.shared.phase) == DOOR_RUNS:
-                accept_from(d, <int>(tag - TAG_LISTENER))
+                accept_ready(d, tag)
         else:
             s = table_find(&d.table, tag)
             if s != NULL:

@@ -4,10 +4,10 @@ from libc.string cimport strlen
 
 from dataproxy._core.base.status cimport ST_OK, ST_WANT_READ
 from dataproxy._core.hub.doorread cimport READ_CHUNK
-from dataproxy._core.hub.doorstate cimport TAG_LISTENER, close_session
+from dataproxy._core.hub.doorstate cimport LISTENERS_MOST, TAG_LISTENER, close_session
 from dataproxy._core.hub.faults cimport POINT_CONNECT
 from dataproxy._core.hub.holders cimport holder_name, holders_join
-from dataproxy._core.hub.listener cimport Listener, listener_accept
+from dataproxy._core.hub.listener cimport FAMILIES, Listener, listener_accept
 from dataproxy._core.hub.misbehaviour cimport misbehave_connect
 from dataproxy._core.hub.session cimport (
     CLOSE_FAULT, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_RESET, Session, table_add, table_touch,
@@ -30,21 +30,29 @@ cdef void _watch(Door* d) noexcept nogil:
     Locks: none.
     """
     cdef Listener* slot
-    cdef uint64_t bit
     cdef bint wanted
-    cdef int i
+    cdef int i, family
     for i in range(d.shared.listener_count):
         slot = &d.shared.listeners[i]
-        bit = <uint64_t>1 << i
         wanted = d.accepting and atomic_load(&slot.shut) == 0
-        if wanted and not d.watched & bit:
-            if poller_add_fd(&d.poller, slot.fd, <void*>(TAG_LISTENER + <uint64_t>i), POLL_READ) != ST_OK:
-                d.accept_again_us = d.now_us + ACCEPT_PAUSE_US
-                continue
-            d.watched |= bit
-        elif d.watched & bit and not wanted:
-            poller_remove_fd(&d.poller, slot.fd)
-            d.watched &= ~bit
+        for family in range(<int>FAMILIES):
+            if slot.fds[family] >= 0:
+                _watch_one(d, i, family, wanted)
+
+
+cdef void _watch_one(Door* d, int listener, int family, bint wanted) noexcept nogil:
+    """Have one socket of a listener in the poller, or not.  Locality: door loop.  Locks: none."""
+    cdef int fd = d.shared.listeners[listener].fds[family]
+    cdef uint64_t bit = <uint64_t>1 << listener
+    cdef uint64_t tag = TAG_LISTENER + <uint64_t>(family * <int>LISTENERS_MOST + listener)
+    if wanted and not d.watched[family] & bit:
+        if poller_add_fd(&d.poller, fd, <void*>tag, POLL_READ) != ST_OK:
+            d.accept_again_us = d.now_us + ACCEPT_PAUSE_US
+            return
+        d.watched[family] |= bit
+    elif d.watched[family] & bit and not wanted:
+        poller_remove_fd(&d.poller, fd)
+        d.watched[family] &= ~bit
 
 
 cdef void accept_pause(Door* d, int64_t again_us) noexcept nogil:
@@ -80,12 +88,13 @@ cdef void accept_follow(Door* d) noexcept nogil:
     cdef uint64_t killed = 0
     cdef int64_t kills
     cdef Session* s
-    cdef int i
+    cdef int i, family
     if d.accepting:
         _watch(d)
     for i in range(d.shared.listener_count):
-        if d.watched & (<uint64_t>1 << i):
-            accept_from(d, i)
+        for family in range(<int>FAMILIES):
+            if d.watched[family] & (<uint64_t>1 << i):
+                _accept_from(d, i, family)
     for i in range(d.shared.listener_count):
         kills = atomic_load(&d.shared.listeners[i].kills)
         if kills != d.kills[i]:
@@ -98,12 +107,18 @@ cdef void accept_follow(Door* d) noexcept nogil:
             close_session(d, s, CLOSE_FAULT)
 
 
-cdef void accept_from(Door* d, int listener) noexcept nogil:
-    """Take the connections that wait, up to the bound of a round.
+cdef void accept_ready(Door* d, uint64_t tag) noexcept nogil:
+    """Take the connections that wait at the socket of a tag, up to the bound of a round.
 
     Locality: door loop.
     Locks: none.
     """
+    cdef int place = <int>(tag - TAG_LISTENER)
+    _accept_from(d, place % <int>LISTENERS_MOST, place // <int>LISTENERS_MOST)
+
+
+cdef void _accept_from(Door* d, int listener, int family) noexcept nogil:
+    """Take the connections that wait at one socket.  Locality: door loop.  Locks: none."""
     cdef Listener* slot = &d.shared.listeners[listener]
     cdef Address peer
     cdef int fd = -1
@@ -111,7 +126,7 @@ cdef void accept_from(Door* d, int listener) noexcept nogil:
     cdef int taken = 0
     while taken < ACCEPT_ROUND:
         taken += 1
-        status = listener_accept(slot, &fd, &peer)
+        status = listener_accept(slot, family, &fd, &peer)
         if status == ST_WANT_READ:
             return
         if status != ST_OK:

@@ -9,7 +9,7 @@ from dataproxy._core.hub.entryids cimport IdReader
 from dataproxy._core.hub.faults cimport FaultTable
 from dataproxy._core.hub.faultsession cimport Held
 from dataproxy._core.hub.holders cimport Holders
-from dataproxy._core.hub.listener cimport Listener
+from dataproxy._core.hub.listener cimport FAMILIES, Listener
 from dataproxy._core.hub.session cimport CLOSE_REASONS, Session, SessionTable
 from dataproxy._core.io.poller cimport Poller
 from dataproxy._core.io.recvbuf cimport RecvBuf
@@ -21,8 +21,8 @@ from dataproxy._core.wire.api cimport Request, ServerProfile, WireOps
 cdef enum:
     LISTENERS_MOST = 64
     TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
-    TAG_LISTENER = 2                # and the index of the listener
-    TAG_END = 66
+    TAG_LISTENER = 2                # and the index of the listener, for its second family LISTENERS_MOST more
+    TAG_END = 130
     DOOR_CODES = 256                # error codes that are counted one by one; higher ones in the last
 
 
@@ -108,7 +108,7 @@ ctypedef struct Door:
     bint collecting                 # those who hold too much are being closed
     bint choked                     # the queue is full
     bint accepting
-    uint64_t watched                # the listeners in the poller, by bit
+    uint64_t watched[FAMILIES]      # the listeners in the poller, by bit
     int64_t kills[LISTENERS_MOST]   # of each listener, those that were carried out
     Held* delayed                   # what faults delay, by time
     int64_t accept_again_us         # with accepting false: when to try again; 0 = never

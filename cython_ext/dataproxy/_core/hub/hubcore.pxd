@@ -17,6 +17,7 @@ cdef class HubCore:
     cdef readonly int threads
     cdef readonly int port
     cdef str host
+    cdef str other_host         # of the other family; "" without one
     cdef bytes node_ip          # shared.profile.node_ip points into it
     cdef StoreCore store        # the committer must outlive the doors
     cdef FaultCore faults       # its table must, too

@@ -17,7 +17,7 @@ from dataproxy._core.hub.doorstate cimport (
     door_release,
 )
 from dataproxy._core.hub.listener cimport (
-    listener_close, listener_open, listener_port, listener_refuse, listener_resume,
+    listener_close, listener_init, listener_open, listener_port, listener_refuse, listener_resume,
 )
 from dataproxy._core.hub.numbers cimport Names, numbers_add, numbers_find, numbers_free, numbers_init
 from dataproxy._core.hub.session cimport CLOSE_REASONS
@@ -56,20 +56,20 @@ cdef class HubCore:
         memset(&self.names, 0, sizeof(Names))
         cdef int i
         for i in range(<int>LISTENERS_MOST):
-            memset(&self.listeners[i], 0, sizeof(Listener))
-            self.listeners[i].fd = -1
+            listener_init(&self.listeners[i])
         self.shared.listeners = self.listeners
         self.ports = ()
         self.doors = NULL
         pthread_mutex_init(&self.shared.mutex, NULL)
         pthread_cond_init(&self.shared.followed, NULL)
 
-    def __init__(self, StoreCore store not None, FaultCore faults=None, *, str host not None, int port,
-                 int listeners=1, int threads, int64_t max_frame,
+    def __init__(self, StoreCore store not None, FaultCore faults=None, *, str host not None,
+                 str other_host="", int port, int listeners=1, int threads, int64_t max_frame,
                  int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
                  bint compress_entries, str node_ip not None, int partitions, topics, numbers=()):
         """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
 
+        ``other_host`` is an address of the other family, to be listened on at the same ports.
         A topic is ``group`` or ``group/stream``; an empty list knows everything.  ``numbers`` are (group number,
         stream number, name) by rising numbers.
         """
@@ -80,6 +80,7 @@ cdef class HubCore:
         self.shared.faults = &self.faults.table
         self.shared.listener_count = listeners
         self.host = host
+        self.other_host = other_host
         self.port = port
         self.threads = threads
         self.node_ip = node_ip.encode()
@@ -175,8 +176,10 @@ cdef class HubCore:
 
     cdef tuple _listen(self):
         """Open every listener and return their ports; after a failure none is open."""
-        cdef Address address
+        cdef Address address, second
+        cdef const Address* other = &second if self.other_host else NULL
         cdef bytes host = self.host.encode()
+        cdef bytes other_host = self.other_host.encode()
         cdef Listener* one
         cdef int port
         cdef int i
@@ -187,7 +190,10 @@ cdef class HubCore:
             if port > 65535 or address_parse(host, <unsigned short>port, &address) != ST_OK:
                 self.close_listener()
                 raise ValueError(f"{self.host!r} with port {port} is not a numeric address")
-            if listener_open(one, &address, BACKLOG) != ST_OK:
+            if other != NULL and address_parse(other_host, 0, &second) != ST_OK:
+                self.close_listener()
+                raise ValueError(f"{self.other_host!r} is not a numeric address")
+            if listener_open(one, &address, other, BACKLOG) != ST_OK:
                 self.close_listener()
                 raise OSError(one.error, os.strerror(one.error), f"port {port}")
             one.port = listener_port(one)

@@ -1,7 +1,7 @@
 """Bind, listen, accept."""
 
 from libc.errno cimport (
-    EAGAIN, ECONNABORTED, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM, EPROTO, errno,
+    EADDRINUSE, EAGAIN, ECONNABORTED, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM, EPROTO, errno,
 )
 from libc.string cimport memset
 
@@ -15,29 +15,80 @@ from dataproxy._core.plat.socket cimport (
 )
 
 
-cdef int listener_open(Listener* l, const Address* address, int backlog) noexcept nogil:
-    """Bind and listen; on a failure nothing stays open.
+cdef enum:
+    PORT_TRIES = 64         # ports that the kernel may choose for one family and that are in use in the other
+
+
+cdef void listener_init(Listener* l) noexcept nogil:
+    """Make a listener without sockets.
 
     Locality: owner.
     Locks: none.
     """
-    cdef Address own
-    cdef int chooser
-    l.error = 0
-    l.fd = -1
-    chooser = _bound(l, address)
-    # A port that the kernel chose is lost when the socket stops listening, one that was named is kept.
-    if chooser >= 0 and (<const sockaddr_in*>&address.raw).sin_port == 0:
-        own.n = sizeof(own.raw)
-        if getsockname(chooser, <sockaddr*>&own.raw, &own.n) == 0:
-            l.fd = _bound(l, &own)
-        close(chooser)
-    else:
-        l.fd = chooser
-    if l.fd >= 0 and listen(l.fd, backlog) < 0:
-        l.error = errno
+    cdef int i
+    memset(l, 0, sizeof(Listener))
+    for i in range(<int>FAMILIES):
+        l.fds[i] = -1
+
+
+cdef int listener_open(Listener* l, const Address* address, const Address* other, int backlog) noexcept nogil:
+    """Bind and listen, with ``other`` in both families on one port; on a failure nothing stays open.
+
+    Locality: owner.
+    Locks: none.
+    """
+    cdef bint chosen = (<const sockaddr_in*>&address.raw).sin_port == 0
+    cdef int tries = <int>PORT_TRIES if chosen and other != NULL else 1
+    while tries > 0:
+        tries -= 1
+        l.error = 0
+        if _bind_both(l, address, other) == ST_OK and _listen(l, backlog) == ST_OK:
+            return ST_OK
         listener_close(l)
-    return ST_OK if l.fd >= 0 else ST_SYSTEM
+        if l.error != EADDRINUSE:
+            break
+    return ST_SYSTEM
+
+
+cdef int _bind_both(Listener* l, const Address* address, const Address* other) noexcept nogil:
+    """Bind a socket for each address, the second to the port of the first.  Locality: owner.  Locks: none."""
+    cdef Address own, second
+    cdef int chooser = _bound(l, address)
+    l.fds[0] = chooser
+    if chooser < 0:
+        return ST_SYSTEM
+    own.n = sizeof(own.raw)
+    if getsockname(chooser, <sockaddr*>&own.raw, &own.n) < 0:
+        l.error = errno
+        return ST_SYSTEM
+    # A port that the kernel chose is lost when the socket stops listening, one that was named is kept.
+    if (<const sockaddr_in*>&address.raw).sin_port == 0:
+        l.fds[0] = _bound(l, &own)
+        close(chooser)
+    if l.fds[0] >= 0 and other != NULL:
+        second = other[0]       # the port stands at the same place in addresses of both families
+        (<sockaddr_in*>&second.raw).sin_port = (<const sockaddr_in*>&own.raw).sin_port
+        l.fds[1] = _bound(l, &second)
+    return ST_OK if l.error == 0 else ST_SYSTEM
+
+
+cdef int _listen(Listener* l, int backlog) noexcept nogil:
+    """Have the kernel take connections in every family, or in none.  Locality: any thread.  Locks: none."""
+    cdef int i
+    for i in range(<int>FAMILIES):
+        if l.fds[i] >= 0 and listen(l.fds[i], backlog) < 0:
+            l.error = errno
+            _shut(l)
+            return ST_SYSTEM
+    return ST_OK
+
+
+cdef void _shut(Listener* l) noexcept nogil:
+    """Have the kernel refuse connections in every family.  Locality: any thread.  Locks: none."""
+    cdef int i
+    for i in range(<int>FAMILIES):
+        if l.fds[i] >= 0:
+            shutdown(l.fds[i], SHUT_RDWR)
 
 
 cdef int _bound(Listener* l, const Address* address) noexcept nogil:
@@ -68,14 +119,14 @@ cdef int listener_port(Listener* l) noexcept nogil:
     cdef char text[ADDRESS_TEXT]
     memset(&own, 0, sizeof(Address))
     own.n = sizeof(own.raw)
-    if getsockname(l.fd, <sockaddr*>&own.raw, &own.n) < 0:
+    if getsockname(l.fds[0], <sockaddr*>&own.raw, &own.n) < 0:
         l.error = errno
         return -1
     return address_text(&own, text)
 
 
-cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil:
-    """Take one waiting connection.
+cdef int listener_accept(Listener* l, int family, int* fd, Address* peer) noexcept nogil:
+    """Take one waiting connection of a family, 0 or 1.
 
     Locality: any door loop.
     Locks: none.
@@ -83,7 +134,7 @@ cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil:
     while True:
         memset(peer, 0, sizeof(Address))
         peer.n = sizeof(peer.raw)
-        fd[0] = accept4(l.fd, <sockaddr*>&peer.raw, &peer.n, SOCK_NONBLOCK | SOCK_CLOEXEC)
+        fd[0] = accept4(l.fds[family], <sockaddr*>&peer.raw, &peer.n, SOCK_NONBLOCK | SOCK_CLOEXEC)
         if fd[0] >= 0:
             return ST_OK
         if errno == EAGAIN:
@@ -97,14 +148,13 @@ cdef int listener_accept(Listener* l, int* fd, Address* peer) noexcept nogil:
 
 
 cdef void listener_refuse(Listener* l) noexcept nogil:
-    """Have the kernel refuse connections from now on; the descriptor stays.
+    """Have the kernel refuse connections from now on; the descriptors stay.
 
     Locality: any thread.
     Locks: none.
     """
     atomic_store(&l.shut, 1)    # before the doors find out
-    if l.fd >= 0:
-        shutdown(l.fd, SHUT_RDWR)
+    _shut(l)
 
 
 cdef int listener_resume(Listener* l, int backlog) noexcept nogil:
@@ -113,19 +163,20 @@ cdef int listener_resume(Listener* l, int backlog) noexcept nogil:
     Locality: any thread.
     Locks: none.
     """
-    if listen(l.fd, backlog) < 0:
-        l.error = errno
+    if _listen(l, backlog) != ST_OK:
         return ST_SYSTEM
     atomic_store(&l.shut, 0)
     return ST_OK
 
 
 cdef void listener_close(Listener* l) noexcept nogil:
-    """Release the socket.
+    """Release the sockets.
 
     Locality: owner.
     Locks: none.
     """
-    if l.fd >= 0:
-        close(l.fd)
-        l.fd = -1
+    cdef int i
+    for i in range(<int>FAMILIES):
+        if l.fds[i] >= 0:
+            close(l.fds[i])
+            l.fds[i] = -1
