@@ -40,9 +40,16 @@ class StaticTarget(NamedTuple):
 
 
 class ManagerTarget(NamedTuple):
-    """Hold the base URL of a Manager, without the path of its ``getIpList`` call and without a final slash."""
+    """Hold the base URL of a Manager, without the path of its ``getIpList`` call and without a final slash.
+
+    ``others`` are those of further Managers, which are asked when this one gives no answer.
+    """
 
     url: str
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ",".join((self.url, *self.others))
 
 
 class ProxyList(NamedTuple):

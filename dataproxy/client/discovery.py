@@ -38,6 +38,7 @@ _MAX_PORT: Final = 65535
 _LOOK_UP_SECONDS: Final = 15.0
 _SCHEMES: Final = ("tcp", "http", "https")
 _FORMS: Final = "write 'tcp://host1:46801,host2:46801' for proxies or 'http://manager:8083' for a Manager"
+_SEVERAL: Final = "write several Managers as 'http://host1:8083,host2:8083', a path of theirs at the end"
 _HOST: Final = r"[^\s\[\]/@?#:,%&=\\<>\"']+"
 #: What the official SDKs' default URLs end with; it is cut off since the client adds it itself.
 _API_PATH: Final = r"/inlong/manager/openapi/dataproxy/getIpList(/.*)?$"
@@ -55,7 +56,7 @@ def parse_target(text: str) -> StaticTarget | ManagerTarget:
     """Return what a target text names.
 
     Forms: ``tcp://host[:port],...`` (port 46801 when left out, IPv6 addresses in brackets) and
-    ``http(s)://host[:port][/prefix]``.  Raises ConfigError that names the part that is wrong.
+    ``http(s)://host[:port],...[/prefix]``.  Raises ConfigError that names the part that is wrong.
     """
     given: object = text
     if not isinstance(given, str) or not given.strip():
@@ -228,15 +229,29 @@ def _parse_port(text: str, port_text: str | None) -> int:
 
 
 def _parse_manager(text: str, scheme: str, rest: str) -> ManagerTarget:
-    if "," in rest:
-        raise ConfigError(f"target {text!r} names several Managers", hint="give one URL; for proxies write tcp://")
-    authority, slash, path = rest.partition("/")
-    if not authority:
-        raise ConfigError(f"target {text!r} has no host", hint=_FORMS)
+    """Return the Managers of ``http://host1:8083,host2:8083/prefix``, or of several whole URLs."""
+    urls: list[str] = []
+    # What follows a scheme is one URL, whose hosts share its path.
+    for part in re.split(rf",\s*(?={scheme}://)", f"{scheme}://{rest}", flags=re.IGNORECASE):
+        hosts = part[len(scheme) + 3 :]
+        if "://" in hosts:
+            raise ConfigError(f"target {text!r} holds several schemes", hint=_SEVERAL)
+        authority, slash, path = hosts.partition("/")
+        if not authority:
+            raise ConfigError(f"target {text!r} has no host", hint=_FORMS)
+        prefix = re.sub(_API_PATH, "", (slash + path).rstrip("/")).rstrip("/")
+        if "," in prefix:
+            raise ConfigError(f"target {text!r} holds ',' in a path", hint=_SEVERAL)
+        if any(character.isspace() for character in prefix):
+            raise ConfigError(f"target {text!r} holds blanks", hint=_FORMS)
+        urls += [f"{scheme}://{_manager_host(text, host.strip())}{prefix}" for host in authority.split(",")]
+    twice = next((url for i, url in enumerate(urls) if url in urls[:i]), None)
+    if twice is not None:
+        raise ConfigError(f"target {text!r} names {twice} twice", hint="name each Manager once")
+    return ManagerTarget(urls[0], tuple(urls[1:]))
+
+
+def _manager_host(text: str, authority: str) -> str:
     endpoint = _parse_endpoint(text, authority)
     explicit = authority.endswith(f":{endpoint.port}")
-    shown = str(endpoint) if explicit else str(endpoint).removesuffix(f":{endpoint.port}")
-    prefix = re.sub(_API_PATH, "", (slash + path).rstrip("/")).rstrip("/")
-    if any(character.isspace() for character in prefix):
-        raise ConfigError(f"target {text!r} holds blanks", hint=_FORMS)
-    return ManagerTarget(f"{scheme}://{shown}{prefix}")
+    return str(endpoint) if explicit else str(endpoint).removesuffix(f":{endpoint.port}")

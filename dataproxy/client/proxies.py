@@ -10,10 +10,10 @@ from hashlib import blake2b
 from weakref import WeakMethod
 
 from dataproxy.client.discovery import is_numeric, parse_target, resolve
-from dataproxy.client.manager import ManagerClient
+from dataproxy.client.managers import ask_managers
 from dataproxy.client.threads import start_quiet
 from dataproxy.config import ProducerConfig
-from dataproxy.errors import ConfigError, DataProxyError
+from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError
 from dataproxy.logs import logger
 from dataproxy.types import ManagerTarget, ResolvedEndpoint, StaticTarget
 
@@ -23,6 +23,7 @@ _LOG = logger("route")
 _AUTO_CONNECTIONS = 8
 _SOON_SECONDS = 0.25  # to the next question while no proxy is known, and twice as long each time
 _MISSING_SECONDS = 10.0
+_LAZY = 'with start="lazy" a producer starts without proxies and looks for them in the background'
 
 
 def links_per_executor(connections: int, executors: int, proxies: int) -> list[int]:
@@ -77,7 +78,7 @@ class ProxySource:
         self.max_packet_length: int = inherited.max_packet_length if inherited else 0
         if isinstance(self._target, ManagerTarget) and not config.group_id:
             raise ConfigError(
-                f"the Manager {self._target.url!r} is asked by group, and there is no group_id",
+                f"the Manager {str(self._target)!r} is asked by group, and there is no group_id",
                 hint="give group_id=, or set DATAPROXY_GROUP_ID",
             )
 
@@ -89,24 +90,26 @@ class ProxySource:
     def begin(self) -> list[ResolvedEndpoint]:
         """Return the proxies that the constructor of a producer begins with, as ``start`` says; none: they come later.
 
-        Where some names of several have no address the others are enough.  Raises DiscoveryError.
+        Where some names of several have no address, or some Managers of several no answer, the others are enough.
+        Raises DiscoveryError, which names ``start="lazy"`` where a later try may find proxies.
         """
         target = self._target
         if self._config.start == "lazy" and (
             isinstance(target, ManagerTarget) or not all(is_numeric(one.host) for one in target.endpoints)
         ):
             return []
-        return self.fetch(strict=False)
+        try:
+            return self.fetch(strict=False)
+        except DiscoveryError as error:
+            if error.retriable and self._config.start != "lazy":
+                error.hint = f"{error.hint}; {_LAZY}" if error.hint else _LAZY
+            raise
 
     def fetch(self, *, strict: bool = True) -> list[ResolvedEndpoint]:
-        """Ask for the proxies now.  Raises DiscoveryError; blocks up to ``manager_timeout`` and 15 s for names."""
+        """Ask now, for up to ``manager_timeout`` each Manager and 15 s for names.  Raises DiscoveryError."""
         target = self._target
         if isinstance(target, ManagerTarget):
-            client = ManagerClient(target, self._config)
-            try:
-                answer = client.fetch(self._config.group_id)
-            finally:
-                client.close()
+            answer, self._target = ask_managers(target, self._config)  # the one that answered is asked first next time
             self.max_packet_length = answer.max_packet_length
             self._known = resolve(answer.endpoints, strict=False, known=self._known)
         else:

@@ -209,7 +209,7 @@ def _parse_text(_option: Option, value: object) -> str:
 
 
 def _parse_target(option: Option, value: object) -> str:
-    """Return a target's text; a list or tuple names proxies, with or without ``tcp://``."""
+    """Return a target's text; a list or tuple names proxies, with or without ``tcp://``, or URLs of Managers."""
     if not isinstance(value, (list, tuple)):
         if not isinstance(value, str):
             raise ValueError(f"is of type {type(value).__name__}; give text, or a list of proxies")
@@ -217,11 +217,11 @@ def _parse_target(option: Option, value: object) -> str:
     parts = [_parse_text(option, part).strip() if isinstance(part, str) else "" for part in value]
     if not parts or not all(parts):
         raise ValueError("is no list of proxies; give e.g. ['host1:46801', 'host2:46801']")
-    if len(parts) == 1 and "://" in parts[0]:
-        return parts[0]
+    if all(part.startswith(("http://", "https://")) for part in parts) or (len(parts) == 1 and "://" in parts[0]):
+        return ",".join(parts)
     hosts = [_bracketed(part.removeprefix("tcp://")) for part in parts]
     if any("://" in host for host in hosts):
-        raise ValueError("holds something else than proxies; give a Manager's address as text, alone")
+        raise ValueError("names proxies and Managers together; give one kind")
     return "tcp://" + ",".join(hosts)
 
 

@@ -27,7 +27,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "target",
         "",
         "Where to send: proxies as `tcp://host1:port,host2:port` (port 46801 when left out) or as a list of"
-        " `host:port`, or a Manager as `http://host:8083` or `https://host`. Required.",
+        " `host:port`, or a Manager as `http://host:8083` or `https://host`, several as `http://host1:8083,host2:8083`."
+        " Required.",
         importance="high",
         url=True,
     ),
@@ -203,8 +204,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         "resolve",
         "What the constructor waits for: `resolve` looks up names and asks the Manager, and raises where no proxy is"
-        " found; `connect` also waits for a first connection, for `connect_timeout` and a second; `lazy` waits for"
-        " nothing, and messages wait for proxies as long as `delivery_timeout` lets them.",
+        " found (of several names or Managers one that answers is enough); `connect` also waits for a first connection,"
+        " for `connect_timeout` and a second; `lazy` waits for nothing, and messages wait for proxies as long as"
+        " `delivery_timeout` lets them.",
         choices=("resolve", "connect", "lazy"),
     ),
     Option(

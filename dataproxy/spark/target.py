@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import socket
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from dataproxy.client.discovery import parse_target
 from dataproxy.client.limited import side_by_side
-from dataproxy.client.manager import ManagerClient
+from dataproxy.client.managers import ask_managers
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.logs import logger
 from dataproxy.spark.following import KnownProxies
@@ -36,11 +35,11 @@ def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
         return target.endpoints
     if not config.group_id:
         raise ConfigError(
-            f"the Manager {target.url} is asked for the proxies of one group, and the groups are in a column",
+            f"the Manager {target} is asked for the proxies of one group, and the groups are in a column",
             hint='set the option "groupId", or name the proxies as target="tcp://host:port,..."',
         )
-    with closing(ManagerClient(target, config)) as manager:
-        return manager.fetch(config.group_id).endpoints
+    answer, _ = ask_managers(target, config)
+    return answer.endpoints
 
 
 def static_target(endpoints: Sequence[Endpoint]) -> str:
@@ -51,7 +50,7 @@ def static_target(endpoints: Sequence[Endpoint]) -> str:
 def known_proxies(config: ProducerConfig, endpoints: Sequence[Endpoint]) -> KnownProxies:
     """Return what tasks are told of proxies that were found just now."""
     target = parse_target(config.target)
-    manager = target.url if isinstance(target, ManagerTarget) else ""
+    manager = str(target) if isinstance(target, ManagerTarget) else ""
     return KnownProxies(static_target(endpoints), manager, bool(manager and config.manager_secret_id), time.time())
 
 

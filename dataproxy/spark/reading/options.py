@@ -134,6 +134,8 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
     found = parse_target(config.target)
     if not isinstance(found, ManagerTarget):
         raise ConfigError(f"target {config.target!r} takes messages, and gives none back", hint=_DOOR)
+    if found.others:
+        raise ConfigError(f"target {config.target!r} names several addresses, and one hub is read", hint=_DOOR)
     door = DoorAddress.of(
         found.url, own["token"], config.manager_secret_id, config.manager_secret_key, own["requestTimeout"]
     )

@@ -260,6 +260,7 @@ def test_nobody_there():
         ({"groupId": None}, 'no group was named to read; set the option "groupId"'),
         ({"groupId": None, "target": None}, "CREATE TEMPORARY VIEW sink"),
         ({"target": "tcp://127.0.0.1:1"}, "takes messages, and gives none back"),
+        ({"target": "http://127.0.0.1:1,127.0.0.1:2"}, "names several addresses, and one hub is read"),
         ({"target": "http://user:word@h:1"}, "Spark shows the value"),
         ({"startingOffsets": "latest"}, "startingOffsets='latest' says no offsets; give earliest"),
         ({"endingOffsets": "earliest"}, "endingOffsets='earliest' says no offsets; give latest"),

@@ -47,6 +47,20 @@ def test_manager_targets(text, url):
 
 
 @pytest.mark.parametrize(
+    ("text", "urls"),
+    [
+        ("http://a:8083,b:8084", ["http://a:8083", "http://b:8084"]),
+        ("https://a, [::1]:8083/gate/", ["https://a/gate", "https://[::1]:8083/gate"]),
+        ("http://a/one, HTTP://b,c/two", ["http://a/one", "http://b/two", "http://c/two"]),
+    ],
+)
+def test_several_managers(text, urls):
+    found = parse_target(text)
+    assert found == ManagerTarget(urls[0], tuple(urls[1:]))
+    assert parse_target(str(found)) == found
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "target '' is no address; write 'tcp://host1:46801,host2:46801' for proxies or 'http://"),
@@ -73,7 +87,10 @@ def test_manager_targets(text, url):
         ("http://", "target 'http://' has no host"),
         ("http:///path", "target 'http:///path' has no host"),
         ("http://a:x", "port 'x' is no number"),
-        ("http://a,b", "names several Managers; give one URL"),
+        ("http://a,,b", "target 'http://a,,b' has an empty address"),
+        ("http://a:1,http://A:1", "names http://a:1 twice; name each Manager once"),
+        ("http://a,https://b", "holds several schemes; write several Managers as 'http://host1:8083,host2:8083'"),
+        ("http://a/x,b/y", "holds ',' in a path; write several Managers as"),
         ("http://a?b", "holds '?'; give the Manager's base URL only"),
         ("http://a/b#c", "holds '#'"),
         ("http://a/b c", "holds blanks"),

@@ -138,6 +138,7 @@ def test_a_hub_takes_a_timedelta_and_refuses_what_is_no_timeout_before_anything_
         (["::1"], "tcp://[::1]"),
         (["tcp://2001:db8::1", "fe80::2", "[::1]", "h:1"], "tcp://[2001:db8::1],[fe80::2],[::1],h:1"),
         (["http://m:8083"], "http://m:8083"),
+        (["http://m:8083", "http://n:8083"], "http://m:8083,http://n:8083"),
     ],
 )
 def test_a_list_of_proxies_is_a_target(given: object, target: str) -> None:
@@ -148,7 +149,7 @@ def test_a_list_of_proxies_is_a_target(given: object, target: str) -> None:
     assert load_producer_config(env={}, proxies=given).target == target
 
 
-@pytest.mark.parametrize("given", [[], [""], ["h", 5], ["http://m:1", "http://n:1"], {"bootstrap.servers": "h"}, 5])
+@pytest.mark.parametrize("given", [[], [""], ["h", 5], ["http://m:1", "tcp://n:1"], {"bootstrap.servers": "h"}, 5])
 def test_what_is_no_list_of_proxies_is_refused(given: object) -> None:
     with pytest.raises(ConfigError, match="option target"):
         load_producer_config(given, env={})  # type: ignore[arg-type]

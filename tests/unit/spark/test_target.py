@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from dataproxy.client import managers
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.spark import target
@@ -37,14 +38,14 @@ def test_a_static_target_is_taken_as_it_is():
 
 
 def test_a_manager_is_asked_for_the_group(monkeypatch):
-    monkeypatch.setattr(target, "ManagerClient", FakeManager)
+    monkeypatch.setattr(managers, "ManagerClient", FakeManager)
     found = target.find_proxies(config("http://manager:8083", group_id="g"))
     assert target.static_target(found) == "tcp://10.0.0.1:46801,[fe80::1]:46802"
     assert FakeManager.closed == 1
 
 
 def test_a_manager_without_a_group_is_not_asked(monkeypatch):
-    monkeypatch.setattr(target, "ManagerClient", None)
+    monkeypatch.setattr(managers, "ManagerClient", None)
     with pytest.raises(ConfigError, match="the groups are in a column"):
         target.find_proxies(config("http://manager:8083"))
 
