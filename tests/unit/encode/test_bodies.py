@@ -197,6 +197,24 @@ def test_years_beyond_four_digits_are_signed():
     assert one([-719529], pa.date32()) == [b"-0001-12-31"]
 
 
+LAST = 2**63 - 1
+CYCLE = 12622780800  # seconds of 400 years, after which the calendar repeats
+
+
+@pytest.mark.parametrize(("zone", "hours"), [(None, 0), ("UTC", 0), ("+14:00", 14), ("-12:00", -12)])
+@pytest.mark.parametrize("unit", [1, 1000, 10**6])
+@pytest.mark.parametrize("value", [LAST, -LAST, LAST - 86399, 2**62, -(2**62), 9223372036855, -9223372036855, 10**16])
+def test_times_beyond_the_microseconds_of_64_bits_are_written_right(value, unit, zone, hours):
+    kind = pa.timestamp({1: "s", 1000: "ms", 10**6: "us"}[unit], zone)
+    cycles, rest = divmod(value // unit - 946684800, CYCLE)  # counted from the year 2000
+    near = dt.datetime(2000, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=rest, hours=hours)
+    year = near.year + 400 * cycles
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    shown = f"{sign}{abs(year):04d}{near:-%m-%dT%H:%M:%S}.{value % unit * 10**6 // unit:06d}"
+    assert one([value], kind, times="iso_micros")[0].decode().startswith(shown)
+    assert one([value], kind, times="millis") == [b"%d" % (value * 1000 // unit)]
+
+
 def test_days_that_were_written_before_have_the_same_text():
     first, last = (dt.date.min - dt.date(1970, 1, 1)).days, (dt.date.max - dt.date(1970, 1, 1)).days
     days = [0, 1, -1, 4095, 4096, 4097, -4096, first, last]

@@ -32,5 +32,8 @@ ctypedef struct DayText:    # one day with a year of four digits
 cdef void days_forget(DayText* known) noexcept nogil
 cdef int put_date(Buf* out, int64_t days, DayText* known) noexcept nogil
 cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style, DayText* known) noexcept nogil
+cdef int put_coarse_timestamp(
+    Buf* out, int64_t v, bint millis, const Zone* zone, int style, DayText* known,
+) noexcept nogil
 cdef int put_time_of_day(Buf* out, int64_t nanos) noexcept nogil
 cdef int put_duration(Buf* out, int64_t v, int64_t units, int digits) noexcept nogil

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.numbers cimport put_integer, put_pair, put_scaled
-from dataproxy._core.encode.texts cimport room
+from dataproxy._core.encode.texts cimport add, room
 
 cdef enum:                      # known to the compiler: dividing by them takes a multiplication
     DAY = 86400
@@ -142,21 +142,52 @@ cdef int put_date(Buf* out, int64_t days, DayText* known) noexcept nogil:
 
 cdef int put_timestamp(Buf* out, int64_t micros, const Zone* zone, int style, DayText* known) noexcept nogil:
     """Append a point in time; without a zone it is a local time and no offset is written.  ST_OK or ST_NO_MEMORY."""
-    cdef int64_t second = _floor(micros, MICRO), fraction, days
-    cdef int32_t offset = 0
-    cdef uint8_t* p
+    cdef int64_t fraction = micros % MICRO
     if style == TIME_MILLIS:
         return put_integer(out, _floor(micros, 1000))
+    return _put_moment(out, _floor(micros, MICRO), fraction + (MICRO if fraction < 0 else 0), zone, style, known)
+
+
+cdef int put_coarse_timestamp(
+    Buf* out, int64_t v, bint millis, const Zone* zone, int style, DayText* known,
+) noexcept nogil:
+    """Append a timestamp in seconds, or ``millis``: those beyond the year 292,277 have no microseconds of 64 bits.
+
+    ST_OK or ST_NO_MEMORY.
+    """
+    cdef int64_t fraction
+    cdef int failed
+    if style == TIME_MILLIS:
+        failed = put_integer(out, v)
+        if not millis and v != 0:
+            failed |= add(out, b"000", 3)
+        return ST_NO_MEMORY if failed else ST_OK
+    if not millis:
+        return _put_moment(out, v, 0, zone, style, known)
+    fraction = v % 1000
+    return _put_moment(out, _floor(v, 1000), 1000 * (fraction + (1000 if fraction < 0 else 0)), zone, style, known)
+
+
+cdef int _put_moment(
+    Buf* out, int64_t second, int64_t fraction, const Zone* zone, int style, DayText* known,
+) noexcept nogil:
+    """Append a second of UTC and its microseconds as text.  ST_OK or ST_NO_MEMORY."""
+    cdef int64_t days = _floor(second, DAY), clock = second % DAY       # no product: the first second is near the end
+    cdef int32_t offset = 0
+    cdef uint8_t* p
     if room(out, LONGEST) != ST_OK:
         return ST_NO_MEMORY
-    fraction = micros - second * MICRO
+    if clock < 0:
+        clock += DAY
     if zone != NULL:
         offset = _offset(zone, second)
-        second += offset
-    days = _floor(second, DAY)
+        clock += offset
+        if not 0 <= clock < DAY:
+            days += _floor(clock, DAY)
+            clock -= _floor(clock, DAY) * DAY
     p = _day(out.p + out.n, days, known)
     p[0] = 84 if style <= TIME_ISO_MICROS else 32
-    p = _clock(p + 1, <uint32_t>(second - days * DAY))
+    p = _clock(p + 1, <uint32_t>clock)
     if style != TIME_SQL:
         p[0] = 46
         p[1] = <uint8_t>(48 + <uint32_t>fraction // 100000)

@@ -14,7 +14,9 @@ from dataproxy._core.encode.nodes cimport (
 )
 from dataproxy._core.encode.numbers cimport put_integer, put_scaled
 from dataproxy._core.encode.texts cimport add, add_u8, put_base64, put_json_text, room
-from dataproxy._core.encode.times cimport TIME_MILLIS, put_date, put_duration, put_time_of_day, put_timestamp
+from dataproxy._core.encode.times cimport (
+    TIME_MILLIS, put_coarse_timestamp, put_date, put_duration, put_time_of_day, put_timestamp,
+)
 
 cdef int64_t DAY_MILLIS = 86400000
 
@@ -25,7 +27,7 @@ cdef inline int64_t _floor(int64_t v, int64_t by) noexcept nogil:
 
 cdef inline int64_t _in_unit(const Node* node, int64_t v) noexcept nogil:
     if node.divisor == 1:
-        return <int64_t>(<uint64_t>v * <uint64_t>node.multiplier)      # beyond the year 292,277 it is nonsense, defined
+        return v * node.multiplier      # of a time of day: seconds and milliseconds have 32 bits
     return _floor(v, node.divisor)
 
 
@@ -70,6 +72,12 @@ cdef int _put_time(Buf* out, const Node* node, int64_t at) noexcept nogil:
     return put_time_of_day(out, _in_unit(node, v))
 
 
+cdef inline int _put_timestamp(Buf* out, const Node* node, int64_t v, const ValueStyle* style) noexcept nogil:
+    if node.multiplier > 1:
+        return put_coarse_timestamp(out, v, node.multiplier == 1000, node.zone, style.times, style.days)
+    return put_timestamp(out, _in_unit(node, v), node.zone, style.times, style.days)
+
+
 cdef int _put_simple(Buf* out, const Node* node, int64_t at, const ValueStyle* style) noexcept nogil:
     """Append what looks the same in JSON but for quotes around it."""
     cdef int kind = node.kind
@@ -86,7 +94,7 @@ cdef int _put_simple(Buf* out, const Node* node, int64_t at, const ValueStyle* s
     elif kind == NODE_HALF:
         return put_float(out, _half((<const uint16_t*>node.values)[at]))
     elif kind == NODE_TIMESTAMP:
-        return put_timestamp(out, _in_unit(node, (<const int64_t*>node.values)[at]), node.zone, style.times, style.days)
+        return _put_timestamp(out, node, (<const int64_t*>node.values)[at], style)
     elif kind == NODE_DATE:
         return put_date(out, (<const int32_t*>node.values)[at], style.days)
     elif kind == NODE_DATE_MILLIS:
