@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dataproxy import AsyncProducer, BatchDelivered, Producer
-from dataproxy.errors import BufferFullError, ConfigError, InvalidMessageError
+from dataproxy.errors import BufferFullError, ClosedError, ConfigError, InvalidMessageError
 from dataproxy.hub import Hub
 
 
@@ -242,3 +242,55 @@ def test_a_reader_that_fails_halfway(hub, group):
         with pytest.raises(InvalidMessageError, match="the disk is gone"):
             producer.send_rows("s", pa.RecordBatchReader.from_batches(schema, batches()))
         assert producer.report().accepted == 0
+
+
+WIDE = pa.record_batch([["x" * 50_000] * 100], names=["a"])  # 5 MB: seven are more than a piece
+
+
+def reader(batches):
+    return pa.RecordBatchReader.from_batches(WIDE.schema, batches)
+
+
+def fails_after(count):
+    for _ in range(count):
+        yield WIDE
+    raise ValueError("the disk is gone")
+
+
+@pytest.mark.parametrize("call", ["send_rows", "send_arrow"])
+def test_a_reader_that_fails_behind_the_first_piece_says_how_many_are_accepted(hub, group, call):
+    with Producer(hub.target, group_id=group, delivery_timeout=110) as producer:
+        with pytest.raises(InvalidMessageError, match="the disk is gone") as caught:
+            getattr(producer, call)("s", reader(fails_after(9)))
+        accepted = caught.value.details["accepted"]
+        assert 0 < accepted <= 900
+        assert f"{accepted} messages of this call were accepted" in str(caught.value)
+        assert producer.report().accepted == accepted
+        assert producer.flush(100).delivered == accepted
+    assert hub.counts()[group, "s"].records == accepted
+
+
+@pytest.mark.parametrize("call", ["send_rows", "send_arrow"])
+def test_a_reader_that_fails_at_once_says_that_none_is_accepted(hub, group, call):
+    with Producer(hub.target, group_id=group) as producer:
+        with pytest.raises(InvalidMessageError, match="the disk is gone") as caught:
+            getattr(producer, call)("s", reader(fails_after(0)))
+        assert caught.value.details["accepted"] == 0
+        assert "were accepted" not in str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["send_rows", "send_arrow"])
+def test_a_producer_that_is_closed_behind_the_first_piece_says_how_many_are_accepted(hub, group, call):
+    producer = Producer(hub.target, group_id=group, delivery_timeout=110, close_timeout=100)
+
+    def batches():
+        for number in range(20):
+            if number == 9:
+                producer.close()
+            yield WIDE
+
+    with pytest.raises(ClosedError) as caught:
+        getattr(producer, call)("s", reader(batches()))
+    accepted = caught.value.details["accepted"]
+    assert 0 < accepted == producer.report().delivered == hub.counts()[group, "s"].records
+    assert f"{accepted} messages of this call were accepted" in str(caught.value)

@@ -62,3 +62,4 @@ cdef int append_blocking(
 cdef object outgrown(
     const Rows* rows, int64_t i, int64_t before, const CStream* stream, size_t attrs_n, int64_t accepted)
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1
+cdef object partly(object error, int64_t accepted)

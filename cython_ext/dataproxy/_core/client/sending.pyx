@@ -32,7 +32,7 @@ from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.pytype cimport refuse_blank
 
-from dataproxy.errors import BufferFullError, InvalidMessageError
+from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError
 from dataproxy.problems import (
     body_type, buffer_problem, row_problem, serializer_batch_problem, serializer_problem, size_problem,
 )
@@ -97,6 +97,16 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
         + (f"; {accepted} messages of this call were accepted" if accepted else ""),
         hint="send slower, raise buffer_bytes, or see that the proxies answer (stats())",
         details={"limit_bytes": limit, "accepted": accepted})
+
+
+cdef object partly(object error, int64_t accepted):
+    """Return ``error`` of a call, with how many of its messages were accepted where it does not say.  Locality: GIL."""
+    if "accepted" not in error.details:
+        error._details["accepted"] = accepted
+        if accepted:
+            error.message = f"{error.message}; {accepted} messages of this call were accepted"
+            error.args = (error.message,)
+    return error
 
 
 cdef object outgrown(
@@ -461,6 +471,8 @@ cdef class Stream:
                 self.put_rows(&rows, &x, out, before)
                 before += rows.n
                 chunk = chunks.next_chunk()
+        except DataProxyError as error:
+            raise partly(error, out.segments.messages)
         finally:
             self.watch_batch(out, on_delivery)
         return out

@@ -27,7 +27,7 @@ from dataproxy._core.client.routes cimport attr_column, attrs_at, bytes_at, text
 from dataproxy._core.client.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.client.rows cimport ROWS_OFFSETS64
 from dataproxy._core.client.segments cimport Segments
-from dataproxy._core.client.sending cimport raise_full
+from dataproxy._core.client.sending cimport partly, raise_full
 from dataproxy._core.client.streamlife cimport streams_walk, streams_walked
 from dataproxy._core.client.tableattrs cimport AttrTexts, attrs_in_columns, attrs_in_map
 from dataproxy._core.client.tablepart cimport (
@@ -489,6 +489,8 @@ def send_table(
     s.owners = [] if on_delivery is not None else None
     try:
         s.run()
+    except DataProxyError as error:
+        raise partly(error, s.out.segments.messages)
     finally:
         if on_delivery is not None:
             s.watch(on_delivery)
