@@ -106,7 +106,7 @@ cdef int32_t _offset(const Zone* zone, int64_t second) noexcept nogil:
     if zone.n == 1:
         return zone.offsets[0]
     if second >= zone.period_from:
-        second -= (1 + (second - zone.period_from) // ERA_SECONDS) * ERA_SECONDS
+        second = zone.period_from - ERA_SECONDS + (second - zone.period_from) % ERA_SECONDS
     while high - low > 1:
         middle = (low + high) // 2
         if zone.starts[middle] <= second:
