@@ -159,6 +159,8 @@ def rates(spark: SparkSession, target: str, hub: str, rounds: int, count: int) -
         "100 bytes, counting": counting(text),
         "100 bytes, sink": sink(text, target),
         "100 bytes, sink into the hub": sink(text, hub),
+        "100 bytes, sink, idFrom": sink(text, target, idFrom="value"),
+        "100 bytes, sink, no ids": sink(text, target, rowIds="false"),
         **{f"ten columns, {name}": job for name, job in columns.items()},
         **{f"ten columns unmeasured, {name}": unmeasured(spark, job) for name, job in columns.items()},
     }
@@ -168,6 +170,12 @@ def rates(spark: SparkSession, target: str, hub: str, rounds: int, count: int) -
         "100 bytes: sink / counting, rows per CPU second": ratio(found, "100 bytes, counting", "100 bytes, sink", 1),
         "100 bytes: sink into the hub / counting, rate": ratio(
             found, "100 bytes, counting", "100 bytes, sink into the hub", 0
+        ),
+        "100 bytes: rows per CPU second, ids of a column (idFrom) / ids of places": ratio(
+            found, "100 bytes, sink", "100 bytes, sink, idFrom", 1
+        ),
+        "100 bytes: rows per CPU second, no ids / ids of places": ratio(
+            found, "100 bytes, sink", "100 bytes, sink, no ids", 1
         ),
     }
     for table in ("ten columns", "ten columns unmeasured"):
