@@ -145,7 +145,7 @@ def load_result(file: str) -> Result:
     try:
         return read_result(text)
     except ConfigError as error:
-        raise ConfigError(f"{file!r}: {error}") from None
+        raise ConfigError(f"{file!r}: {error.message}") from None
 
 
 def duration_of(name: str, text: str) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
 
 from dataproxy._core.perf.histogram import Histogram
 from dataproxy.errors import ConfigError
@@ -147,14 +149,93 @@ class Result:
         return {"schema": SCHEMA, **values, "invalid": self.invalid}
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+_Number = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]  # a step of 1 is not lost in rounding
+_Span = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+
+
+class _LoadFields(msgspec.Struct):
+    """What reports say of a load."""
+
+    target: str
+    plan: str
+    arrivals: str
+    seed: int
+    group: str
+    path: str
+    threads: _Count
+    streams: _Count
+    size: str
+    batch: _Count
+
+
+class _CountFields(msgspec.Struct):
+    """The counts that reports show."""
+
+    due: _Count
+    accepted: _Count
+    refused: _Count
+    delivered: _Count
+    failed: _Count
+    expired: _Count
+    dropped: _Count
+    pending: _Count
+    retries: _Count
+    blocked: _Number
+
+
+class _SecondFields(msgspec.Struct):
+    """What charts draw of a second."""
+
+    at: _Number
+    seconds: _Span
+    due: _Count
+    accepted: _Count
+    results: _Count
+    p50: _Number | None
+    p99: _Number | None
+    p999: _Number | None
+    max: _Number | None
+    lag: _Number | None
+    in_flight: _Number
+    retries: _Count
+    cpu: _Number
+    memory: _Count
+    hub_stored: _Count | None = None
+    hub_cpu: _Number | None = None
+    hub_memory: _Count | None = None
+
+
+class _Fields(msgspec.Struct):
+    """The types of a result's fields in JSON, which people may have edited."""
+
+    started: str
+    load: _LoadFields
+    options: dict[str, Any]
+    machine: dict[str, Any]
+    planned: _Number
+    seconds: _Number
+    max_lag: _Number
+    counts: _CountFields
+    stored: _Count | None
+    stopped: str
+    latencies: list[tuple[_Count, _Count]]
+    lags: list[tuple[_Count, _Count]]
+    series: list[_SecondFields]
+
+
 def read_result(text: str | bytes) -> Result:
     """Return the result that ``as_json`` has written.  Raises ConfigError for anything else."""
     try:
         values = json.loads(text)
-        if not isinstance(values, dict) or values.get("schema") != SCHEMA:
-            raise ConfigError(f"this is no result of a load test: its schema is not {SCHEMA!r}")
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"this is no whole result of a load test: {error}") from None
+    if not isinstance(values, dict) or values.get("schema") != SCHEMA:
+        raise ConfigError(f"this is no result of a load test: its schema is not {SCHEMA!r}")
+    try:
+        msgspec.convert(values, _Fields)
         return _result_of(values)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (msgspec.ValidationError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise ConfigError(f"this is no whole result of a load test: {error}") from None
 
 

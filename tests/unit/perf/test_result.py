@@ -1,6 +1,7 @@
 """Results of load tests: when they are valid, what reports say of them, and the way through JSON."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from dataproxy import ConfigError
 from dataproxy._core.perf.histogram import Histogram
 from dataproxy.perf import Result, Second, read_result, text_report
+from dataproxy.perf.html import html_report
 from dataproxy.perf.thresholds import parse_thresholds
 
 COUNTS = {"due": 1000, "accepted": 1000, "refused": 0, "delivered": 1000, "failed": 0, "expired": 0, "dropped": 0,
@@ -96,10 +98,47 @@ def test_json_that_is_no_result_is_refused(change: dict[str, Any]) -> None:
         read_result(json.dumps(values))
 
 
+def fields(values: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of each value, of lists that of the first item."""
+    found = [path] if path else []
+    if isinstance(values, dict):
+        return found + [one for key in values for one in fields(values[key], (*path, key))]
+    return found + (fields(values[0], (*path, 0)) if isinstance(values, list) and values else [])
+
+
+def edited(values: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return ``values`` with another one at ``path``; None instead of a list of one takes it away."""
+    values = json.loads(json.dumps(values))
+    place = values
+    for key in path[:-1]:
+        place = place[key]
+    if new is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = new[0]
+    return values
+
+
+WHOLE = result_of([(2_000, 990)], [(51, 995)]).as_json()
+STRANGE = [None, -1, 0, 1.5, "x", "\x1b[31m", [], {}, True, 1e400, math.nan, 10**30, [[1, 2]], -(10**18)]
+
+
+@pytest.mark.parametrize("path", fields(WHOLE), ids=lambda path: ".".join(map(str, path)))
+def test_a_result_that_somebody_edited_is_shown_or_refused_in_words(path: tuple[Any, ...]) -> None:
+    for new in [None, *([value] for value in STRANGE)]:
+        try:
+            result = read_result(json.dumps(edited(WHOLE, path, new)))
+        except ConfigError:
+            continue
+        assert "\x1b" not in text_report(result)
+        assert "\x1b" not in html_report(result)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "dataproxy.perf/1"}', "\x00"])
 def test_text_that_is_no_result_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"no (whole )?result of a load test"):
+    with pytest.raises(ConfigError, match=r"no (whole )?result of a load test") as caught:
         read_result(text)
+    assert str(caught.value).count("result of a load test") == str(caught.value).count("[CONFIG]") == 1
 
 
 def test_what_was_not_delivered_is_told() -> None:
