@@ -81,6 +81,13 @@ def _no_stream(stream_id: object, own: Mapping[str, Any]) -> str:
     )
 
 
+def _cure(table: object) -> str:
+    """Return what to do about a table whose own library failed."""
+    if type(table).__module__.partition(".")[0] == "pandas":
+        return "give each column one name and one type, e.g. by astype(str)"
+    return "correct it so that its own library can make Arrow data of it"
+
+
 def _open(table: object) -> ArrowTable:
     """Read a table's columns.  Raises InvalidMessageError, ConfigError where the table's library lacks a package."""
     try:
@@ -99,5 +106,5 @@ def _open(table: object) -> ArrowTable:
         raise InvalidMessageError(
             f"a {type(table).__name__} gave no Arrow data: {type(error).__name__}: {error}",
             code="BAD_COLUMN",
-            hint="give each column one type, e.g. by astype(str)",
+            hint=_cure(table),
         ) from error

@@ -93,6 +93,10 @@ def read_row_options(form: object, given: Mapping[str, Any]) -> tuple[dict[str, 
         if not isinstance(own[name], str):
             raise ConfigError(f"option {name} is a text, not {shown(own[name])}", hint=f"the default is {default!r}")
     own["body_columns"] = _columns("body_columns", given.get("body_columns", ()))
+    if "body_columns" in given and not own["body_columns"]:
+        raise ConfigError("option body_columns names no column", hint="leave it out to send all that do not route")
+    if given.get("separator") == "":
+        raise ConfigError("option separator is empty", hint='leave it out for the default, "," or "&"')
     own["attrs_column"] = _columns("attrs_column", given.get("attrs_column") or ())
     own["ignore_null_fields"] = given.get("ignore_null_fields", True)
     if not isinstance(own["ignore_null_fields"], bool):

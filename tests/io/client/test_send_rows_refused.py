@@ -107,6 +107,9 @@ def test_a_map_with_a_reserved_attribute_and_one_with_a_bad_value(hub, group):
             assert (caught.value.code, caught.value.details["row"]) == ("BAD_ATTRIBUTE", 1)
 
 
+COUNTED = pa.table({"a": [1], "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))})
+
+
 @pytest.mark.parametrize(
     ("table", "options", "error", "words"),
     [
@@ -122,6 +125,10 @@ def test_a_map_with_a_reserved_attribute_and_one_with_a_bad_value(hub, group):
         (pa.table({"a": [1]}), {"bad_records": "s3://b/bad"}, ConfigError, "this machine"),
         (pa.table({"a": [1]}), {"body_columns": ["b"]}, InvalidMessageError, "no such column"),
         (pa.table({"a": [1]}), {"body_columns": [1]}, ConfigError, "a name or a list"),
+        (pa.table({"a": [1]}), {"body_columns": []}, ConfigError, "names no column"),
+        (pa.table({"a": [1]}), {"format": "csv", "separator": ""}, ConfigError, "separator is empty"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, InvalidMessageError, "one name and one type"),
+        (COUNTED, {"attrs_column": "m"}, InvalidMessageError, r"values of the Arrow type 'l'.*map<string,string>"),
         (pa.table({"a": ["x"]}), {"id_column": "a"}, InvalidMessageError, "left for the body"),
         (pa.table({"a": [1]}), {"id_column": "a"}, InvalidMessageError, "int64"),
         (pa.table({"a": [1], "t": pa.array([0], pa.timestamp("us"))}), {"dt_column": "t"}, InvalidMessageError, "zone"),
@@ -154,6 +161,19 @@ def test_a_table_whose_library_lacks_a_package(hub, group):
     ):
         producer.send_rows("s", Frame())
     assert caught.value.code == "MISSING_PACKAGE"
+
+
+def test_the_advice_of_one_library_is_not_given_for_another(hub, group):
+    class Relation:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise ValueError("division by zero in line 1")
+
+    with (
+        Producer(hub.target, group_id=group) as producer,
+        pytest.raises(InvalidMessageError, match="division by zero") as caught,
+    ):
+        producer.send_rows("s", Relation())
+    assert "astype" not in str(caught.value)
 
 
 def test_a_column_of_several_types_is_an_error_of_ours(hub, group):

@@ -36,6 +36,8 @@ cdef int attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn*
     """Describe a column of attributes, a map of texts.  Locality: GIL.  Raises InvalidMessageError."""
     cdef ArrowSchema* form
     cdef ArrowArray* values
+    cdef bytes kind
+    cdef int i
     check_part(schema, array, at)
     form = schema.children[at]
     values = array.children[at]
@@ -43,6 +45,13 @@ cdef int attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn*
         raise InvalidMessageError(
             f"the attribute column has the Arrow type {form.format.decode('utf-8', 'replace')!r}",
             hint="cast it to map<string,string>", code="BAD_COLUMN")
+    for i in range(2):
+        kind = form.children[0].children[i].format
+        if kind not in (b"u", b"U", b"vu", b"z", b"Z", b"vz") and not kind.startswith(b"w:"):
+            raise InvalidMessageError(
+                f"the attribute column is a map with {'values' if i else 'keys'} of the Arrow type"
+                f" {kind.decode('utf-8', 'replace')!r}, which is no text",
+                hint="cast it to map<string,string>", code="BAD_COLUMN")
     out.offsets = <const int32_t*>values.buffers[1]
     out.validity = <const uint8_t*>values.buffers[0] if values.null_count != 0 else NULL
     out.offset = values.offset + array.offset
