@@ -41,8 +41,8 @@ def lifespan(
     those of AsyncProducer.  What could not be delivered at the end is a record of level ERROR, and the server ends as
     usual.
 
-    The lifespan raises DiscoveryError where the worker starts and no proxy is found (``start="lazy"`` never does), and
-    ConfigError for options that are not allowed.
+    Where the worker starts, the lifespan raises DiscoveryError if no proxy is found (``start="lazy"`` never does), with
+    ``start="connect"`` TransportError if none is reached, and ConfigError for options that are not allowed.
     """
 
     @asynccontextmanager

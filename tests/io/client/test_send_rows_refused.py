@@ -99,12 +99,13 @@ def test_a_row_that_is_refused_is_named_with_its_column(hub, group, case):
 
 
 def test_a_map_with_a_reserved_attribute_and_one_with_a_bad_value(hub, group):
-    for entry in [("groupId", "x"), ("a", "ü")]:
+    for entry in [("groupId", "mine"), ("a", "ü")]:
         maps = pa.array([[("a", "x")], [entry]], pa.map_(pa.string(), pa.string()))
         with Producer(hub.target, group_id=group) as producer:
             with pytest.raises(InvalidMessageError) as caught:
                 producer.send_rows("s", pa.table({"n": [1, 2], "m": maps}), attrs_column="m")
             assert (caught.value.code, caught.value.details["row"]) == ("BAD_ATTRIBUTE", 1)
+            assert f"attribute '{entry[0]}'='{entry[1]}'" in str(caught.value)
 
 
 COUNTED = pa.table({"a": [1], "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))})
@@ -262,6 +263,17 @@ def test_a_reader_that_fails_halfway(hub, group):
         with pytest.raises(InvalidMessageError, match="the disk is gone"):
             producer.send_rows("s", pa.RecordBatchReader.from_batches(schema, batches()))
         assert producer.report().accepted == 0
+
+
+def interrupted():
+    yield pa.record_batch([["x"]], names=["a"])
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("call", ["send_rows", "send_arrow"])
+def test_ctrl_c_in_a_reader_stays_ctrl_c(hub, group, call):
+    with Producer(hub.target, group_id=group) as producer, pytest.raises(KeyboardInterrupt):
+        getattr(producer, call)("s", reader(interrupted()))
 
 
 WIDE = pa.record_batch([["x" * 50_000] * 100], names=["a"])  # 5 MB: seven are more than a piece

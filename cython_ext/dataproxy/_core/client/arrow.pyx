@@ -56,6 +56,8 @@ cdef class ArrowChunks:
         if self.stream.get_next(self.stream, &self.chunk) != 0:
             said = self.stream.get_last_error(self.stream)
             why = said.decode("utf-8", "replace") if said != NULL else "it gave no reason"
+            if why.rstrip().endswith("\nKeyboardInterrupt"):        # pyarrow's words for a Ctrl-C in a Python reader
+                raise KeyboardInterrupt
             raise InvalidMessageError(f"the Arrow stream failed while it was read: {why}", code="BAD_COLUMN")
         if self.chunk.release == NULL:
             self.done = True

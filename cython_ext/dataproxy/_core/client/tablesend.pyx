@@ -254,7 +254,7 @@ cdef class TableSend:
                 if key in self.good_keys:
                     continue
                 try:
-                    self.core.policy.item_text({key: "x"}, None, ())
+                    self.core.policy.item_text({key: text_at(&p.c.attrs.values, k)}, None, ())
                     self.good_keys.add(key)
                 except InvalidMessageError as error:
                     self.note(p, i, self.problem("other", p, i, self.attr_map, {"error": error}))
