@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli.optionwords import every_option, find_options, foreign_answer, foreign_names, has_spark, plain_option
+from dataproxy.cli.optionwords import every_option, find_options, foreign_answer, foreign_names, plain_option
 from dataproxy.cli.outcome import ExitCode, complain, outcome
 from dataproxy.explain import every_topic, explain
 from dataproxy.problems import shown
@@ -56,8 +56,7 @@ def _unknown(word: str) -> str:
     said = f"{shown(word)} is no code, no error class and no option"
     if near:
         return f"{said}; did you mean {near}?"
-    more = "" if has_spark() else "; options of the Spark sink are known where pyspark is installed"
-    return f"{said}; dataproxy explain --list has the codes, CONFIGURATION.md the options{more}"
+    return f"{said}; dataproxy explain --list has the codes, CONFIGURATION.md the options"
 
 
 def _show_options(word: str, json: bool) -> bool:

@@ -15,7 +15,6 @@ __all__ = [
     "find_options",
     "foreign_answer",
     "foreign_names",
-    "has_spark",
     "plain_option",
 ]
 
@@ -59,25 +58,12 @@ def every_option() -> Iterator[NamedOption]:
     """Yield the options of the producer and the hub, then those that only Spark's sink and reader have."""
     from dataproxy.config.hub import HUB
     from dataproxy.config.producer import PRODUCER
+    from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
 
     for table in (PRODUCER, HUB):
         for option in table.options:
             variable = f"{table.env_prefix}{option.name.upper()}"
             yield NamedOption(table.section, option, variable, "CONFIGURATION.md")
-    yield from _of_spark()
-
-
-def has_spark() -> bool:
-    """Tell whether the options of Spark's sink can be read: their tables come with what needs pyspark."""
-    return next(_of_spark(), None) is not None
-
-
-def _of_spark() -> Iterator[NamedOption]:
-    try:
-        from dataproxy.spark.options import SINK_OPTIONS
-        from dataproxy.spark.reading.options import READ_OPTIONS
-    except ImportError:
-        return
     for part, options in (("Spark sink", SINK_OPTIONS), ("Spark reader", READ_OPTIONS)):
         for option in options:
             yield NamedOption(part, option, "", "docs/spark.md")

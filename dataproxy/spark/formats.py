@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config import Option
+from dataproxy.config.sparktables import FORMAT_OPTIONS, FORMATS
 from dataproxy.errors import ConfigError
-from dataproxy.rows.bodies import TIMES, BodyOptions, settle_body
+from dataproxy.rows.bodies import BodyOptions, settle_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 __all__ = ["FORMATS", "FORMAT_OPTIONS", "check_used", "read_body_options"]
 
-FORMATS: Final = ("raw", "csv", "kv", "json")
 _NAMES: Final = {
     "format": "format",
     "body_columns": "bodyColumns",
@@ -27,56 +26,6 @@ _NAMES: Final = {
     "timestamp_format": "timestampFormat",
     "time_zone": "timeZone",
 }
-
-FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
-    Option(
-        "format",
-        "choice",
-        "",
-        "How a body is made: `raw` takes the column `value`, which is the default where there is one; `json`, `csv`"
-        " (delimited text) and `kv` (key-value text) are made of all columns that have no meaning of their own.",
-        choices=("", *FORMATS),
-    ),
-    Option(
-        "bodyColumns",
-        "names",
-        (),
-        "Columns of the body, in this order; may name columns that have a meaning as well. By default all others.",
-    ),
-    Option("separator", "text", "", "Character between values (`csv`, default `,`) or entries (`kv`, default `&`)."),
-    Option("kvSeparator", "text", "=", "Character between key and value."),
-    Option("escape", "text", "\\", "Character in front of those that have a meaning; empty for none."),
-    Option(
-        "quote",
-        "text",
-        "",
-        "The reader's quote character: it is escaped too, and without `escape` used to mask the others.",
-    ),
-    Option(
-        "lineSeparator",
-        "text",
-        "",
-        "Set it where the reader splits a body into lines: the character is escaped (`csv`) or refused (`kv`).",
-    ),
-    Option(
-        "nullText",
-        "text",
-        "",
-        "Text of a null in `csv`, and in `kv` where nulls are not left out. A value of that text is a bad record in a"
-        " column that may be null, so that the two can be told apart, unless an empty text is given here.",
-    ),
-    Option("ignoreNullFields", "bool", True, "Leave nulls out of `json` objects and of `kv`."),
-    Option(
-        "timestampFormat",
-        "choice",
-        "iso",
-        "`iso` (2013-01-01T05:00:00.000-05:00, as `to_json`), `iso_micros`, `sql` (2013-01-01 05:00:00), `sql_micros`,"
-        " or `millis` since 1970.",
-        choices=TIMES,
-    ),
-    Option("timeZone", "text", "", "Time zone of timestamps in bodies; by default the session's."),
-)
-"""Options that say what bodies are made of."""
 
 # What has no effect on a format.
 _IDLE: Final[dict[str, set[str]]] = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
+from dataproxy.config.sparktables import FORMAT_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets
@@ -13,7 +14,7 @@ from dataproxy.spark.badrecords import read_policy
 from dataproxy.spark.columns import BY_NAME, Meanings
 from dataproxy.spark.folders import read_folder
 from dataproxy.spark.following import NOT_ASKED, KnownProxies
-from dataproxy.spark.formats import FORMAT_OPTIONS, check_used, read_body_options
+from dataproxy.spark.formats import check_used, read_body_options
 from dataproxy.spark.outlets import Outlets
 from dataproxy.spark.wording import sparks_words
 
@@ -21,97 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["ITEM_ATTRIBUTES", "LINES", "SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
-
-SINK_OPTIONS: Final[tuple[Option, ...]] = (
-    Option("streamId", "text", "", "Stream (InLong streamId) of all rows. It overrides the column `stream_id`."),
-    Option(
-        "rowIds",
-        "bool",
-        True,
-        "Give each row an id that stays the same when its task or micro-batch runs again, so that a hub with"
-        " de-duplication, or a consumer, can recognise the copy. About 40 bytes a row. Rows with a column `msg_id` keep"
-        " theirs. Off for message types other than 7.",
-    ),
-    Option(
-        "runId",
-        "text",
-        "",
-        "Name of a batch write, such as `app-17` for micro-batch 17 of `foreachBatch`: when it is written again under"
-        " this name, its rows have the same ids as before, and a hub with de-duplication stores them once. Use a name"
-        " for one write only.",
-    ),
-    Option(
-        "idFrom",
-        "names",
-        (),
-        "Columns whose values together say which row of the input a row is, such as `topic,partition,offset`: ids are"
-        " made of them, and not of the place of a row in its partition, so that they stay when Spark cuts partitions in"
-        " another way. Columns of integers, string, binary, boolean, date or timestamp; without `format` they are not"
-        " sent.",
-    ),
-    Option(
-        "connectCheck",
-        "choice",
-        "warn",
-        "What the driver does about proxies that it cannot connect to before any task starts: `warn` names them in"
-        " its log, `fail` ends the write if none answers. `off` does not try, for where only executors reach them.",
-        choices=("warn", "fail", "off"),
-    ),
-    Option(
-        "reportFile",
-        "text",
-        "",
-        "File on the driver's machine that gets the books of a write as JSON, when it was committed and when it failed;"
-        " a streaming query adds a line for each micro-batch.",
-    ),
-    Option(
-        "reportFolder",
-        "text",
-        "",
-        "Folder that the driver and all executors see, as a path or URI: in it each attempt of a task leaves its counts"
-        " until the write is over. By default a temporary folder of the driver's machine.",
-    ),
-    Option(
-        "reportCallback",
-        "text",
-        "",
-        "Function `module:function` that is called with the JobReport after a commit, in the process in which Spark"
-        " commits on the driver's machine.",
-    ),
-    Option(
-        "reportLog",
-        "bool",
-        True,
-        "Write a line into the driver's log after each commit, and after a write that failed.",
-    ),
-    Option(
-        "badRecords",
-        "text",
-        "fail",
-        "What happens to rows that cannot be sent: `fail` ends the task, `skip` counts them, a path or URI gets them"
-        " with the reasons as JSON lines.",
-    ),
-    Option(
-        "nullGroupId", "text", "", "Group of rows whose column `group_id` is null; without it they are bad records."
-    ),
-    Option("nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; likewise."),
-    Option(
-        "columns",
-        "names",
-        (),
-        "Columns with a meaning to the sink, as `stream_id` or `dt=seen_at`; all others are data. `none` for none. By"
-        " default every column that has the name of one of the sink's.",
-    ),
-    Option(
-        "columnPrefix",
-        "text",
-        "",
-        "Prefix of the columns with a meaning, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
-        " `_dt`, `_attrs`, `_msg_id` (and `_key` with `ordering=key`), and `dt` is data.",
-    ),
-    *FORMAT_OPTIONS,
-)
-"""Options that only the sink has, in Spark's spelling."""
 
 ITEM_ATTRIBUTES: Final = 7
 """The message type whose messages can have attributes, and so ids, of their own."""

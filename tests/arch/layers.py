@@ -63,9 +63,9 @@ PYTHON = {
     "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
 }
-# Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, `explain`
-# knows the options of the Spark sink, and a plain `import dataproxy` must not load any of them.
-LAZY = {("cli", "hub"), ("cli", "spark"), ("", "hub"), ("pyspark_dataproxy", "spark")}
+# Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, and a
+# plain `import dataproxy` must not load any of them.
+LAZY = {("cli", "hub"), ("", "hub"), ("pyspark_dataproxy", "spark")}
 
 
 def compiled_violations(root: Path) -> list[str]:

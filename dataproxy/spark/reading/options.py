@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.client.discovery import parse_target
-from dataproxy.config import PRODUCER, Option, load_producer_config, plain_name, spark_options
+from dataproxy.config import PRODUCER, load_producer_config, plain_name, spark_options
 from dataproxy.config.spark import camel_case
+from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
 from dataproxy.shown import without_secrets
-from dataproxy.spark.options import SINK_OPTIONS
 from dataproxy.spark.reading.hubdoor import DoorAddress
 from dataproxy.types import ManagerTarget
 
@@ -21,53 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["READ_OPTIONS", "Bound", "ReadSettings", "read_settings"]
-
-READ_OPTIONS: Final[tuple[Option, ...]] = (
-    Option("streamId", "text", "", "Stream to read; all streams of the group without it."),
-    Option(
-        "token", "text", "", "The hub's token, where it has credentials and these are not to be given.", secret=True
-    ),
-    Option(
-        "startingOffsets",
-        "text",
-        "",
-        'First offset of each log: `earliest`, a number, or JSON by partition as `{"0": 17, "1": -2}`, where -2 stands'
-        " for earliest, as do logs that are not named.",
-    ),
-    Option(
-        "endingOffsets",
-        "text",
-        "",
-        'Offset of each log in front of which reading ends: `latest`, a number, or JSON by partition as `{"0": 99}`,'
-        " where -1 stands for latest, as do logs that are not named.",
-    ),
-    Option("startingTimestamp", "text", "", "Instead: the first entry that the hub got at this time (ms) or later."),
-    Option("endingTimestamp", "text", "", "Instead: reading ends in front of the first entry of this time or later."),
-    Option(
-        "failOnDataLoss",
-        "bool",
-        True,
-        "End a read whose rows were dropped by retention. `false` warns in the log and gives what is left.",
-    ),
-    Option(
-        "maxPartitionBytes",
-        "size",
-        16 << 20,
-        "Bytes of the store, which are mostly compressed, that a partition of the DataFrame reads, by the average entry"
-        " of the log.",
-        low=1,
-        high=1 << 40,
-    ),
-    Option(
-        "requestTimeout",
-        "duration",
-        30.0,
-        "How long a request to the hub may take, waiting for its turn included.",
-        low=0.1,
-        high=3600.0,
-    ),
-)
-"""Options that only a read has, in Spark's spelling."""
 
 #: Those that a read and a write have in common, as the producer's table calls them.
 _SHARED: Final = ("target", "groupId", "managerSecretId", "managerSecretKey")

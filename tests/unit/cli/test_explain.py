@@ -9,8 +9,8 @@ import pytest
 from dataproxy.cli.optionwords import foreign_names
 from dataproxy.cli.outcome import ExitCode
 from dataproxy.config import HUB, PRODUCER
-from dataproxy.spark.options import SINK_OPTIONS
-from dataproxy.spark.reading.options import READ_OPTIONS
+from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
+from dataproxy.rows.bodies import TIMES
 from tests.unit.cli.test_commands import run
 
 
@@ -114,10 +114,14 @@ def test_every_name_that_is_answered_elsewhere_is_explained() -> None:
         assert "of the Spark" in run("explain", option.name).stdout, option.name
 
 
-def test_without_pyspark_it_is_said_where_spark_s_options_are() -> None:
+@pytest.mark.parametrize("word", ["rowIds", "startingOffsets", "timestampFormat"])
+def test_options_of_spark_are_known_without_pyspark(word: str) -> None:
     code = "import sys; sys.modules['pyspark'] = None; from dataproxy.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "explain", "rowIds"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == ExitCode.USAGE
-    assert "options of the Spark sink are known where pyspark is installed" in done.stderr
+    done = subprocess.run([sys.executable, "-c", code, "explain", word], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{word}  (option of the Spark ")
+
+
+def test_styles_of_timestamps_are_those_of_bodies() -> None:
+    (option,) = (one for one in SINK_OPTIONS if one.name == "timestampFormat")
+    assert option.choices == TIMES
