@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -96,13 +97,16 @@ def missing(libs: set[str]) -> list[str]:
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     extra = shlex.split(os.environ.get("CPPFLAGS", "")) + shlex.split(os.environ.get("CFLAGS", ""))
     absent = []
-    for library in sorted(libs):
-        header, function, _, _ = NEEDS[library]
-        program = f"#include <{header}>\nint main(void) {{ return (void *)&{function} == 0; }}\n"
-        tail = [*flags(library, "--libs-only-L"), *shlex.split(os.environ.get("LDFLAGS", "")), f"-l{library}"]
-        command = [*compiler, "-x", "c", "-", "-o", os.devnull, *extra, *flags(library, "--cflags"), *tail]
-        if subprocess.run(command, input=program.encode(), capture_output=True, check=False).returncode:
-            absent.append(library)
+    with tempfile.TemporaryDirectory() as folder:
+        for library in sorted(libs):
+            header, function, _, _ = NEEDS[library]
+            program = f"#include <{header}>\nint main(void) {{ return (void *)&{function} == 0; }}\n"
+            source = Path(folder, "program.c")
+            source.write_text(program)
+            tail = [*flags(library, "--libs-only-L"), *shlex.split(os.environ.get("LDFLAGS", "")), f"-l{library}"]
+            command = [*compiler, str(source), "-o", f"{folder}/program", *extra, *flags(library, "--cflags"), *tail]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                absent.append(library)
     return absent
 
 

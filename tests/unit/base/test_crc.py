@@ -1,10 +1,12 @@
 """CRC-32C against published values and bit by bit, by the processor and by tables."""
 
+import platform
 import random
+from pathlib import Path
 
 import pytest
 
-from dataproxy._core.testing.probe_store import checksum
+from dataproxy._core.testing.probe_store import checksum, checksum_by_processor
 
 
 def bitwise(data: bytes) -> int:
@@ -34,3 +36,10 @@ def test_every_length_in_any_pieces(tables):
         assert checksum(data, tables=tables) == bitwise(data)
         cut = rng.randint(0, n)
         assert checksum(data[cut:], checksum(data[:cut], tables=tables), tables=tables) == bitwise(data)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors use the tables")
+def test_the_processor_is_used_where_it_has_the_instruction():
+    """Whatever compiler built the module: one whose run-time library knows no processor would fall back to tables."""
+    flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    assert checksum_by_processor() == ("sse4_2" in flags.split())

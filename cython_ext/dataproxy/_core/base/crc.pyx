@@ -19,3 +19,8 @@ cdef uint32_t crc32c(uint32_t crc, const void* p, size_t n) noexcept nogil:
 cdef uint32_t crc32c_by_tables(uint32_t crc, const void* p, size_t n) noexcept nogil:
     """Do the same without the processor's instruction.  Locality: any thread.  Locks: none."""
     return ~dp_crc_by_tables(~crc, <const uint8_t*>p, n)
+
+
+cdef bint crc32c_has_processor() noexcept nogil:
+    """Return whether ``crc32c`` uses the processor's instruction.  Locality: any thread.  Locks: none."""
+    return _has_processor

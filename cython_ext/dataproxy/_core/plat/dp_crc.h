@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static uint32_t dp_crc_tables[8][256];
 
@@ -33,7 +36,12 @@ static uint32_t dp_crc_by_tables(uint32_t crc, const uint8_t *p, size_t n)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t *p, size_t n)
+#if defined(__clang__)
+#define DP_CRC_TARGET "sse4.2,crc32" /* to clang the checksum is no part of SSE 4.2; GCC 10 and older do not know its name */
+#else
+#define DP_CRC_TARGET "sse4.2"
+#endif
+__attribute__((target(DP_CRC_TARGET))) static uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t *p, size_t n)
 {
     uint64_t wide = crc, word;
     for (; n >= 8; n -= 8, p += 8) {
@@ -44,7 +52,11 @@ __attribute__((target("sse4.2"))) static uint32_t dp_crc_by_processor(uint32_t c
     for (; n; n--, p++) crc = __builtin_ia32_crc32qi(crc, *p);
     return crc;
 }
-static int dp_crc_has_processor(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+static int dp_crc_has_processor(void) /* by hand: __builtin_cpu_supports says no in what Zig's clang links */
+{
+    unsigned int a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2) != 0;
+}
 #else
 static uint32_t dp_crc_by_processor(uint32_t crc, const uint8_t *p, size_t n) { return dp_crc_by_tables(crc, p, n); }
 static int dp_crc_has_processor(void) { return 0; }

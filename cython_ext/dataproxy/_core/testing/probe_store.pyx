@@ -2,19 +2,24 @@
 
 from libc.stdint cimport uint8_t
 
-from dataproxy._core.base.crc cimport crc32c, crc32c_by_tables
+from dataproxy._core.base.crc cimport crc32c, crc32c_by_tables, crc32c_has_processor
 from dataproxy._core.hub.storeclock cimport (
     CLOCK_ROW, StoreClock, storeclock_init, storeclock_now, storeclock_read, storeclock_write,
 )
 from dataproxy._core.hub.storecore cimport StoreCore
 from dataproxy._core.testing.probe_net cimport sim_clock
 
-__all__ = ["OwnClock", "checksum", "follow_set_time"]
+__all__ = ["OwnClock", "checksum", "checksum_by_processor", "follow_set_time"]
 
 
 def checksum(bytes data not None, unsigned int before=0, bint tables=False) -> int:
     """Return the CRC-32C of bytes that follow those with the checksum ``before``."""
     return (crc32c_by_tables if tables else crc32c)(before, <const char*>data, <size_t>len(data))
+
+
+def checksum_by_processor() -> bool:
+    """Return whether ``checksum`` uses the processor's instruction."""
+    return crc32c_has_processor()
 
 
 def follow_set_time(StoreCore store not None):
