@@ -34,36 +34,38 @@ FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         "",
         "How a body is made: `raw` takes the column `value`, which is the default where there is one; `json`, `csv`"
-        " (delimited text) and `kv` (key-value text) are made of all columns that have no meaning of their own.",
+        " (delimited text) and `kv` (key-value text) are made of all columns that the sink does not use itself.",
         choices=("", *FORMATS),
     ),
     Option(
         "bodyColumns",
         "names",
         (),
-        "Columns of the body, in this order; may name columns that have a meaning as well. By default all others.",
+        "Columns of the body, in this order; columns that the sink uses may be named, too. By default all others.",
     ),
     Option("separator", "text", "", "Character between values (`csv`, default `,`) or entries (`kv`, default `&`)."),
     Option("kvSeparator", "text", "=", "Character between key and value."),
-    Option("escape", "text", "\\", "Character in front of those that have a meaning; empty for none."),
+    Option("escape", "text", "\\", "Character before characters with a meaning; empty for none."),
     Option(
         "quote",
         "text",
         "",
-        "The reader's quote character: it is escaped too, and without `escape` used to mask the others.",
+        "The reader's quote character. It is escaped, too; without `escape` values with special characters are put"
+        " in quotes.",
     ),
     Option(
         "lineSeparator",
         "text",
         "",
-        "Set it where the reader splits a body into lines: the character is escaped (`csv`) or refused (`kv`).",
+        "Set it if the reader splits a body into lines: the character is escaped (`csv`) or refused (`kv`).",
     ),
     Option(
         "nullText",
         "text",
         "",
-        "Text of a null in `csv`, and in `kv` where nulls are not left out. A value of that text is a bad record in a"
-        " column that may be null, so that the two can be told apart, unless an empty text is given here.",
+        "Text of a null in `csv`, and in `kv` where nulls are not left out. In a column that may be null, a value equal"
+        " to this text is a bad record, because readers could not tell it from a null; an empty text here allows"
+        " such values.",
     ),
     Option("ignoreNullFields", "bool", True, "Leave nulls out of `json` objects and of `kv`."),
     Option(

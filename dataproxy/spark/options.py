@@ -29,7 +29,7 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "bool",
         True,
         "Give each row an id that stays the same when its task or micro-batch runs again, so that a hub with"
-        " de-duplication, or a consumer, can recognise the copy. About 40 bytes a row. Rows with a column `msg_id` keep"
+        " de-duplication, or a consumer, can recognise copies. About 40 bytes a row. Rows with a column `msg_id` keep"
         " theirs. Off for message types other than 7.",
     ),
     Option(
@@ -44,32 +44,33 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "idFrom",
         "names",
         (),
-        "Columns whose values together say which row of the input a row is, such as `topic,partition,offset`: ids are"
-        " made of them, and not of the place of a row in its partition, so that they stay when Spark cuts partitions in"
-        " another way. Columns of integers, string, binary, boolean, date or timestamp; without `format` they are not"
-        " sent.",
+        "Columns whose values together identify a row of the input, such as `topic,partition,offset`. Ids are made from"
+        " them, and not from the place of a row in its partition, so they stay the same when Spark partitions the"
+        " input in another way. Columns of integers, string, binary, boolean, date or timestamp; without `format` they"
+        " are not sent.",
     ),
     Option(
         "connectCheck",
         "choice",
         "warn",
-        "What the driver does about proxies that it cannot connect to before any task starts: `warn` names them in"
-        " its log, `fail` ends the write if none answers. `off` does not try, for where only executors reach them.",
+        "Before any task starts the driver connects to each proxy; this option says what it does if a connection"
+        " fails: `warn` names the proxies in its log, `fail` ends the write if no proxy can be reached. `off` does"
+        " not connect, for drivers that cannot reach the proxies.",
         choices=("warn", "fail", "off"),
     ),
     Option(
         "reportFile",
         "text",
         "",
-        "File on the driver's machine that gets the books of a write as JSON, when it was committed and when it failed;"
-        " a streaming query adds a line for each micro-batch.",
+        "File on the driver's machine for the counts of a write as JSON, written after a commit and after a failure; a"
+        " streaming query adds a line for each micro-batch.",
     ),
     Option(
         "reportFolder",
         "text",
         "",
-        "Folder that the driver and all executors see, as a path or URI: in it each attempt of a task leaves its counts"
-        " until the write is over. By default a temporary folder of the driver's machine.",
+        "Folder that the driver and all executors see, as a path or URI: each attempt of a task keeps its counts there"
+        " until the write ends. By default a temporary folder of the driver's machine.",
     ),
     Option(
         "reportCallback",
@@ -88,25 +89,27 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "badRecords",
         "text",
         "fail",
-        "What happens to rows that cannot be sent: `fail` ends the task, `skip` counts them, a path or URI gets them"
-        " with the reasons as JSON lines.",
+        "What happens to rows that cannot be sent: `fail` ends the task, `skip` counts them, and a path or URI names"
+        " a folder for them, as JSON lines with the reasons.",
     ),
     Option(
         "nullGroupId", "text", "", "Group of rows whose column `group_id` is null; without it they are bad records."
     ),
-    Option("nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; likewise."),
+    Option(
+        "nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; without it they are bad records."
+    ),
     Option(
         "columns",
         "names",
         (),
-        "Columns with a meaning to the sink, as `stream_id` or `dt=seen_at`; all others are data. `none` for none. By"
-        " default every column that has the name of one of the sink's.",
+        "Columns that the sink uses, as `stream_id` or `dt=seen_at`; all others are data. `none` for none. By default"
+        " every column whose name the sink knows.",
     ),
     Option(
         "columnPrefix",
         "text",
         "",
-        "Prefix of the columns with a meaning, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
+        "Prefix of the columns that the sink uses, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
         " `_dt`, `_attrs`, `_msg_id` (and `_key` with `ordering=key`), and `dt` is data.",
     ),
     *FORMAT_OPTIONS,
@@ -125,7 +128,7 @@ _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
 _SHOWN: Final = {name.replace("_", mark): name for name in ("auth_id", "auth_key") for mark in ("_", "")}
 _HIDDEN: Final = "write managerSecretId and managerSecretKey, whose values Spark hides, and change the secret"
 _NO_PATH = (
-    "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'; in SQL "
+    "the sink takes no path: call save() or start() without one and set the proxies with the option 'target'; in SQL "
     "use CREATE TEMPORARY VIEW with columns and options"
 )
 
@@ -211,13 +214,13 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
     if config.on_full != "block":
         raise ConfigError(
             f"option onFull={config.on_full!r} cannot be used in Spark",
-            hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
+            hint="leave it out: a full buffer makes the task wait, which is Spark's back-pressure",
         )
     row_ids = own["rowIds"] and config.message_type == ITEM_ATTRIBUTES
     if own["runId"] and not row_ids:
-        raise ConfigError("option runId names ids of rows, and there are none", hint="use rowIds=true, messageType=7")
+        raise ConfigError("option runId needs ids of rows, but rows have none", hint="use rowIds=true, messageType=7")
     if own["idFrom"] and not row_ids:
-        raise ConfigError("option idFrom makes ids of rows, and there are none", hint="use rowIds=true, messageType=7")
+        raise ConfigError("option idFrom makes ids of rows, but rows have none", hint="use rowIds=true, messageType=7")
     room = read_folder("reportFolder", own["reportFolder"]) if own["reportFolder"] else ""
     outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"], room)
     outlets.check()

@@ -24,9 +24,7 @@ __all__ = ["READ_OPTIONS", "Bound", "ReadSettings", "read_settings"]
 
 READ_OPTIONS: Final[tuple[Option, ...]] = (
     Option("streamId", "text", "", "Stream to read; all streams of the group without it."),
-    Option(
-        "token", "text", "", "The hub's token, where it has credentials and these are not to be given.", secret=True
-    ),
+    Option("token", "text", "", "The hub's token, to use instead of the hub's credentials.", secret=True),
     Option(
         "startingOffsets",
         "text",
@@ -38,16 +36,21 @@ READ_OPTIONS: Final[tuple[Option, ...]] = (
         "endingOffsets",
         "text",
         "",
-        'Offset of each log in front of which reading ends: `latest`, a number, or JSON by partition as `{"0": 99}`,'
-        " where -1 stands for latest, as do logs that are not named.",
+        'Offset of each log before which reading ends: `latest`, a number, or JSON by partition as `{"0": 99}`,'
+        " where -1 means latest, which is also the default of logs that are not named.",
     ),
-    Option("startingTimestamp", "text", "", "Instead: the first entry that the hub got at this time (ms) or later."),
-    Option("endingTimestamp", "text", "", "Instead: reading ends in front of the first entry of this time or later."),
+    Option(
+        "startingTimestamp",
+        "text",
+        "",
+        "Alternative to offsets: begin at the first entry that the hub received at this time (ms) or later.",
+    ),
+    Option("endingTimestamp", "text", "", "Alternative to offsets: end before the first entry of this time or later."),
     Option(
         "failOnDataLoss",
         "bool",
         True,
-        "End a read whose rows were dropped by retention. `false` warns in the log and gives what is left.",
+        "Fail a read if retention dropped some of its rows. `false` logs a warning and reads the rest.",
     ),
     Option(
         "maxPartitionBytes",
@@ -62,7 +65,7 @@ READ_OPTIONS: Final[tuple[Option, ...]] = (
         "requestTimeout",
         "duration",
         30.0,
-        "How long a request to the hub may take, waiting for its turn included.",
+        "Longest time of a request to the hub, including the wait for its turn.",
         low=0.1,
         high=3600.0,
     ),
@@ -79,7 +82,7 @@ _OF_WRITES: Final = {
 }
 _SQL: Final = "in SQL a view to write into names its columns: CREATE TEMPORARY VIEW sink (value STRING) USING dataproxy"
 _NO_GROUP: Final = f'set the option "groupId"; {_SQL}'
-_DOOR: Final = "give the address of the hub's HTTP door, such as http://host:8083 (Hub.manager_url)"
+_DOOR: Final = "give the address of the hub's Manager port, such as http://host:8083 (Hub.manager_url)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +130,13 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
         config = load_producer_config(**spark_options({name: given[name] for name in _SHARED if name in given}))
     except ConfigError as error:
         if not target:
-            raise ConfigError(f"there is no hub to read: {error.message}", hint=f"{_DOOR}; {_SQL}") from None
+            raise ConfigError(f"no hub to read from: {error.message}", hint=f"{_DOOR}; {_SQL}") from None
         raise
     if not config.group_id:
-        raise ConfigError("no group was named to read", hint=_NO_GROUP)
+        raise ConfigError("no group was given", hint=_NO_GROUP)
     found = parse_target(config.target)
     if not isinstance(found, ManagerTarget):
-        raise ConfigError(f"target {config.target!r} takes messages, and gives none back", hint=_DOOR)
+        raise ConfigError(f"target {config.target!r} accepts messages but cannot be read", hint=_DOOR)
     door = DoorAddress.of(
         found.url, own["token"], config.manager_secret_id, config.manager_secret_key, own["requestTimeout"]
     )
@@ -155,9 +158,7 @@ def _take(given: dict[str, str], known: dict[str, str], key: str, value: str) ->
         raise ConfigError(f"the read was given the path {value!r}", hint=f"call load() without one; {_DOOR}")
     name = known.get(word) or known.get(word.replace("_", ""))
     if name is None and word in _OF_WRITES:
-        raise ConfigError(
-            f"option {_OF_WRITES[word]} is one of writes, and this is a read", hint=f"leave it out; {_SQL}"
-        )
+        raise ConfigError(f"option {_OF_WRITES[word]} is for writes, and this is a read", hint=f"leave it out; {_SQL}")
     if name is None:
         near = nearest_name(key, known.values())
         meant = f", did you mean {near!r}?" if near else ""
@@ -179,12 +180,12 @@ def _bound(own: dict[str, Any], side: str, default: int, word: str, group: str) 
         raise ConfigError(f"options {by_offset} and {by_time} both say where to read", hint="keep one")
     if time:
         if not time.isascii() or not time.isdecimal() or len(time) > _DIGITS or int(time) > _OFFSET_MOST:
-            raise ConfigError(f"option {by_time}={shown(time)} is no time", hint="give milliseconds since 1970")
+            raise ConfigError(f"option {by_time}={shown(time)} is not a time", hint="give milliseconds since 1970")
         return Bound(time_ms=int(time))
     if not offsets or offsets.lower() == word:
         return Bound()
     hint = f'give {word}, an offset, or JSON by partition such as {{"0": 17, "1": {default}}}'
-    wrong = ConfigError(f"option {by_offset}={shown(offsets)} says no offsets", hint=hint)
+    wrong = ConfigError(f"option {by_offset}={shown(offsets)} is not a form of offsets", hint=hint)
     try:
         value = json.loads(offsets)
     except (ValueError, RecursionError):

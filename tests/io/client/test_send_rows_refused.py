@@ -167,7 +167,7 @@ def test_a_column_of_several_types_is_an_error_of_ours(hub, group):
 def test_an_attribute_that_is_there_twice_is_refused_before_a_server_does(hub, group):
     maps = pa.array([[("a", "x"), ("b", "y")], [("a", "x"), ("a", "y")]], pa.map_(pa.string(), pa.string()))
     with Producer(hub.target, group_id=group) as producer:
-        with pytest.raises(InvalidMessageError, match="row 1, column 'm': an attribute is there twice"):
+        with pytest.raises(InvalidMessageError, match="row 1, column 'm': an attribute is given twice"):
             producer.send_rows("s", pa.table({"n": [1, 2], "m": maps}), attrs_column="m")
         result = producer.send_rows("s", pa.table({"n": [1, 2], "m": maps}), attrs_column="m", bad_records="skip")
         assert result.result(30)[:5] == (1, 1, 0, (), 1)
