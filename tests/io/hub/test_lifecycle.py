@@ -82,7 +82,7 @@ def test_close_is_idempotent_and_use_after_it_is_refused():
 def test_a_hub_is_made_used_and_closed_inside_a_running_loop(run):
     async def main():
         with Hub() as hub:
-            with pytest.raises(HubError, match="the Manager door cannot listen"):
+            with pytest.raises(HubError, match="the Manager port cannot listen"):
                 Hub(manager_port=hub.manager_port)
             async with AsyncProducer(hub.manager_url, group_id="g", linger=0) as producer:
                 await producer.send("s", b"x")
