@@ -137,8 +137,7 @@ def _token_is_long(values: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"token is too short or does not fit into an HTTP header; give {_TOKEN_SHORTEST} printable ASCII characters"
-        f" or more"
-        " without blanks, or none"
+        " or more without blanks, or none"
     )
 
 

@@ -185,7 +185,7 @@ def _bound(own: dict[str, Any], side: str, default: int, word: str, group: str) 
     if not offsets or offsets.lower() == word:
         return Bound()
     hint = f'give {word}, an offset, or JSON by partition such as {{"0": 17, "1": {default}}}'
-    wrong = ConfigError(f"option {by_offset}={shown(offsets)} is not a form of offsets", hint=hint)
+    wrong = ConfigError(f"option {by_offset}={shown(offsets)} is not allowed", hint=hint)
     try:
         value = json.loads(offsets)
     except (ValueError, RecursionError):

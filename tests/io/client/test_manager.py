@@ -237,7 +237,7 @@ def test_wrong_credentials(stub):
     stub.reply = (403, "text/plain", b"no")
     with pytest.raises(DiscoveryError, match="HTTP 403; check manager_secret_id and manager_secret_key"):
         fetch(stub.url, manager_secret_id="a", manager_secret_key="b")
-    with pytest.raises(ConfigError, match="holds ':'"):
+    with pytest.raises(ConfigError, match="contains ':'"):
         fetch(stub.url, manager_secret_id="a:b", manager_secret_key="c")
 
 

@@ -189,7 +189,7 @@ def test_tokens(tmp_path):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert "chosen-by-somebody" not in repr(hub.config)
     assert not file.exists()
-    with pytest.raises(ConfigError, match="guessed"):
+    with pytest.raises(ConfigError, match="token is too short"):
         Hub(token="short")
     with pytest.raises(HubError, match="token cannot be written"):
         Hub(token_file=str(tmp_path / "nowhere" / "token"))

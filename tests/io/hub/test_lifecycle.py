@@ -108,10 +108,10 @@ def test_hubs_that_come_and_go_leave_nothing_behind(tmp_path, mode):
 
 def test_an_address_in_use_is_named(start_hub):
     first = start_hub()
-    with pytest.raises(HubError, match=f"DataProxy door cannot listen on 127.0.0.1:{first.port}") as caught:
+    with pytest.raises(HubError, match=f"producers' port cannot listen on 127.0.0.1:{first.port}") as caught:
         Hub(port=first.port)
     assert caught.value.details["errno"] == errno.EADDRINUSE
-    with pytest.raises(HubError, match=f"Manager door cannot listen on 127.0.0.1:{first.manager_port}"):
+    with pytest.raises(HubError, match=f"Manager port cannot listen on 127.0.0.1:{first.manager_port}"):
         Hub(manager_port=first.manager_port)
     assert first.stats()["connections"] == 0
 

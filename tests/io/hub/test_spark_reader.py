@@ -180,7 +180,7 @@ def test_rows_dropped_behind_the_plan(small, stream, caplog):
     with pytest.raises(StoreError, match=f"the offsets 0 to {first - 1} of partition 0 of group 'g' were") as caught:
         rows(planned)
     assert caught.value.code == "DATA_LOST"
-    assert ("whether stream 's' had some" in str(caught.value)) == bool(stream)
+    assert ("whether some of them belonged to stream 's'" in str(caught.value)) == bool(stream)
     with caplog.at_level(logging.WARNING):
         assert offsets(left) == list(range(first, 5))
     assert f"the offsets 0 to {first - 1} of partition 0" in caplog.text
@@ -261,19 +261,19 @@ def test_nobody_there():
         ({"groupId": None, "target": None}, "CREATE TEMPORARY VIEW sink"),
         ({"target": "tcp://127.0.0.1:1"}, "accepts messages but cannot be read"),
         ({"target": "http://user:word@h:1"}, "Spark shows the value"),
-        ({"startingOffsets": "latest"}, "startingOffsets='latest' says no offsets; give earliest"),
-        ({"endingOffsets": "earliest"}, "endingOffsets='earliest' says no offsets; give latest"),
-        ({"startingOffsets": '{"0": -1}'}, "is not a form of offsets"),
-        ({"startingOffsets": '{"x": 1}'}, "is not a form of offsets"),
-        ({"startingOffsets": '{"h": {"0": 1}}'}, "is not a form of offsets"),
-        ({"startingOffsets": '{"0": "1"}'}, "is not a form of offsets"),
-        ({"startingOffsets": "[1]"}, "is not a form of offsets"),
-        ({"startingOffsets": "1.5"}, "is not a form of offsets"),
-        ({"startingOffsets": "true"}, "is not a form of offsets"),
-        ({"startingOffsets": "[" * 100_000}, "is not a form of offsets"),
-        ({"startingOffsets": "9" * 6000}, "is not a form of offsets"),
-        ({"startingOffsets": str(2**63)}, "is not a form of offsets"),
-        ({"startingOffsets": "-5"}, "is not a form of offsets"),
+        ({"startingOffsets": "latest"}, "startingOffsets='latest' is not allowed; give earliest"),
+        ({"endingOffsets": "earliest"}, "endingOffsets='earliest' is not allowed; give latest"),
+        ({"startingOffsets": '{"0": -1}'}, "is not allowed"),
+        ({"startingOffsets": '{"x": 1}'}, "is not allowed"),
+        ({"startingOffsets": '{"h": {"0": 1}}'}, "is not allowed"),
+        ({"startingOffsets": '{"0": "1"}'}, "is not allowed"),
+        ({"startingOffsets": "[1]"}, "is not allowed"),
+        ({"startingOffsets": "1.5"}, "is not allowed"),
+        ({"startingOffsets": "true"}, "is not allowed"),
+        ({"startingOffsets": "[" * 100_000}, "is not allowed"),
+        ({"startingOffsets": "9" * 6000}, "is not allowed"),
+        ({"startingOffsets": str(2**63)}, "is not allowed"),
+        ({"startingOffsets": "-5"}, "is not allowed"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp='yesterday' is not a time; give milliseconds"),
         ({"endingTimestamp": "9" * 30}, "is not a time"),
         ({"startingTimestamp": "1", "startingOffsets": "1"}, "both say where to read"),
