@@ -43,7 +43,7 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
         "retry elsewhere",
         (
             "The frame is sent again after a pause, through another proxy if there is one;"
-            " this one is avoided for a second."
+            " this proxy is not used for a second."
         ),
     ),
     RetryClass.BACKOFF: (
@@ -53,14 +53,14 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     RetryClass.LATE: (
         "retry slowly",
         (
-            "The frame is sent again after long pauses, five attempts in all: its cause is configuration that may still"
-            " be on its way. Then the message fails."
+            "The frame is sent again after long pauses, five attempts in all: its cause is configuration that may not"
+            " have reached the proxy yet. Then the message fails."
         ),
     ),
     RetryClass.NO: ("permanent", "The message fails at once as `DeliveryFailed`; a retry cannot help."),
     RetryClass.DRAINED: (
         "node drained",
-        "The frame is sent again through another proxy; this one is left alone for ten seconds.",
+        "The frame is sent again through another proxy; this proxy is not used for ten seconds.",
     ),
     RetryClass.FEW: (
         "retry a few times",
@@ -69,16 +69,16 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     RetryClass.FRAMING: (
         "permanent, reconnect",
         (
-            "The message fails at once as `DeliveryFailed`, and the connection is replaced: the proxy has lost its"
-            " place in what this one carried. Its other frames are sent again."
+            "The message fails at once as `DeliveryFailed`, and the connection is replaced: the proxy no longer"
+            " finds the frames in it. The connection's other frames are sent again."
         ),
     ),
     RetryClass.SPLIT: (
         "permanent, one by one",
         (
             "A message that is refused alone fails at once as `DeliveryFailed`. A frame with several is sent again in"
-            " halves, one after the other, until the guilty are alone; the others are delivered. Frames of message"
-            " type 3 cannot be divided: all their messages fail."
+            " halves, one after the other, until each refused message is alone; the others are delivered. Frames of"
+            " message type 3 cannot be divided: all their messages fail."
         ),
     ),
 }
@@ -117,8 +117,8 @@ LATE_ATTEMPTS: Final = 5
 _OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW, _FRAMING, _SPLIT = RetryClass
 
 _BUG = "the frame is malformed for this server; report it with the server's version"
-_HTTP = "the address answers HTTP reports; check that the target is a DataProxy TCP port"
-_MQ = "the queue behind the proxy has trouble; it is retried until delivery_timeout, see the proxy's log"
+_HTTP = "the address answers over HTTP; check that the target is the TCP port of a DataProxy"
+_MQ = "the proxy's message queue failed; the message is retried until delivery_timeout; see the proxy's log"
 _TOPIC = "check that group and stream are approved in the Manager; a new stream reaches the proxies within a minute"
 
 _SERVER: Final[tuple[ServerCode, ...]] = (
@@ -145,13 +145,13 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
         "BODY_EXCEED_MAX_LEN",
         "Body length exceed the maximum length",
         _SPLIT,
-        "this proxy takes no message of this size: split it, or raise the proxy's limit",
+        "the message is too large for this proxy: split it, or raise the proxy's limit",
     ),
     ServerCode(105, "BODY_LENGTH_ZERO", "Body length is 0", _NO, "send a body that is not empty"),
     ServerCode(106, "BODY_LENGTH_LESS_ZERO", "Body length less than 0", _NO, _BUG),
     ServerCode(107, "ATTR_LENGTH_LESS_ZERO", "Attribute length less than 0", _NO, "shorten the attributes"),
     ServerCode(108, "ERROR_PROCESS_LOGIC", "Wrong data processing logic", _NO, "see the proxy's log"),
-    ServerCode(109, "SPLIT_ATTR_ERROR", "Split attributes failure", _NO, "no key or value may hold '&' or '='"),
+    ServerCode(109, "SPLIT_ATTR_ERROR", "Split attributes failure", _NO, "remove '&' and '=' from keys and values"),
     ServerCode(110, "UNSUPPORTED_MSG_TYPE", "Unsupported msgType", _NO, "use message_type=7"),
     ServerCode(111, "EMPTY_MSG", "Empty message", _NO, "send a body that is not empty"),
     ServerCode(112, "UNSUPPORTED_EXTEND_FIELD_VALUE", "Unsupported extend field value", _NO, _BUG),
@@ -164,7 +164,7 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
     ServerCode(117, "PRODUCER_IS_NULL", "Producer is null", _BACK, _MQ),
     ServerCode(118, "SEND_REQUEST_TO_MQ_FAILURE", "Send request to MQ failure", _BACK, _MQ),
     ServerCode(119, "MQ_RETURN_ERROR", "MQ client return error", _BACK, _MQ),
-    ServerCode(120, "DUPLICATED_MESSAGE", "Duplicated message", _OK, "the message is there already"),
+    ServerCode(120, "DUPLICATED_MESSAGE", "Duplicated message", _OK, "the server has stored this message before"),
     ServerCode(121, "GROUPID_OR_STREAMID_NOT_CONFIGURE", "GroupId or StreamId not found in configure", _LATE, _TOPIC),
     ServerCode(122, "GROUPID_OR_STREAMID_INCONSTANT", "GroupId or StreamId inconstant", _NO, _BUG),
     ServerCode(123, "MSG_BODY_ITEMS_INVALID", "Msg body items invalid", _SPLIT, "see the proxy's text and log"),
@@ -197,7 +197,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "ConfigError",
         "an option, an argument or a target is not allowed",
         False,
-        "correct it; the text names the range and where the value came from",
+        "correct it; the error's text names the allowed range and the source of the value",
     ),
     LocalCode(
         "UNKNOWN_OPTION", "ConfigError", "there is no option of this name", False, "CONFIGURATION.md lists every option"
@@ -222,14 +222,14 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "ConfigError",
         "gevent or eventlet has replaced the threads that a producer needs",
         False,
-        "leave threads alone: monkey.patch_all(thread=False)",
+        "do not patch threads: monkey.patch_all(thread=False)",
     ),
     LocalCode(
         "INVALID_MESSAGE",
         "InvalidMessageError",
         "a message cannot be sent as it is",
         False,
-        "the text says which part of it",
+        "the error's text says which part of it",
     ),
     LocalCode(
         "EMPTY_BODY",
@@ -248,7 +248,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "BAD_BODY",
         "InvalidMessageError",
-        "a body is not bytes, or holds what its message type cannot carry",
+        "a body is not bytes, or contains characters that its message type cannot carry",
         False,
         "encode text: body.encode()",
     ),
@@ -293,7 +293,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "LocalProtocolError",
         "a call does not fit the state of its object",
         False,
-        "the text says what the object waits for",
+        "the error's text says what to do first",
     ),
     LocalCode(
         "IN_CALLBACK",
@@ -314,13 +314,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "TransportError",
         "the network or the operating system failed",
         True,
-        "see the text; too few descriptors is a common cause",
+        "see the error's text; a common cause is a low limit of open files",
     ),
     LocalCode("CONNECT_FAILED", "TransportError", "no connection could be made", True, "check address and firewall"),
     LocalCode(
         "CONNECTION_LOST",
         "TransportError",
-        "a connection ended before its answers came",
+        "a connection ended before the proxy had answered",
         True,
         "the frame is sent again; see the proxy's log",
     ),
@@ -350,7 +350,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "MANAGER_URL",
         "DiscoveryError",
-        "what answers at the target's URL is no Manager",
+        "the server at the target's URL is not a Manager",
         False,
         "give a Manager's base URL, or its proxies as tcp://host:port",
     ),
@@ -364,7 +364,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "MANAGER_ANSWER",
         "DiscoveryError",
-        "the Manager has trouble, or its answer makes no sense",
+        "the Manager failed, or its answer is invalid",
         True,
         "see the Manager's log, check the URL",
     ),
@@ -372,13 +372,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "CLOSED",
         "ClosedError",
-        "the object is closed; on a `DeliveryFailed`: the producer's close deadline came first",
+        "the object is closed; on a `DeliveryFailed`: the time limit of `close` ended before the message had a result",
         False,
-        "make a new producer; raise close_timeout to lose less",
+        "make a new producer; raise close_timeout if messages were lost",
     ),
-    LocalCode("SERIALIZER", "InvalidMessageError", "a serializer made no bytes of an object", False, "see its text"),
-    LocalCode("MISSING_PACKAGE", "ConfigError", "a package is not installed", False, "install the one that is named"),
-    LocalCode("FORKED", "ForkedError", "the object came through a fork", False, "make one in each process"),
+    LocalCode("SERIALIZER", "InvalidMessageError", "a serializer failed or returned no bytes", False, "see its text"),
+    LocalCode("MISSING_PACKAGE", "ConfigError", "a package is not installed", False, "install it; the error names it"),
+    LocalCode("FORKED", "ForkedError", "the object was made before a fork", False, "make a new object in each process"),
     LocalCode(
         "BUFFER_FULL",
         "BufferFullError",
@@ -389,19 +389,19 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "EXPIRED",
         "DeliveryExpired",
-        "no success within `delivery_timeout`",
+        "not delivered within `delivery_timeout`",
         True,
-        'see details["cause"] for the last answer; are the proxies reachable?',
+        'check that the proxies are reachable; details["cause"] has the last answer',
     ),
     LocalCode(
         "DROPPED",
         "DeliveryDropped",
-        "an accepted message was given up by its own producer for want of room, as `on_full` told it",
+        "the producer dropped an accepted message because the buffer was full, as the option `on_full` says",
         True,
-        "send slower, raise buffer_bytes, or see that the proxies answer",
+        "send slower, raise buffer_bytes, or check that the proxies answer",
     ),
     LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, "see its text"),
-    LocalCode("ABORTED", "DeliveryFailed", "a message was given up", True, "see its text"),
+    LocalCode("ABORTED", "DeliveryFailed", "the producer gave up a message", True, "see its text"),
     LocalCode(
         "ENCODE", "DeliveryFailed", "no frame could be built within `max_frame_bytes`", False, "raise max_frame_bytes"
     ),
@@ -410,65 +410,65 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
     LocalCode(
         "FLUSH_TIMEOUT",
         "FlushTimeout",
-        "messages were still on their way when the wait ended",
+        "messages had no result when the wait ended",
         True,
-        "flush again; see stats() for what the proxies do",
+        "flush again; see stats() for the state of the proxies",
     ),
     LocalCode(
         "UNDELIVERED",
         "UndeliveredError",
         "some messages were not delivered when the producer was closed",
         False,
-        "see .report, and Producer.undelivered() for the messages",
+        "`.report` has the counts, `Producer.undelivered()` returns the messages",
     ),
     LocalCode("HUB", "HubError", "the embedded hub failed", False, "see its text"),
-    LocalCode("ADDRESS", "HubError", "the hub's host has no address here", False, "give an address of this machine"),
+    LocalCode("ADDRESS", "HubError", "the hub's host name has no address", False, "give an address of this machine"),
     LocalCode("LISTEN", "HubError", "the hub cannot listen on its address", False, "choose another port"),
     LocalCode(
         "INSECURE",
         "ConfigError",
-        "the hub would listen beyond this machine without credentials",
+        "other machines could reach the hub, and it has no credentials",
         False,
-        "set secret_id and secret_key, or say insecure=true",
+        "set secret_id and secret_key, or set insecure=true",
     ),
     LocalCode(
         "TOKEN_FILE",
         "HubError",
         "the hub's token cannot be written to its file",
         False,
-        "give token_file a path in a folder of your own",
+        "set token_file to a path in a folder of your own",
     ),
     LocalCode("FAULTS", "HubError", "the hub has too many faults", False, "remove faults that are no longer needed"),
     LocalCode("STORE", "StoreError", "the hub's store failed", False, "check the directory and the disk"),
     LocalCode(
         "STORE_DAMAGED",
         "StoreError",
-        "something in the hub's store is not what was stored",
+        "the hub's store is damaged",
         False,
         "run `dataproxy store verify`; restore the directory from a copy",
     ),
     LocalCode(
         "STORE_TAKEN",
         "StoreError",
-        "another hub has the store, or its files were changed from outside",
+        "another hub uses the store, or another program changed its files",
         False,
-        "give each hub a directory of its own, and leave it alone while the hub runs",
+        "give each hub its own directory, and do not change it while the hub runs",
     ),
     LocalCode(
         "STORE_READERS",
         "StoreError",
-        "other processes hold every reader's place of the store",
+        "other processes use all reader slots of the store",
         True,
-        "close some of the processes that read the store",
+        "end some of the processes that read the store",
     ),
     LocalCode(
         "DATA_LOST",
         "StoreError",
-        "entries were dropped by retention before a Spark read could read them",
+        "retention dropped entries before a Spark read had read them",
         False,
-        "keep more, or read what is left with failOnDataLoss=false",
+        "raise the retention limits, or read the rest with failOnDataLoss=false",
     ),
-    LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub goes on by itself"),
+    LocalCode("DISK_FULL", "StoreError", "the hub's disk is full", True, "free space; the hub then continues"),
 )
 
 #: Every code that the client reports by itself.

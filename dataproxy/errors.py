@@ -1,4 +1,4 @@
-"""The tree of errors.  Policy reads ``code``, ``retriable`` and ``fatal``; the text is for people."""
+"""The tree of errors.  Programs decide by ``code``, ``retriable`` and ``fatal``; the text is for people."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class DataProxyError(Exception):
 
     ``code`` is a word for what the client reports by itself and the server's number for an answer of a
     proxy; ``name`` is a word in both cases.  ``retriable``: the same call may succeed later.  ``fatal``:
-    the object is of no more use.  ``hint``: what to do.  ``details``: the facts, read-only.  Errors can be
-    pickled and copied without loss.  ``str`` gives one line: what a peer said is shown with escapes.
+    the object cannot be used any more.  ``hint``: what to do.  ``details``: the facts, read-only.  Errors can be
+    pickled and copied without loss.  ``str`` gives one line: text from a peer is shown with escapes.
     """
 
     _default_code: ClassVar[str] = "ERROR"
@@ -162,7 +162,7 @@ class ClosedError(DataProxyError):
 
 
 class ForkedError(DataProxyError):
-    """Report the use of an object that came through ``fork``."""
+    """Report the use of an object that was made before a ``fork``."""
 
     _default_code = "FORKED"
     _default_fatal = True
@@ -187,7 +187,7 @@ class DeliveryError(DataProxyError):
 
 
 class DeliveryDropped(DeliveryError):  # noqa: N818 - named like an outcome
-    """Report an accepted message that its own producer gave up for want of room, as ``on_full`` told it.
+    """Report an accepted message that the producer dropped because the buffer was full, as ``on_full`` says.
 
     No byte of it was ever sent.
     """
@@ -218,21 +218,21 @@ class DeliveryFailed(DeliveryError):  # noqa: N818 - named like an outcome
 
 
 class DeliveryExpired(DeliveryError):  # noqa: N818 - named like an outcome
-    """Report an accepted message that had no success within ``delivery_timeout``; it may have arrived."""
+    """Report an accepted message that was not delivered within ``delivery_timeout``; it may have arrived."""
 
     _default_code = "EXPIRED"
     _default_retriable = True
 
 
 class DeliveryPending(DataProxyError, TimeoutError):  # noqa: N818 - named like an outcome
-    """Report that a result was not known when the wait for it ended; the message is still on its way."""
+    """Report that a result was not known when the wait for it ended; the message is still in flight."""
 
     _default_code = "PENDING"
     _default_retriable = True
 
 
 class FlushTimeout(DataProxyError, TimeoutError):  # noqa: N818 - named like an outcome
-    """Report that messages were still on their way when the wait for them ended.
+    """Report that messages had no result when the wait for them ended.
 
     ``report`` is the producer's report at that moment, or None.
     """

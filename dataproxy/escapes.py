@@ -32,7 +32,7 @@ def needs_escape(value: str) -> bool:
 def escape_attrs(attrs: Mapping[str, str]) -> dict[str, str]:
     """Return attributes that can travel whatever their values hold; `unescape_attrs` gives back what they were.
 
-    They stay as they are with half a surrogate pair in them, which no escape helps, and with the key ``_escaped``,
+    They stay as they are with half of a surrogate pair in them, which no escape helps, and with the key ``_escaped``,
     which is reserved for this: who sends them is told.  Any thread.
     """
     try:

@@ -27,13 +27,13 @@ _CAUSES: Final = {
     NOT_FOUND: "DISCOVERY",
 }
 _FOREIGN: Final = {
-    _HTTP: "it answered in HTTP: this is a web server's port (perhaps the Manager's, whose target begins with http://)",
-    _TLS: "it answered in TLS: a DataProxy is reached without TLS",
+    _HTTP: "it answered in HTTP: this is the port of a web server (if it is a Manager, its target begins with http://)",
+    _TLS: "it answered in TLS: connections to a DataProxy use no TLS",
 }
 
 
 class LastError(NamedTuple):
-    """Say what went wrong last with a connection of a producer.
+    """Describe the last failure of a connection of a producer.
 
     ``address``: the proxy's ``host:port``, empty where no proxy is known.  ``code``: a word, such as CONNECT_FAILED
     (see docs/errors.md).  ``reason``: one line of text.  ``seconds``: how long ago that was.  ``connected``: whether
@@ -60,17 +60,17 @@ def why(kind: int, detail: int, said: str) -> str:
             text = "connect_timeout passed" if kind == _CONNECT_FAILED else "closed by the proxy"
         if kind == _LOST and said:
             text += (
-                f" while {printable(said)} was on its way: if that repeats, the proxy's limit of a frame is lower"
-                " (max-msg-length), and max_frame_bytes and batch_bytes have to be"
+                f" while {printable(said)} was being sent: if this repeats, the proxy's limit of a frame"
+                " (max-msg-length) is lower; lower max_frame_bytes and batch_bytes"
             )
         return text
     if kind == _PROTOCOL:
-        return _FOREIGN.get(detail, "it sent bytes that are no reply")
+        return _FOREIGN.get(detail, "it sent bytes that are not a reply")
     texts = {
         _SILENT: "no answer within ack_timeout",
-        _DRAINED: f"it takes no data (code {detail})",
+        _DRAINED: f"it accepts no data (code {detail})",
         _DEAF: "it answered no heartbeat",
-        _FRAMING: f"it finds no frames in what it was sent (code {detail})",
+        _FRAMING: f"it could not find frames in the data it received (code {detail})",
     }
     return texts.get(kind) or printable(said) or str(detail)
 

@@ -16,13 +16,13 @@ __all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal"
 # Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
 _DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4
 _LOCAL = {
-    -1: ("EXPIRED", "no success within delivery_timeout"),
-    -2: ("EXPIRED", "no success within delivery_timeout, and no answer within ack_timeout"),
-    -3: ("EXPIRED", "no success within delivery_timeout, and the connection was lost"),
+    -1: ("EXPIRED", "not delivered within delivery_timeout"),
+    -2: ("EXPIRED", "not delivered within delivery_timeout: no answer within ack_timeout"),
+    -3: ("EXPIRED", "not delivered within delivery_timeout: the connection was lost"),
     -4: ("CLOSED", "the producer was closed before the message had a result"),
     -5: ("ENCODE", "the frame could not be built within max_frame_bytes"),
     -6: ("NO_MEMORY", "there was no memory for the frame"),
-    -7: ("DROPPED", "dropped when it was offered, since the buffer was full"),
+    -7: ("DROPPED", "dropped on arrival because the buffer was full"),
     -8: ("DROPPED", "dropped before it was sent, to make room for newer messages"),
 }
 
@@ -37,7 +37,7 @@ class Delivered(NamedTuple):
     """Say where and how a message was delivered.
 
     ``latency`` is in seconds from the pack's first message to its ack; ``sequence`` is the pack's number on
-    the wire and ``position`` the message's place in it.  ``id`` is the message's own and what a consumer finds.
+    the wire and ``position`` the message's place in it.  ``id`` is the message's id, as consumers see it.
     """
 
     node: str
@@ -93,9 +93,9 @@ class DeliveryResult(NamedTuple):
 
 
 class Undelivered(NamedTuple):
-    """Hold one message that was accepted and not delivered, with what it takes to send it again.
+    """Hold one message that was accepted and not delivered, with everything needed to send it again.
 
-    A ``key`` is not kept: who sends by key and wants to send again puts it into the body or ``attrs`` as well.
+    A ``key`` is not kept: to send again by key, put it into the body or ``attrs`` as well.
     ``attempts`` counts how often it was written; ``error`` says why it was not delivered, and
     ``error.details["maybe_delivered"]`` whether a copy may have arrived.  ``attrs`` are the message's attributes and
     those of its stream handle, ``dt_ms`` is its data time (to the second, unless it was given as exact).
@@ -130,11 +130,11 @@ class Report:
     At any moment exactly ``accepted == delivered + failed + expired + dropped + pending``.
     ``duplicates_possible`` counts frames that were sent again although an earlier attempt may have been stored.
     ``duplicates_filtered`` counts messages that a server had stored before and did not store again, ``conflicts`` those
-    whose id it knew with another body: hubs with the option ``dedupe`` say so, other servers say nothing of it.
-    ``not_kept`` counts messages that were not delivered and that ``Producer.undelivered`` cannot give back, since
+    whose id it knew with another body: only hubs with the option ``dedupe`` report both.
+    ``not_kept`` counts messages that were not delivered and that ``Producer.undelivered`` cannot return, because
     ``undelivered_bytes`` was used up.  ``maybe_delivered`` counts failed and expired messages that were written and
-    not answered by every proxy that got them: they may be stored all the same.  ``seconds`` is the producer's age.
-    ``last_error`` is what went wrong last with a connection, None where nothing has.
+    not answered by every proxy that got them: they may be stored nevertheless.  ``seconds`` is the producer's age.
+    ``last_error`` is the last failure of a connection, None without one.
     """
 
     accepted: int
@@ -162,7 +162,7 @@ class Report:
 
     @property
     def balanced(self) -> bool:
-        """Tell whether the books balance; anything else is a defect of this library."""
+        """Tell whether the counts balance; if not, that is a defect of this library."""
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.pending
 
 
@@ -205,13 +205,13 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
     name, meaning = _LOCAL.get(code, ("DELIVERY", f"unknown local code {code}"))
     if outcome == _DROPPED:
         return DeliveryDropped(meaning, hint=describe("DROPPED")[1], details=details)
-    also = ", and it may have arrived" if maybe else ""
+    also = "; it may have arrived" if maybe else ""
     if refused:
-        also += f"; the last reason heard from a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
+        also += f"; the last refusal by a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
     if trouble:
         also += f"; the last error was {trouble}"
     if outcome == _EXPIRED:
-        hint = "see that the proxies are reachable, or raise delivery_timeout"
+        hint = "check that the proxies are reachable, or raise delivery_timeout"
         return DeliveryExpired(f"{meaning} ({attempts} attempts){also}", hint=hint, details=details)
     return DeliveryFailed(f"{meaning}{also}", code=name, retriable=code == -4, details=details)
 

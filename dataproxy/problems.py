@@ -111,7 +111,7 @@ def serializer_problem(body: object, item: int | None, stream_id: str, found: ob
     if isinstance(found, Exception):
         what, hint = f"raised {type(found).__name__}: {found}", "correct the object, or the serializer"
     else:
-        what, hint = f"returned {type(found).__name__!r} and no bytes", "have it return bytes, e.g. text.encode()"
+        what, hint = f"returned {type(found).__name__!r} and no bytes", "let it return bytes, e.g. text.encode()"
     number = "" if item is None else f"item {item}, "
     return InvalidMessageError(
         f"the serializer of stream {stream_id!r} {what} ({number}{type(body).__name__} {shown(body)})",
@@ -126,7 +126,7 @@ def serializer_batch_problem(bodies: object) -> InvalidMessageError:
     return InvalidMessageError(
         f"a batch is a sequence of objects, not one {type(bodies).__name__!r}",
         code="SERIALIZER",
-        hint="give a list of objects; for a single one there is send",
+        hint="give a list of objects; send a single one with send",
     )
 
 
@@ -180,16 +180,16 @@ def size_problem(size: int, limit: int, item: int | None = None) -> InvalidMessa
 
 def id_problem(value: object, item: int | None = None, accepted: int = 0) -> InvalidMessageError:
     """Return the error for a ``message_id`` that cannot travel."""
-    allowed = "printable ASCII without blanks, '&', '=' and '|' can travel"
+    allowed = "use printable ASCII without blanks, '&', '=' and '|'"
     if value is None:
-        what, hint = "a message id is null", "fill it, or send without ids: then each message gets its own"
+        what, hint = "a message id is null", "fill it, or send without ids: then each message gets an id"
     elif not isinstance(value, str):
         what, hint = f"a message id is text, not {type(value).__name__!r}", "give text, e.g. str(value)"
     elif not value:
-        what, hint = "a message id is empty", "leave it out: then the message gets its own"
+        what, hint = "a message id is empty", "leave it out: then the message gets an id"
     elif len(value) > _ID_LONGEST:
         what = f"the message id {value[:24]!r}... has {len(value)} characters"
-        hint = f"at most {_ID_LONGEST} are allowed; give a digest of it"
+        hint = f"at most {_ID_LONGEST} are allowed; use a digest"
     else:
         bad = next((c for c in value if not "!" <= c <= "~" or c in _ID_FORBIDDEN), "")
         what, hint = f"the message id {value!r} holds {bad!r}", allowed
@@ -204,9 +204,9 @@ def id_problem(value: object, item: int | None = None, accepted: int = 0) -> Inv
 
 def key_problem(key: object, size: int, limit: int) -> InvalidMessageError:
     """Return the error for a ``key`` of a wrong type (size 0 and not empty), or of ``size`` bytes."""
-    hint = "give bytes or text of 1 to 1024 bytes, or no key where the order does not matter"
+    hint = "give bytes or text of 1 to 1024 bytes, or leave the key out if the order does not matter"
     if isinstance(key, str) and size == 0 and key:
-        what, hint = f"the key {key!r} holds half a surrogate pair", "give valid text, or bytes"
+        what, hint = f"the key {key!r} holds half of a surrogate pair", "give valid text, or bytes"
     elif size == 0 and not isinstance(key, str | bytes | bytearray):
         what, hint = f"a key is bytes or text, not {type(key).__name__!r}", "give bytes or text, e.g. str(key)"
     elif size == 0:
@@ -219,10 +219,14 @@ def key_problem(key: object, size: int, limit: int) -> InvalidMessageError:
 def row_problem(item: int, problem: str, size: int, limit: int, accepted: int = 0) -> InvalidMessageError:
     """Return the error for one row of a batch; ``accepted`` messages of earlier chunks are on their way."""
     words = {
-        "null": ("BAD_BODY", "a value is null", "filter nulls out, or set null_value='skip'"),
+        "null": ("BAD_BODY", "a value is null", "remove nulls, or set null_value='skip'"),
         "empty": ("EMPTY_BODY", "a body is empty", "leave it out, or set empty_value='skip' for Arrow data"),
         "large": ("BODY_TOO_LARGE", f"a body of {size} bytes is over the limit of {limit} bytes", _SPLIT),
-        "line": ("BAD_BODY", "a body holds a line feed, which message_type=3 cannot carry", "use message_type=7 or 5"),
+        "line": (
+            "BAD_BODY",
+            "a body contains a line feed, which message_type=3 does not allow",
+            "use message_type=7 or 5",
+        ),
     }
     code, what, hint = words[problem]
     partly = f"; {accepted} messages of earlier chunks were accepted" if accepted else ""

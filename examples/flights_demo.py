@@ -111,7 +111,7 @@ def compare(sent: DataFrame, found: DataFrame) -> Outcome:
 
 
 def show(outcome: Outcome, report: dict[str, Any], hub: dict[str, Any], seconds: float) -> None:
-    """Print the one table: what went through, and the books.  `seconds` is from the first row to the last."""
+    """Print the one table: what went through, and the counts.  `seconds` is from the first row to the last."""
     table = Table(title="flights through Spark, the sink and the hub's store, and back", show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -141,12 +141,12 @@ def show(outcome: Outcome, report: dict[str, Any], hub: dict[str, Any], seconds:
         f"{outcome.stored:,} stored = {outcome.source:,} sent - {outcome.missing:,} missing "
         f"+ {outcome.duplicates:,} duplicates + {outcome.changed:,} changed",
     )
-    table.add_row("the books balance", "[green]yes[/]" if balanced(outcome, report) else "[red]no[/]")
+    table.add_row("the counts balance", "[green]yes[/]" if balanced(outcome, report) else "[red]no[/]")
     Console(width=WIDTH, highlight=False).print(table)
 
 
 def balanced(outcome: Outcome, report: dict[str, Any]) -> bool:
-    """Tell whether the client's and the hub's books balance and agree."""
+    """Tell whether the client's and the hub's counts balance and agree."""
     expected = outcome.source - outcome.missing + outcome.duplicates + outcome.changed
     return outcome.stored == expected and report["acked"] + report["skipped"] == report["rows"] == outcome.source
 
@@ -177,7 +177,7 @@ Step = Callable[..., "TaskID"]
 
 
 def batch_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: Progress, step: Step) -> bool:
-    """Write the flights as one job, compare, draw, print; tell whether every row is there and the books balance."""
+    """Write the flights as one job, compare, draw, print; tell whether every row is there and the counts balance."""
     store, report = folder / "store", folder / "report.json"
     with Hub(store) as hub:
         now = step("write with the sink", total)

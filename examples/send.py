@@ -39,7 +39,7 @@ def main() -> int:
 
         report = producer.flush(timeout=30)
         print(
-            f"books: {report.accepted:,} accepted = {report.delivered:,} delivered + {report.failed:,} failed "
+            f"counts: {report.accepted:,} accepted = {report.delivered:,} delivered + {report.failed:,} failed "
             f"+ {report.expired:,} expired + {report.dropped:,} dropped + {report.pending:,} pending"
         )
     return 0 if report.ok else 1

@@ -37,7 +37,7 @@ def readings(spark: SparkSession, rows: int) -> DataFrame:
 
 
 def main() -> int:
-    """Write the readings day by day of their own time, and print the books."""
+    """Write the readings day by day of their own time, and print the counts."""
     parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=ROWS, help="how many (%(default)s)")
     chosen = parser.parse_args()

@@ -28,7 +28,7 @@ def make_files(folder: Path) -> None:
 
 
 def main() -> int:
-    """Read the files, write every row, print the books."""
+    """Read the files, write every row, print the counts."""
     given = command_line(__doc__).parse_args().target
     spark = local_session("files to hub")
     with tempfile.TemporaryDirectory() as name, target_or_hub(given) as target:

@@ -52,7 +52,7 @@ def explain_missing(name: str) -> str:
     stem = name.removeprefix(__name__ + ".").replace(".", "/")
     others = sorted(path.name for path in home.glob(f"{stem}.*.so"))
     if others:
-        found = f"only {', '.join(others)} is there, built for another Python"
+        found = f"it was built for another Python: {', '.join(others)}"
     else:
         found = f"{home / stem}{wanted} does not exist"
     if (home.parents[1] / "setup.py").is_file():

@@ -45,7 +45,7 @@ def show(
     changed: Annotated[bool, typer.Option("--changed", help="Only values that are not the default.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print every option with the value that a producer (or hub) would use here and now.
+    """Print every option with the value that a producer (or hub) would use now.
 
     The output is valid TOML. Secrets are shown as stars.
     """

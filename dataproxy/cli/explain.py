@@ -28,7 +28,7 @@ def explain_code(
     everything: Annotated[bool, typer.Option("--list", help="List all codes and classes.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a code, an error or an option means, what the producer does about it, and what you can do."""
+    """Explain a code, an error or an option: what it means, what the producer does, and what you can do."""
     with outcome():
         if everything == (code is not None):
             complain("name one code, e.g. dataproxy explain 114, or give --list")
@@ -53,7 +53,7 @@ def _unknown(word: str) -> str:
     names |= {one.name for one in every_option()}
     others = {name for name, _ in foreign_names(PRODUCER)}
     near = None if word.strip("-[] ").isdecimal() else nearest_name(plain_option(word), names, others)
-    said = f"{shown(word)} is no code, no error class and no option"
+    said = f"{shown(word)} is not a code, an error class or an option"
     if near:
         return f"{said}; did you mean {near}?"
     return f"{said}; dataproxy explain --list has the codes, CONFIGURATION.md the options"

@@ -30,7 +30,9 @@ def run_hub(
         str | None, typer.Option(metavar="DIR", help="Keep data in this directory; acks come after it is on disk.")
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep data in memory only.")] = False,
-    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Listen there. [default: 127.0.0.1]")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Listen on this address. [default: 127.0.0.1]")
+    ] = None,
     port: Annotated[
         int | None, typer.Option(metavar="PORT", help="TCP port for producers, 0 for a free one. [default: 46801]")
     ] = None,
@@ -42,17 +44,21 @@ def run_hub(
         list[str] | None, typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any option of the hub.")
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this machine without credentials: all may read all.")
+        bool,
+        typer.Option(
+            "--insecure",
+            help="Accept connections from other machines without credentials: anyone may read all messages.",
+        ),
     ] = False,
     print_urls: Annotated[
         bool, typer.Option("--print-urls", help="Print the addresses and the token as JSON on stdout.")
     ] = False,
 ) -> None:
-    """Run a hub: take what producers send, keep it, and answer discovery.
+    """Run a hub: accept messages, store them, and answer discovery requests.
 
-    Say where the data goes: --store DIR or --memory. The hub says on stderr where it listens, and where it has left the
-    token that changes over HTTP need. SIGINT or SIGTERM ends it with code 0 after all it has accepted is stored and
-    answered, at most 10 s and what the disk needs; a second signal ends it at once.
+    Say where the data goes: --store DIR or --memory. The hub prints on stderr where it listens, and the file with the
+    token for changes over HTTP. SIGINT or SIGTERM ends it with code 0 after everything accepted is stored and
+    answered; that takes at most 10 s and the time of the disk. A second signal ends it at once.
     """
     from dataproxy.hub import Hub
     from dataproxy.hub.descriptors import raise_limit
@@ -71,7 +77,7 @@ def run_hub(
     options = {**named, **{name: value for name, value in given.items() if value is not None}}
     settled = _settle("" if memory else store, config, options)
     if not memory and not settled.store:
-        raise ConfigError("nothing says where to keep the data", hint="give --store DIR, or --memory")
+        raise ConfigError("no store was given", hint="give --store DIR, or --memory")
     raise_limit(settled.max_connections)
     with _Ending() as ending:  # from here on a signal is how a hub is meant to end
         _serve(Hub(config=settled), ending, print_urls=print_urls)

@@ -63,7 +63,7 @@ class HubClient:
 
     def __init__(self, url: str, secret_id: str = "", secret_key: str = "") -> None:
         if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"hub {without_secrets(url)!r} is no URL", hint=f"write e.g. {DEFAULT_HUB}")
+            raise ConfigError(f"hub {without_secrets(url)!r} is not a URL", hint=f"write e.g. {DEFAULT_HUB}")
         if any(mark in url for mark in "@?#"):
             raise ConfigError(
                 f"hub {without_secrets(url)!r} holds more than an address",
@@ -106,10 +106,10 @@ class HubClient:
             answer = None
         if response.status != _OK or not isinstance(answer, dict):
             reason = answer.get("errMsg") if isinstance(answer, dict) else None
-            hint = "check that --hub is the Manager door of a dataproxy hub"
+            hint = "check that --hub is the Manager port of a dataproxy hub"
             if reason is not None and response.status >= _BROKEN:
                 behind = answer.get("next")
-                hint = "the log of the hub may say more" if behind is None else f"read on with --start {behind}"
+                hint = "see the hub's log" if behind is None else f"continue with --start {behind}"
             if response.status == _FORBIDDEN:
                 hint = "give --secret-id and --secret-key, or DATAPROXY_HUB_TOKEN"
             raise HubError(

@@ -104,7 +104,7 @@ def foreign_answer(word: str) -> tuple[str, str, str] | None:
     name = plain_option(word)
     alias, refusal = PRODUCER.by_alias.get(name.lower()), PRODUCER.by_refusal.get(name.lower())
     if alias is not None:
-        return alias.name, "InLong's SDKs", f"it is taken, and means {alias.meaning} here"
+        return alias.name, "InLong's SDKs", f"it is accepted and means {alias.meaning}"
     if refusal is not None:
         return refusal.name, "InLong's SDKs", f"it is refused: {refusal.reason}"
     said = PRODUCER.answer(name)

@@ -29,29 +29,31 @@ __all__ = [
 app = typer.Typer(name="perf", help="Load tests that count latencies from planned times.", no_args_is_help=True)
 
 TARGET = typer.Argument(metavar="[TARGET]", help="tcp://host:port,... or http://manager:8083.")
-HUB = typer.Option("--hub", help="Start a hub (in memory, a process of its own) and test that.")
-HUB_URL = typer.Option(metavar="URL", help="Manager door of the hub at TARGET: counts what it stored.")
+HUB = typer.Option("--hub", help="Start a hub (in memory, in its own process) and test it.")
+HUB_URL = typer.Option(metavar="URL", help="Manager port of the hub at TARGET; the report then counts what it stored.")
 _PLAN = typer.Option(metavar="PLAN", help="RATE[-RATE][+COUNT/PERIOD]:TIME,...; in place of --rate and --duration.")
 _RATE = typer.Option(metavar="N", help="Messages a second.")
-_DURATION = typer.Option(metavar="TIME", help="For so long.")
-ARRIVALS = typer.Option(metavar="KIND", help="constant or poisson gaps.")
-SEED = typer.Option(metavar="N", help="For drawn gaps and bodies.")
+_DURATION = typer.Option(metavar="TIME", help="Duration of the load, e.g. 30s.")
+ARRIVALS = typer.Option(metavar="KIND", help="Gaps between messages: constant or poisson.")
+SEED = typer.Option(metavar="N", help="Seed of random gaps and body sizes.")
 PATH = typer.Option(metavar="CALL", help="send_nowait (without interpreter), send, send_batch, send_arrow, asyncio.")
 THREADS = typer.Option(min=1, max=64, metavar="N", help="Sending threads.")
-STREAMS = typer.Option(min=1, max=100_000, metavar="N", help="Streams, used in turn.")
-_KEYS = typer.Option(min=0, max=100_000, metavar="N", help="Keys, used in turn; needs -o ordering=key.")
+STREAMS = typer.Option(min=1, max=100_000, metavar="N", help="Number of streams, used in turn.")
+_KEYS = typer.Option(min=0, max=100_000, metavar="N", help="Number of keys, used in turn; needs -o ordering=key.")
 SIZE = typer.Option(metavar="SIZE", help="Bytes of a body: N, N-M (drawn), exp:MEAN (a long tail).")
-_LINES = typer.Option(metavar="FILE", help="Send the lines of this file in place of made bodies.")
-BATCH = typer.Option(min=1, max=100_000, metavar="N", help="Messages that are due together and go in one call.")
+_LINES = typer.Option(metavar="FILE", help="Send the lines of this file instead of generated bodies.")
+BATCH = typer.Option(
+    min=1, max=100_000, metavar="N", help="Messages that are due at the same time and sent in one call."
+)
 GROUP = typer.Option("--group", "-g", metavar="ID", help="Group id; streams are ID_0, ID_1, ...")
 _CLOSED = typer.Option("--closed-loop", help="Each thread waits for an answer before it sends again.")
-MAX_LAG = typer.Option(metavar="TIME", help="Lateness of the generator that is allowed at p50, p90 and p99.")
+MAX_LAG = typer.Option(metavar="TIME", help="Allowed lateness of the generator at p50, p90 and p99.")
 OPTION = typer.Option("--option", "-o", metavar="NAME=VALUE", help="Any producer option; may be repeated.")
 JSON = typer.Option("--json", metavar="FILE", help="Write the whole result there, - for stdout.")
-_QUIET = typer.Option("--quiet", "-q", help="No line for each second.")
-_HTML = typer.Option(metavar="FILE", help="Write the report as one HTML page that fetches nothing.")
-_PNG = typer.Option(metavar="DIR", help="Write each chart as a picture there (needs matplotlib).")
-_REPEAT = typer.Option(min=1, max=1000, metavar="N", help="Run so often; --json is then a folder.")
+_QUIET = typer.Option("--quiet", "-q", help="Do not print a line for each second.")
+_HTML = typer.Option(metavar="FILE", help="Write the report as one HTML file without external resources.")
+_PNG = typer.Option(metavar="DIR", help="Write each chart as a picture to this folder (needs matplotlib).")
+_REPEAT = typer.Option(min=1, max=1000, metavar="N", help="Number of runs; --json is then a folder.")
 _MAX_P = typer.Option("--max", metavar="pN=TIME", help="Exit 1 if that percentile is larger; may be repeated.")
 _MIN_RATE = typer.Option(metavar="N", help="Exit 1 if fewer messages a second were delivered.")
 
@@ -84,10 +86,10 @@ def run_command(
     max_: Annotated[list[str] | None, _MAX_P] = None,
     min_rate: Annotated[float, _MIN_RATE] = 0.0,
 ) -> None:
-    """Send by a plan and report what became of it.
+    """Send messages by a plan and report the results.
 
-    The load is open: messages are due at their times, whatever became of those before, and each latency counts from
-    there. Exit code 1: a message was not delivered, the run is not valid, or a threshold was passed.
+    The load is open: each message is due at its planned time, no matter how long earlier ones take, and its latency
+    counts from that time. Exit code 1: a message was not delivered, the run is not valid, or a threshold was passed.
     """
     with outcome():
         from dataproxy.perf import Load, parse_plan
@@ -98,7 +100,7 @@ def run_command(
         thresholds = parse_thresholds(max_ or [], min_rate)
         settled = parse_plan(plan or f"{rate}:{duration}", arrivals=arrivals, seed=seed)
         if repeat > 1 and (html or json == "-"):
-            raise ConfigError("--repeat makes several results", hint="give --json a folder, and no --html")
+            raise ConfigError("--repeat makes several results", hint="give --json a folder, and leave --html out")
         codes = []
         _check_writable(json if repeat == 1 else "", html)
         with open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
@@ -123,7 +125,7 @@ def report_command(
     html: Annotated[str, _HTML] = "",
     png: Annotated[str, _PNG] = "",
 ) -> None:
-    """Make the report of a run again, from its result."""
+    """Make the report of a run again from its result."""
     with outcome():
         result = load_result(file)
         if png:
@@ -163,7 +165,9 @@ def producer_options(pairs: list[str] | None) -> dict[str, Any]:
     found = named_options(pairs or [])
     for name in ("target", "group_id"):
         if name in found:
-            raise ConfigError(f"-o {name} has an option of its own here", hint="give TARGET, or --group")
+            raise ConfigError(
+                f"-o {name} cannot be given with -o: the command has an option for it", hint="give TARGET, or --group"
+            )
     return found
 
 
@@ -173,8 +177,8 @@ def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tupl
     from dataproxy.perf.hub import HubFigures, hub_process
 
     if hub == (target is not None):
-        raise ConfigError("nothing says where to send" if target is None else "both TARGET and --hub were given",
-                          hint="give TARGET, or --hub for one that is started here")  # fmt: skip
+        raise ConfigError("no target was given" if target is None else "both TARGET and --hub were given",
+                          hint="give TARGET, or --hub to start a hub")  # fmt: skip
     if target is not None:
         with contextlib.closing(HubFigures(hub_url)) if hub_url else contextlib.nullcontext() as figures:
             yield target, figures

@@ -23,10 +23,10 @@ __all__ = ["compare_command", "find_max_command"]
 _FEWEST: Final = 20
 _P99 = typer.Option("--max-p99", metavar="TIME", help="The largest p99 that is allowed.")
 _MAX = typer.Option("--max", metavar="pN=TIME", help="A bound on another percentile; may be repeated.")
-_FROM = typer.Option("--from", metavar="N", help="Messages a second of the first run.")
-_TO = typer.Option("--to", metavar="N", help="Messages a second that are enough.")
-_STEP = typer.Option("--duration", metavar="TIME", help="For so long at each rate.")
-_WITHIN = typer.Option(min=0.01, max=0.5, metavar="SHARE", help="How exact the result is.")
+_FROM = typer.Option("--from", metavar="N", help="Rate of the first run (messages a second).")
+_TO = typer.Option("--to", metavar="N", help="Stop the search at this rate (messages a second).")
+_STEP = typer.Option("--duration", metavar="TIME", help="Duration of each run.")
+_WITHIN = typer.Option(min=0.01, max=0.5, metavar="SHARE", help="Precision of the result.")
 _TRIES = typer.Option(min=1, max=10, metavar="N", help="Runs that have to fail before a rate has failed.")
 _RUNS = "A result, or a folder with results (*.json) of repeated runs."
 _TOLERANCE = typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Exit 1 only if B is worse by more than that.")
@@ -55,9 +55,9 @@ def find_max_command(
     option: Annotated[list[str] | None, perf.OPTION] = None,
     json: Annotated[str, perf.JSON] = "",
 ) -> None:
-    """Search for the largest rate at which latencies keep to their bounds and everything is delivered.
+    """Search for the largest rate at which latencies stay within their bounds and everything is delivered.
 
-    The rate doubles until it fails, then the interval is halved. The rate goes to stdout, each run to stderr.
+    The rate doubles until it fails, then the interval is halved. The rate is printed on stdout, each run on stderr.
     """
     with outcome():
         from dataproxy.perf import Load, parse_plan
@@ -66,7 +66,7 @@ def find_max_command(
 
         bounds = parse_thresholds([*([f"p99={max_p99}"] if max_p99 else []), *(max_ or [])]).latencies
         if not bounds:
-            raise ConfigError("nothing says which latency is too much", hint="give --max-p99 20ms")
+            raise ConfigError("no bound of the latency was given", hint="give --max-p99 20ms")
         if not 0 < first < 1e9 or not 0 < most < 1e9:
             raise ConfigError("--from and --to are rates above 0", hint="e.g. --from 1000 --to 1000000")
         seconds = perf.duration_of("--duration", duration)
@@ -102,13 +102,16 @@ def _show(step: Step) -> None:
 
 def _told(found: Found, most: float) -> ExitCode:
     if not found.rate:
-        typer.echo("no rate keeps to the bounds")
+        typer.echo("no rate stays within the bounds")
         return ExitCode.FAILED
     typer.echo(f"{found.rate:.0f}")
     if found.generator_limits:
-        say("above, the generator itself was late: the target may take more (--threads, a machine with less work)")
+        say(
+            "above this rate the generator itself was late: the target may accept more"
+            " (use --threads, or a machine with less load)"
+        )
     elif found.rate >= most:
-        say("the search ended there because of --to: the target may take more")
+        say("the search stopped at --to: the target may accept more")
     return ExitCode.OK
 
 
@@ -127,7 +130,7 @@ def compare_command(
     b: Annotated[str, typer.Argument(metavar="B", help=_RUNS)],
     tolerance: Annotated[float, _TOLERANCE] = 0.0,
 ) -> None:
-    """Compare two sets of runs, and say whether B is worse by more than noise.
+    """Compare two sets of runs, and tell whether B is worse beyond the noise.
 
     Exit code 1: B is worse, beyond --tolerance.
     """

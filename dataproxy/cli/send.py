@@ -22,15 +22,15 @@ _TARGET = typer.Option("--target", "-t", metavar="ADDRESS", help="tcp://host:por
 _FILE = typer.Option("--file", "-f", metavar="FILE", help="Read this file, - for stdin; may be repeated.")
 _DELIMITER = typer.Option(metavar="TEXT", help=r"What ends a message; \n, \t, \xNN are understood.")
 _NULL = typer.Option("--null", "-0", help="Messages end with a NUL byte.")
-_MAX_LINES = typer.Option(min=0, metavar="N", help="Stop after so many lines.")
+_MAX_LINES = typer.Option(min=0, metavar="N", help="Stop after this many lines.")
 _ATTR = typer.Option("--attr", "-a", metavar="KEY=VALUE", help="Attribute of all messages; may be repeated.")
 _CONFIG = typer.Option("--config", "-c", metavar="FILE", help="Producer options as TOML or JSON.")
 _OPTION = typer.Option(
     "--option", "-o", metavar="NAME=VALUE", help="Any producer option (CONFIGURATION.md); may be repeated."
 )
-_TIMEOUT = typer.Option("--delivery-timeout", metavar="TIME", help="Keep trying each message for so long, e.g. 5m.")
+_TIMEOUT = typer.Option("--delivery-timeout", metavar="TIME", help="Retry each message for this long, e.g. 5m.")
 _PROGRESS = typer.Option("--progress/--no-progress", help="Show progress (default: on a terminal).")
-_JSON = typer.Option("--json", help="Print the books as JSON on stdout.")
+_JSON = typer.Option("--json", help="Print the counts as JSON on stdout.")
 
 
 def send(
@@ -48,10 +48,10 @@ def send(
     progress: Annotated[bool | None, _PROGRESS] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Send lines as messages and wait until the fate of each is known.
+    """Send lines as messages and wait for the result of each.
 
-    Lines come from stdin, or from files. Empty lines are left out and counted. Ctrl-C and SIGTERM stop the reading,
-    deliver what was taken, and show the books; a second one quits at once.
+    Lines come from stdin, or from files. Empty lines are skipped and counted. Ctrl-C and SIGTERM stop the reading,
+    deliver what was read, and print the counts; a second signal quits at once.
     """
     with outcome(arm=False):
         from dataproxy.cli.sending import Books, Job, finish, run

@@ -188,14 +188,14 @@ def _print_json(books: Books) -> None:
     problem = ""
     try:
         if books.interrupted and not select.select([], [sys.stdout], [], _PATIENCE)[1]:
-            problem = "nobody reads what is there already"
+            problem = "the reader of stdout is not reading"
         else:
             sys.stdout.write(json.dumps(_as_dict(books)) + "\n")
             sys.stdout.flush()
     except (OSError, ValueError) as error:  # a full disk, a reader that has gone
         problem = getattr(error, "strerror", None) or str(error)
     if problem:
-        complain(f"the books could not be written to stdout: {problem}; {_in_short(books)}")
+        complain(f"the counts could not be written to stdout: {problem}; {_in_short(books)}")
         silence(sys.stdout)
 
 
@@ -309,7 +309,7 @@ def _progress_line(books: Books, pace: _Pace) -> Text:
     parts = [
         f"{books.lines:,} read",
         f"{stats.delivered:,} delivered ({pace.rate(stats.seconds, stats.delivered):,.0f}/s)",
-        f"{stats.pending:,} under way",
+        f"{stats.pending:,} in flight",
         f"{active}/{len(stats.connections)} connected",
     ]
     bad = stats.failed + stats.expired + stats.dropped
@@ -341,13 +341,13 @@ def _table(books: Books) -> Table:
 
     from dataproxy.codes import code_name
 
-    table = Table(title="books", title_justify="left", show_header=False)
+    table = Table(title="counts", title_justify="left", show_header=False)
     table.add_column("count")
     table.add_column("value", justify="right")
     values = _as_dict(books)
     table.add_row("lines read", f"{books.lines:,}")
     if books.empty:
-        table.add_row("empty lines left out", f"{books.empty:,}")
+        table.add_row("empty lines skipped", f"{books.empty:,}")
     report = books.report
     if report is None:
         return table

@@ -16,7 +16,7 @@ __all__ = ["stats"]
 
 
 def stats(
-    hub: Annotated[str, typer.Option(metavar="URL", help="The hub's Manager door.")] = "http://127.0.0.1:8083",
+    hub: Annotated[str, typer.Option(metavar="URL", help="URL of the hub's Manager port.")] = "http://127.0.0.1:8083",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     secret_id: Annotated[str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_ID", help="Secret id.")] = "",
     secret_key: Annotated[

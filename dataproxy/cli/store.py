@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "verify"]
 
-app = typer.Typer(help="Look after the directory of a durable store.", no_args_is_help=True)
+app = typer.Typer(help="Check the directory of a durable store.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Look after the directory of a durable store."""
+    """Check the directory of a durable store."""
 
 
 @app.command()
@@ -35,7 +35,7 @@ def verify(
 ) -> None:
     """Compare everything in a store with its checksums and counts; nothing is changed.
 
-    The exit code is 0 when all is as it was stored, 1 when something is damaged or the store cannot be read.
+    The exit code is 0 if everything is intact, 1 if something is damaged or the store cannot be read.
     """
     with outcome():
         from dataproxy.hub import verify_store

@@ -31,7 +31,7 @@ def tail(
     stream: Annotated[str, typer.Argument(help="Stream id.")],
     store: Annotated[str | None, typer.Option(metavar="DIR", help="Read this store's directory.")] = None,
     hub: Annotated[
-        str | None, typer.Option(metavar="URL", help="Ask a running hub (default: http://127.0.0.1:8083).")
+        str | None, typer.Option(metavar="URL", help="Read from a running hub (default: http://127.0.0.1:8083).")
     ] = None,
     start: Annotated[
         str, typer.Option(metavar="PLACE", help="First offset of each log, or a place such as 0,3:17 for partition 3.")
@@ -39,27 +39,30 @@ def tail(
     last: Annotated[
         int | None,
         typer.Option(
-            "--last", "-n", min=0, metavar="N", help="Print only the last N that are there; without --max and --count."
+            "--last", "-n", min=0, metavar="N", help="Print only the last N records; not with --max or --count."
         ),
     ] = None,
     most: Annotated[
         int | None, typer.Option("--max", min=0, metavar="N", help="Stop after the first N records.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records.")] = False,
-    count: Annotated[bool, typer.Option("--count", help="Print only how many records there are.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Print only the number of records.")] = False,
     null: Annotated[
         bool, typer.Option("--null", "-0", help="End bodies with a NUL byte instead of a line feed.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per record.")] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Print bodies to a terminal as they are; it obeys what is in them.")
+        bool,
+        typer.Option(
+            "--raw", help="Print bodies to a terminal without escapes; control characters in them take effect."
+        ),
     ] = False,
     secret_id: Annotated[str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_ID", help="Secret id for --hub.")] = "",
     secret_key: Annotated[
         str, typer.Option(envvar="DATAPROXY_MANAGER_SECRET_KEY", help="Secret key for --hub.", show_default=False)
     ] = "",
 ) -> None:
-    """Print the bodies of a stream's records, one per line: as raw bytes, to a terminal with escapes."""
+    """Print the bodies of a stream's records, one per line: raw bytes, or with escapes on a terminal."""
     with outcome():
         if store is not None and hub is not None:
             raise ConfigError("both --store and --hub are given", hint="keep one")
@@ -88,7 +91,9 @@ def _place(text: str) -> Place:
     try:
         return Place.parse(text)
     except ValueError:
-        raise ConfigError(f"--start {text!r} is no place", hint="give an offset, or what a hub said: 0,3:17") from None
+        raise ConfigError(
+            f"--start {text!r} is not a place", hint="give an offset, or a place that a hub returned, such as 0,3:17"
+        ) from None
 
 
 def _from_store(path: str, group: str, stream: str, place: Place, follow: bool) -> Iterator[dict[str, Any] | None]:

@@ -54,7 +54,7 @@ def decode_answer(body: bytes) -> ProxyList | str:
     except msgspec.ValidationError as error:
         raise ValueError(f"has the wrong form: {error}") from None
     except msgspec.DecodeError as error:
-        raise ValueError(f"is no JSON ({error})") from None
+        raise ValueError(f"is not JSON ({error})") from None
     if not answer.success:
         return answer.errMsg or "no reason given"
     data = answer.data or _Data()
@@ -66,7 +66,9 @@ def decode_answer(body: bytes) -> ProxyList | str:
         if not host:
             raise ValueError(f"has the wrong form: no address - at `$.data.nodeList[{index}].ip`")
         if not _HOST.fullmatch(host):
-            raise ValueError(f"has the wrong form: {host[:_SHOWN]!r} is no address - at `$.data.nodeList[{index}].ip`")
+            raise ValueError(
+                f"has the wrong form: {host[:_SHOWN]!r} is not an address - at `$.data.nodeList[{index}].ip`"
+            )
         if not 1 <= node.port <= _MAX_PORT:
             raise ValueError(f"has the wrong form: port {node.port} - at `$.data.nodeList[{index}].port`")
         endpoints[Endpoint(host, node.port)] = None

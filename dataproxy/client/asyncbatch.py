@@ -53,8 +53,8 @@ class AsyncBatch:
     """Gather messages of one stream; made by ``AsyncProducer.batch``, used by ``async with``.
 
     Leaving the block waits for every ack and raises UndeliveredError, whose ``report`` is the BatchDelivered,
-    if a message was not delivered.  After an exception in the block it waits for nothing: what was accepted goes
-    on and is counted by the producer, and a note of the exception says how much it was.  One loop's thread.
+    if a message was not delivered.  After an exception in the block it does not wait: accepted messages are still
+    delivered and counted by the producer, and a note of the exception says how many there were.  One loop's thread.
     """
 
     def __init__(self, producer: AsyncProducer, bind: Callable[[], Stream]) -> None:
@@ -76,10 +76,9 @@ class AsyncBatch:
     def add(self, body: Any, **options: Any) -> Awaitable[None]:
         """Accept one message; arguments and errors as for ``Stream.send``.
 
-        With room in the buffer it is accepted by the call.  Without, it is checked, copied, and kept until there is
-        room: await what
-        ``add`` returns to be slowed down.  Who never awaits gets BufferFullError once as much is kept as the
-        buffer holds.
+        With room in the buffer the call accepts it.  Without room it is checked, copied, and kept until there is
+        room: await what ``add`` returns to wait for that.  Without any await, ``add`` raises BufferFullError when the
+        kept messages are as large as the buffer.
         """
         stream = self._stream
         if stream is None:
@@ -145,7 +144,7 @@ class AsyncBatch:
         if error is not None:
             if self._batch or self._backlog:
                 error.add_note(
-                    f"besides, the batch had accepted {len(self._batch)} messages, which go on, and "
+                    f"in addition, the batch had accepted {len(self._batch)} messages, which are still delivered; "
                     f"{len(self._backlog)} more waited for room and were not accepted"
                 )
             return

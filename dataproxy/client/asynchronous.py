@@ -51,12 +51,12 @@ _EMPTY = Report(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 class AsyncProducer(AsyncCore):
     """Send messages to InLong DataProxy from event loops, asyncio's own or uvloop's.
 
-    Parameters as for ``Producer``.  The constructor checks them and does nothing else; ``async with``, ``open``
-    or the first awaited call asks the Manager, resolves names and starts the threads, on a thread of its own.
-    Several loops in several threads may use one AsyncProducer.  Use it by ``async with``: leaving the block
+    Parameters as for ``Producer``.  The constructor only checks them. ``async with``, ``open`` or the first
+    awaited call asks the Manager, resolves names and starts the threads, on a background thread.
+    Several loops in several threads may use one AsyncProducer.  Use it with ``async with``: leaving the block
     delivers everything or raises UndeliveredError.
 
-    Raises ConfigError; ``open`` raises DiscoveryError and may be called again then.
+    Raises ConfigError; ``open`` raises DiscoveryError and can then be called again.
     """
 
     config: ProducerConfig
@@ -118,8 +118,8 @@ class AsyncProducer(AsyncCore):
         """Send everything now and wait until each message accepted so far has its final result.
 
         ``timeout`` in seconds, None for ``delivery_timeout`` and a second.  Returns the report, after ``close``
-        the final one.  Raises FlushTimeout (with the report) when time was not enough; everything is still on
-        its way then.
+        the final one.  Raises FlushTimeout (with the report) if the time was not enough; the messages are still
+        in flight then.
         """
         limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
         self._check_process()
@@ -137,7 +137,7 @@ class AsyncProducer(AsyncCore):
                 raise FlushTimeout(
                     f"{report.pending} messages have no result after {limit:g} s{self._inner._trouble()}",
                     report=report,
-                    hint="they are still on their way: flush again, or see stats() for what the proxies do",
+                    hint="they are still in flight: flush again, or see stats() for the state of the proxies",
                 )
         return self.report()
 
@@ -156,8 +156,8 @@ class AsyncProducer(AsyncCore):
     async def close(self, timeout: float | timedelta | None = None) -> Report:  # noqa: ASYNC109 - as the plain producer's
         """Deliver what was accepted, stop all threads, and return the final report.
 
-        ``timeout`` in seconds, None for ``close_timeout``; what has no result by then fails with code CLOSED
-        and is counted in the report.  A second call returns the same report.  Cancelling ends the wait, not the
+        ``timeout`` in seconds, None for ``close_timeout``; messages without a result by then fail with code CLOSED
+        and are counted in the report.  A second call returns the same report.  Cancelling ends the wait, not the
         closing.
         """
         self._check_process()
@@ -216,7 +216,7 @@ class AsyncProducer(AsyncCore):
         return self._inner.report() if self._is_open else _EMPTY
 
     def stats(self) -> ProducerStats:
-        """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
+        """Return one consistent snapshot of the counts, the buffer, the latency and each connection."""
         plain: Producer = self._inner
         return plain.stats()
 
@@ -263,10 +263,10 @@ class AsyncProducer(AsyncCore):
         format: RowFormat = "json",  # noqa: A002 - as everywhere in the field
         **options: Unpack[RowOptions],
     ) -> BatchDelivered:
-        """Accept each row of a table on the errands' thread; the await ends with all acks and returns a BatchDelivered.
+        """Accept each row of a table on a background thread; the await ends with all acks and returns a BatchDelivered.
 
         Parameters and errors as for ``Producer.send_rows``.  The table must not be changed before it returns.
-        Cancelling ends the wait; what was accepted goes on.
+        Cancelling ends the wait; accepted messages are still delivered.
         """
         await self.open()
         return await self._on_errands(self._inner.send_rows, (stream_id, table, format), dict(options))
@@ -274,11 +274,11 @@ class AsyncProducer(AsyncCore):
     async def room(self, need: int = 1) -> None:
         """Wait up to ``max_block`` until the buffer has room for ``need`` bytes.
 
-        Raises BufferFullError, and ConfigError for what is no number of bytes that the buffer can hold.
+        Raises BufferFullError, and ConfigError if ``need`` is not a number of bytes that the buffer can hold.
         """
         if not is_count(need, self.config.buffer_bytes):
             raise ConfigError(
-                f"room is asked for a number of bytes up to buffer_bytes={self.config.buffer_bytes}, not {shown(need)}",
+                f"room takes a number of bytes up to buffer_bytes={self.config.buffer_bytes}, not {shown(need)}",
                 hint="ask for less, or raise buffer_bytes",
             )
         await self.open()

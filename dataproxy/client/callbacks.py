@@ -35,7 +35,7 @@ def check_place(place: Any) -> None:
         return
     if isinstance(place, type):
         raise ConfigError(
-            f"callback_on is the class {place.__name__!r}, not an object of it",
+            f"callback_on is the class {place.__name__!r}, not an instance",
             code="BAD_CALLBACK_TARGET",
             hint="give an object, such as a ThreadPoolExecutor() or asyncio.get_running_loop()",
         )
@@ -43,9 +43,9 @@ def check_place(place: Any) -> None:
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(place, kind):
             raise ConfigError(
-                f"callback_on={place!r} runs its work outside of this interpreter, where no callback can go",
+                f"callback_on={place!r} runs its work in another process, where callbacks cannot run",
                 code="BAD_CALLBACK_TARGET",
-                hint="give a ThreadPoolExecutor, and let the callback hand on to other processes what they need",
+                hint="give a ThreadPoolExecutor; a callback can pass data to other processes itself",
             )
     if callable(getattr(place, "submit", None)):
         return
@@ -155,7 +155,7 @@ class CallbackPlace:
         with self._lock:
             self.errors += count
         kind = type(error)
-        self._write("%d callbacks could not be made: %s", count, str(error) or kind.__name__, key=(0, kind))
+        self._write("%d callbacks were not called: %s", count, str(error) or kind.__name__, key=(0, kind))
 
     def _make(self, calls: Calls, part: Part | None = None) -> None:
         ident = threading.get_ident()

@@ -39,7 +39,7 @@ class Calls:
     def _connect(self, one: Any, kind: type[Any]) -> None:
         with self._lock:
             if self._is_over():
-                raise urllib3.exceptions.NewConnectionError(one, "the time for it is over")
+                raise urllib3.exceptions.NewConnectionError(one, "the time limit has passed")
             self._connections.add(one)
         kind.connect(one)
         with self._lock:

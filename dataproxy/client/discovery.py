@@ -38,7 +38,7 @@ _MAX_PORT: Final = 65535
 _LOOK_UP_SECONDS: Final = 15.0
 _SCHEMES: Final = ("tcp", "http", "https")
 _FORMS: Final = "write 'tcp://host1:46801,host2:46801' for proxies or 'http://manager:8083' for a Manager"
-_SEVERAL: Final = "write several Managers as 'http://host1:8083,host2:8083', a path of theirs at the end"
+_SEVERAL: Final = "write several Managers as 'http://host1:8083,host2:8083', with their path, if any, at the end"
 _HOST: Final = r"[^\s\[\]/@?#:,%&=\\<>\"']+"
 #: What the official SDKs' default URLs end with; it is cut off since the client adds it itself.
 _API_PATH: Final = r"/inlong/manager/openapi/dataproxy/getIpList(/.*)?$"
@@ -60,13 +60,13 @@ def parse_target(text: str) -> StaticTarget | ManagerTarget:
     """
     given: object = text
     if not isinstance(given, str) or not given.strip():
-        raise ConfigError(f"target {text!r} is no address", hint=_FORMS)
+        raise ConfigError(f"target {text!r} is not an address", hint=_FORMS)
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
     text = without_secrets(text)  # as it is shown from here on
     if "@" in rest or "@" in scheme:
         raise ConfigError(
-            "the target holds '@' (user or password in the address)",
+            "the target contains '@' (user or password in the address)",
             hint="give credentials as manager_secret_id and manager_secret_key",
         )
     if not separator:
@@ -117,7 +117,7 @@ def resolve(
         raise DiscoveryError(
             f"no address found for {named}",
             code="UNRESOLVED_HOST",
-            hint="check the spelling and the name service",
+            hint="check the spelling and the name service (DNS)",
             details={"hosts": failures},
         )
     return list(found.values())
@@ -160,7 +160,7 @@ def _entries(endpoint: Endpoint, addresses: dict[int, list[str]]) -> list[Resolv
 
 def _why(error: BaseException) -> str:
     if isinstance(error, UnicodeError):
-        return f"no valid host name ({error})"
+        return f"it is not a valid host name ({error})"
     return getattr(error, "strerror", None) or str(error) or repr(error)
 
 
@@ -193,7 +193,7 @@ def _parse_endpoint(text: str, part: str) -> Endpoint:
     if part.startswith("["):
         host, bracket, tail = part[1:].partition("]")
         if not bracket or (tail and not tail.startswith(":")):
-            raise ConfigError(f"target {text!r}: {part!r} is no address", hint="write IPv6 as [2001:db8::1]:46801")
+            raise ConfigError(f"target {text!r}: {part!r} is not an address", hint="write IPv6 as [2001:db8::1]:46801")
         port_text = tail[1:] if tail else None
         _check_ipv6(text, host)
     else:
@@ -202,7 +202,7 @@ def _parse_endpoint(text: str, part: str) -> Endpoint:
         if part.count(":") > 1:
             raise ConfigError(f"target {text!r}: {part!r} has several colons", hint="write IPv6 as [2001:db8::1]:46801")
         if not re.fullmatch(_HOST, host):
-            raise ConfigError(f"target {text!r}: {host!r} is no host name or address", hint=_FORMS)
+            raise ConfigError(f"target {text!r}: {host!r} is not a host name or an address", hint=_FORMS)
     return Endpoint(host.lower(), _parse_port(text, port_text))
 
 
@@ -213,7 +213,7 @@ def _check_ipv6(text: str, host: str) -> None:
         ipaddress.IPv6Address(host)
     except ValueError:
         raise ConfigError(
-            f"target {text!r}: {host!r} is no IPv6 address", hint="brackets are for IPv6 addresses only"
+            f"target {text!r}: {host!r} is not an IPv6 address", hint="brackets are for IPv6 addresses only"
         ) from None
 
 
@@ -221,7 +221,7 @@ def _parse_port(text: str, port_text: str | None) -> int:
     if port_text is None:
         return DEFAULT_PORT
     if not (port_text.isascii() and port_text.isdigit()):
-        raise ConfigError(f"target {text!r}: port {port_text!r} is no number", hint=f"allowed is 1 .. {_MAX_PORT}")
+        raise ConfigError(f"target {text!r}: port {port_text!r} is not a number", hint=f"allowed is 1 .. {_MAX_PORT}")
     port = int(port_text[:10])
     if not 1 <= port <= _MAX_PORT:
         raise ConfigError(f"target {text!r}: port {port_text} is out of range", hint=f"allowed is 1 .. {_MAX_PORT}")
@@ -235,15 +235,15 @@ def _parse_manager(text: str, scheme: str, rest: str) -> ManagerTarget:
     for part in re.split(rf",\s*(?={scheme}://)", f"{scheme}://{rest}", flags=re.IGNORECASE):
         hosts = part[len(scheme) + 3 :]
         if "://" in hosts:
-            raise ConfigError(f"target {text!r} holds several schemes", hint=_SEVERAL)
+            raise ConfigError(f"target {text!r} contains several schemes", hint=_SEVERAL)
         authority, slash, path = hosts.partition("/")
         if not authority:
             raise ConfigError(f"target {text!r} has no host", hint=_FORMS)
         prefix = re.sub(_API_PATH, "", (slash + path).rstrip("/")).rstrip("/")
         if "," in prefix:
-            raise ConfigError(f"target {text!r} holds ',' in a path", hint=_SEVERAL)
+            raise ConfigError(f"target {text!r} contains ',' in a path", hint=_SEVERAL)
         if any(character.isspace() for character in prefix):
-            raise ConfigError(f"target {text!r} holds blanks", hint=_FORMS)
+            raise ConfigError(f"target {text!r} contains spaces", hint=_FORMS)
         urls += [f"{scheme}://{_manager_host(text, host.strip())}{prefix}" for host in authority.split(",")]
     twice = next((url for i, url in enumerate(urls) if url in urls[:i]), None)
     if twice is not None:

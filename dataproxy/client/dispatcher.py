@@ -33,14 +33,18 @@ _EVENTS: dict[int, tuple[Log, int, str]] = {
     2: (_LOG, logging.WARNING, "could not connect to %s: %s"),
     3: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
     4: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
-    5: (_LOG, logging.ERROR, "%s sent bytes that are no reply; its connection is replaced"),
+    5: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
     6: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
-    7: (_ACKS, logging.WARNING, "%s takes no data (code %s); it is left alone for a while"),
+    7: (_ACKS, logging.WARNING, "%s accepts no data (code %s); it is not used for some seconds"),
     8: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
     9: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
-    10: (_LOG, logging.ERROR, "%s finds no frames in what it was sent (code %s); its connection is replaced"),
-    11: (_ACKS, logging.WARNING, "%s answered a frame that it was not sent over this connection; ignored"),
-    12: (_ACKS, logging.INFO, "%s answered a frame that nobody waits for: late, twice, or never sent; ignored"),
+    10: (_LOG, logging.ERROR, "%s could not find frames in the data it received (code %s); its connection is replaced"),
+    11: (_ACKS, logging.WARNING, "%s answered a frame that was not sent over this connection; the answer is ignored"),
+    12: (
+        _ACKS,
+        logging.INFO,
+        "%s answered an unknown frame (a late or repeated answer, or a frame never sent); the answer is ignored",
+    ),
 }
 _WITH_DETAIL = {6, 7, 8, 10}
 _FOREIGN = 5
@@ -110,7 +114,7 @@ class UntoldLog:
             return
         _CALLBACKS.warning(
             "callbacks are slower than results: on_delivery was not called for %d messages (since the producer was"
-            " opened %d delivered, %d failed, %d expired, %d dropped); the books have them all, see stats().untold",
+            " opened %d delivered, %d failed, %d expired, %d dropped); all are counted, see stats().untold",
             count - self._said, *untold,
         )  # fmt: skip
         self._said = count
@@ -209,7 +213,7 @@ class Dispatcher:
         look_in = self._readiness.look(core)
         self._look_in = _IDLE_SECONDS if look_in is None else look_in
         if lost:
-            _LOG.warning("%d events came too fast to be logged", lost)
+            _LOG.warning("%d events were not logged: there were too many", lost)
         if self._on_delivery is not None:
             for group_id, stream_id, first, count, facts, own_ids, size in reports:
                 self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts, size, core)

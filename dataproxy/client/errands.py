@@ -28,7 +28,7 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 def closed() -> ClosedError:
     """Return what whoever comes after ``close`` gets."""
-    return ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
+    return ClosedError("the AsyncProducer is closed", hint="open a new one to continue")
 
 
 class Job(Generic[T]):

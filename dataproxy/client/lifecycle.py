@@ -208,7 +208,7 @@ def _say_aloud(lost: list[Report]) -> None:
     who = "a producer" if len(lost) == 1 else f"{len(lost)} producers"
     line = (
         f"dataproxy: the process ended with {who} open, and {missing:,} of {accepted:,} messages were not delivered"
-        f" ({counts}); call close() to learn it in time\n"
+        f" ({counts}); call close() before the process ends\n"
     )
     with contextlib.suppress(Exception):  # closed, full, or something of the application's
         os.write(sys.stderr.fileno(), line.encode())  # what fails in a buffer fails again at exit, with status 120

@@ -37,7 +37,9 @@ class ManagerClient:
 
     def __init__(self, target: ManagerTarget, config: ProducerConfig) -> None:
         if ":" in config.manager_secret_id:
-            raise ConfigError("manager_secret_id holds ':', which ends it in the header", hint="check the id")
+            raise ConfigError(
+                "manager_secret_id contains ':', which ends the id in an HTTP header", hint="check the id"
+            )
         self._url = target.url
         self._timeout = config.manager_timeout
         self._headers = {"accept": "application/json"}
@@ -75,7 +77,7 @@ class ManagerClient:
             raise self._too_late() from None
         except Exception as error:  # noqa: BLE001 - whatever a Manager sends, the error is ours
             raise self._error(
-                f"gave an answer that cannot be read: {error!r}", code="MANAGER_ANSWER", hint=_LOG_HINT
+                f"sent an answer that cannot be read: {error!r}", code="MANAGER_ANSWER", hint=_LOG_HINT
             ) from None
         if status != _OK:
             raise self._bad_status(status, body)
@@ -95,7 +97,7 @@ class ManagerClient:
             )
         if not answer.endpoints:
             raise self._error(
-                f"knows no TCP proxy for group {group_id!r}",
+                f"has no TCP proxy for group {group_id!r}",
                 code="NO_PROXIES",
                 hint="check that the group's cluster has DataProxy nodes",
             )
@@ -173,7 +175,7 @@ class ManagerClient:
         if isinstance(error, kinds.TimeoutError) and not isinstance(error, kinds.NewConnectionError):
             return self._too_late()
         if isinstance(error, (kinds.DecodeError, kinds.IncompleteRead, kinds.InvalidChunkLength)):
-            return self._error(f"broke off or garbled its answer: {error}", code="MANAGER_ANSWER", hint=_LOG_HINT)
+            return self._error(f"sent an incomplete or invalid answer: {error}", code="MANAGER_ANSWER", hint=_LOG_HINT)
         return self._error(f"cannot be reached: {why}", hint="check host, port and scheme")
 
     def _too_late(self) -> DiscoveryError:
@@ -187,7 +189,7 @@ class ManagerClient:
         if status in (401, 403):
             hint = "check manager_secret_id and manager_secret_key"
             if not self._has_secret:
-                hint = "it wants credentials: set manager_secret_id and manager_secret_key"
+                hint = "it requires credentials: set manager_secret_id and manager_secret_key"
             return self._error(f"refused the request with HTTP {status}", code="MANAGER_REFUSED", hint=hint)
         code, hint = "MANAGER_URL", "check that the target is a Manager's base URL"
         if status >= _SERVER_ERROR or status in _BUSY:

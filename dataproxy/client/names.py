@@ -95,11 +95,13 @@ def check_name(kind: Literal["group", "stream"], value: object, *, message_type:
         raise _bad_name(kind, value, "is empty", f"name the {kind}")
     for character in value:
         if character in _FORBIDDEN or not character.isprintable():
-            raise _bad_name(kind, value, f"holds {character!r}", "'&', '=' and control characters cannot travel")
+            raise _bad_name(kind, value, f"holds {character!r}", "'&', '=' and control characters are not allowed")
     if value != value.strip():
-        raise _bad_name(kind, value, "has blanks at its ends", "remove them; servers cut them off")
+        raise _bad_name(
+            kind, value, "begins or ends with a blank", "remove the blanks at its ends; servers cut them off"
+        )
     if message_type == _BINARY_TYPE and not value.isascii():
-        raise _bad_name(kind, value, "is not ASCII", "frames of type 7 carry ASCII only; use message_type=5")
+        raise _bad_name(kind, value, "is not ASCII", "frames of type 7 can hold ASCII only; use message_type=5")
     size = len(value.encode())
     if size > NAME_MAX_BYTES:
         raise _bad_name(kind, value, f"has {size} bytes", f"at most {NAME_MAX_BYTES} are allowed")
@@ -129,7 +131,7 @@ def plain_attrs(attrs: object) -> dict[str, str]:
                     key, value, f"its {what} is of type {type(part).__name__}", "give text, e.g. str(value)"
                 )
         if plain_text(key) in out:
-            raise _bad_attr(key, value, "another key is the same text", "give each attribute once")
+            raise _bad_attr(key, value, "another key has the same text", "give each attribute once")
         out[plain_text(key)] = plain_text(value)
     return out
 
@@ -166,14 +168,14 @@ def check_item_attrs(
             raise _bad_attr(
                 key,
                 attrs[key],
-                "its stream has an attribute of that name, which consumers would see instead",
+                "its stream has an attribute of the same name, and consumers would see only that one",
                 "rename one of them",
             )
     return text
 
 
 def _escape_helps(value: str) -> bool:
-    """Tell whether a value is one that only an escape lets travel; nothing does that for half a surrogate pair."""
+    """Tell whether a value is one that only an escape lets travel; nothing does that for half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -217,13 +219,13 @@ def _check_each(attrs: Mapping[str, str], message_type: int, reserved: frozenset
             try:
                 part.encode()
             except UnicodeEncodeError:
-                raise _bad_attr(key, value, f"its {what} holds half a surrogate pair", "give valid text") from None
+                raise _bad_attr(key, value, f"its {what} holds half of a surrogate pair", "give valid text") from None
             for character in _FORBIDDEN:
                 if character in part:
-                    raise _bad_attr(key, value, f"its {what} holds {character!r}", "it cannot travel; encode it")
+                    raise _bad_attr(key, value, f"its {what} holds {character!r}", "it cannot be sent; encode it")
             if message_type == _BINARY_TYPE and not part.isascii():
                 raise _bad_attr(
-                    key, value, f"its {what} is not ASCII", "frames of type 7 carry ASCII only; use message_type=5"
+                    key, value, f"its {what} is not ASCII", "frames of type 7 can hold ASCII only; use message_type=5"
                 )
         if not key:
             raise _bad_attr(key, value, "its key is empty", "name the attribute")
@@ -231,14 +233,15 @@ def _check_each(attrs: Mapping[str, str], message_type: int, reserved: frozenset
             raise _bad_attr(
                 key,
                 value,
-                "it has blanks or control characters at its ends",
-                "remove them; servers cut them off, so that keys which differ in nothing else are the same to them",
+                "it begins or ends with a blank or a control character",
+                "remove the blanks at its ends; servers cut them off, and then keys that"
+                " differ in nothing else become equal",
             )
         if key == ESCAPED_KEYS and key in reserved:
             raise _bad_attr(
                 key,
                 value,
-                "its key is reserved: readers take it for the list of values that they have to unescape",
+                "its key is reserved: readers use it as the list of values to unescape",
                 "choose another key; attribute_escape='percent' escapes values by itself",
             )
         if key in reserved:

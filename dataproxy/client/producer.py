@@ -96,15 +96,15 @@ def _core_options(config: ProducerConfig, *, report_all: bool) -> dict[str, Any]
 
 
 class Producer(ProducerCore):
-    """Send messages to InLong DataProxy and know the fate of each.
+    """Send messages to InLong DataProxy and report the result of each.
 
-    ``target``: ``tcp://host1:port1,host2:port2``, a list of ``host:port``, or the URL of a Manager, ``http://manager:8083``.
-    ``group_id``: the InLong group of all messages that name no other.  ``on_delivery``: called once for
-    each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
-    ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a settled configuration;
-    else ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
-    ``serializer``: a function that makes the bytes of what ``send``, ``send_nowait`` and ``send_batch`` are given; it
-    runs in the sending thread (large batches of an AsyncProducer: on the errands' thread).
+    ``target``: ``tcp://host1:port1,host2:port2``, a list of ``host:port``, or the URL of a Manager,
+    ``http://manager:8083``.  ``group_id``: the InLong group of messages that do not name one.  ``on_delivery``: called
+    once for each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
+    ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a complete configuration.
+    Without it ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
+    ``serializer``: a function that turns the objects given to ``send``, ``send_nowait`` and ``send_batch`` into bytes;
+    it runs in the sending thread (large batches of an AsyncProducer: on a background thread).
 
     Raises ConfigError and DiscoveryError before anything is started.  All methods may be called from any
     thread.  Use it as a context manager: leaving the block delivers everything or raises UndeliveredError.
@@ -173,11 +173,11 @@ class Producer(ProducerCore):
         lifecycle.register(self)
 
     def begin_again(self) -> None:
-        """Begin afresh in a forked child: empty, with threads and connections of this process.
+        """Start anew in a forked child: empty, with threads and connections of this process.
 
-        It happens by itself when an inherited producer or one of its streams is first used; a server may call
-        it after its fork to have the connections ready.  Any thread; nothing happens a second time.  Raises what
-        the start of threads raises, and can be tried again then.
+        This happens automatically when an inherited producer or one of its streams is first used. A server may
+        call it after its fork so that the connections are ready.  Any thread; a second call does nothing.  Raises what
+        the start of threads raises, and can then be called again.
         """
         with lifecycle.beginning():
             if not self._inherited:
@@ -215,7 +215,7 @@ class Producer(ProducerCore):
         try:
             source.start(first)
         except RuntimeError as error:  # no room for another thread
-            _LOG.warning("the Manager is not followed, the proxies stay what they are: %s", error)
+            _LOG.warning("the Manager's list is not refreshed, the known proxies stay in use: %s", error)
         else:
             self._source.stop()
             self._source = source
@@ -241,9 +241,9 @@ class Producer(ProducerCore):
     ) -> Stream:
         """Return a handle bound to one stream: the fastest way to send.
 
-        ``attrs`` are attributes that every message of the handle shares; they travel once a frame.  ``serializer``
+        ``attrs`` are attributes that all messages of the handle share; a frame holds them once.  ``serializer``
         takes the place of the producer's for this handle (``bytes`` where bodies are bytes).  Raises
-        InvalidMessageError for names or attributes that cannot travel, ConfigError, ClosedError, ForkedError.
+        InvalidMessageError for names or attributes that are not allowed, ConfigError, ClosedError, ForkedError.
         """
         serializer = self._serializer if serializer is None else checked_serializer(serializer)
         kind = self.config.message_type
@@ -276,10 +276,10 @@ class Producer(ProducerCore):
 
         Columns that route: ``stream_column``, ``group_column``, ``dt_column`` (timestamps with a time zone, or
         milliseconds), ``id_column``, ``key_column`` (texts), ``attrs_column`` (a map of texts, or names of columns).
-        All others are the body, or those that ``body_columns`` names.  ``bad_records`` says what is done with a row
+        All others are the body, or those that ``body_columns`` names.  ``bad_records`` says what happens to a row
         that cannot be sent: ``fail``, ``skip``, or a folder for a file of such rows.  docs/tables.md has all options.
 
-        All rows are checked before the first is accepted where their bodies come to 32 MiB or less; larger tables are
+        If the bodies take 32 MiB or less, all rows are checked before the first is accepted; larger tables are
         accepted in pieces of that size, and ``details["accepted"]`` of an error is exact.  Raises InvalidMessageError
         naming row, column and value, ConfigError, BufferFullError, ClosedError, ForkedError.  Any thread.
         """
@@ -291,8 +291,8 @@ class Producer(ProducerCore):
         """Send everything now and wait until each message accepted so far has its final result.
 
         ``timeout`` in seconds or a timedelta, None for ``delivery_timeout`` and a second.  Returns the report:
-        counts by outcome since the producer was opened.  Raises FlushTimeout (with the report) when time was not
-        enough; everything is still on its way then.  Ctrl-C interrupts the wait.  Inside a callback of this
+        counts by outcome since the producer was opened.  Raises FlushTimeout (with the report) if the time was
+        not enough; the messages are still in flight then.  Ctrl-C interrupts the wait.  Inside a callback of this
         producer it raises LocalProtocolError.
         """
         limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
@@ -303,7 +303,7 @@ class Producer(ProducerCore):
             raise FlushTimeout(
                 f"{report.pending} messages have no result after {limit:g} s{self._trouble()}",
                 report=report,
-                hint="they are still on their way: flush again, or see stats() for what the proxies do",
+                hint="they are still in flight: flush again, or see stats() for the state of the proxies",
             )
         return report
 
@@ -311,8 +311,8 @@ class Producer(ProducerCore):
         """Wait until a connection to a proxy is established.
 
         ``timeout`` in seconds or a timedelta, None for ``connect_timeout`` and a second.  Raises TransportError with
-        code CONNECT_FAILED, which names the last error with host, port and reason; everything goes on then, and the
-        producer can be asked again.  ClosedError, ForkedError; inside a callback of this producer LocalProtocolError.
+        code CONNECT_FAILED, which names the last error with host, port and reason; the producer goes on connecting,
+        and the call can be repeated.  ClosedError, ForkedError; inside a callback of this producer LocalProtocolError.
         Any thread.
         """
         limit = self.config.connect_timeout + 1.0 if timeout is None else seconds(timeout)
@@ -339,15 +339,15 @@ class Producer(ProducerCore):
         return make_report(self._counts(), self._age())
 
     def stats(self) -> ProducerStats:
-        """Return one consistent snapshot of the books, the buffer, the latency and each connection."""
+        """Return one consistent snapshot of the counts, the buffer, the latency and each connection."""
         return make_stats(self._counts(), self._links(), self._age(), self._callbacks.errors)
 
     def undelivered(self) -> UndeliveredMessages:
         """Return an iterator over messages that were accepted and not delivered, in the order of their results.
 
-        What was refused at once comes before what was accepted earlier and expired later.
-        Each message is handed out once, with body, id, attempts and error, and its memory is given back; an
-        iteration that is given up can be continued by a new one.  Kept are ``undelivered_bytes`` at most;
+        A message that was refused at once comes before one that was accepted earlier and expired later.
+        Each message is returned once, with body, id, attempts and error, and its memory is then freed; a new
+        iterator continues where the last one stopped.  At most ``undelivered_bytes`` are kept;
         ``report().not_kept`` counts the rest.  It works after ``close`` too.  Any thread.
         """
         return UndeliveredMessages(self)
@@ -370,13 +370,13 @@ class Producer(ProducerCore):
     def close(self, timeout: float | timedelta | None = None) -> Report:
         """Deliver what was accepted, stop all threads, and return the final report.
 
-        ``timeout`` in seconds or a timedelta, None for ``close_timeout``; what has no result by then fails with code
-        CLOSED and is counted in the report.  Callbacks on the dispatcher's thread are waited for within the same time
-        (and five seconds).  A second call returns the same report; one from inside a callback while
-        another thread closes returns the report of that moment.  Ctrl-C ends the waiting: what is pending fails
-        with code CLOSED, the threads are stopped, and KeyboardInterrupt is raised; ``report()`` has the final
+        ``timeout`` in seconds or a timedelta, None for ``close_timeout``; messages without a result by then fail with
+        code CLOSED and are counted in the report.  It also waits for callbacks on the dispatcher's thread, within the
+        same time plus five seconds.  A second call returns the same report; one from inside a callback while
+        another thread closes returns the report of that moment.  Ctrl-C ends the wait: pending messages fail with
+        code CLOSED, the threads are stopped, and KeyboardInterrupt is raised; ``report()`` has the final
         counts.  In a forked child that has not used the producer it returns an empty report at once.  Any
-        thread, signal handlers and callbacks too.
+        thread, also signal handlers and callbacks.
         """
         limit = self.config.close_timeout if timeout is None else seconds(timeout)
         if self._final is not None:
@@ -458,8 +458,8 @@ class Producer(ProducerCore):
         """Close a producer that was left to the collector, and say how that ended."""
         report = self.close()
         _LOG.warning(
-            "a producer that was not closed has been collected, and was closed in the background: %d of %d messages"
-            " delivered; use it by 'with', or call close()",
+            "a producer that was not closed was garbage-collected and closed in the background: %d of %d messages"
+            " delivered; use 'with', or call close()",
             report.delivered, report.accepted,
         )  # fmt: skip
 
@@ -487,8 +487,8 @@ def tell_undelivered(report: Report, error: BaseException | None) -> None:
     """Raise UndeliveredError at the end of a block where messages stayed behind; an error of the block gets a note."""
     if report.ok:
         return
-    problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() gives them back")
+    problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() returns them")
     if error is None:
         raise problem
-    error.add_note(f"besides, the producer has {problem}")
+    error.add_note(f"in addition, the producer has {problem}")
     _LOG.error("%s", problem)

@@ -122,7 +122,9 @@ class ProxySource:
         found = {(one.host, one.port) for one in self._known}
         missing = ", ".join(str(one) for one in target.endpoints if one not in found)
         if missing and missing != self._missing:
-            _LOG.warning("no address found for %s; the other proxies are used, and it is asked for again", missing)
+            _LOG.warning(
+                "no address found for %s; the other proxies are used, and the name is looked up again", missing
+            )
         self._missing = missing
 
     def start(self, first: float | None = None) -> None:

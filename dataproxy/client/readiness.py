@@ -78,5 +78,5 @@ class Readiness:
         report = core.report()
         if report.pending and not self.connected(core):
             self._said = now
-            _LOG.warning("no proxy is connected, and messages that wait: %d%s", report.pending, core._trouble())
+            _LOG.warning("no proxy is connected; messages that wait: %d%s", report.pending, core._trouble())
         return None

@@ -95,8 +95,8 @@ class Room:
     def _too_late(self, max_block: float) -> BufferFullError:
         limit = sum(room(self._core)[:1])
         return BufferFullError(
-            f"no room came in the buffer within max_block={max_block:g} s",
-            hint="send slower, raise buffer_bytes, or see that the proxies answer (stats())",
+            f"the buffer had no room within max_block={max_block:g} s",
+            hint="send slower, raise buffer_bytes, or check that the proxies answer (stats())",
             details={"free_bytes": limit, "accepted": 0},
         )
 

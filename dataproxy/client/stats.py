@@ -96,7 +96,7 @@ class ProducerStats:
 
     @property
     def balanced(self) -> bool:
-        """Tell whether the books balance; anything else is a defect of this library."""
+        """Tell whether the counts balance; if not, that is a defect of this library."""
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.open + self.in_flight
 
 

@@ -76,7 +76,7 @@ def _numpy_ms(dt: Any) -> int:
 
 
 def _not_a_time(dt: object) -> InvalidMessageError:
-    return InvalidMessageError(f"the data time is {dt}, which stands for no time", code="BAD_TIME", hint=_NO_TIME_HINT)
+    return InvalidMessageError(f"the data time is {dt}, which is not a time", code="BAD_TIME", hint=_NO_TIME_HINT)
 
 
 def _check_unit(value: int) -> None:

@@ -69,7 +69,7 @@ def _only(expected: bool, reason: str) -> _Convert:
 def _one_group(value: Any) -> Mapping[str, Any]:
     groups = [part.strip() for part in str(value).split(",") if part.strip()]
     if len(groups) > 1:
-        raise ValueError("names several groups; one producer sends to any group: name it in send(..., group_id=...)")
+        raise ValueError("names several groups; one producer can send to any group: give it in send(..., group_id=...)")
     return {"group_id": groups[0] if groups else ""}
 
 
@@ -98,15 +98,15 @@ def _go_duration(native: str) -> _Convert:
 
 
 _MS: Final = 1e-3
-_ALWAYS_RETRIED: Final = "failures are retried until delivery_timeout; to give up early set delivery_timeout"
+_ALWAYS_RETRIED: Final = "failures are retried until delivery_timeout; for an earlier end lower delivery_timeout"
 _NO_CACHE: Final = "there is no cache file; the last list is kept in memory while the Manager is away"
-_LOGGING: Final = "logging goes through Python's logging module under 'dataproxy'; configure it there"
-_BUFFERS: Final = "memory has one bound for everything: buffer_bytes"
-_BY_TIME: Final = "retries are bounded by time, not by count: set delivery_timeout"
-_MAINTAINED: Final = "connections are looked after by heartbeats: set heartbeat_interval and heartbeat_retries"
-_ROUTING: Final = "the choice of a connection follows what waits on it and the load its proxy reports"
-_PACKING: Final = "when a pack is sent is decided by batch_bytes, batch_messages and linger"
-_METRICS: Final = "figures come from Producer.stats()"
+_LOGGING: Final = "logs go to the logger 'dataproxy' of Python's logging module; configure it there"
+_BUFFERS: Final = "one option bounds all memory: buffer_bytes"
+_BY_TIME: Final = "retries are limited by time, not by number: set delivery_timeout"
+_MAINTAINED: Final = "heartbeats check connections: set heartbeat_interval and heartbeat_retries"
+_ROUTING: Final = "connections are chosen by their waiting bytes and by the load that their proxy reports"
+_PACKING: Final = "batch_bytes, batch_messages and linger decide when a pack is sent"
+_METRICS: Final = "call Producer.stats() for statistics"
 _NO_CAP: Final = "the number of groups and streams is not limited"
 
 #: Names that are taken over.  The columns are those of C++ (2022 and 2026, Python), Java and Go.
@@ -183,19 +183,21 @@ PRODUCER_REFUSALS: Final[tuple[Refusal, ...]] = (
     *_refuse("make one Producer for each group that needs buffers of its own", "isolation_level"),
     *_refuse(_BY_TIME, "retry_num", "retry_times", "MaxRetries"),
     *_refuse("the largest message follows from max_frame_bytes", "ext_pack_size"),
-    *_refuse("how items are laid out is decided by message_type and the attributes", "extend_field"),
-    *_refuse("bodies are always kept apart by their lengths", "separateEventByLF"),
+    *_refuse("message_type and the attributes decide how items are laid out", "extend_field"),
+    *_refuse("the length of each body marks where it ends", "separateEventByLF"),
     *_refuse(_PACKING, "dispatch_interval_zip", "dispatch_interval_send"),
     *_refuse(_ROUTING, "load_balance_interval", "forceReChooseInrMs", "proxy_repeat_times"),
     *_refuse(_MAINTAINED, "tcp_idle_time", "tcp_detection_interval", "MaxConnLifetime"),
     *_refuse(_NO_CACHE, "enable_local_cache", "metaStoreBasePath", "metaCacheExpiredMs", "onlyUseLocalProxyConfig"),
     *_refuse(_NO_CACHE, "metaQryFailCacheExpiredMs"),
-    *_refuse("the next question comes after discovery_interval", "metaSyncMaxRetryIfFail", "metaQueryMaxRetryIfFail"),
+    *_refuse(
+        "the Manager is asked again after discovery_interval", "metaSyncMaxRetryIfFail", "metaQueryMaxRetryIfFail"
+    ),
     *_refuse(_LOGGING, "log_num", "log_size", "log_level", "log_file_type", "log_path", "log_enable_limit", "Logger"),
-    *_refuse("name the cluster by target", "enable_proxy_cfg_url", "bus_cfg_url", "extend_report"),
-    *_refuse("the own address is found by itself", "ser_ip", "ser_port"),
+    *_refuse("give the cluster's address as target", "enable_proxy_cfg_url", "bus_cfg_url", "extend_report"),
+    *_refuse("the local address is found automatically", "ser_ip", "ser_port"),
     *_refuse("pin the process with taskset instead", "enable_setaffinity", "mask_cpuaffinity"),
-    *_refuse("executors sleep while there is nothing to do", "enableEpollBusyWait"),
+    *_refuse("executors sleep while they have no work", "enableEpollBusyWait"),
     *_refuse(_NO_CAP, "max_group_id_num", "max_stream_id_num", "max_instance"),
     *_refuse("give attributes to send(..., attrs=...)", "enable_from_dc", "AddColumns"),
     *_refuse("give manager_secret_id and manager_secret_key", "Auth"),

@@ -54,7 +54,7 @@ def _decode_toml(where: str, text: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"file {where!r} is no valid TOML: {error}") from None
+        raise ConfigError(f"file {where!r} is not valid TOML: {error}") from None
     except (RecursionError, ValueError) as error:  # tables in tables without end, a number of thousands of digits
         raise ConfigError(f"file {where!r} cannot be read: {error}") from None
 
@@ -74,14 +74,14 @@ def _decode_json(where: str, text: str) -> Mapping[str, Any]:
         document = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"file {where!r} is no valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+            f"file {where!r} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         ) from None
     except ConfigError:
         raise
     except (RecursionError, ValueError) as error:
         raise ConfigError(f"file {where!r} cannot be read: {error}") from None
     if not isinstance(document, dict):
-        raise ConfigError(f"file {where!r} holds a JSON {type(document).__name__}; an object is wanted")
+        raise ConfigError(f"file {where!r} has a JSON {type(document).__name__} at its top; write an object")
     return document
 
 

@@ -25,7 +25,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "host",
         "text",
         "127.0.0.1",
-        "Address or name to listen on; of a name with IPv4 and IPv6 addresses one of each, on the same ports.",
+        "Address or name to listen on. If a name has IPv4 and IPv6 addresses: one of each, on the same ports.",
         importance="high",
     ),
     Option("port", "int", 0, "TCP port for producers; 0 takes a free one.", low=0, high=65535, importance="high"),
@@ -42,7 +42,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "listeners",
         "int",
         1,
-        "TCP ports for producers, each like a proxy of its own; with a `port` that is not 0, so many from it on.",
+        "Number of TCP ports for producers; each acts as a separate proxy. With a `port` that is not 0, these are"
+        " consecutive"
+        " ports that begin there.",
         low=1,
         high=64,
     ),
@@ -51,7 +53,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "retention_bytes",
         "size",
         0,
-        "Oldest entries of a log are dropped above this size; 0 keeps all.",
+        "Above this size the oldest entries of a log are dropped; 0 keeps all.",
         low=0,
         high=1024 * 1024 * _GIB,
         importance="high",
@@ -69,8 +71,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "max_store_bytes",
         "size",
         1024 * _GIB,
-        "A durable store refuses more than this (its disk may be full before). In memory the oldest entries make room,"
-        " and the default is a quarter of the machine's memory, at most 1 GiB.",
+        "Largest size of the store. Above it a durable store refuses new entries; a store in memory drops the oldest"
+        " ones, and its default is a quarter of the machine's memory, at most 1 GiB.",
         low=1 * _MIB,
         high=1024 * 1024 * _GIB,
     ),
@@ -130,7 +132,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "dedupe",
         "choice",
         "off",
-        "With `ids` a message is stored once, however often it comes. A message is recognised by its id (`msgid` of the"
+        "With `ids` a message is stored once, even if it is received several times. A message is recognised by its"
+        " id (`msgid` of the"
         " item, else `sid` of the frame and its index) within its group and stream.",
         choices=("off", "ids"),
         importance="high",
@@ -139,11 +142,12 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "dedupe_conflict",
         "choice",
         "first",
-        "What becomes of a message whose id is known with another body, where an application gave the id (a column"
-        " `msg_id`, `message_id=`): with `first` the one that is there stays, and the new one is acknowledged, counted"
-        " (`conflicts`) and not stored; `both` stores it. Messages with ids that a producer made, or the Spark sink of"
-        " columns (`idFrom`), are stored in any case; an id that the sink made of a row's place says what is in the"
-        " row, and is believed.",
+        "What happens to a message whose id is already known with another body, if an application gave the id (a column"
+        " `msg_id`, `message_id=`): `first` keeps the stored message; the new one is acknowledged and counted"
+        " (`conflicts`), but not stored; `both` stores it. Messages are always stored if a producer made their ids, or"
+        " the Spark sink made them from columns (`idFrom`). An id that the sink made from a row's place is trusted:"
+        " it implies"
+        " the content of the row.",
         choices=("first", "both"),
     ),
     Option(
@@ -158,9 +162,10 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "dedupe_rows_window",
         "duration",
         7 * 86400.0,
-        "How long rows of the Spark sink are remembered, longer than single ids since they take little: 256 rows of a"
-        " stream, one after the other, take 72 bytes of memory and 80 on disk. So a task, a job or a micro-batch that"
-        " is run again days later is still known. Rows with `idFrom` or `msg_id` have single ids.",
+        "How long rows of the Spark sink are remembered. They need little memory, so this is longer than for single"
+        " ids: 256 rows of a"
+        " stream, one after the other, take 72 bytes of memory and 80 on disk. So the rows of a task, a job or a"
+        " micro-batch that runs again days later are still known. Rows with `idFrom` or `msg_id` have single ids.",
         low=1.0,
         high=366 * 86400.0,
     ),
@@ -168,9 +173,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "dedupe_memory",
         "size",
         256 * 1024**2,
-        "Memory for what `dedupe` remembers, the youngest: half of it for single ids (with the default 1,572,864 of"
+        "Memory for the newest ids that `dedupe` remembers: half of it for single ids (with the default 1,572,864 of"
         " them), half for rows of the Spark sink (200 million of a stream). A pack whose messages have no ids of their"
-        " own counts as one id. What is forgotten before its time is counted (`forgotten_ids`, `forgotten_rows`) and"
+        " own counts as one id. Ids that are forgotten too early are counted (`forgotten_ids`, `forgotten_rows`) and"
         " logged.",
         low=64 * 1024,
         high=1024**4,
@@ -188,7 +193,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "insecure",
         "bool",
         False,
-        "Listen beyond this machine without credentials: whoever reaches the Manager's port may read every message.",
+        "Accept connections from other machines without credentials: anyone who reaches the Manager's port may read"
+        " every message.",
         importance="high",
     ),
     Option(
@@ -202,7 +208,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "token",
         "text",
         "",
-        "Token that a request needs if it changes something, as `Authorization: Bearer TOKEN`. Empty: a new one is made"
+        "Token that requests have to send if they change something, as `Authorization: Bearer TOKEN`. Empty: a new"
+        " one is made"
         " at each start.",
         secret=True,
     ),

@@ -17,16 +17,16 @@ def _bytes(native: str, example: int) -> str:
     return f"here it is {{{native}}}, in bytes: {{{native}}}={example}"
 
 
-_RETRIES: Final = "retries are not counted here: a message is sent again until {delivery_timeout} (seconds) has passed"
+_RETRIES: Final = "retries have no number here: a message is sent again until {delivery_timeout} (seconds) has passed"
 _ACKS: Final = "every message is acknowledged here ({ack}='source'): leave it out"
 _BODIES: Final = "a body is bytes here: encode it before send"
 _SECURITY: Final = (
-    "connections to proxies are neither encrypted nor signed here; a Manager takes {manager_secret_id},"
+    "connections to proxies have no encryption and no authentication here; a Manager accepts {manager_secret_id},"
     " {manager_secret_key} and https://"
 )
 _REPORTS: Final = "here it is the argument on_delivery, called with the DeliveryResult of each message"
 _TRANSACTIONS: Final = "there are no transactions here"
-_STATS: Final = "ask Producer.stats() when you like"
+_STATS: Final = "call Producer.stats() at any time"
 
 #: Names with underscores; dots and other spellings are the same.  Names in braces are options.
 KAFKA_WORDS: Final[tuple[Word, ...]] = (
@@ -52,28 +52,30 @@ KAFKA_WORDS: Final[tuple[Word, ...]] = (
     Word(("metadata_max_age_ms", "topic_metadata_refresh_interval_ms"), _seconds("discovery_interval", "120")),
     Word(
         ("connections_max_idle_ms",),
-        "idle connections are kept here; heartbeats look after them ({heartbeat_interval})",
+        "idle connections stay open here; heartbeats check them ({heartbeat_interval})",
     ),
     Word(("acks", "request_required_acks"), _ACKS),
     Word(
         ("max_in_flight_requests_per_connection", "max_in_flight"),
-        "what is under way is bounded by {buffer_bytes} here; order through retries is {ordering}='key'",
+        "{buffer_bytes} limits what is in flight here; {ordering}='key' keeps the order through retries",
     ),
     Word(
         ("compression_type", "compression_codec"),
         "here it is {compression}, 'snappy' or 'none': {compression}='snappy'",
     ),
     Word(("max_request_size", "message_max_bytes"), _bytes("max_frame_bytes", 524288)),
-    Word(("client_id",), "a producer has no name here: the ids of its messages tell it from others"),
+    Word(("client_id",), "a producer has no name here: its messages have unique ids"),
     Word(
         ("enable_idempotence",),
-        "every message has an id here, by which a hub (its option dedupe='ids') or a reader takes out what came twice",
+        "every message has an id here, by which a hub (option dedupe='ids') or a reader removes copies",
     ),
     Word(("transactional_id", "transaction_timeout_ms"), _TRANSACTIONS),
     Word(("key_serializer",), "a key is bytes or text here: send(..., key='k'), with {ordering}='key'"),
     Word(("value_serializer",), _BODIES),
-    Word(("partitioner",), "a proxy and its store choose the place here; {ordering}='key' keeps the order of a key"),
-    Word(("socket_nagle_disable",), "here it is {nagle}, the other way round: {nagle}=False"),
+    Word(
+        ("partitioner",), "a proxy and its store choose the partition here; {ordering}='key' keeps the order of a key"
+    ),
+    Word(("socket_nagle_disable",), "here it is {nagle}, with the opposite meaning: {nagle}=False"),
     Word(("security_protocol", "sasl_mechanism", "sasl_mechanisms", "sasl_username", "sasl_password"), _SECURITY),
     Word(("sasl_plain_username", "sasl_plain_password", "ssl_context", "ssl_cafile", "ssl_ca_location"), _SECURITY),
     Word(("loop",), "an AsyncProducer uses the loop that is running"),

@@ -67,10 +67,10 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
         elif near is not None:
             slips.append(f"{variable}; did you mean {table.env_prefix}{near.upper()}?")
         else:
-            _logger().debug("environment variable %s is no option and is left alone", variable)
+            _logger().debug("environment variable %s is not an option and is ignored", variable)
     if slips:
         raise ConfigError(
-            f"environment: no option is called {' '.join(slips)}",
+            f"environment: these are not options: {' '.join(slips)}",
             code="UNKNOWN_OPTION",
             hint="CONFIGURATION.md lists every option",
         )
@@ -135,7 +135,7 @@ def _translate(table: OptionTable, source: str, key: str, value: Any, complaints
     except ValueError as error:
         complaints.append(f"{key!r}: {as_shown(value)} {error}")
         return {}
-    _logger().warning("%s: %r is the name of another SDK and stands for %s", source, key, alias.meaning)
+    _logger().warning("%s: %r is an option name of another SDK and means %s", source, key, alias.meaning)
     return given
 
 

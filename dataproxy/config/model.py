@@ -45,7 +45,7 @@ class Config:
         Raises ConfigError for a name that is no option.
         """
         if name not in self.table.by_name:
-            raise ConfigError(f"there is no option {name!r} to ask the origin of", code="UNKNOWN_OPTION")
+            raise ConfigError(f"there is no option {name!r}", code="UNKNOWN_OPTION")
         return self._origins.get(name, "default")
 
     def as_dict(self) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def _parse_text(_option: Option, value: object) -> str:
         raise ValueError(f"is of type {type(value).__name__}; give text")
     text = plain_text(value)
     if "\0" in text:
-        raise ValueError("holds a NUL character; remove it")
+        raise ValueError("contains a NUL character; remove it")
     return text
 
 
@@ -216,12 +216,12 @@ def _parse_target(option: Option, value: object) -> str:
         return _parse_text(option, value)
     parts = [_parse_text(option, part).strip() if isinstance(part, str) else "" for part in value]
     if not parts or not all(parts):
-        raise ValueError("is no list of proxies; give e.g. ['host1:46801', 'host2:46801']")
+        raise ValueError("is not a list of proxies; give e.g. ['host1:46801', 'host2:46801']")
     if all(part.startswith(("http://", "https://")) for part in parts) or (len(parts) == 1 and "://" in parts[0]):
         return ",".join(parts)
     hosts = [_bracketed(part.removeprefix("tcp://")) for part in parts]
     if any("://" in host for host in hosts):
-        raise ValueError("names proxies and Managers together; give one kind")
+        raise ValueError("contains proxies and Managers; give only one kind")
     return "tcp://" + ",".join(hosts)
 
 
@@ -280,7 +280,7 @@ def _parse_names(_option: Option, value: object) -> tuple[str, ...]:
     else:
         raise ValueError("is not a list; give names, in text with commas between them")
     if not all(isinstance(part, str) for part in parts):
-        raise ValueError("holds something that is not text; give names")
+        raise ValueError("contains an item that is not text; give names")
     return tuple(name for name in map(plain_text, parts) if name)
 
 

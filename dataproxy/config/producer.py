@@ -17,8 +17,8 @@ _GIB: Final = 1 << 30
 _DAY: Final = 86400.0
 
 _STAND_IN: Final = (
-    "no message travels without a body, since a DataProxy drops an empty one and all behind it in its frame; send a"
-    " stand-in for it, with an attribute that tells it from data"
+    "a message needs a body: a DataProxy drops an empty one and all messages after it in the frame; send a placeholder"
+    " instead, with an attribute that marks it"
 )
 _NO_BODY: Final = (("send", _STAND_IN),)
 _OPTIONS: Final[tuple[Option, ...]] = (
@@ -44,7 +44,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "connections",
         "int",
         0,
-        "Connections in all; 0 means one for each proxy, at most 8, at least one for each executor.",
+        "Number of connections; 0 means one for each proxy, at most 8, at least one for each executor.",
         low=0,
         high=1024,
     ),
@@ -52,9 +52,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "buffer_bytes",
         "size",
         64 * _MIB,
-        "Most bytes of accepted messages that wait for their result. Then `on_full` decides. The memory of their packs"
-        " is bounded by this, an eighth of it and 4 MiB; that of results that wait for callbacks by an eighth of this"
-        " and 4 MiB, beside it.",
+        "Most bytes of accepted messages that wait for their result. When the buffer is full, `on_full` decides. The"
+        " packs of these messages use at most this size, plus an eighth of it, plus 4 MiB. In addition, results"
+        " that wait for callbacks use at most an eighth of this size, plus 4 MiB.",
         low=1 * _KIB,
         high=1024 * _GIB,
         importance="high",
@@ -72,8 +72,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         "block",
         "With a full buffer `send` waits up to `max_block` (`block`), raises BufferFullError at once (`raise`), or"
-        " never waits: it drops the message offered (`drop_newest`), or the oldest that were not sent yet"
-        " (`drop_oldest`). What is dropped has a result like any other message.",
+        " never waits: it drops the message offered (`drop_newest`), or the oldest ones that were not sent"
+        " yet (`drop_oldest`). Dropped messages have a result like all others.",
         choices=("block", "raise", "drop_newest", "drop_oldest"),
         importance="high",
     ),
@@ -118,7 +118,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "linger",
         "duration",
         0.005,
-        "A pack is sent when its first message has waited this long. 0 sends at once. The default is lowered to a"
+        "A pack is sent when its first message has waited for this time. 0 sends at once. The default is lowered to a"
         " tenth of `delivery_timeout`.",
         low=0.0,
         high=60.0,
@@ -155,8 +155,10 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "attribute_escape",
         "choice",
         "none",
-        "With `percent`, attribute values of single messages may hold any text: what cannot travel is percent-encoded,"
-        " and the attribute `_escaped` names the keys. This package's readers undo it. With `none` such values are"
+        "With `percent`, attribute values of single messages may contain any text: characters that the protocol"
+        " does not allow are percent-encoded,"
+        " and the attribute `_escaped` names the keys. The readers in this package decode them. With `none` such"
+        " values are"
         " refused.",
         choices=("none", "percent"),
         importance="low",
@@ -205,16 +207,17 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "resolve",
         "What the constructor waits for: `resolve` looks up names and asks the Manager, and raises where no proxy is"
         " found (of several names or Managers one that answers is enough); `connect` also waits for a first connection,"
-        " for `connect_timeout` and a second; `lazy` waits for nothing, and messages wait for proxies as long as"
-        " `delivery_timeout` lets them.",
+        " for `connect_timeout` and a second; `lazy` waits for nothing, and messages wait for proxies within"
+        " `delivery_timeout`.",
         choices=("resolve", "connect", "lazy"),
     ),
     Option(
         "close_on",
         "names",
         (),
-        "Signals, such as `SIGTERM`, at which the producer is closed before what was installed for them is called, or"
-        " the process ends by them. For servers that end so, where no handler of `atexit` runs. Needs the main thread.",
+        "Signals, such as `SIGTERM`, that close the producer. Then the handler that was installed before is called, or"
+        " the signal ends the process. For servers that a signal ends without running `atexit` handlers. Needs the"
+        " main thread.",
         importance="low",
     ),
     Option(
@@ -229,8 +232,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "undelivered_bytes",
         "size",
         16 * _MIB,
-        "Messages that were not delivered are kept up to this size for `Producer.undelivered()`, beside"
-        " `buffer_bytes`. Messages beyond this size are only counted (`Report.not_kept`). 0 keeps nothing.",
+        "Messages that were not delivered are kept up to this size for `Producer.undelivered()`, in"
+        " addition to `buffer_bytes`. Messages beyond this size are only counted (`Report.not_kept`). 0 keeps nothing.",
         low=0,
         high=1024 * _GIB,
     ),
@@ -304,8 +307,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "message_type",
         "choice",
         7,
-        "Frame layout: 7 binary, 5 text with length-prefixed items (any character in attributes), 3 text with lines"
-        " (bodies without line feeds; a whole pack is one record for readers).",
+        "Frame layout: 7 binary; 5 text with length-prefixed items (any character in attributes); 3 text with lines"
+        " (bodies without line feeds; readers see a whole pack as one record).",
         choices=(7, 5, 3),
         importance="low",
     ),
@@ -313,7 +316,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "ack",
         "choice",
         "source",
-        "What counts as delivered: `source` means the proxy has taken the message over.",
+        "What counts as delivered: `source` means that the proxy has accepted the message.",
         choices=("source",),
     ),
     Option(
@@ -321,8 +324,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "size",
         512 * _KIB,
         "Largest frame that the proxies take (their `max-msg-length`). If a Manager names a smaller"
-        " `maxPacketLength`, that is the limit (2 KiB at the least), also while the producer runs: larger messages are"
-        " refused from then on.",
+        " `maxPacketLength`, that is the limit (at least 2 KiB), also while the producer runs: larger messages are"
+        " then refused.",
         low=LEAST_FRAME_BYTES,
         high=LARGEST_FRAME_BYTES,
     ),
@@ -343,7 +346,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         "fail",
         "Empty values in batches, Arrow data and Spark columns: `fail` refuses them, `skip` leaves them out and counts"
-        " them. A single `send` refuses them always.",
+        " them. A single `send` always refuses them.",
         choices=("fail", "skip"),
         refused=_NO_BODY,
     ),

@@ -70,7 +70,7 @@ def _another_attempt(values: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"ack_timeout ({format_duration(ack)}) is above half of delivery_timeout ({format_duration(delivery)}), so a"
-        f" frame that nobody answers has no time for another attempt; lower ack_timeout to"
+        f" frame without an answer has no time for another attempt; lower ack_timeout to"
         f" {format_duration(delivery / 2)}, or raise delivery_timeout to {format_duration(2 * ack)}"
     )
 
@@ -81,7 +81,7 @@ def _attempts_after_linger(values: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"linger ({format_duration(linger)}) is above delivery_timeout ({format_duration(values['delivery_timeout'])})"
-        f" less one and a half ack_timeout ({format_duration(values['ack_timeout'])}), so a frame that nobody answers"
+        f" less one and a half ack_timeout ({format_duration(values['ack_timeout'])}), so a frame without an answer"
         f" has no time for another attempt; lower linger to {format_duration(most)}, or raise delivery_timeout"
     )
 
@@ -96,7 +96,7 @@ def _heartbeats_in_time(values: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"heartbeat_retries ({values['heartbeat_retries']}) times heartbeat_interval"
-        f" ({format_duration(values['heartbeat_interval'])}) lets a dead connection live {format_duration(silence)},"
+        f" ({format_duration(values['heartbeat_interval'])}) keeps a dead connection for {format_duration(silence)},"
         f" allowed is {format_duration(_LONGEST_SILENCE)}; lower one of them"
     )
 
@@ -105,7 +105,7 @@ def _waits(values: Mapping[str, Any]) -> str | None:
     if values["on_full"] == "block":
         return None
     return (
-        f"max_block ({format_duration(values['max_block'])}) has no meaning with on_full={values['on_full']!r},"
+        f"max_block ({format_duration(values['max_block'])}) has no effect with on_full={values['on_full']!r},"
         " which never waits; leave max_block out, or choose on_full='block'"
     )
 
@@ -136,8 +136,8 @@ def _token_is_long(values: Mapping[str, Any]) -> str | None:
     if not token or (len(token) >= _TOKEN_SHORTEST and token.isascii() and token.isprintable() and " " not in token):
         return None
     return (
-        f"token can be guessed or does not fit into a header; give {_TOKEN_SHORTEST} printable ASCII characters or more"
-        " without blanks, or none"
+        f"token is too short or does not fit into an HTTP header; give {_TOKEN_SHORTEST} printable ASCII characters"
+        " or more without blanks, or none"
     )
 
 

@@ -49,7 +49,7 @@ def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> d
             written[name] = key
     if complaints:
         kafka = any(key.lower().startswith("kafka.") for key in options)
-        hint = _HINT + ("; docs/spark.md has what stands for the options of the Kafka sink" if kafka else "")
+        hint = _HINT + ("; docs/spark.md lists the counterparts of the Kafka sink's options" if kafka else "")
         raise ConfigError("; ".join(complaints), code="UNKNOWN_OPTION", hint=hint)
     return found
 

@@ -19,36 +19,38 @@ FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         "",
         "How a body is made: `raw` takes the column `value`, which is the default where there is one; `json`, `csv`"
-        " (delimited text) and `kv` (key-value text) are made of all columns that have no meaning of their own.",
+        " (delimited text) and `kv` (key-value text) are made of all columns that the sink does not use itself.",
         choices=("", *FORMATS),
     ),
     Option(
         "bodyColumns",
         "names",
         (),
-        "Columns of the body, in this order; may name columns that have a meaning as well. By default all others.",
+        "Columns of the body, in this order; columns that the sink uses may be named, too. By default all others.",
     ),
     Option("separator", "text", "", "Character between values (`csv`, default `,`) or entries (`kv`, default `&`)."),
     Option("kvSeparator", "text", "=", "Character between key and value."),
-    Option("escape", "text", "\\", "Character in front of those that have a meaning; empty for none."),
+    Option("escape", "text", "\\", "Character before characters with a meaning; empty for none."),
     Option(
         "quote",
         "text",
         "",
-        "The reader's quote character: it is escaped too, and without `escape` used to mask the others.",
+        "The reader's quote character. It is escaped, too; without `escape` values with special characters are put"
+        " in quotes.",
     ),
     Option(
         "lineSeparator",
         "text",
         "",
-        "Set it where the reader splits a body into lines: the character is escaped (`csv`) or refused (`kv`).",
+        "Set it if the reader splits a body into lines: the character is escaped (`csv`) or refused (`kv`).",
     ),
     Option(
         "nullText",
         "text",
         "",
-        "Text of a null in `csv`, and in `kv` where nulls are not left out. A value of that text is a bad record in a"
-        " column that may be null, so that the two can be told apart, unless an empty text is given here.",
+        "Text of a null in `csv`, and in `kv` where nulls are not left out. In a column that may be null, a value equal"
+        " to this text is a bad record, because readers could not tell it from a null; an empty text here allows"
+        " such values.",
     ),
     Option("ignoreNullFields", "bool", True, "Leave nulls out of `json` objects and of `kv`."),
     Option(
@@ -70,7 +72,7 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "bool",
         True,
         "Give each row an id that stays the same when its task or micro-batch runs again, so that a hub with"
-        " de-duplication, or a consumer, can recognise the copy. About 40 bytes a row. Rows with a column `msg_id` keep"
+        " de-duplication, or a consumer, can recognise copies. About 40 bytes a row. Rows with a column `msg_id` keep"
         " theirs. Off for message types other than 7.",
     ),
     Option(
@@ -85,32 +87,33 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "idFrom",
         "names",
         (),
-        "Columns whose values together say which row of the input a row is, such as `topic,partition,offset`: ids are"
-        " made of them, and not of the place of a row in its partition, so that they stay when Spark cuts partitions in"
-        " another way. Columns of integers, string, binary, boolean, date or timestamp; without `format` they are not"
-        " sent.",
+        "Columns whose values together identify a row of the input, such as `topic,partition,offset`. Ids are made from"
+        " them, and not from the place of a row in its partition, so they stay the same when Spark partitions the"
+        " input in another way. Columns of integers, string, binary, boolean, date or timestamp; without `format` they"
+        " are not sent.",
     ),
     Option(
         "connectCheck",
         "choice",
         "warn",
-        "What the driver does about proxies that it cannot connect to before any task starts: `warn` names them in"
-        " its log, `fail` ends the write if none answers. `off` does not try, for where only executors reach them.",
+        "Before any task starts the driver connects to each proxy; this option says what it does if a connection"
+        " fails: `warn` names the proxies in its log, `fail` ends the write if no proxy can be reached. `off` does"
+        " not connect, for drivers that cannot reach the proxies.",
         choices=("warn", "fail", "off"),
     ),
     Option(
         "reportFile",
         "text",
         "",
-        "File on the driver's machine that gets the books of a write as JSON, when it was committed and when it failed;"
-        " a streaming query adds a line for each micro-batch.",
+        "File on the driver's machine for the counts of a write as JSON, written after a commit and after a failure; a"
+        " streaming query adds a line for each micro-batch.",
     ),
     Option(
         "reportFolder",
         "text",
         "",
-        "Folder that the driver and all executors see, as a path or URI: in it each attempt of a task leaves its counts"
-        " until the write is over. By default a temporary folder of the driver's machine.",
+        "Folder that the driver and all executors see, as a path or URI: each attempt of a task keeps its counts there"
+        " until the write ends. By default a temporary folder of the driver's machine.",
     ),
     Option(
         "reportCallback",
@@ -129,25 +132,27 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
         "badRecords",
         "text",
         "fail",
-        "What happens to rows that cannot be sent: `fail` ends the task, `skip` counts them, a path or URI gets them"
-        " with the reasons as JSON lines.",
+        "What happens to rows that cannot be sent: `fail` ends the task, `skip` counts them, and a path or URI names"
+        " a folder for them, as JSON lines with the reasons.",
     ),
     Option(
         "nullGroupId", "text", "", "Group of rows whose column `group_id` is null; without it they are bad records."
     ),
-    Option("nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; likewise."),
+    Option(
+        "nullStreamId", "text", "", "Stream of rows whose column `stream_id` is null; without it they are bad records."
+    ),
     Option(
         "columns",
         "names",
         (),
-        "Columns with a meaning to the sink, as `stream_id` or `dt=seen_at`; all others are data. `none` for none. By"
-        " default every column that has the name of one of the sink's.",
+        "Columns that the sink uses, as `stream_id` or `dt=seen_at`; all others are data. `none` for none. By default"
+        " every column whose name the sink knows.",
     ),
     Option(
         "columnPrefix",
         "text",
         "",
-        "Prefix of the columns with a meaning, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
+        "Prefix of the columns that the sink uses, instead of `columns`: with `_` they are `_group_id`, `_stream_id`,"
         " `_dt`, `_attrs`, `_msg_id` (and `_key` with `ordering=key`), and `dt` is data.",
     ),
     *FORMAT_OPTIONS,
@@ -156,9 +161,7 @@ SINK_OPTIONS: Final[tuple[Option, ...]] = (
 
 READ_OPTIONS: Final[tuple[Option, ...]] = (
     Option("streamId", "text", "", "Stream to read; all streams of the group without it."),
-    Option(
-        "token", "text", "", "The hub's token, where it has credentials and these are not to be given.", secret=True
-    ),
+    Option("token", "text", "", "The hub's token, to use instead of the hub's credentials.", secret=True),
     Option(
         "startingOffsets",
         "text",
@@ -170,16 +173,21 @@ READ_OPTIONS: Final[tuple[Option, ...]] = (
         "endingOffsets",
         "text",
         "",
-        'Offset of each log in front of which reading ends: `latest`, a number, or JSON by partition as `{"0": 99}`,'
-        " where -1 stands for latest, as do logs that are not named.",
+        'Offset of each log before which reading ends: `latest`, a number, or JSON by partition as `{"0": 99}`,'
+        " where -1 means latest, which is also the default of logs that are not named.",
     ),
-    Option("startingTimestamp", "text", "", "Instead: the first entry that the hub got at this time (ms) or later."),
-    Option("endingTimestamp", "text", "", "Instead: reading ends in front of the first entry of this time or later."),
+    Option(
+        "startingTimestamp",
+        "text",
+        "",
+        "Alternative to offsets: begin at the first entry that the hub received at this time (ms) or later.",
+    ),
+    Option("endingTimestamp", "text", "", "Alternative to offsets: end before the first entry of this time or later."),
     Option(
         "failOnDataLoss",
         "bool",
         True,
-        "End a read whose rows were dropped by retention. `false` warns in the log and gives what is left.",
+        "Fail a read if retention dropped some of its rows. `false` logs a warning and reads the rest.",
     ),
     Option(
         "maxPartitionBytes",
@@ -194,7 +202,7 @@ READ_OPTIONS: Final[tuple[Option, ...]] = (
         "requestTimeout",
         "duration",
         30.0,
-        "How long a request to the hub may take, waiting for its turn included.",
+        "Longest time of a request to the hub, including the wait for its turn.",
         low=0.1,
         high=3600.0,
     ),

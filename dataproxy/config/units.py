@@ -115,7 +115,9 @@ def _sum_of_parts(text: str, units: dict[str, float] | dict[str, int], what: str
         number, unit = match.groups()
         scale = units.get(unit.lower())
         if scale is None:
-            raise ValueError(f"has {unit!r}, which is no unit of {what}; {form}" if unit else f"lacks a unit; {form}")
+            raise ValueError(
+                f"has {unit!r}, which is not a unit of {what}; {form}" if unit else f"lacks a unit; {form}"
+            )
         total += float(number) * scale
         position = match.end()
     if not stripped:

@@ -52,10 +52,10 @@ class HubAccess:
         if request.method not in _SAFE:
             if not trusted:
                 raise web.HTTPForbidden(
-                    reason="a change needs the token that the hub printed at its start: Authorization: Bearer TOKEN"
+                    reason="this request needs the token that the hub printed at its start: Authorization: Bearer TOKEN"
                 )
             if request.content_type != _JSON and (request.method == "POST" or request.can_read_body):
-                raise web.HTTPUnsupportedMediaType(reason=f"a change is sent as {_JSON}")
+                raise web.HTTPUnsupportedMediaType(reason=f"this request must be sent as {_JSON}")
         elif not trusted and self._secrets() and not has_credentials(header, self._secrets()):
             raise web.HTTPForbidden(reason="authentication failed: wrong or missing secret id or key, or token")
         return await handler(request)
@@ -69,12 +69,12 @@ class HubAccess:
         host = request.headers.get("host", "")
         if not self._is_allowed(host):
             raise web.HTTPForbidden(
-                reason=f"the hub does not go by the name {host!r}; use its address, or name it in allowed_hosts"
+                reason=f"the hub does not accept the host name {host!r}; use its address, or add it to allowed_hosts"
             )
         origins = request.headers.getall("origin", ())
         site = request.headers.get("sec-fetch-site", "none")
         if any(_authority(origin) != host.lower() for origin in origins) or site not in ("none", "same-origin"):
-            raise web.HTTPForbidden(reason="web pages of other sites may not ask the hub")
+            raise web.HTTPForbidden(reason="requests from web pages of other sites are not allowed")
 
     def _is_allowed(self, host: str) -> bool:
         try:

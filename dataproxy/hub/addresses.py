@@ -44,7 +44,7 @@ def addresses_of(host: str) -> tuple[str, ...]:
     own = tuple(address for address in found if _is_ours(address))
     if own and own != found:
         missing = next(address for address in found if address not in own)
-        _log.warning("this machine has no address %s, so that the hub on %r listens on %s alone", missing, host, own[0])
+        _log.warning("this machine has no address %s, so the hub on %r listens only on %s", missing, host, own[0])
     return own or found
 
 

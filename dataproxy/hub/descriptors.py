@@ -44,7 +44,7 @@ class Shortage:
         """Take the number of times that the doors could take no connection."""
         grown, self._pauses = pauses > self._pauses, pauses
         if grown:
-            self.tell("the door for producers")
+            self.tell("the producers' port")
 
     def tell(self, where: str) -> None:
         """Log that a door can take no connection."""
@@ -53,7 +53,8 @@ class Shortage:
         self._quiet_until = self._now() + _PAUSE_S
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         _log.error(
-            "%s can take no connection: file descriptors or memory have run out (%d open files are allowed)",
+            "%s cannot accept connections: the process has no file descriptors or no memory left (%d open files are"
+            " allowed)",
             where,
             limit,
         )

@@ -87,7 +87,7 @@ def entries_page(hub: Hub, wanted: Range) -> bytes:
     if log is not None and wanted.end > log.next_offset:
         raise ValueError(
             f"log {wanted.partition} of group {shown(wanted.group)} ends at offset {log.next_offset}:"
-            f" to={wanted.end} is behind it"
+            f" to={wanted.end} is after it"
         )
     inside = [row for row in rows if row[0] < wanted.end]
     follows = inside[-1][0] + 1 if inside and len(inside) == len(rows) else wanted.end
@@ -104,8 +104,8 @@ def _stream(rows: list[_Row], facts: dict[str, str]) -> bytes:
         import pyarrow as pa
     except ImportError as error:
         raise HubError(
-            "pages of Arrow need a package that is missing where the hub runs: pyarrow",
-            hint="pip install pyarrow there",
+            "pages of Arrow need a package that is not installed where the hub runs: pyarrow",
+            hint="pip install pyarrow on that machine",
         ) from error
     schema = pa.schema(
         [

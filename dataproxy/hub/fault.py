@@ -112,7 +112,7 @@ class Fault:
             try:
                 options["data"] = bytes.fromhex(data)
             except ValueError:
-                raise ConfigError(f"data {data!r} is not in hexadecimal digits", hint="give pairs like 00ff") from None
+                raise ConfigError(f"data {data!r} is not hexadecimal text", hint="give pairs like 00ff") from None
         return cls._of(kind, options)
 
     def to_json(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class Fault:
             given += [name for name in ("listener", "stream") if getattr(self, name) is not None]
             bad = [name for name in given if name in ("at_byte", "per_connection", "connection", "listener", "stream")]
             if bad:
-                raise _unfit(bad[0], kind, "it concerns the Manager door")
+                raise _unfit(bad[0], kind, "it is a fault of the Manager port")
         elif event != "data":
             for name in ("group", "stream"):
                 if getattr(self, name) is not None:
@@ -185,7 +185,7 @@ class Fault:
         if self.at_byte is not None and event != "bytes":
             raise _unfit("at_byte", kind, f"it needs on='bytes', not {event!r}")
         if event == "bytes" and self.at_byte is None and kind.name != "slow":
-            raise ConfigError(f"fault {kind.name!r} on bytes names no byte", hint="give at_byte")
+            raise ConfigError(f"fault {kind.name!r} on bytes has no byte", hint="give at_byte")
         self._check_counts()
 
     def _check_counts(self) -> None:
@@ -194,7 +194,7 @@ class Fault:
                 if getattr(self, name) is not None:
                     raise ConfigError(f"nth={self.nth!r} was given together with {name}", hint="give one of them")
         if self.seed is not None and self.share is None:
-            raise ConfigError(f"seed={self.seed!r} has no meaning without share", hint="give share, too")
+            raise ConfigError(f"seed={self.seed!r} has no effect without share", hint="give share, too")
 
     def _check_parameters(self, kind: FaultKind) -> None:
         for name in _PARAMETERS:

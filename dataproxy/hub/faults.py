@@ -32,7 +32,7 @@ _LOOK: Final = 0.001
 
 
 class ArmedFault:
-    """Stand for a fault that a hub has; ``with`` takes it back at the end.  Any thread."""
+    """Refer to a fault of a hub; at its end a ``with`` block removes the fault.  Any thread."""
 
     def __init__(self, owner: Faults, number: int, fault: Fault) -> None:
         self._owner = owner
@@ -56,11 +56,11 @@ class ArmedFault:
 
     @property
     def armed(self) -> bool:
-        """Tell whether the hub still has it."""
+        """Tell whether the hub still has the fault."""
         return self._owner._has(self)
 
     def wait(self, times: int = 1, timeout: float | timedelta = 30.0) -> None:
-        """Wait until it has fired so often.  Raises TimeoutError after ``timeout`` seconds, or a timedelta."""
+        """Wait until it has fired this often.  Raises TimeoutError after ``timeout`` seconds, or a timedelta."""
         deadline = time.monotonic() + seconds(timeout)
         while self.fired < times:
             if time.monotonic() > deadline:
@@ -68,7 +68,7 @@ class ArmedFault:
             time.sleep(_LOOK)
 
     def remove(self) -> None:
-        """Take it back; what it froze goes on, what it collected is sent.  Idempotent."""
+        """Remove it; what it froze continues, what it collected is sent.  Idempotent."""
         self._owner.remove(self)
 
     def _end(self) -> None:
@@ -94,7 +94,7 @@ class ArmedFault:
 
 
 class Faults:
-    """Make a hub misbehave on request.  Any thread; a change holds for everything received after the call returned."""
+    """Make a hub misbehave on request.  Any thread; a change applies to everything received after the call returned."""
 
     def __init__(self, core: HubCore, table: FaultCore, shutters: Shutters) -> None:
         self._core = core
@@ -131,9 +131,9 @@ class Faults:
             return self._armed.get(number)
 
     def remove(self, fault: ArmedFault | int) -> None:
-        """Take a fault back, by itself or by its id; nothing happens when it is not armed.
+        """Remove a fault, given as an object or by its id; does nothing if it is not armed.
 
-        Raises HubError when a listener that it shut cannot be opened; the fault is gone all the same.
+        Raises HubError if a listener that the fault had shut cannot be opened; the fault is removed nevertheless.
         """
         number = fault if isinstance(fault, int) else fault.id
         with self._lock:
@@ -149,7 +149,7 @@ class Faults:
             self._core.follow()
 
     def clear(self) -> None:
-        """Take every fault back.  Raises HubError as ``remove`` does, after all are gone."""
+        """Remove all faults.  Raises HubError as ``remove`` does, after all are removed."""
         with contextlib.ExitStack() as all_of_them:
             for armed in self:
                 all_of_them.callback(self.remove, armed)

@@ -24,15 +24,15 @@ _GAUGES: Final = frozenset(
 #: Counters by reason: their keys are labels.
 _LABELS: Final = {"refused": "code", "closed": "reason"}
 _LINKS: Final = (
-    ("/healthz", "Is the hub well? 200, or 503 with the reason why nothing can be stored now."),
+    ("/healthz", "Health: 200, or 503 with the reason why the hub cannot store anything now."),
     ("/hub/stats", "The hub's counters as JSON."),
     ("/metrics", "The same counters for Prometheus."),
     ("/hub/counts", "Requests, messages and bytes of each stream."),
 )
 _FORMS: Final = (
     ("/hub/records?group=GROUP&stream=STREAM", "The messages of a stream, page by page."),
-    ("/hub/logs?group=GROUP", "The logs of a group: their first and next offsets."),
-    ("/inlong/manager/openapi/dataproxy/getIpList/GROUP", "POST: the addresses that producers ask a Manager for."),
+    ("/hub/logs?group=GROUP", "The logs of a group, with their first and next offsets."),
+    ("/inlong/manager/openapi/dataproxy/getIpList/GROUP", "POST: the addresses of proxies, as a Manager returns them."),
 )
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>dataproxy hub</title></head>
@@ -42,12 +42,12 @@ _PAGE: Final = """<!doctype html>
 <ul>
 {links}
 </ul>
-<p>With a group and a stream in place of the capital letters:</p>
+<p>Replace the capital letters with a group and a stream:</p>
 <ul>
 {forms}
 </ul>
-<p>A hub with credentials wants them for everything but <code>/</code> and <code>/healthz</code>. The page docs/cli.md
-of the package says who may ask what.</p>
+<p>A hub with credentials requires them for all pages except <code>/</code> and <code>/healthz</code>. The page
+docs/cli.md of the package says who may request what.</p>
 </body></html>
 """
 

@@ -37,9 +37,9 @@ class HealthLog:
             return
         self._trouble = trouble
         if trouble:
-            _log.error("the store takes nothing: %s; producers are told to come back", trouble)
+            _log.error("the store accepts nothing: %s; producers are told to retry", trouble)
         else:
-            _log.warning("the store takes data again")
+            _log.warning("the store accepts data again")
 
 
 class ForgottenLog:
@@ -55,8 +55,8 @@ class ForgottenLog:
         if (ids, rows) == (self._ids, self._rows) or time.monotonic() < self._not_before:
             return
         _log.warning(
-            "%d ids and %d rows were forgotten before dedupe_window and dedupe_rows_window let them go, since their"
-            " memory was full: copies of them that come from now on are stored again; raise dedupe_memory",
+            "%d ids and %d rows were forgotten before dedupe_window and dedupe_rows_window ended, because their memory"
+            " was full: later copies of them are stored again; raise dedupe_memory",
             ids - self._ids,
             rows - self._rows,
         )

@@ -87,7 +87,7 @@ def _text(place: _StreamPlace) -> str:
 
 def _parse(text: str) -> _StreamPlace:
     """Return the place of a text.  Raises ValueError."""
-    wrong = ValueError(f"the parameter start={text[:80]!r} is no place: leave it out, or give what next said")
+    wrong = ValueError(f"the parameter start={text[:80]!r} is not a place: leave it out, or give the value of next")
     try:
         raw = base64.b64decode(text, altchars=b"-_", validate=True)
         log, partition, number, size = _HEAD.unpack_from(raw)

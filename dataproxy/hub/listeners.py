@@ -54,7 +54,7 @@ class Shutters:
 
 
 class Listener:
-    """Refuse, kill and restart one listener of a hub while the others go on.  Any thread."""
+    """Refuse, kill and restart one listener of a hub while the others continue.  Any thread."""
 
     def __init__(self, core: HubCore, shutters: Shutters, index: int, host: str) -> None:
         self._core = core
@@ -65,21 +65,21 @@ class Listener:
 
     @property
     def target(self) -> str:
-        """Return what a producer takes as its target for this listener alone."""
+        """Return the target for producers: this listener alone."""
         return f"tcp://{self.address}"
 
     @property
     def listens(self) -> bool:
-        """Tell whether it takes connections."""
+        """Tell whether it accepts connections."""
         return not self._core.refuses(self.index)
 
     @property
     def accepted(self) -> int:
-        """Return the number of connections it has taken; the last one has this number."""
+        """Return the number of connections it has accepted; the last one has this number."""
         return self._core.accepted(self.index)
 
     def refuse(self) -> None:
-        """Have the kernel refuse connections from now on; those there are go on."""
+        """Make the kernel refuse connections from now on; open ones continue."""
         self._shutters.shut(self.index, _OWN, kill=False)
 
     def kill(self) -> None:
@@ -89,7 +89,7 @@ class Listener:
     def restart(self) -> None:
         """Listen again on the same port, unless a fault still shuts it.
 
-        Raises HubError (code LISTEN) when another program has taken the port meanwhile; it may be tried again.
+        Raises HubError (code LISTEN) if another program has taken the port meanwhile; the call can be repeated.
         """
         self._shutters.open(self.index, _OWN)
 
@@ -102,7 +102,7 @@ def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:
     hints = {
         errno.EADDRINUSE: "another program listens there; stop it, or choose another port (0 takes a free one)",
         errno.EADDRNOTAVAIL: "this machine has no such address; use 127.0.0.1, 0.0.0.0 or an address of its own",
-        errno.EACCES: "ports below 1024 need a privilege; choose a higher one",
+        errno.EACCES: "ports below 1024 need privileges; choose a higher port",
     }
     return HubError(
         f"{what} cannot listen on {bracketed(host)}:{port}: {os.strerror(error.errno or 0)}",

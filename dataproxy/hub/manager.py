@@ -65,7 +65,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(slots=True)
 class ManagerSettings:
-    """Hold what the Manager door answers; every attribute may be changed while the hub runs.
+    """Hold what the Manager answers; every attribute may be changed while the hub runs.
 
     ``nodes`` lists (address, port) of the proxies to name, empty for this hub alone.  ``denied`` groups get
     ``success: false``.  ``secrets`` maps ids to keys for Basic authentication; empty switches it off.
@@ -130,7 +130,7 @@ class ManagerDoor:
             try:
                 self._loop.run_forever()
             except BaseException:  # noqa: BLE001 - of a log handler of the application's, say
-                _log.exception("the Manager door goes on after an error")
+                _log.exception("the Manager port had an error and continues")
 
     async def _open(self, port: int) -> None:
         limits = self.limits
@@ -144,7 +144,7 @@ class ManagerDoor:
         try:
             await self._listen(bind_all(self._addresses, port), self.connections)
         except OSError as error:
-            raise listen_error("the Manager door", self._hub.config.host, port, error) from error
+            raise listen_error("the Manager port", self._hub.config.host, port, error) from error
         self._loop.call_later(_LOOK_SECONDS, self._look)
 
     async def _listen(self, sockets: list[socket.socket], connections: Connections) -> None:
@@ -183,7 +183,7 @@ class ManagerDoor:
         for pool in (self._workers, self._strangers):
             pool.shutdown(cancel_futures=True)
         if self._thread.is_alive():
-            _log.error("the Manager door does not end; its thread goes with the process")
+            _log.error("the Manager port does not close; its thread ends with the process")
             return
         self._loop.close()
 
@@ -205,7 +205,7 @@ class ManagerDoor:
         """Log what the loop met in a line and without a traceback; it accepts again a second after a shortage."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in _SHORTAGES:
-            self._shortage.tell("the Manager door")
+            self._shortage.tell("the Manager port")
         else:
             _log.error("%s: %r", context.get("message"), error)
 
@@ -246,7 +246,7 @@ class ManagerDoor:
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Keep the time of a request, and turn errors into JSON answers."""
         keeper: Any = None if request.transport is None else request.transport.get_protocol()
-        if keeper is None:  # the peer is gone
+        if keeper is None:  # the peer has closed the connection
             return _failure(503, "nobody is there")
         keeper.begin(request.content)
         try:
@@ -270,7 +270,7 @@ class ManagerDoor:
         except TimeoutError:
             return _ended(_failure(408, f"the request did not come within {self.limits.request:g} s"))
         except ConnectionError:  # nobody will read this
-            return _ended(_failure(400, "the peer is gone"))
+            return _ended(_failure(400, "the peer has closed the connection"))
         except web.RequestPayloadError as error:
             return await _cut(request, _failure(400, f"the body cannot be read: {error}"))
         except OSError as error:
@@ -382,7 +382,7 @@ class ManagerDoor:
         """Answer with a page, which is made on a thread of its own: work that grows with a page is not for the loop."""
         keeper: Any = None if request.transport is None else request.transport.get_protocol()
         if keeper is None or not self._pages.take(keeper, self._loop.time()):
-            answer = _failure(503, "too many pages are being read at the moment")
+            answer = _failure(503, "too many pages are read at this moment")
             answer.headers["Retry-After"] = "1"
             return answer
         try:

@@ -38,7 +38,7 @@ def parse_numbers(lines: Iterable[str]) -> list[tuple[int, int, str]]:
 def _number(text: str, line: str) -> int:
     if text.isascii() and text.isdecimal() and 1 <= int(text) <= 65535:
         return int(text)
-    raise _error(line, f"has {text!r} where a number from 1 to 65535 belongs")
+    raise _error(line, f"has {text!r} where a number from 1 to 65535 is expected")
 
 
 def _error(line: str, what: str) -> ConfigError:

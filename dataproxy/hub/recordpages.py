@@ -127,7 +127,7 @@ def passed(error: StoreError, place: Place) -> StoreError:
     text, details = error.message, dict(error.details)
     if isinstance(partition, int) and isinstance(offset, int):
         place.move(partition, offset + 1)
-        text, details["next"] = f"{text}; read on with start={place}", str(place)
+        text, details["next"] = f"{text}; continue with start={place}", str(place)
     return StoreError(text, code=error.code, hint=error.hint, retriable=error.retriable, details=details)
 
 
@@ -149,5 +149,5 @@ class _Texts:
 
 def _number(text: str, most: int, place: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS or int(text) > most:
-        raise ValueError(f"the parameter start={shown(place)} is no place: give a number, or what next said")
+        raise ValueError(f"the parameter start={shown(place)} is not a place: give a number, or the value of next")
     return int(text)

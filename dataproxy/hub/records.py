@@ -45,7 +45,7 @@ class Record:
 
     ``attrs`` are all attributes of the message, shared by the records of a request: do not change them.
     ``dt_ms`` is its data time in ms.  ``topic``, ``partition`` and ``offset`` name the entry, ``index`` the
-    record in it.  ``receive_ms`` and ``source`` tell when and from which address the hub got it.
+    record in it.  ``receive_ms`` and ``source`` tell when and from which address the hub received it.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""The embedded hub: a DataProxy door, a Manager door and a store in one object."""
+"""The embedded hub: a DataProxy port, a Manager port and a store in one object."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Hub:
     """Run a hub until ``close``: it accepts InLong DataProxy requests and keeps them in a store.
 
     ``store`` is a directory (an ack is given after the data is on disk), or None to keep entries in memory only.
-    It listens on loopback unless ``host`` says otherwise; of a name with IPv4 and IPv6 addresses it takes one of each.
-    Ports that are 0 are chosen by the kernel, the same for both families, and then found in ``target`` and
-    ``manager_url``.  Every option of the table in CONFIGURATION.md can be given as a keyword; or ``config`` holds all
-    of them.  Methods may be called from any thread.
+    It listens on loopback unless ``host`` says otherwise; if ``host`` is a name with IPv4 and IPv6 addresses, on one of
+    each.  The kernel chooses ports that are 0, the same for both families; ``target`` and ``manager_url`` then have
+    them.  Every option of the hub in CONFIGURATION.md can be a keyword argument; or ``config`` has all of them.
+    Methods may be called from any thread.
 
-    Raises ConfigError, StoreError, and HubError when an address cannot be listened on.
+    Raises ConfigError, StoreError, and HubError if it cannot listen on an address.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Hub:
             try:
                 run()
             except BaseException:  # noqa: BLE001 - said before the thread ends
-                _log.exception("the thread %s failed; the hub has to be restarted", name)
+                _log.exception("the thread %s failed; restart the hub", name)
 
         thread = threading.Thread(target=guarded, name=name, daemon=True)
         thread.start()
@@ -143,38 +143,38 @@ class Hub:
 
     @property
     def port(self) -> int:
-        """Return the TCP port for producers, of several the first."""
+        """Return the TCP port for producers, the first if there are several."""
         return self._port
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Return the listeners; each can be refused, killed and restarted for itself."""
+        """Return the listeners; each can be refused, killed and restarted separately."""
         return self._listeners
 
     @property
     def faults(self) -> Faults:
-        """Return the faults of this hub, to add and to take back.  Raises ClosedError."""
+        """Return the faults of this hub, to add and to remove them.  Raises ClosedError."""
         self._ensure_open()
         return self._faults
 
     @property
     def manager_port(self) -> int:
-        """Return the HTTP port of the Manager door."""
+        """Return the HTTP port of the Manager."""
         return self._door.port
 
     @property
     def target(self) -> str:
-        """Return what a producer takes as its target: all listeners."""
+        """Return the target for producers: all listeners."""
         return f"tcp://{','.join(listener.address for listener in self._listeners)}"
 
     @property
     def manager_url(self) -> str:
-        """Return the base URL of the Manager door, which a producer also takes as its target."""
+        """Return the base URL of the Manager, which is also a target for producers."""
         return f"http://{bracketed(_reachable(self._host))}:{self._door.port}"
 
     @property
     def token(self) -> str:
-        """Return the token that changes over HTTP need (``Authorization: Bearer``); code in the process needs none."""
+        """Return the token for changes over HTTP (``Authorization: Bearer``); code in this process needs none."""
         return self._token
 
     @property
@@ -184,7 +184,7 @@ class Hub:
 
     @property
     def manager(self) -> ManagerSettings:
-        """Return what the Manager door answers; its attributes may be changed at any time."""
+        """Return what the Manager answers; its attributes may be changed at any time."""
         return self._door.settings
 
     @property
@@ -213,7 +213,7 @@ class Hub:
     def entries(
         self, group_id: str, stream_id: str | None = None, *, start: int = 0, at: Mapping[int, int] | None = None
     ) -> Iterator[StoredEntry]:
-        """Return the stored requests of a group, or of one stream of it, that are there now, not decoded.
+        """Return the requests of a group, or of one of its streams, that are stored now, not decoded.
 
         ``at`` gives first offsets by partition; ``start`` holds for the others.  Raises StoreError, ClosedError.
         """
@@ -242,10 +242,10 @@ class Hub:
         return self._store
 
     def stats(self) -> dict[str, Any]:
-        """Return the counters of the doors, with those of the store under ``store``.  Raises ClosedError.
+        """Return the counters of the hub, with those of the store under ``store``.  Raises ClosedError.
 
         ``duplicates`` are messages that were answered and not stored again, ``conflicts`` those whose id was known
-        with other bytes: stored or not, as option ``dedupe_conflict`` and who made the id decide.
+        with other bytes: the option ``dedupe_conflict`` and the origin of the id decide whether these are stored.
         """
         self._ensure_open()
         store = self._store.stats()
@@ -253,7 +253,7 @@ class Hub:
         return {**self._core.stats(), **known, "store": store}
 
     def health(self) -> dict[str, Any]:
-        """Return what ``/healthz`` answers: ``{"ok": True}``, or why nothing can be stored now.  Raises ClosedError."""
+        """Return what ``/healthz`` answers: ``{"ok": True}``, or why it can store nothing now.  Raises ClosedError."""
         self._ensure_open()
         return health_of(self._store.stats())
 
@@ -277,10 +277,10 @@ class Hub:
         self._core.set_load(_load(str(load)))
 
     def close(self, timeout: float | timedelta = 10.0) -> None:
-        """Stop: nothing is accepted any more, what was accepted is committed and answered, threads end.
+        """Stop: accept nothing more, commit and answer what was accepted, and end the threads.
 
-        At most ``timeout`` seconds (or a timedelta) are spent on answering, then the disk is waited for.  Idempotent;
-        harmless after a fork.  Raises ConfigError for what is no timeout.
+        Answering takes at most ``timeout`` seconds (or a timedelta); after that it waits only for the disk.
+        Idempotent; does nothing in a forked child.  Raises ConfigError for an invalid timeout.
         """
         limit = min(seconds(timeout), _LONGEST)
         with self._lock:
@@ -339,9 +339,9 @@ def _check_exposure(config: HubConfig, host: str) -> None:
     if config.insecure or config.secret_id or ipaddress.ip_address(host).is_loopback:
         return
     raise ConfigError(
-        f"the hub would listen on {host} without credentials: whoever reaches it could read every message",
+        f"the hub would listen on {host} without credentials: anyone who reaches it could read every message",
         code="INSECURE",
-        hint="set secret_id and secret_key, or say insecure=true (dataproxy hub --insecure)",
+        hint="set secret_id and secret_key, or set insecure=true (dataproxy hub --insecure)",
         details={"host": host},
     )
 
@@ -422,11 +422,11 @@ def _make_core(store: StoreCore, faults: FaultCore, addresses: tuple[str, ...], 
 
 
 def _listen(core: HubCore, config: HubConfig) -> int:
-    """Bind the DataProxy door and return its port.  Raises HubError."""
+    """Bind the port for producers and return it.  Raises HubError."""
     try:
         return core.open()
     except OSError as error:
-        raise listen_error("the DataProxy door", config.host, config.port, error) from error
+        raise listen_error("the producers' port", config.host, config.port, error) from error
 
 
 def _open_manager(hub: Hub) -> ManagerDoor:
@@ -434,7 +434,8 @@ def _open_manager(hub: Hub) -> ManagerDoor:
         from dataproxy.hub.manager import ManagerDoor
     except ImportError as error:
         raise HubError(
-            f"the Manager door needs a package that is missing: {error.name}", hint="pip install 'dataproxy-sdk[hub]'"
+            f"the Manager port needs a package that is not installed: {error.name}",
+            hint="pip install 'dataproxy-sdk[hub]'",
         ) from error
     return ManagerDoor(hub, hub._addresses, hub.config.manager_port)
 

@@ -32,7 +32,7 @@ def open_store(path: str | os.PathLike[str]) -> StoreReader:
 
 
 class StoreReader:
-    """Read a durable store; made by ``open_store``.  Any thread may call any method, an iterator stays on one."""
+    """Read a durable store; made by ``open_store``.  Any thread may call any method; an iterator stays on one."""
 
     def __init__(self, view: StoreView) -> None:
         self._view = view
@@ -65,15 +65,15 @@ class StoreReader:
         """Yield the records of a group (None: of all groups) as Arrow record batches of up to ``max_rows`` rows.
 
         ``at`` gives the first offset of single partitions of the group, where ``start`` does not hold for them.  A
-        batch ends early when its bodies and attributes are many bytes.  Columns: group_id, stream_id, body, attrs, dt,
+        batch ends early if its bodies and attributes are large.  Columns: group_id, stream_id, body, attrs, dt,
         topic, partition, offset, index, receive_ms, source.  Needs pyarrow.  Raises ConfigError for a negative start,
-        and for ``at`` without a group; StoreError for a damaged entry, after everything before it was given: its
-        ``details`` name the entry's place, to read on behind it.
+        and for ``at`` without a group; StoreError for a damaged entry, after everything before it was returned:
+        its ``details`` name the entry's place, so that reading can continue after it.
         """
         if start < 0:
             raise ConfigError(f"start {start!r} is not an offset", hint="give 0 or more")
         if at is not None and group_id is None:
-            raise ConfigError("at gives places in the partitions of a group, and no group was given", hint="name it")
+            raise ConfigError("at gives places in the partitions of a group, but no group was given", hint="name it")
         logs: dict[str, list[LogInfo]] = {}
         for log in self._view.logs(group_id):
             logs.setdefault(log[0], []).append(LogInfo(*log))
@@ -108,7 +108,7 @@ class StoreReader:
         return [LogInfo(*numbers) for numbers in self._view.logs()]
 
     def close(self) -> None:
-        """Give the store up; idempotent.  Iterators that follow it end."""
+        """Close the store; idempotent.  Iterators that follow it end."""
         self._view.close()
 
     def __enter__(self) -> Self:

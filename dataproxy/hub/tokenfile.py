@@ -19,7 +19,7 @@ _TOKEN_BYTES: Final = 32
 
 
 def make_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a random token."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
@@ -55,7 +55,7 @@ def write_token(path: Path, token: str, *, folder: bool = False) -> None:
         raise HubError(
             f"the token cannot be written to {str(path)!r}: {error.strerror or error}",
             code="TOKEN_FILE",
-            hint="give token_file a path in a folder of your own",
+            hint="set token_file to a path in a folder of your own",
         ) from None
 
 
@@ -83,4 +83,4 @@ def _check_private(folder: Path) -> None:
     """Raise PermissionError unless the folder belongs to this user alone: another could have made it first."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PermissionError(0, f"the folder {str(folder)!r} is not this user's alone")
+        raise PermissionError(0, f"other users may write to the folder {str(folder)!r}")

@@ -30,7 +30,7 @@ _FIXED: Final = 48  # bytes of a queue header before its texts
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Name one thing that is not as it was stored."""
+    """Name one damage: where it is and what is wrong."""
 
     where: str
     what: str
@@ -38,7 +38,7 @@ class Damage:
 
 @dataclass(slots=True)
 class StoreReport:
-    """Say what was looked at and what is damaged; ``damage`` has the first thousand, ``damages`` counts all."""
+    """Say what was checked and what is damaged; ``damage`` has the first thousand findings, ``damages`` counts all."""
 
     path: str
     pages: int = 0
@@ -121,8 +121,8 @@ def check_pages(path: str, *, to_read: bool = False) -> None:
         raise StoreError(
             f"cannot open the store {path!r}: its pages are damaged ({where}: {what})",
             code="STORE_DAMAGED",
-            hint="`dataproxy store verify` tells what of it is damaged; restore the directory from a copy, or move it"
-            " away and start with an empty one",
+            hint="`dataproxy store verify` lists the damage; restore the directory from a copy, or move it away and"
+            " start with an empty one",
             details={"path": path, "where": where, "damages": len(found)},
         )
 

@@ -1,4 +1,4 @@
-"""Producers in servers that end their processes in ways of their own: Starlette and FastAPI, gunicorn, Celery.
+"""Producers in servers that end their processes in their own way: Starlette and FastAPI, gunicorn, Celery.
 
 Nothing of those servers is imported here; docs/services.md shows each one.
 """
@@ -11,9 +11,9 @@ __all__ = ["close_producers"]
 
 
 def close_producers() -> None:
-    """Close every open producer of this process, as at its end: for servers that end it in another way.
+    """Close every open producer of this process, as at a normal end: for servers that end the process in another way.
 
-    The longest ``close_timeout`` bounds all of them together.  What was not delivered is one record of level ERROR for
-    each producer and one line on stderr.  Nothing is raised for that.  Thread: any.
+    The longest ``close_timeout`` bounds all of them together.  Undelivered messages cause one ERROR record for each
+    producer and one line on stderr, but no exception.  Thread: any.
     """
     close_open()

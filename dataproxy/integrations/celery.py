@@ -1,4 +1,4 @@
-"""Hooks for Celery: what tasks have sent is delivered when a worker's process ends.  Needs ``celery``.
+"""Hooks for Celery: messages that tasks have sent are delivered when a worker's process ends.  Needs ``celery``.
 
 ::
 
@@ -19,7 +19,7 @@ __all__ = ["install"]
 def install() -> None:
     """Close producers at the end of pool processes and of workers, whichever pool they have.
 
-    Producers that were opened after ``celery`` was imported are closed at the end of pool processes without this, too.
+    Producers that were opened after the import of ``celery`` are closed at the end of pool processes even without this.
     A second call changes nothing.  Thread: any.
     """
     signals.worker_process_shutdown.connect(_ends, weak=False, dispatch_uid="dataproxy.integrations")

@@ -1,4 +1,4 @@
-"""Hooks for gunicorn: what its workers have accepted is delivered when they end.
+"""Hooks for gunicorn: messages that workers have accepted are delivered when they end.
 
 In ``gunicorn.conf.py``::
 
@@ -15,10 +15,10 @@ __all__ = ["worker_abort", "worker_exit"]
 
 
 def worker_exit(_server: Any, _worker: Any) -> None:
-    """Close the producers of a worker that ends; gunicorn cuts off what takes longer than ``graceful_timeout``."""
+    """Close the producers of a worker that ends; gunicorn kills it after ``graceful_timeout``."""
     close_producers()
 
 
 def worker_abort(_worker: Any) -> None:
-    """Close the producers of a worker that gunicorn ends for its silence (``timeout``); little time is left then."""
+    """Close the producers of a worker that gunicorn ends after its ``timeout``; little time is left then."""
     close_producers()

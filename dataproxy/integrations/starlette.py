@@ -37,12 +37,13 @@ def lifespan(
     """Return a lifespan that opens an AsyncProducer in each worker and closes it when the worker ends.
 
     Requests find it as ``request.state.producer``; ``name`` gives it another name there, and ``app.state`` has it too.
-    ``within``: a lifespan of the application's own that runs inside, and whose state is kept.  Other arguments are
-    those of AsyncProducer.  What could not be delivered at the end is a record of level ERROR, and the server ends as
-    usual.
+    ``within``: the application's own lifespan; it runs inside this one, and its state is kept.  Other arguments are
+    those of AsyncProducer.  Messages that are not delivered at the end cause a record of level ERROR, and the server
+    ends as usual.
 
-    Where the worker starts, the lifespan raises DiscoveryError if no proxy is found (``start="lazy"`` never does), with
-    ``start="connect"`` TransportError if none is reached, and ConfigError for options that are not allowed.
+    If a worker starts and no proxy is found, the lifespan raises DiscoveryError (never with ``start="lazy"``).  With
+    ``start="connect"`` it raises TransportError if no proxy is reached.  It raises ConfigError for options that are not
+    allowed.
     """
 
     @asynccontextmanager
@@ -59,6 +60,6 @@ def lifespan(
         finally:
             report = await producer.close()
             if not report.ok:
-                _LOG.error("at the end of a worker messages were not delivered: %s", report)
+                _LOG.error("messages were not delivered when a worker ended: %s", report)
 
     return opened

@@ -1,4 +1,4 @@
-"""Producers in the tools that watch services: Prometheus, OpenTelemetry, and ``logging``.
+"""Producers in monitoring tools: Prometheus, OpenTelemetry, and ``logging``.
 
 Each module needs its own library, named in its docstring, and nothing is loaded before a module is imported.
 """

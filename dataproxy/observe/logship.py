@@ -25,12 +25,12 @@ _CLOSE_SECONDS = 2.0
 class LogHandler(logging.Handler):
     """Send each log record as one message: its formatted text, UTF-8, with the record's time as data time.
 
-    ``target``, ``group_id`` and ``options`` are those of a Producer, which the handler then owns and closes;
-    or give one of your own as ``producer``.  Its ``on_full`` must not be ``block``: logging never waits for a
-    network (the handler's own producer has ``on_full="raise"``).  It never keeps a process from starting or ending: the
-    handler's own producer has ``start="lazy"``, which looks for proxies in the background, and ``close_timeout=2``, the
-    longest time that the end of the process takes for what no proxy has taken.  Records of ``dataproxy`` itself are not
-    shipped, so that sending cannot feed on its own messages.
+    ``target``, ``group_id`` and ``options`` are those of a Producer, which the handler then owns and closes; or give
+    your own as ``producer``.  Its ``on_full`` must not be ``block``: logging never waits for a network (the handler's
+    own producer has ``on_full="raise"``).  It never delays the start or the end of a process: the handler's own
+    producer has ``start="lazy"``, which looks for proxies in the background, and ``close_timeout=2``, the longest time
+    that the end of the process waits for records that no proxy has accepted.  Records of ``dataproxy`` itself are not
+    shipped, so that sending a record cannot cause another one.
 
     ``sent`` counts records taken by the producer, ``lost`` those that found the buffer full, ``refused`` those
     that could not be a message (empty, or over the largest frame).  Raises ConfigError.  Thread: any.
@@ -93,10 +93,10 @@ class LogHandler(logging.Handler):
             self._busy.now = False
 
     def flush(self) -> None:
-        """Do nothing: ``logging`` calls it at odd times, and waiting is for ``close``."""
+        """Do nothing: ``logging`` calls it at any time; ``close`` waits."""
 
     def close(self) -> None:
-        """Deliver what was taken and close the handler's own producer; a producer of yours stays open."""
+        """Deliver the accepted records and close the handler's own producer; one given as an argument stays open."""
         super().close()
         if self._own:
             self.producer.close()

@@ -146,7 +146,7 @@ METRICS: Final = (
     Metric(
         _OWN + "duplicates_filtered",
         "{message}",
-        "Messages that a server had already and did not store again.",
+        "Messages that a server had stored before and did not store again.",
         True,
         _one("duplicates_filtered"),
     ),

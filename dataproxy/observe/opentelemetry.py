@@ -1,6 +1,6 @@
 """OpenTelemetry meters for a producer.  Needs ``opentelemetry-api`` (and an SDK that exports).
 
-One line makes a producer visible::
+One line shows a producer::
 
     dataproxy.observe.opentelemetry.watch(producer)
 """
@@ -32,9 +32,9 @@ _lock = threading.Lock()
 def watch(producer: Producer | AsyncProducer, name: str = "", *, meter_provider: MeterProvider | None = None) -> None:
     """Show ``producer`` by asynchronous instruments of ``meter_provider`` (None: the global one).
 
-    The statistics are read when the SDK collects, nothing is done in between.  The producer is held weakly; an
-    AsyncProducer is shown from its opening on.  ``name`` becomes the attribute ``messaging.client.id`` and replaces a
-    producer of the same name; where several have none, all but the first are numbered.  The API has no
+    The statistics are read when the SDK collects; nothing happens in between.  The reference to the producer is weak;
+    an AsyncProducer is shown from its opening on.  ``name`` becomes the attribute ``messaging.client.id`` and replaces
+    a producer of the same name; where several have none, all but the first are numbered.  The API has no
     asynchronous histogram: durations come as quantiles.  Thread: any.
     """
     provider = get_meter_provider() if meter_provider is None else meter_provider

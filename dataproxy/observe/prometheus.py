@@ -1,6 +1,6 @@
 """Prometheus collector for producers.  Needs ``prometheus-client``.
 
-One line makes a producer visible, another one the next::
+One line shows a producer, another line the next one::
 
     dataproxy.observe.prometheus.watch(producer, "web")
     dataproxy.observe.prometheus.watch(other, "jobs")
@@ -38,10 +38,10 @@ _lock = threading.Lock()
 
 
 class ProducerCollector(Collector):
-    """Collect the statistics of producers at each scrape; nothing is done in between.
+    """Collect the statistics of producers at each scrape; it does nothing in between.
 
-    A producer is held weakly: one that is gone is not shown any more, and its counters end.  An AsyncProducer is
-    shown from its opening on.  Thread: any.
+    The collector has a weak reference to each producer: one that no longer exists is not shown any more.  An
+    AsyncProducer is shown from its opening on.  Thread: any.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ def watch(
 ) -> ProducerCollector:
     """Show ``producer`` in ``registry``; return the registry's collector; ``name`` as for its ``add``.
 
-    All producers of a registry have one collector, so that each family is there once.  Thread: any.
+    All producers of a registry share one collector, so that each family occurs once.  Thread: any.
     """
     with _lock:
         collector = _collectors.get(registry)

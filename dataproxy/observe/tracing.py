@@ -78,7 +78,7 @@ class _Spans:
 class TracedProducer:
     """Send through ``producer`` with a span and a ``traceparent`` for each message.
 
-    The other calls of the producer are reached through ``producer``.  ``tracer_provider``: None for the global
+    Use ``producer`` for its other calls.  ``tracer_provider``: None for the global
     one.  Raises ConfigError for an AsyncProducer.  Thread: any.
     """
 
@@ -116,7 +116,7 @@ class TracedProducer:
 class TracedAsyncProducer:
     """Send through an AsyncProducer with a span and a ``traceparent`` for each message.
 
-    The other calls of the producer are reached through ``producer``.  ``tracer_provider``: None for the global
+    Use ``producer`` for its other calls.  ``tracer_provider``: None for the global
     one.  Raises ConfigError for a Producer.  Thread: that of a running event loop.
     """
 

@@ -29,7 +29,7 @@ def make_bodies(size: str, seed: int) -> list[bytes]:
     elif found := _UNIFORM.fullmatch(size):
         low, high = int(found[1]), int(found[2])
         if low > high:
-            raise ConfigError(f"size {size!r} has its ends the wrong way round", hint="the smaller one comes first")
+            raise ConfigError(f"size {size!r} has the larger number first", hint="write the smaller number first")
         sizes = [source.randint(low, high) for _ in range(DRAWN)]
     elif found := _EXPONENTIAL.fullmatch(size):
         mean = max(int(found[1]), 1)
@@ -37,7 +37,9 @@ def make_bodies(size: str, seed: int) -> list[bytes]:
     else:
         raise ConfigError(f"size {size!r} is unknown", hint="write e.g. 100, 50-500, or exp:200")
     if min(sizes) < 1 or max(sizes) > _MOST:
-        raise ConfigError(f"size {size!r} is outside of what a body can have", hint=f"choose 1 to {_MOST:,} bytes")
+        raise ConfigError(
+            f"size {size!r} is outside of the allowed sizes of a body", hint=f"choose 1 to {_MOST:,} bytes"
+        )
     return _filled(sizes, source)
 
 
@@ -62,5 +64,5 @@ def read_lines(file: str) -> list[bytes]:
         raise ConfigError(f"--lines {file!r} is larger than 256 MiB", hint="give a part of it: lines are used in turn")
     lines = [line for line in data.split(b"\n") if line]
     if not lines:
-        raise ConfigError(f"--lines {file!r} holds no line that could be a message")
+        raise ConfigError(f"--lines {file!r} has no line that is not empty")
     return lines

@@ -74,7 +74,7 @@ def charts_of(result: Result) -> list[Chart]:
                 Line("p99", [(s.results / s.seconds, ms(s.p99)) for s in series if s.results])], dots=True),
         ]  # fmt: skip
     out += [
-        Chart("messages under way", "seconds", [line("under way", lambda s: s.in_flight)]),
+        Chart("messages in flight", "seconds", [line("in flight", lambda s: s.in_flight)]),
         Chart("attempts beyond the first, so far", "seconds", [line("retries", lambda s: s.retries)]),
         Chart("processor, cores", "seconds", _with_hub(series, line("sender", lambda s: s.cpu),
               line("hub", lambda s: s.hub_cpu))),

@@ -78,10 +78,10 @@ class Comparison:
         if better := [one for one in self.differences if one.told and not one.worse]:
             return f"B is better: {', '.join(f'{one.name} {one.change:+.1%}' for one in better)}"
         if any(one.told for one in self.differences):
-            return "B differs, by less than what is tolerated"
+            return "B differs by less than the tolerance"
         if _attainable(*self.runs) > LEVEL / len(_MEASURES):
-            return f"nothing can be told from {self.runs[0]} and {self.runs[1]} runs: at least 5 of each are needed"
-        return "no difference that is more than noise"
+            return f"{self.runs[0]} and {self.runs[1]} runs are too few: the comparison needs at least 5 of each"
+        return "no difference beyond the noise"
 
     def lines(self) -> list[str]:
         """Return the comparison as a table of text."""
@@ -124,7 +124,7 @@ def _check_loads(runs: list[Result]) -> None:
         differing = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
         if differing:
             raise ConfigError(
-                f"the runs are not of one load: they differ in {', '.join(differing)}",
+                f"the runs have different loads: they differ in {', '.join(differing)}",
                 hint="compare runs of the same plan, sizes and path",
             )
 

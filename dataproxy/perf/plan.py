@@ -22,7 +22,7 @@ _SUFFIX: Final = {"k": 1e3, "M": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Describe a stretch of time: seconds, messages a second at its two ends, and messages due at its first moment."""
+    """Describe a piece of time: seconds, messages a second at its two ends, and messages due at its first moment."""
 
     seconds: float
     begin: float
@@ -37,7 +37,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hold pieces of time, one after the other, and how arrivals lie in them: ``constant`` gaps, or ``poisson``."""
+    """Hold consecutive pieces of time, and the distribution of arrivals in them: ``constant`` gaps, or ``poisson``."""
 
     text: str
     pieces: tuple[Piece, ...]
@@ -51,11 +51,11 @@ class Plan:
 
     @property
     def messages(self) -> float:
-        """Return how many messages are due in all, by the rates; with drawn gaps there are about as many."""
+        """Return how many messages are due in total, by the rates; with random gaps the number is approximate."""
         return math.fsum(piece.messages for piece in self.pieces)
 
     def share(self, of: int) -> list[tuple[float, float, float, float]]:
-        """Return the pieces of one of so many threads, as the generator takes them."""
+        """Return the pieces of one of several threads, as the generator takes them."""
         return [(piece.seconds, piece.begin / of, piece.end / of, piece.jump / of) for piece in self.pieces]
 
 
@@ -70,13 +70,13 @@ def parse_plan(text: str, *, arrivals: str = "constant", seed: int = 1) -> Plan:
     for part in text.split(","):
         found = _FORM.fullmatch(part.strip())
         if found is None:
-            raise ConfigError(f"{part.strip()!r} is no part of a plan", hint=_HINT)
+            raise ConfigError(f"{part.strip()!r} is not part of a plan", hint=_HINT)
         pieces += _pieces(part, found)
         if len(pieces) > _MOST_PIECES:
             raise ConfigError(f"the plan has more than {_MOST_PIECES:,} bursts", hint="use longer periods")
     plan = Plan(text, tuple(pieces), arrivals, seed)
     if plan.messages < 1:
-        raise ConfigError(f"the plan {text!r} makes no message due", hint=_HINT)
+        raise ConfigError(f"the plan {text!r} has no message", hint=_HINT)
     return plan
 
 
@@ -103,9 +103,9 @@ def _number(part: str, text: str) -> float:
     try:
         value = float(text.rstrip("kM")) * _SUFFIX.get(text[-1], 1)
     except ValueError:
-        raise ConfigError(f"{text!r} in {part!r} is no number", hint=_HINT) from None
+        raise ConfigError(f"{text!r} in {part!r} is not a number", hint=_HINT) from None
     if value >= 1e9:
-        raise ConfigError(f"{text!r} in {part!r} is too much: rates are below a billion a second", hint=_HINT)
+        raise ConfigError(f"{text!r} in {part!r} is too large: rates are below a billion a second", hint=_HINT)
     return value
 
 
@@ -113,7 +113,7 @@ def _seconds(part: str, text: str) -> float:
     try:
         value = parse_duration(text)
     except ValueError as error:
-        raise ConfigError(f"{text!r} in {part!r} is no time: {error}", hint=_HINT) from None
+        raise ConfigError(f"{text!r} in {part!r} is not a time: {error}", hint=_HINT) from None
     if not 0 < value < 1e7:
-        raise ConfigError(f"{text!r} in {part!r} is no time to send in", hint=_HINT)
+        raise ConfigError(f"{text!r} in {part!r} is not a duration to send for", hint=_HINT)
     return value

@@ -24,7 +24,7 @@ def verdict_line(result: Result) -> str:
     if reasons := result.invalid:
         return f"INVALID: {'; '.join(reasons)}"
     if result.closed:
-        return "CLOSED LOOP: each thread waits for a result before it sends again; an open load has other latencies"
+        return "CLOSED LOOP: each thread waits for a result before it sends again; an open load shows other latencies"
     return "valid: the generator kept to its plan"
 
 
@@ -63,14 +63,14 @@ def _count_lines(result: Result, counts: dict[str, Any]) -> list[str]:
         f"{counts['due']:,} messages due, {counts['accepted']:,} accepted, {delivered}, {counts['retries']:,} retries"
     ]
     if counts["refused"]:
-        bad.append(f"{counts['refused']:,} refused for want of room")
+        bad.append(f"{counts['refused']:,} refused because the buffer was full")
     if bad:
         lines.append(f"not delivered: {', '.join(bad)}")
     if counts["blocked"]:
-        lines.append(f"calls waited {counts['blocked']:.2f} s for room in the buffer, all threads together")
+        lines.append(f"calls waited {counts['blocked']:.2f} s for room in the buffer (sum of all threads)")
     if result.stored is not None:
         more = result.stored - counts["delivered"]
-        equal = f"{more:+,} against what was delivered" if more else "as many as were delivered"
+        equal = f"{more:+,} against what was delivered" if more else "the same as delivered"
         lines.append(f"the hub stored {result.stored:,}, {equal}")
     return lines
 
@@ -88,7 +88,7 @@ def _latency_lines(result: Result) -> list[str]:
 def _rests(behind: int) -> str:
     """Return on how many samples a percentile rests."""
     if not behind:
-        return "no sample is larger: it is the largest one"
+        return "this is the largest sample"
     return f"{behind:,} {'sample is' if behind == 1 else 'samples are'} larger"
 
 
@@ -96,7 +96,7 @@ def _lag_lines(result: Result) -> list[str]:
     if result.closed or not len(result.lags):
         return []
     shown = ", ".join(f"p{p:g} {milliseconds((result.lags.percentile(p) or 0) / 1e6)}" for p in (50, 99, 99.9, 100))
-    return [f"the generator was late by its own fault: {shown.replace('p100', 'max')} (part of the latencies above)"]
+    return [f"the generator itself was late: {shown.replace('p100', 'max')} (part of the latencies above)"]
 
 
 def second_line(second: Second) -> str:
@@ -104,6 +104,6 @@ def second_line(second: Second) -> str:
     stored = "" if second.hub_stored is None else f", hub has {second.hub_stored:,}"
     return (
         f"{second.at:6.1f} s  {second.results / second.seconds:>11,.0f}/s  p50 {milliseconds(second.p50)}, "
-        f"p99 {milliseconds(second.p99)}, {second.in_flight:,} under way, {second.retries:,} retries, "
+        f"p99 {milliseconds(second.p99)}, {second.in_flight:,} in flight, {second.retries:,} retries, "
         f"cpu {second.cpu:.2f}, {second.memory / _MIB:,.0f} MiB{stored}"
     )

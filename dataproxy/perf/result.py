@@ -27,7 +27,7 @@ _SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """Hold a percentile in seconds; ``behind`` is how many samples are larger, on which it rests."""
+    """Hold a percentile in seconds; ``behind`` is the number of larger samples."""
 
     percent: float
     seconds: float
@@ -36,9 +36,9 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """Describe one second of a run: messages a second, latencies (s) of the results that came in it, state at its end.
+    """Describe one second of a run: messages a second, latencies (s) of its results, state at its end.
 
-    ``cpu`` is in cores, ``memory`` in bytes, of the process that sends; ``hub_*`` are None where no hub was asked.
+    ``cpu`` is in cores, ``memory`` in bytes, of the process that sends; ``hub_*`` are None without a hub.
     """
 
     at: float
@@ -62,12 +62,12 @@ class Second:
 
 @dataclass(slots=True)
 class Result:
-    """Hold everything that a run has found.
+    """Hold all results of a run.
 
-    ``counts`` are messages by what became of them, ``latencies`` the times (us) from the planned moment of each to its
-    result, ``lags`` how late (us) each was by the generator's own fault.  ``max_lag`` (s) is lateness that is allowed
-    whatever the latencies are.  ``stopped`` names the interruption that ended it before its plan did, empty
-    where none did.  ``stored`` is how many messages the hub has stored, None where none was asked.
+    ``counts`` are messages by outcome, ``latencies`` the times (us) from the planned moment of each to its result,
+    ``lags`` how late (us) the generator itself sent each.  ``max_lag`` (s) is the lateness that is always
+    allowed.  ``stopped`` names the interruption that ended the run before the end of its
+    plan, empty without one.  ``stored`` is how many messages the hub has stored, None without a hub.
     """
 
     started: str
@@ -111,10 +111,10 @@ class Result:
 
     @property
     def invalid(self) -> list[str]:
-        """Return why the run says nothing about its target; empty where it does.
+        """Return the reasons why the run is not valid; empty if it is valid.
 
         The generator's lateness is part of each latency.  Where it is more than a tenth of it at the same percentile,
-        and more than ``max_lag``, the percentile is the generator's and not the target's.
+        and more than ``max_lag``, the percentile shows the generator and not the target.
         """
         if self.closed:
             return []
@@ -125,7 +125,7 @@ class Result:
             lag, latency = self.lags.percentile(percent), self.latencies.percentile(percent)
             if lag is not None and latency is not None and lag > max(self.max_lag * 1e6, _SHARE * latency):
                 out.append(
-                    f"at p{percent:g} the generator was {lag / 1000:,.1f} ms late by its own fault "
+                    f"at p{percent:g} the generator itself was {lag / 1000:,.1f} ms late "
                     f"(allowed: {max(self.max_lag * 1e6, _SHARE * latency) / 1000:,.1f} ms)"
                 )
         return out
@@ -137,7 +137,7 @@ class Result:
 
     @property
     def missing(self) -> int:
-        """Return how many delivered messages the hub has not stored; 0 where none was asked."""
+        """Return how many delivered messages the hub has not stored; 0 without a hub."""
         return max(int(self.counts["delivered"]) - self.stored, 0) if self.stored is not None else 0
 
     def as_json(self) -> dict[str, Any]:
@@ -225,18 +225,18 @@ class _Fields(msgspec.Struct):
 
 
 def read_result(text: str | bytes) -> Result:
-    """Return the result that ``as_json`` has written.  Raises ConfigError for anything else."""
+    """Return the result that ``as_json`` wrote.  Raises ConfigError for anything else."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"this is no whole result of a load test: {error}") from None
+        raise ConfigError(f"this is not a complete result of a load test: {error}") from None
     if not isinstance(values, dict) or values.get("schema") != SCHEMA:
-        raise ConfigError(f"this is no result of a load test: its schema is not {SCHEMA!r}")
+        raise ConfigError(f"this is not the result of a load test: its schema is not {SCHEMA!r}")
     try:
         msgspec.convert(values, _Fields)
         return _result_of(values)
     except (msgspec.ValidationError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise ConfigError(f"this is no whole result of a load test: {error}") from None
+        raise ConfigError(f"this is not a complete result of a load test: {error}") from None
 
 
 def _result_of(values: Mapping[str, Any]) -> Result:

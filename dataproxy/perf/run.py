@@ -42,12 +42,12 @@ _ROWS: Final = 4096  # messages that are prepared for a call at least, before th
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Say what to send where, and how.
+    """Say what to send, where to, and how.
 
     ``options`` are those of the producer.  ``size`` is that of the bodies (see ``make_bodies``), ``lines`` a file whose
-    lines are sent instead.  ``batch`` messages are due together and go in one call.  With ``closed_loop`` each thread
-    waits for the result of a message before the next, for the plan's time; its rates do not count.  With path
-    ``asyncio`` each thread runs an event loop.  ``max_lag`` in seconds.
+    lines are sent instead.  ``batch`` messages are due at the same time and sent in one call.  With ``closed_loop``
+    each thread waits for the result of a message before it sends the next one, until the plan's time is over; the
+    plan's rates have no effect.  With path ``asyncio`` each thread runs an event loop.  ``max_lag`` in seconds.
     """
 
     target: str
@@ -65,7 +65,7 @@ class Load:
     options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Raise ConfigError where parts do not go together."""
+        """Raise ConfigError if options do not fit together."""
         if self.path not in PATHS:
             raise ConfigError(f"path {self.path!r} is unknown", hint=f"choose one of {', '.join(PATHS)}")
         for name in ("threads", "streams", "batch"):
@@ -74,18 +74,18 @@ class Load:
         if self.path in ("send", "asyncio") and self.batch > 1:
             raise ConfigError(f"path {self.path} has no batches", hint="use send_nowait, send_batch or send_arrow")
         if self.closed_loop and self.path != PATHS[0]:
-            raise ConfigError("a closed loop is there for path send_nowait alone", hint="leave --path out")
+            raise ConfigError("a closed loop is possible with path send_nowait only", hint="leave --path out")
         if self.keys and self.options.get("ordering") != "key":
             raise ConfigError("keys need the producer's ordering by key", hint="give -o ordering=key")
         if self.keys and self.path == "send_arrow":
-            raise ConfigError("path send_arrow has one key for a call", hint="use send_nowait, send or send_batch")
+            raise ConfigError("path send_arrow has one key for each call", hint="use send_nowait, send or send_batch")
 
 
 def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Second], object] | None = None) -> Result:
-    """Run a load and return what was found; ``watch`` is called with each second as it ends.
+    """Run a load and return its Result; ``watch`` is called with each Second when it ends.
 
-    Ctrl-C ends the sending; what was sent is waited for.  Raises ConfigError, TransportError when no proxy could be
-    reached, and what the producer raises.
+    Ctrl-C ends the sending; the run then waits for the results of sent messages.  Raises ConfigError, TransportError
+    when no proxy could be reached, and what the producer raises.
     """
     load.check()
     bodies = read_lines(load.lines) if load.lines else make_bodies(load.size, load.plan.seed)
@@ -140,7 +140,7 @@ def _connect(producer: Producer | AsyncProducer) -> None:
     while not any(link.state == "active" for link in producer.stats().connections):
         if time.monotonic() > deadline:
             raise TransportError(
-                f"no proxy could be reached within {_CONNECT:g} s", hint="check that it runs, and the address"
+                f"no proxy could be reached within {_CONNECT:g} s", hint="check the address, and that the proxy runs"
             )
         time.sleep(_TICK)
 

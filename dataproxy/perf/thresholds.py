@@ -46,8 +46,10 @@ def parse_thresholds(texts: Iterable[str], rate: float = 0.0) -> Thresholds:
         try:
             percent, seconds = float(name.strip().removeprefix("p")), parse_duration(bound)
         except ValueError:
-            raise ConfigError(f"--max {text!r} is no bound", hint="write e.g. --max p99=20ms") from None
+            raise ConfigError(f"--max {text!r} is not a bound", hint="write e.g. --max p99=20ms") from None
         if not name.strip().startswith("p") or not 0 <= percent <= 100 or seconds <= 0 or percent in found:
-            raise ConfigError(f"--max {text!r} is no bound, or there are two", hint="write e.g. --max p99=20ms")
+            raise ConfigError(
+                f"--max {text!r} is not a bound, or the percentile has two bounds", hint="write e.g. --max p99=20ms"
+            )
         found[percent] = seconds
     return Thresholds(found, rate)

@@ -27,7 +27,7 @@ def read_bad_records(text: str) -> str:
         return text.lower()
     if "://" in text:
         raise ConfigError(
-            f"bad_records={text!r} is a URI, and send_rows keeps bad rows in files of this machine",
+            f"bad_records={text!r} is a URI, and send_rows writes bad rows to local files",
             hint="name a folder",
         )
     if "/" not in text:
@@ -67,8 +67,8 @@ class BadFile:
             return self._draft.open("wb")
         except OSError as problem:
             raise ConfigError(
-                f"bad_records={str(self._folder)!r}: no file can be written there: {problem}",
-                hint="name a folder that this process may write",
+                f"bad_records={str(self._folder)!r}: no file can be written to this folder: {problem}",
+                hint="give a folder that this process may write to",
             ) from problem
 
     def close(self) -> None:

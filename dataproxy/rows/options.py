@@ -75,7 +75,7 @@ def read_row_options(form: object, given: Mapping[str, Any]) -> tuple[dict[str, 
             near = get_close_matches(name, [*_KNOWN, "format"], n=1)
             raise ConfigError(
                 f"send_rows has no option {name!r}",
-                hint=f"perhaps {near[0]!r} is meant" if near else f"there are {', '.join(_KNOWN)}",
+                hint=f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(_KNOWN)}",
             )
     idle = [name for name in given if name in _IDLE[str(form)]]
     if idle:

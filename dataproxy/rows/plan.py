@@ -73,7 +73,7 @@ def plan_rows(table: ArrowTable, own: Mapping[str, Any], body: BodyOptions) -> R
     for at in plan.attrs:
         if table.formats[at].startswith("+"):
             raise _wrong(
-                "attrs_column", names[at], table.formats[at], "name a map of texts, or columns of single values"
+                "attrs_column", names[at], table.formats[at], "name a map of texts, or columns with single values"
             )
     routes = set(plan.shown)
     if body.columns:
@@ -106,9 +106,9 @@ def _place(names: Sequence[str], option: str, name: str) -> int:
     if name not in names:
         near = get_close_matches(name, names, n=1)
         raise InvalidMessageError(
-            f"{option} names {name!r}, and there is no such column",
+            f"{option} names {name!r}, but the table has no such column",
             code="BAD_COLUMN",
-            hint=f"perhaps {near[0]!r} is meant" if near else f"the columns are {list(names)!r}",
+            hint=f"did you mean {near[0]!r}?" if near else f"the columns are {list(names)!r}",
         )
     _once(names, name)
     return names.index(name)
@@ -134,7 +134,7 @@ def _time(table: ArrowTable, name: str | None) -> int:
     if table.encoded[at] or not (form == "l" or form.startswith("ts")):
         raise _wrong("dt_column", name, form, "cast it to a timestamp with a time zone, or to int64 milliseconds")
     if form.startswith("ts") and form.endswith(":"):
-        raise _wrong("dt_column", name, form, "give it a time zone: without one it is no point in time")
+        raise _wrong("dt_column", name, form, "give it a time zone: without one it does not name a point in time")
     return at
 
 

@@ -13,41 +13,41 @@ _LONG: Final = 120  # characters of a row that is shown
 _WORDS: Final = {
     "like_null": (
         "BAD_BODY",
-        "a value reads like a null, of which null_text is the text",
-        "set null_text to a text that no value has, or null_text='' if nobody has to tell them apart",
+        "a value equals null_text, so readers would take it for a null",
+        "set null_text to a text that no value has, or to '' if readers need not tell them apart",
     ),
     "mark": (
         "BAD_BODY",
-        "a value holds a character that separates values and that nothing can mask",
-        "set escape, or take another separator",
+        "a value contains a separator and cannot be escaped",
+        "set escape, or use another separator",
     ),
     "no_name": (
         "BAD_NAME",
-        "the name is null, and there is no other one for such rows",
-        "fill it, or give send_rows the name that rows without one go to",
+        "the name is null, and no default is given",
+        "fill it, or give send_rows a name for such rows",
     ),
     "null": (
         "BAD_BODY",
-        "all columns of the body are null, so that there is none",
-        "filter such rows out, set null_value='skip' for the producer, or null_text",
+        "all columns of the body are null",
+        "remove such rows, set the producer's null_value='skip', or set null_text",
     ),
     "empty": (
         "EMPTY_BODY",
         "the body is empty",
-        "filter such rows out, or set empty_value='skip' for the producer",
+        "remove such rows, or set the producer's empty_value='skip'",
     ),
     "line": (
         "BAD_BODY",
-        "the body holds a line feed, which message_type=3 cannot carry",
+        "the body contains a line feed, which message_type=3 does not allow",
         "use message_type=7 or 5",
     ),
     "time": (
         "BAD_TIME",
         "the data time is outside of 1970 to 2106",
-        "give milliseconds or a timestamp; a null stands for the time of sending",
+        "give milliseconds or a timestamp; null means the time of sending",
     ),
-    "twice": ("BAD_ATTRIBUTE", "an attribute is there twice", "keep one of the two"),
-    "attrs": ("BAD_ATTRIBUTE", "an attribute cannot travel", "values are ASCII without '&' and '='"),
+    "twice": ("BAD_ATTRIBUTE", "an attribute is given twice", "keep one of them"),
+    "attrs": ("BAD_ATTRIBUTE", "an attribute is not allowed", "use ASCII values without '&' and '='"),
 }
 
 
@@ -68,10 +68,10 @@ def row_error(kind: str, row: int, column: str | None, columns: bytes | None, fa
         code, what, hint = found.code, found.message, found.hint
     elif kind == "large":
         code, hint = "BODY_TOO_LARGE", "send fewer columns, or raise max_frame_bytes if the proxies take larger frames"
-        what = f"a body of {facts['size']} bytes does not fit a frame of {facts['limit']} bytes"
+        what = f"a body of {facts['size']} bytes does not fit into a frame of {facts['limit']} bytes"
         details |= {"size": facts["size"], "limit": facts["limit"]}
     elif kind == "key":
-        code, hint = "BAD_KEY", "give keys of 1 to 1024 bytes, or null where the order does not matter"
+        code, hint = "BAD_KEY", "give keys of 1 to 1024 bytes, or null if the order does not matter"
         what = "the key is empty" if not facts["size"] else f"a key of {facts['size']} bytes is over 1024 bytes"
     else:
         code, what, hint = _WORDS[kind]

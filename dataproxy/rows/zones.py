@@ -65,7 +65,8 @@ def find_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise ConfigError(
-            f"the time zone {given!r} is not known here: {error}", hint="use a name of the IANA database, or UTC"
+            f"the time zone {given!r} is unknown on this machine: {error}",
+            hint="use a name of the IANA database, or UTC",
         ) from None
 
 

@@ -119,7 +119,7 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
     mode = str(output_mode).lower()
     if mode not in ("append", "complete"):
         raise ConfigError(
-            f"output_mode={output_mode!r} is not known to Python sinks",
+            f"output_mode={output_mode!r} is not supported by Python sinks",
             hint='use "append"; for updates use foreachBatch and df.write',
         )
     refuse_complete(mode == "complete")

@@ -102,7 +102,7 @@ class Uncommitted:
                 f"{self.possibly_stored} possibly stored, failed: {failed}"
             )
         if self.silent:
-            words.append(f"{self.silent} attempts ended without a word; what they sent is unknown")
+            words.append(f"{self.silent} attempts ended without a report; what they sent is unknown")
         return "; ".join(words)
 
 
@@ -148,7 +148,7 @@ class AttemptRecord:
         try:
             self._room.write(f"{self._name}.{kind}", text)
         except OSError as error:
-            _log.debug("the room of the write is not seen here: %s", error)
+            _log.debug("the report folder of the write cannot be read here: %s", error)
             return False
         return True
 
@@ -181,7 +181,7 @@ class RoomReader:
         try:
             names = self._room.names()
         except OSError as error:
-            _log.debug("there is no room of the write: %s", error)
+            _log.debug("the write has no report folder: %s", error)
             return []
         return [name for name in names if _NAME.fullmatch(name) and self._chosen(name.partition("@")[0])]
 

@@ -105,7 +105,7 @@ class BadRecords:
             self._file.close()
             self._system.delete_file(f"{self._folder}/{self._draft}")
         except OSError as error:
-            _log.warning("a file of bad records was left behind: %s", error)
+            _log.warning("a file of bad records was not deleted: %s", error)
         self._file = None
 
     def _open(self, n_columns: int) -> None:

@@ -62,5 +62,5 @@ def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         return joined[0]
     raise InvalidMessageError(
         f"{BLOCK_ROWS} rows of this partition are larger than an Arrow column can be",
-        hint="set the option rowIds=false, or give rows an id of their own by a column msg_id",
+        hint="set the option rowIds=false, or give rows their own ids in a column msg_id",
     )

@@ -58,11 +58,11 @@ def check_body_type(name: str, kind: DataType, depth: int = 0) -> None:
     parts = _parts(name, kind)
     if "\0" in name:
         raise ConfigError(
-            f"the column {name!r} has a NUL in its name, which ends names between Spark and Python", hint="rename it"
+            f"the column {name!r} has a NUL character in its name, which Spark cannot pass to Python", hint="rename it"
         )
     if not isinstance(kind, (ArrayType, MapType, StructType, *_SIMPLE)) and kind.typeName() != "time":
         raise ConfigError(
-            f"column {name!r} has type {kind.simpleString()}, which no body can be made of", hint="cast it to string"
+            f"column {name!r} has type {kind.simpleString()}, which cannot be sent as a body", hint="cast it to string"
         )
     if depth > _DEPTH:
         raise ConfigError(f"column {name!r} is nested deeper than {_DEPTH} levels", hint="use to_json on it")
@@ -74,7 +74,7 @@ def check_carried_type(name: str, kind: DataType) -> None:
     """Raise ConfigError for a column that is no part of a body and that Spark cannot hand to Python either."""
     if isinstance(kind, YearMonthIntervalType):
         raise ConfigError(
-            f"column {name!r} has type {kind.simpleString()}, which Spark cannot hand to Python",
+            f"column {name!r} has type {kind.simpleString()}, which Spark cannot pass to Python",
             hint="drop it, or cast it to string",
         )
     for part, of in _parts(name, kind):
@@ -87,7 +87,7 @@ def check_kept_types(schema: StructType) -> None:
     def check(name: str, kind: DataType) -> None:
         if isinstance(kind, DayTimeIntervalType):
             raise ConfigError(
-                f"column {name!r} has type {kind.simpleString()}, which files of bad records cannot hold",
+                f"column {name!r} has type {kind.simpleString()}, which files of bad records cannot store",
                 hint="drop it, or cast it to string",
             )
         for part, of in _parts(name, kind):

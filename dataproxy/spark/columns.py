@@ -124,12 +124,12 @@ class Meanings:
             if meaning.lower() not in _ROUTES:
                 near = get_close_matches(meaning.lower(), self.known, n=1)
                 raise ConfigError(
-                    f"option columns names {meaning!r}, which is no column of the sink",
-                    hint=f"perhaps {near[0]!r} is meant" if near else f"write none, or some of {', '.join(self.known)}",
+                    f"option columns names {meaning!r}, which is not a column of the sink",
+                    hint=f"did you mean {near[0]!r}?" if near else f"write none, or some of {', '.join(self.known)}",
                 )
             name = (column or meaning).lower()
             if name in found or meaning.lower() in found.values():
-                raise ConfigError(f"option columns names {entry!r} beside another one", hint="name each of them once")
+                raise ConfigError(f"option columns names {entry!r} twice", hint="name each of them once")
             found[name] = meaning.lower()
         return found
 
@@ -169,7 +169,7 @@ def plan_columns(
             found.pop(name, None)
         elif name not in found:
             raise ConfigError(
-                f"no {name.removesuffix('_id')} is named",
+                f"no {name.removesuffix('_id')} is given",
                 hint=f'set the option "{option}" or add a column "{_spelled(routes, name)}"',
             )
     return ColumnPlan(**found, body=payload, id_from=id_columns)
@@ -184,7 +184,7 @@ def _check_key(meanings: Meanings, routes: Mapping[str, str], found: Collection[
     """Raise ConfigError where rows are to be ordered by key and no column is ``found`` for it."""
     if meanings.ordered and "key" not in found:
         raise ConfigError(
-            "the option ordering=key is set, and no column is the key of a row",
+            "the option ordering=key is set, but no column holds the keys of rows",
             hint=f'add a column "{_spelled(routes, "key")}" or name one as columns="key=...", or leave ordering out',
         )
 
@@ -231,7 +231,7 @@ def _find_raw(schema: StructType, routes: Mapping[str, str], others: Collection[
         found[meaning] = index
     if "value" not in found:
         raise ConfigError(
-            f"there is no column 'value' among {schema.fieldNames()!r}, and no format makes bodies of them",
+            f"there is no column 'value' among {schema.fieldNames()!r}, and no format is set",
             hint='set the option "format" to "json", "csv" or "kv" to send whole rows, or name the body column "value"',
         )
     return found
@@ -251,7 +251,7 @@ def _find_made(
         name = field.name.lower()
         if name in places:
             raise ConfigError(
-                f"columns {schema.fields[places[name]].name!r} and {field.name!r} have one name, but for case",
+                f"columns {schema.fields[places[name]].name!r} and {field.name!r} have names that differ only in case",
                 hint="rename one of them",
             )
         places[name] = index
@@ -287,8 +287,8 @@ def _neither(name: str, meaning: str) -> ConfigError:
     option = _GIVEN[meaning]
     return ConfigError(
         f"column {name!r} would be lost: the option {option} names the {meaning.removesuffix('_id')} of all rows, and a"
-        " column of this name is no part of a body",
-        hint=f"{_WAYS_OUT}; to route by the column leave {option} out; else drop it",
+        " column of this name is not part of the body",
+        hint=f"{_WAYS_OUT}; to route by the column leave {option} out; otherwise drop the column",
     )
 
 
@@ -297,7 +297,7 @@ def _unknown(name: str, known: Sequence[str], *, is_key: bool) -> ConfigError:
     near = get_close_matches(name.lower(), known, n=1)
     if is_key:
         return ConfigError(f"column {name!r} has no meaning without the option ordering=key", hint=_NO_ORDER)
-    advice = f"perhaps {near[0]!r} is meant" if near else f"the sink knows {', '.join(known)}"
+    advice = f"did you mean {near[0]!r}?" if near else f"the sink knows {', '.join(known)}"
     return ConfigError(
         f"column {name!r} is unknown to the sink",
         hint=f"{advice}; drop or rename the column, or set format=json, csv or kv to send whole rows",

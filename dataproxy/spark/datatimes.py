@@ -79,8 +79,8 @@ def odd_times(span: tuple[int, int] | None, now_ms: int) -> str:
     if not words:
         return ""
     return (
-        f"data times of the column dt {' and '.join(words)}: a bigint is taken for milliseconds since 1970, so that"
-        " 20240101, seconds or microseconds mean another time; use a timestamp, or send the column as data (option"
+        f"data times of the column dt {' and '.join(words)}: a bigint counts milliseconds since 1970, so 20240101,"
+        " seconds or microseconds mean another time; use a timestamp, or send the column as data (option"
         " columns)"
     )
 

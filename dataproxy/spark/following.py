@@ -54,13 +54,13 @@ def asking(found: KnownProxies, config: ProducerConfig) -> ProducerConfig | None
     values = {name: os.environ.get(f"DATAPROXY_{name.upper()}", "") for name in _SECRETS} if found.secret else {}
     if found.secret and not all(values.values()):
         _log.debug(
-            "the Manager %s wants credentials, and this executor has none: its list is not followed", found.manager
+            "the Manager %s requires credentials, and this executor has none: its list is not refreshed", found.manager
         )
         return None
     try:
         return config.replace(target=found.manager, **values)
     except ConfigError as error:  # of a variable that only this machine has
-        _log.warning("the Manager %s is not followed: %s", found.manager, error)
+        _log.warning("the list of the Manager %s is not refreshed: %s", found.manager, error)
         return None
 
 

@@ -43,8 +43,8 @@ class _Reports(AccumulatorParam[list[PartitionReport]]):  # type: ignore[misc]  
 class PartitionWriter:
     """Write the partitions of a DataFrame when Spark calls it with their rows.
 
-    Spark pickles it once for a job, and each pickle gives its rows ids of their own: all attempts of a task have the
-    same ones, and rows that are written again by another job are new messages.  Rows go one by one through Python,
+    Spark pickles it once for a job, and each pickle gives its rows different ids: all attempts of a task have the
+    same ones, and rows that are written again by another job are new messages.  Python handles rows one by one,
     which costs three to seven times the CPU of ``df.write``.  Thread rule: calls are made in tasks; `report` is for
     the driver.
     """
@@ -75,13 +75,13 @@ class PartitionWriter:
             self._reports.add([report])
 
     def report(self) -> JobReport:
-        """Return the books of all partitions that have been written, with the name of the last job.
+        """Return the counts of all partitions that were written, with the name of the last job.
 
         Raises ConfigError over Spark Connect, which has no accumulators to gather them.
         """
         if self._reports is None:
             raise ConfigError(
-                "over Spark Connect there is no report of foreachPartition",
+                "over Spark Connect foreachPartition has no report",
                 hint='use df.write.format("dataproxy") with the option reportFile, which the server writes',
             )
         parts = self._reports.value

@@ -20,7 +20,7 @@ _ROUTES: Final = ("group_id", "stream_id", "dt", "attrs", "msg_id")
 
 
 def with_json_value(df: DataFrame, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Return ``df`` with a column ``value``: a row's columns as JSON, without those that have a meaning to the sink.
+    """Return ``df`` with a column ``value``: a row's columns as JSON, without those that the sink uses.
 
     These (``group_id``, ``stream_id``, ``dt``, ``attrs``, ``msg_id``) stay beside it.  ``options`` are those of
     ``to_json``.  Raises ConfigError when no column is left for the body.
@@ -43,9 +43,9 @@ def to_messages(
 
     ``format`` is ``json`` or ``csv`` by ``to_json`` and ``to_csv`` with their ``options``, or ``raw`` for a DataFrame
     that has ``value``.  ``group_id`` and ``stream_id`` are names (text) or columns; ``dt`` and ``msg_id`` are columns
-    or their names.  A column of these names in ``df`` is taken where the argument is left out, and is no part of the
-    body then; beside an argument it is data like any other.  ``key`` (a column or its name) brings rows of the same
-    key into one partition, in which each stream's order is kept.  Raises ConfigError.
+    or their names.  A column of these names in ``df`` is used if the argument is left out, and is then not part of
+    the body; if the argument is given, the column is data like any other.  ``key`` (a column or its name) brings rows
+    of the same key into one partition, in which each stream's order is kept.  Raises ConfigError.
     """
     schema_of(df)
     if key is not None:
@@ -80,9 +80,7 @@ def _body(df: DataFrame, names: list[str], form: str, options: Mapping[str, str]
             raise ConfigError(f"there is no column 'value' among {df.columns!r}", hint='use format="json" or "csv"')
         return df["value"]
     if form not in ("json", "csv"):
-        raise ConfigError(
-            f"format={form!r} is not among json, csv and raw", hint="the sink's option format writes kv itself"
-        )
+        raise ConfigError(f"format={form!r} is not among json, csv and raw", hint="use the sink's option format=kv")
     if not names:
         raise ConfigError(f"no column of {df.columns!r} is left for the body", hint="rename the body's columns")
     row = f.struct(*(df[f"`{name.replace('`', '``')}`"] for name in names))

@@ -54,7 +54,7 @@ def find_id_columns(schema: StructType, names: Sequence[str]) -> tuple[int, ...]
                 f"option idFrom names {name!r}, the columns are {schema.fieldNames()!r}", hint=_way_to(schema, name)
             )
         if len(found) > 1 or found[0] in places:
-            raise ConfigError(f"option idFrom names {name!r}, and there is another one of this name", hint="keep one")
+            raise ConfigError(f"option idFrom names {name!r}, and another column has the same name", hint="keep one")
         field = schema.fields[found[0]]
         if not isinstance(field.dataType, _EXACT):
             raise ConfigError(

@@ -39,7 +39,7 @@ def to_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     source = _worker_input()
     if source is not None and is_cut_off(source):
         raise TransportError(
-            "Spark has cut off the rows of this task, since what feeds it has failed",
+            "Spark ended the input of this task early, because the task's input failed",
             hint="see the error of the task before this one",
         )
 

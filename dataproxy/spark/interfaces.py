@@ -40,5 +40,5 @@ def schema_of(df: object) -> StructType:
     """Return a DataFrame's schema; raises ConfigError for what is none."""
     schema = getattr(df, "schema", None)
     if schema is None or not hasattr(df, "sparkSession"):
-        raise ConfigError(f"{type(df).__name__!r} is no Spark DataFrame", hint="pass the DataFrame that is written")
+        raise ConfigError(f"{type(df).__name__!r} is not a Spark DataFrame", hint="pass the DataFrame that is written")
     return schema

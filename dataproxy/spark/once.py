@@ -22,10 +22,10 @@ _ARRIVED: Final = "_arrived"
 def without_copies(df: DataFrame, *, within: str | None = None) -> DataFrame:
     """Return ``df`` with one row for each message, known by its columns ``group_id``, ``stream_id`` and ``msg_id``.
 
-    Rows without an id (null or empty) all stay.  Of rows with one id it is not said which one stays: those of one row
-    of the Spark sink are equal.  A streaming DataFrame needs ``within``, an interval such as ``"1 hour"``: a copy that
-    comes longer after its original stays, since Spark forgets ids after that time.  It is measured from when rows come,
-    not by a column of theirs, so that no row is left out because it is late.  Needs Spark 3.5.
+    Rows without an id (null or empty) all stay.  It is undefined which of several rows with the same id stays; copies
+    of one row of the Spark sink are equal.  A streaming DataFrame needs ``within``, an interval such as ``"1 hour"``:
+    a copy that comes later than that after its original stays, because Spark then has forgotten the id.  The time is
+    that of arrival, not of a column, so no row is dropped because it is late.  Needs Spark 3.5.
     Raises ConfigError for missing columns and for a stream without ``within``.
     """
     schema_of(df)
@@ -34,13 +34,13 @@ def without_copies(df: DataFrame, *, within: str | None = None) -> DataFrame:
     if missing:
         raise ConfigError(
             f"there is no column {missing[0]!r} among {df.columns!r}",
-            hint="a message is known by the columns group_id, stream_id and msg_id; add them, as constants where the"
-            " data does not have them",
+            hint="the columns group_id, stream_id and msg_id identify a message; add them, as constants if the data"
+            " does not have them",
         )
     if df.isStreaming and within is None:
         raise ConfigError(
-            "a stream has no end, and its ids cannot all be kept",
-            hint='say how far apart copies may come, such as within="1 hour"',
+            "a stream has no end, so its ids cannot all be kept",
+            hint='set the longest time between copies, such as within="1 hour"',
         )
     # A row without an id gets one that no other has: in a stream two halves would be two sources.
     keyed = df.withColumn(_OWN, f.expr("coalesce(nullif(msg_id, ''), uuid())"))

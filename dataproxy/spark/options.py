@@ -35,7 +35,7 @@ _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
 _SHOWN: Final = {name.replace("_", mark): name for name in ("auth_id", "auth_key") for mark in ("_", "")}
 _HIDDEN: Final = "write managerSecretId and managerSecretKey, whose values Spark hides, and change the secret"
 _NO_PATH = (
-    "the sink takes no path: call save() or start() without one and name the proxies by the option 'target'; in SQL "
+    "the sink takes no path: call save() or start() without one and set the proxies with the option 'target'; in SQL "
     "use CREATE TEMPORARY VIEW with columns and options"
 )
 
@@ -121,13 +121,13 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
     if config.on_full != "block":
         raise ConfigError(
             f"option onFull={config.on_full!r} cannot be used in Spark",
-            hint="leave it out: a full buffer holds up the task, which is what back-pressure is in Spark",
+            hint="leave it out: a full buffer makes the task wait, which is Spark's back-pressure",
         )
     row_ids = own["rowIds"] and config.message_type == ITEM_ATTRIBUTES
     if own["runId"] and not row_ids:
-        raise ConfigError("option runId names ids of rows, and there are none", hint="use rowIds=true, messageType=7")
+        raise ConfigError("option runId needs ids of rows, but rows have none", hint="use rowIds=true, messageType=7")
     if own["idFrom"] and not row_ids:
-        raise ConfigError("option idFrom makes ids of rows, and there are none", hint="use rowIds=true, messageType=7")
+        raise ConfigError("option idFrom makes ids of rows, but rows have none", hint="use rowIds=true, messageType=7")
     room = read_folder("reportFolder", own["reportFolder"]) if own["reportFolder"] else ""
     outlets = Outlets(own["reportFile"], own["reportCallback"], own["reportLog"], room)
     outlets.check()

@@ -74,7 +74,7 @@ def find_function(name: str) -> Callable[[JobReport], object]:
             hint="give module:function, importable where PYSPARK_PYTHON runs on the driver's machine",
         ) from None
     if not callable(found):
-        raise ConfigError(f"option reportCallback={name!r} is no function", hint="give module:function")
+        raise ConfigError(f"option reportCallback={name!r} is not a function", hint="give module:function")
     return found  # type: ignore[no-any-return]
 
 

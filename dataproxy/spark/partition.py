@@ -172,7 +172,7 @@ def _no_room(error: BufferFullError, place: TaskPlace, rows_before: int, proxies
     """Raise `error` again with the partition and what is known of each proxy."""
     raise BufferFullError(
         f"{place}, in the batch after row {rows_before}: {error.message}; proxies: {proxies}",
-        hint="see that the proxies answer, raise max_block (delivery_timeout and a second where it is left out) or"
+        hint="check that the proxies answer, raise max_block (delivery_timeout and a second where it is left out) or"
         " buffer_bytes",
         details={**error.details, "partition": place.partition, "attempt": place.attempt},
     ) from error
@@ -192,7 +192,7 @@ def _undelivered(
         f"{missing} of {rows} rows for the group {group} were not delivered: {causes_in_words(books.errors)}; "
         f"{place}: of {rows} rows {books.delivered} were acknowledged, {left_out} skipped, {books.failed} refused, "
         f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open, "
-        f"{unsent} not sent any more; proxies: {proxies}",
+        f"{unsent} not sent; proxies: {proxies}",
         hint=f"{advice}{'; ' if advice else ''}when Spark runs the partition again, the acknowledged rows are sent a"
         " second time",
         details={"partition": place.partition, "attempt": place.attempt, "rows": rows, "group": group},

@@ -38,10 +38,11 @@ def say_what_ids_name(plan: WritePlan, *, stream: bool, again: bool = False) -> 
     _said.add(place)
     open_log(plan.outlets.log)
     _log.warning(
-        "rows for the group %s: their ids name their places in their partitions. When %s is run again with other"
+        "rows for the group %s: their ids are made from their places in their partitions. When %s is run again with"
+        " other"
         " partitions (another number of cores or executors, adaptive execution) or with rows in another order, rows get"
-        " other ids and are stored twice. The option idFrom with columns that say which row a row is, or a column"
-        " msg_id, ends that, as long as the server remembers such ids (a hub: dedupe_window)",
+        " other ids and are stored twice. To prevent this, set the option idFrom to columns that identify a row,"
+        " or add a column msg_id; the server has to remember such ids (a hub: dedupe_window)",
         plan.options.group_name or "of the column group_id",
         "a micro-batch" if stream else "the write",
     )

@@ -61,7 +61,7 @@ class ProxyMemory:
         except (DiscoveryError, TransportError) as error:
             if known is None:
                 raise
-            _log.warning("the proxies of before are kept: %s", error)
+            _log.warning("the known proxies stay in use: %s", error)
             found = known[1]
         self._known[key] = (now + settings.config.discovery_interval, found)
         return found
@@ -111,7 +111,7 @@ def _check_travel(columns: ColumnPlan, message_type: int) -> None:
         carried = message_type == ITEM_ATTRIBUTES or (name == "attrs" and message_type != LINES)
         if place != ABSENT and not carried:
             raise ConfigError(
-                f"the column {name!r} cannot travel with messageType={message_type}",
+                f"the column {name!r} cannot be sent with messageType={message_type}",
                 hint=f"{way}, or drop the column, or send it as data (options format and columns)",
             )
 
@@ -135,9 +135,9 @@ def _plan(options: Mapping[str, str], schema: StructType, job: str, proxies: Pro
     _log.debug("job %s: %s, %r", job, found.target, columns)
     row_ids = settings.row_ids and columns.msg_id == ABSENT
     if settings.run_id and not row_ids:
-        raise ConfigError("option runId names ids of rows, and the column msg_id has them", hint="keep one")
+        raise ConfigError("option runId makes ids of rows, but the column msg_id has them already", hint="keep one")
     if settings.id_from and not row_ids:
-        raise ConfigError("option idFrom makes ids of rows, and the column msg_id has them", hint="keep one")
+        raise ConfigError("option idFrom makes ids of rows, but the column msg_id has them already", hint="keep one")
     return WritePlan(
         job,
         settings.for_tasks(found),

@@ -224,7 +224,7 @@ class TaskProducer:
         try:
             self._producer.close(timeout=_ABANDON)
         except DataProxyError as error:
-            _log.debug("a producer was given up: %s", error)
+            _log.debug("a producer was abandoned: %s", error)
 
     def _counted(self) -> Books:
         report = self._producer.report()

@@ -48,8 +48,8 @@ class WriteProgress:
         context = spark_context(spark)
         if context is None:
             raise ConfigError(
-                "over Spark Connect the driver's process does not see the tasks, so there is no progress to show",
-                hint="look at the server's UI, or leave WriteProgress out",
+                "over Spark Connect the driver's process does not see the tasks and cannot show progress",
+                hint="use the server's UI, or leave WriteProgress out",
             )
         if self._file.isatty():
             self._tracker = context.statusTracker()

@@ -25,17 +25,17 @@ ABORTED: Final = "aborted"
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
-    """The books of one finished task: ``acked + skipped + refused == rows``.
+    """The counts of one finished task: ``acked + skipped + refused == rows``.
 
     Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.  `copies_possible`
     counts rows in frames that were sent again though an earlier attempt may be stored, `duplicates_filtered` rows that
-    a server had already and did not store again, `conflicts` rows whose id it knew with another body.  `remembered`
-    tells that every server said that it still knows all that this write has sent, and `known_since` since when (seconds
-    since 1970) the one that forgets first remembers messages, None where one does not say.  `run` names the write: a
-    job, or a query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack, and
-    messages.  `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.
+    a server had stored before and did not store again, `conflicts` rows whose id it knew with another body.
+    `remembered` tells that every server still remembers all that this write has sent.  `known_since` (seconds since
+    1970) is the time from which on all servers remember messages; None if a server does not say it.  `run` names the
+    write: a job, or a query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack,
+    and messages.  `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.
     `times` are the earliest and the latest data time of the column ``dt`` in milliseconds; None without one.  `record`
-    names what the attempt left in the write's room.
+    names the file of the attempt in the report folder.
     """
 
     run: str
@@ -83,30 +83,30 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
         """Return the report as one line of text."""
         return (
             f"{self.rows} rows, {self.acked} acknowledged ({self.bytes} bytes), {self.skipped} skipped, "
-            f"{self.refused} refused, {self.retries} frames sent again, {self.duplicates_filtered} rows were there "
+            f"{self.refused} refused, {self.retries} frames sent again, {self.duplicates_filtered} rows were stored "
             f"already, {latency_text(self.latency_p50, self.latency_p99)}, {self.seconds:.2f} s"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """The books of one write, summed over its partitions.
+    """The counts of one write, summed over its partitions.
 
     `seconds` is the longest task's time and `resent_partitions` counts partitions that a later attempt wrote,
-    so that rows of the earlier attempt may be there twice: at most `resent_rows` for each earlier attempt.
-    `duplicates_filtered` counts rows that a server had already and did not store again, and `conflicts` rows whose id
-    it knew with another body; only hubs with the option ``dedupe`` say so.  `duplicates_possible` counts rows that may
-    be there twice: those of earlier attempts and of frames that were sent again, without what was filtered; 0 where
-    every server still knew all that the write had sent.  A `named` write (option ``runId``) may have been done before:
-    what an earlier one stored before `known_since` (seconds since 1970; None where a server does not say) is not in
-    that number.  Latencies are seconds from a pack's first message to its ack,
-    over the messages of all tasks; None without messages.  `refused` counts bad records, `reasons` by code, and
-    `bad_files` names what they were written to.  `earliest_dt` and `latest_dt` are the ends of the column ``dt`` in
-    milliseconds since 1970; None without one.
+    so that rows of the earlier attempt may be stored twice: at most `resent_rows` for each earlier attempt.
+    `duplicates_filtered` counts rows that a server had stored before and did not store again, and `conflicts` rows
+    whose id it knew with another body; only hubs with the option ``dedupe`` say so.  `duplicates_possible` counts rows
+    that may be stored twice: those of earlier attempts and of frames that were sent again, without what was filtered;
+    0 if every server still remembered all that the write had sent.  A `named` write (option ``runId``) may repeat an
+    earlier one: rows that the earlier one stored before `known_since` (seconds since 1970; None if a server does not
+    say it) are not in that number.  Latencies are seconds from a pack's first message to its ack, over the messages of
+    all tasks; None without messages.  `refused` counts bad records, `reasons` by code, and `bad_files` names what they
+    were written to.  `earliest_dt` and `latest_dt` are the ends of the column ``dt`` in milliseconds since 1970; None
+    without one.
 
     `outcome` is ``committed`` or ``aborted``.  All counts above are those of partitions that were written to their end;
     `uncommitted` has those of all other attempts, `unfinished_partitions` counts the partitions that were not, and
-    `unknown_partitions` those of them of which no attempt left a word.
+    `unknown_partitions` those among them without a report of any attempt.
     """
 
     job: str
@@ -202,14 +202,14 @@ class JobReport:
             f"job {self.job}: {self.rows} rows in {self.partitions} partitions, {self.acked} acknowledged "
             f"({self.bytes} bytes), {self.skipped} skipped, {self.refused} refused, {self.retries} frames sent again, "
             f"{self.resent_partitions} partitions ({self.resent_rows} rows) written by a later attempt, "
-            f"{self.duplicates_filtered} rows were there already, {self.duplicates_possible} rows possibly stored "
+            f"{self.duplicates_filtered} rows were stored already, {self.duplicates_possible} rows possibly stored "
             f"twice, {latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
         )
-        conflicts = f"{self.conflicts} rows have ids that are known with another body" if self.conflicts else ""
+        conflicts = f"{self.conflicts} rows have ids that are stored with another body" if self.conflicts else ""
         return "; ".join(part for part in (line, conflicts, self._earlier(), self.uncommitted.line()) if part)
 
     def _earlier(self) -> str:
-        """Return what an earlier write with this name may have left, in words; empty where all rows were known."""
+        """Return what an earlier write with this name may have left, in words; empty if all rows were known."""
         if not self.named or self.duplicates_filtered >= self.acked:
             return ""
         if self.known_since is None:
@@ -220,16 +220,18 @@ class JobReport:
         return f"rows that an earlier write with this runId stored before {since} may be stored twice"
 
     def aborted_line(self) -> str:
-        """Return what is known of a job that failed as one line of text."""
+        """Return what is known about a failed job as one line of text."""
         uncommitted, finished = self.uncommitted, self.partitions
         out = (
             f"at least {self.acked + uncommitted.acked} rows were acknowledged and {uncommitted.possibly_stored} "
             "others are possibly stored, counted over all attempts"
         )
-        stay = f"{finished} of {finished + self.unfinished_partitions} partitions had finished and stay delivered"
+        stay = (
+            f"{finished} of {finished + self.unfinished_partitions} partitions had finished; their rows stay delivered"
+        )
         words = [out, stay, self.line() if finished else uncommitted.line()]
         if self.unknown_partitions:
-            words.append(f"of {self.unknown_partitions} partitions no attempt left a word; what they sent is unknown")
+            words.append(f"of {self.unknown_partitions} partitions no attempt left a report; what they sent is unknown")
         return "; ".join(part for part in words if part)
 
 
@@ -263,7 +265,8 @@ def check_books(run: str, messages: Sequence[WriterCommitMessage | None]) -> lis
     open_books = [part for part in parts if not part.balanced]
     if open_books or len(parts) != len(messages):
         raise LocalProtocolError(
-            f"job {run}: {len(parts)} of {len(messages)} partitions reported, these do not balance: {open_books!r}",
+            f"job {run}: {len(parts)} of {len(messages)} partitions reported; the counts of these are inconsistent:"
+            f" {open_books!r}",
             hint="rows may be missing; write the DataFrame again",
         )
     return parts

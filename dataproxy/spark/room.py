@@ -43,7 +43,7 @@ def make_room(where: str, name: str) -> str:
         room = Path(where or _temporary(), name)
         room.mkdir(parents=True, exist_ok=True)
     except (ArrowException, ConfigError, OSError) as error:
-        _log.warning("attempts that fail will leave no counts: %s", error)
+        _log.warning("counts of failed attempts will be missing: %s", error)
         return ""
     return str(room)
 
@@ -57,7 +57,7 @@ def _temporary() -> Path:
     folder.mkdir(mode=_OWN, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040000 | _OWN:  # somebody else was there first
-        raise PermissionError(f"{str(folder)!r} is not a folder of this user alone")
+        raise PermissionError(f"{str(folder)!r} can be written by other users")
     return folder
 
 
@@ -124,4 +124,4 @@ class Room:
                 system, folder = self._far()
                 system.delete_dir(folder)
         except OSError as error:
-            _log.debug("counts of attempts are left in %r: %s", self.where, error)
+            _log.debug("counts of attempts were not deleted in %r: %s", self.where, error)

@@ -41,8 +41,8 @@ def check_row_types(schema: StructType) -> None:
             isinstance(of, TimestampType) for of in (kind.keyType, *(of for _, of in nested_types(kind.keyType)))
         ):
             raise ConfigError(
-                f"column {name!r} is a map with timestamps among its keys, of which rows of Python lose one where two"
-                " are the same by the clock",
+                f"column {name!r} is a map with timestamps among its keys, and two keys with the same local time become"
+                " one key in Python",
                 hint="use df.write (Spark 4.0 and newer), or map_entries() on the column, or cast its keys to string",
             )
 
@@ -141,8 +141,8 @@ def _as_certain(value: datetime) -> datetime:
     found = _as_local(value)
     if value.tzinfo is None and _as_local(value.replace(fold=1)).utcoffset() != found.utcoffset():
         raise InvalidMessageError(
-            f"the timestamp {value.isoformat(' ')} ({found.tzname()}) came twice by the clock of this machine, and"
-            " Spark Connect does not say which one it is",
+            f"the timestamp {value.isoformat(' ')} ({found.tzname()}) occurs twice in the local time of this machine,"
+            " and Spark Connect does not say which one it is",
             hint='use df.write.format("dataproxy"), or run the server with TZ=UTC',
         )
     return found

@@ -44,7 +44,7 @@ def plan_writer(
     """
     if overwrite:
         raise ConfigError(
-            'mode("overwrite") would have to delete what was sent before, which no proxy can do',
+            'mode("overwrite") would have to delete messages that were sent before, which a proxy cannot do',
             hint='use mode("append")',
         )
     plan = plan_write(options, schema, job=new_run())

@@ -60,7 +60,7 @@ def refuse_complete(complete: bool) -> None:
     """Raise ConfigError for the output mode complete."""
     if complete:
         raise ConfigError(
-            'outputMode("complete") would have to replace what was sent before, which no proxy can do',
+            'outputMode("complete") would have to replace messages that were sent before, which a proxy cannot do',
             hint='use outputMode("append"), or foreachBatch to write each result with df.write',
         )
 
@@ -98,8 +98,7 @@ def _refuse_continuous(messages: list[WriterCommitMessage | None], batch: int) -
     """
     if messages and not any(isinstance(message, PartitionReport) for message in messages):
         raise ConfigError(
-            f"Spark has given no row of epoch {batch} to the sink: trigger(continuous=...) does not work with sinks in"
-            " Python",
+            f"Spark gave the sink no row of epoch {batch}: trigger(continuous=...) does not work with sinks in Python",
             hint="stop the query and start it with trigger(processingTime=...) or without a trigger",
         )
 
@@ -107,7 +106,7 @@ def _refuse_continuous(messages: list[WriterCommitMessage | None], batch: int) -
 @functools.cache
 def _notice_unknown() -> None:
     """Say once in a process that ids cannot be the same in a replay."""
-    _log.warning("Spark does not tell the task its query and micro-batch: rows of a replay will have other ids")
+    _log.warning("Spark does not tell the task its query and micro-batch: when they run again, rows get other ids")
 
 
 class _Commits:

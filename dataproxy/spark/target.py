@@ -35,7 +35,7 @@ def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
         return target.endpoints
     if not config.group_id:
         raise ConfigError(
-            f"the Manager {target} is asked for the proxies of one group, and the groups are in a column",
+            f"the Manager {target} lists the proxies of one group, but the groups are in a column",
             hint='set the option "groupId", or name the proxies as target="tcp://host:port,..."',
         )
     answer, _ = ask_managers(target, config)

@@ -49,7 +49,7 @@ class StoredEntry(NamedTuple):
     def _damaged(self, error: RemoteProtocolError) -> StoreError:
         return StoreError(
             f"entry {self.offset} of log ({self.topic!r}, {self.partition}) cannot be decoded: {error.message}",
-            hint=f"read on with start={self.offset + 1}",
+            hint=f"continue with start={self.offset + 1}",
             details={"topic": self.topic, "partition": self.partition, "offset": self.offset},
         )
 

@@ -27,7 +27,7 @@ def lose_packets(sock: socket.socket) -> None:
 
 
 def take_packets(sock: socket.socket) -> None:
-    """End what ``lose_packets`` began.  Raises OSError."""
+    """Undo ``lose_packets``.  Raises OSError."""
     sock.setsockopt(socket.SOL_SOCKET, _DETACH, 0)
 
 

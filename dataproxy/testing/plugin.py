@@ -44,13 +44,13 @@ def dataproxy_hub(dataproxy_hubs: Callable[..., Hub]) -> Hub:
 
 @pytest.fixture
 def dataproxy_faults(dataproxy_hub: Hub) -> Iterator[Faults]:
-    """Give the test the faults of its ``dataproxy_hub``; they are taken back before the hub closes."""
+    """Give the test the faults of its ``dataproxy_hub``; they are removed before the hub closes."""
     with dataproxy_hub.faults as faults:
         yield faults
 
 
 @pytest.fixture(scope="session")
 def dataproxy_hub_session() -> Iterator[Hub]:
-    """Give all tests of a process the same hub; use groups of your own to keep tests apart."""
+    """Give all tests of a process the same hub; use different groups to keep tests apart."""
     with _factory() as start:
         yield start()

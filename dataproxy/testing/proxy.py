@@ -28,10 +28,10 @@ _RESET: Final = struct.pack("ii", 1, 0)
 
 
 class FaultProxy:
-    """Pass TCP connections on to ``upstream`` ("tcp://host:port" or "host:port") and spoil them as asked.
+    """Pass TCP connections on to ``upstream`` ("tcp://host:port" or "host:port") and disturb them as requested.
 
-    It runs on a thread of its own until ``close``; ``port`` 0 takes a free port, ``target`` tells it.  Methods may be
-    called from any thread; a change is in force when the call returns.  Raises ConfigError, HubError.
+    It runs on its own thread until ``close``; ``port`` 0 takes a free port, which ``target`` shows.  Methods may be
+    called from any thread; a change applies when the call returns.  Raises ConfigError, HubError.
     """
 
     def __init__(self, upstream: str, *, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -55,12 +55,12 @@ class FaultProxy:
 
     @property
     def target(self) -> str:
-        """Return what a producer takes as its target."""
+        """Return the target for producers."""
         return f"tcp://{self.host}:{self.port}"
 
     @property
     def open_connections(self) -> int:
-        """Return how many connections go through now."""
+        """Return the number of open connections."""
         return len(self._tunnels)
 
     def add(self, fault: ProxyFault | str, **options: Any) -> ArmedProxyFault:
@@ -76,7 +76,7 @@ class FaultProxy:
         return armed
 
     def remove(self, armed: ArmedProxyFault) -> None:
-        """Take a fault back; what it froze or delayed goes on.  Raises ClosedError."""
+        """Remove a fault; what it froze or delayed continues.  Raises ClosedError."""
 
         def act() -> None:
             if armed in self._faults:
@@ -89,7 +89,7 @@ class FaultProxy:
 
     @contextlib.contextmanager
     def fault(self, fault: ProxyFault | str, **options: Any) -> Iterator[ArmedProxyFault]:
-        """Arm a fault for the length of a ``with`` block."""
+        """Arm a fault for the time of a ``with`` block."""
         armed = self.add(fault, **options)
         try:
             yield armed
@@ -98,7 +98,7 @@ class FaultProxy:
                 self.remove(armed)
 
     def clear(self) -> None:
-        """Take every fault back."""
+        """Remove all faults."""
         for armed in tuple(self._faults):
             self.remove(armed)
 

@@ -45,12 +45,11 @@ class ProxyFault:
     """Say what a FaultProxy does wrong; ``PROXY_KINDS`` lists the kinds with their parameters.
 
     ``side`` is the direction of the bytes, "to_server", "to_client" or "both".  ``connection`` chooses the n-th
-    connection of the proxy, ``every`` each k-th, ``share`` (with ``seed``) a share of them, ``times`` at most so many;
-    without them every connection is chosen, those that are open included.  ``at_byte`` n acts right behind the n-th
-    byte of a direction (0: at once), for "corrupt" on the n-th byte.  "vanish" loses the packets of a direction on
-    their way, acknowledgements too, until it is taken back; without a choice of connections and ``at_byte`` new ones
-    are not answered either.  ``seconds`` 0 of "delay" holds bytes back until
-    the fault is taken back.
+    connection of the proxy, ``every`` each k-th, ``share`` (with ``seed``) a share of them, ``times`` at most this
+    many; without them every connection is chosen, those that are open included.  ``at_byte`` n acts directly after the
+    n-th byte of a direction (0: at once), for "corrupt" on the n-th byte.  "vanish" drops the packets of a direction,
+    acknowledgements too, until it is removed; without a choice of connections and ``at_byte`` new ones are not answered
+    either.  ``seconds`` 0 of "delay" holds bytes back until the fault is removed.
 
     Raises ConfigError.
     """
@@ -72,7 +71,7 @@ class ProxyFault:
         if self.kind not in PROXY_KINDS:
             raise _unknown("kind", self.kind, tuple(PROXY_KINDS))
         if self.side not in _SIDES:
-            raise ConfigError(f"side={self.side!r} is no direction", hint=f"choose one of {', '.join(_SIDES)}")
+            raise ConfigError(f"side={self.side!r} is not a direction", hint=f"choose one of {', '.join(_SIDES)}")
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if value is None:
@@ -117,15 +116,16 @@ class ProxyFault:
             if name in parameters and self._parameter(name) is None:
                 raise ConfigError(f"fault {self.kind!r} needs {name}", hint=f"give {name}=")
         if self.kind == "corrupt" and self.at_byte == 0:
-            raise ConfigError("at_byte=0 of 'corrupt' is no byte", hint="bytes are counted from 1")
+            raise ConfigError("at_byte=0 of 'corrupt' is not a byte", hint="bytes are counted from 1")
         if self.kind == "refuse" and any((self.connection, self.every, self.share, self.times)):
             raise ConfigError(
-                "fault 'refuse' holds for all connections", hint="use reset to choose some, they are accepted first"
+                "fault 'refuse' holds for all connections",
+                hint="use reset to choose connections; they are accepted first",
             )
 
 
 class ArmedProxyFault:
-    """Stand for a fault that a proxy has.  ``seen`` counts connections, ``fired`` how often it did something."""
+    """Refer to a fault of a proxy.  ``seen`` counts connections, ``fired`` how often it did something."""
 
     def __init__(self, fault: ProxyFault) -> None:
         self.fault = fault

@@ -149,7 +149,7 @@ def test_flights_demo(tmp_path):
     assert "rows in the source 5,000" in words
     assert "missing 0 changed 0" in words
     assert "5,000 read = 5,000 acknowledged + 0 skipped" in words
-    assert "the books balance yes" in words
+    assert "the counts balance yes" in words
     assert (tmp_path / "out" / "flights.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "out" / "report.json").read_text())["acked"] == 5000
     assert "rows stored 5,000 missing 0 changed 0 stored twice 0" in words

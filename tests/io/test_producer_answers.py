@@ -93,7 +93,7 @@ def test_the_last_reason_is_heard_although_the_connection_was_lost_later() -> No
     assert isinstance(error, dataproxy.DeliveryExpired)
     assert error.details["cause"] == "CONNECTION_LOST"
     assert (error.details["last_code"], error.details["last_reason"]) == (1, "no queue yet")
-    assert "the last reason heard from a proxy was code 1" in str(error)
+    assert "the last refusal by a proxy was code 1" in str(error)
 
 
 @pytest.mark.parametrize("message_type", [5, 3])

@@ -94,5 +94,5 @@ def test_a_permanent_table_takes_options_with_each_write(spark, sink):
 def test_a_view_without_columns_and_a_read_have_a_clear_error(spark):
     with pytest.raises(AnalysisException, match="CREATE TEMPORARY VIEW sink"):
         spark.sql("create temporary view no_columns using dataproxy")
-    with pytest.raises(AnalysisException, match="there is no hub to read"):
+    with pytest.raises(AnalysisException, match="no hub to read from"):
         spark.read.format("dataproxy").schema("value string").load().collect()

@@ -135,7 +135,7 @@ def test_a_proxy_that_never_answers_fails_the_job_with_counts(spark, sink):
     assert (books["unfinished_partitions"], books["unknown_partitions"]) == (1, 0)
     lost = books["uncommitted"]
     assert (lost["attempts"], lost["acked"], lost["possibly_stored"], lost["silent"]) == (3, 0, 30, 0)
-    assert lost["failed"] == {"EXPIRED (no success within `deliveryTimeout`)": 30}
+    assert lost["failed"] == {"EXPIRED (not delivered within `deliveryTimeout`)": 30}
 
 
 def test_a_write_that_fails_tells_what_all_its_attempts_left_at_the_proxies(spark, sink):

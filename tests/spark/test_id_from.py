@@ -16,7 +16,7 @@ from dataproxy.spark.sink import plan_writer
 from tests.spark import replays
 
 ROWS = 3000
-WORDS = "their ids name their places in their partitions"
+WORDS = "their ids are made from their places in their partitions"
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
@@ -161,8 +161,8 @@ def test_the_planning_says_what_ids_name(options, rows, caplog):
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"rowIds": False}, "option idFrom makes ids of rows, and there are none"),
-        ({"messageType": 5}, "option idFrom makes ids of rows, and there are none"),
+        ({"rowIds": False}, "option idFrom makes ids of rows, but rows have none"),
+        ({"messageType": 5}, "option idFrom makes ids of rows, but rows have none"),
         ({"idFrom": "idd"}, r"option idFrom names 'idd', the columns are \['value', 'id'\]"),
         (
             {"idFrom": "_metadata.row_index"},

@@ -45,7 +45,7 @@ def test_bad_options(df, sink, options, words):
 
 @pytest.mark.usefixtures("no_tasks")
 def test_an_unknown_column(df, sink):
-    with pytest.raises(AnalysisException, match="column 'valeu' is unknown to the sink; perhaps 'value' is meant"):
+    with pytest.raises(AnalysisException, match="column 'valeu' is unknown to the sink; did you mean 'value'"):
         sink.write(df.selectExpr("value", "value as valeu"))
 
 

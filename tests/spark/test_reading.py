@@ -295,8 +295,8 @@ def test_who_may_read(spark):
     ("options", "words"),
     [
         ({"stremId": "s"}, "no option 'stremid' of a read, did you mean 'streamId'"),
-        ({"target": "tcp://127.0.0.1:1"}, "takes messages, and gives none back"),
-        ({"startingOffsets": "9"}, "ends at offset 1, and 9 was asked for"),
+        ({"target": "tcp://127.0.0.1:1"}, "accepts messages but cannot be read"),
+        ({"startingOffsets": "9"}, "ends at offset 1, but offset 9 was requested"),
     ],
 )
 def test_mistakes_are_told_by_load(spark, one_log, options, words):

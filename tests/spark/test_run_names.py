@@ -89,8 +89,8 @@ def test_foreach_partition_has_names_too(knowing, options, rows):
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"rowIds": False}, "option runId names ids of rows, and there are none"),
-        ({"messageType": 5}, "option runId names ids of rows, and there are none"),
+        ({"rowIds": False}, "option runId needs ids of rows, but rows have none"),
+        ({"messageType": 5}, "option runId needs ids of rows, but rows have none"),
     ],
 )
 def test_a_name_without_ids_is_refused(options, rows, more, text):

@@ -96,7 +96,7 @@ def test_a_micro_batch_that_fails_leaves_a_report_of_all_its_attempts(feed, sink
 def test_complete_mode_is_refused_with_the_reason(feed, sink, tmp_path):
     add, stream = feed
     add("1", ["a"])
-    with pytest.raises(StreamingQueryException, match="would have to replace what was sent before"):
+    with pytest.raises(StreamingQueryException, match="would have to replace messages that were sent before"):
         run(stream.groupBy("value").count().select("value"), sink, tmp_path / "checkpoint", mode="complete")
 
 

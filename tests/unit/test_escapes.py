@@ -118,6 +118,6 @@ def test_half_a_surrogate_pair_is_not_answered_by_an_option_that_does_not_help(e
         for value in ("\ud800", "a&\udc00"):
             with pytest.raises(dataproxy.InvalidMessageError) as caught:
                 producer.send("s", b"x", attrs={"k": value})
-            assert "its value holds half a surrogate pair; give valid text" in str(caught.value)
+            assert "its value holds half of a surrogate pair; give valid text" in str(caught.value)
             assert "attribute_escape" not in str(caught.value)
             assert "message_type" not in str(caught.value)

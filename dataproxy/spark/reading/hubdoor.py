@@ -49,9 +49,12 @@ class DoorAddress:
     def of(cls, url: str, token: str, secret_id: str, secret_key: str, timeout: float) -> DoorAddress:
         """Return the address with a token, or with an id and a key.  Raises ConfigError for both."""
         if token and secret_id:
-            raise ConfigError("options token and managerSecretId both open the hub's door", hint="keep one")
+            raise ConfigError("options token and managerSecretId both authenticate at the hub", hint="keep one")
         if ":" in secret_id or not (token.isascii() and token.isprintable()):
-            raise ConfigError("the credentials hold what no header can carry", hint="check token and managerSecretId")
+            raise ConfigError(
+                "the credentials contain characters that an HTTP header cannot hold",
+                hint="check token and managerSecretId",
+            )
         if secret_id:
             pair = base64.b64encode(f"{secret_id}:{secret_key}".encode()).decode("ascii")
             return cls(url, f"Basic {pair}", timeout)
@@ -218,15 +221,15 @@ class HubDoor:
             answer = within(_THREAD, max(seconds, 0.0), lambda: self._ask(path, fields, calls, seconds), calls.end)
         except TimeoutError:
             raise TransportError(
-                f"the hub at {self._address.url} gave no whole answer within {self._address.timeout:g} s",
+                f"the hub at {self._address.url} gave no complete answer within {self._address.timeout:g} s",
                 hint="check the target and the network, or raise requestTimeout",
             ) from None
         except (urllib3.exceptions.HTTPError, DataProxyError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a server sends, the error is ours
             raise RemoteProtocolError(
-                f"the hub at {self._address.url} gave an answer that cannot be read: {error!r}",
-                hint="check that the target is the HTTP door of a hub",
+                f"the hub at {self._address.url} sent an answer that cannot be read: {error!r}",
+                hint="check that the target is the Manager port of a hub",
             ) from None
         self._calls = calls
         return answer
@@ -261,7 +264,7 @@ class HubDoor:
             if left < 0:
                 raise RemoteProtocolError(
                     f"the hub at {self._address.url} answered with more than {_MOST_BYTES} bytes",
-                    hint="check that the target is the HTTP door of a hub",
+                    hint="check that the target is the Manager port of a hub",
                 )
         return b"".join(parts)
 
@@ -275,14 +278,14 @@ class HubDoor:
 
     def _broken_off(self, why: str) -> TransportError:
         return TransportError(
-            f"the answer of the hub at {self._address.url} is not whole: {why}",
-            hint="look for a proxy between Spark and the hub that cuts answers",
+            f"the answer of the hub at {self._address.url} is incomplete: {why}",
+            hint="check HTTP proxies between Spark and the hub: one may cut off answers",
         )
 
     def _no_page(self, body: bytes) -> RemoteProtocolError:
         return RemoteProtocolError(
-            f"the hub at {self._address.url} gave an answer that is no page: {shown(body[:80])}",
-            hint="check that the target is the HTTP door of a hub of this version",
+            f"the hub at {self._address.url} sent an answer that is not a page: {shown(body[:80])}",
+            hint="check that the target is the Manager port of a hub of this version",
         )
 
     def _refused(self, path: str, status: int, body: bytes) -> HubError:
@@ -291,11 +294,11 @@ class HubDoor:
             said = answer.get("errMsg") if isinstance(answer, dict) else None
         except (ValueError, RecursionError):
             said = None
-        hint = "the log of the hub may say more"
+        hint = "see the hub's log"
         if status == _FORBIDDEN:
             hint = "set the option token, or managerSecretId and managerSecretKey"
         elif status == _MISSING or said is None:
-            hint = "check that the target is the HTTP door of a hub of this version"
+            hint = "check that the target is the Manager port of a hub of this version"
         words = repr(said[:_SHOWN]) if isinstance(said, str) else shown(body[:_SHOWN])
         kind = StoreError if status == _BROKEN else HubError
         return kind(

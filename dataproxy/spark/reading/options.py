@@ -32,7 +32,7 @@ _OF_WRITES: Final = {
 }
 _SQL: Final = "in SQL a view to write into names its columns: CREATE TEMPORARY VIEW sink (value STRING) USING dataproxy"
 _NO_GROUP: Final = f'set the option "groupId"; {_SQL}'
-_DOOR: Final = "give the address of the hub's HTTP door, such as http://host:8083 (Hub.manager_url)"
+_DOOR: Final = "give the address of the hub's Manager port, such as http://host:8083 (Hub.manager_url)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
         config = load_producer_config(**spark_options({name: given[name] for name in _SHARED if name in given}))
     except ConfigError as error:
         if not target:
-            raise ConfigError(f"there is no hub to read: {error.message}", hint=f"{_DOOR}; {_SQL}") from None
+            raise ConfigError(f"no hub to read from: {error.message}", hint=f"{_DOOR}; {_SQL}") from None
         raise
     if not config.group_id:
-        raise ConfigError("no group was named to read", hint=_NO_GROUP)
+        raise ConfigError("no group was given", hint=_NO_GROUP)
     found = parse_target(config.target)
     if not isinstance(found, ManagerTarget):
-        raise ConfigError(f"target {config.target!r} takes messages, and gives none back", hint=_DOOR)
+        raise ConfigError(f"target {config.target!r} accepts messages but cannot be read", hint=_DOOR)
     if found.others:
-        raise ConfigError(f"target {config.target!r} names several addresses, and one hub is read", hint=_DOOR)
+        raise ConfigError(f"target {config.target!r} names several addresses, but a read needs one hub", hint=_DOOR)
     door = DoorAddress.of(
         found.url, own["token"], config.manager_secret_id, config.manager_secret_key, own["requestTimeout"]
     )
@@ -110,9 +110,7 @@ def _take(given: dict[str, str], known: dict[str, str], key: str, value: str) ->
         raise ConfigError(f"the read was given the path {value!r}", hint=f"call load() without one; {_DOOR}")
     name = known.get(word) or known.get(word.replace("_", ""))
     if name is None and word in _OF_WRITES:
-        raise ConfigError(
-            f"option {_OF_WRITES[word]} is one of writes, and this is a read", hint=f"leave it out; {_SQL}"
-        )
+        raise ConfigError(f"option {_OF_WRITES[word]} is for writes, and this is a read", hint=f"leave it out; {_SQL}")
     if name is None:
         near = nearest_name(key, known.values())
         meant = f", did you mean {near!r}?" if near else ""
@@ -134,12 +132,12 @@ def _bound(own: dict[str, Any], side: str, default: int, word: str, group: str) 
         raise ConfigError(f"options {by_offset} and {by_time} both say where to read", hint="keep one")
     if time:
         if not time.isascii() or not time.isdecimal() or len(time) > _DIGITS or int(time) > _OFFSET_MOST:
-            raise ConfigError(f"option {by_time}={shown(time)} is no time", hint="give milliseconds since 1970")
+            raise ConfigError(f"option {by_time}={shown(time)} is not a time", hint="give milliseconds since 1970")
         return Bound(time_ms=int(time))
     if not offsets or offsets.lower() == word:
         return Bound()
     hint = f'give {word}, an offset, or JSON by partition such as {{"0": 17, "1": {default}}}'
-    wrong = ConfigError(f"option {by_offset}={shown(offsets)} says no offsets", hint=hint)
+    wrong = ConfigError(f"option {by_offset}={shown(offsets)} is not allowed", hint=hint)
     try:
         value = json.loads(offsets)
     except (ValueError, RecursionError):

@@ -99,17 +99,19 @@ def _within_log(settings: ReadSettings, log: LogState, start: int, end: int) -> 
     """Return the range as far as the log has it.  Raises ConfigError and StoreError where it does not."""
     if start > log.next_offset or end > log.next_offset:
         text = (
-            f"partition {log.partition} of group {settings.group_id!r} ends at offset {log.next_offset}, and"
-            f" {max(start, end)} was asked for"
+            f"partition {log.partition} of group {settings.group_id!r} ends at offset {log.next_offset}, but"
+            f" offset {max(start, end)} was requested"
         )
         if settings.fail_on_loss:
-            raise ConfigError(text, hint="give an offset up to it, or failOnDataLoss=false to read what is there")
+            raise ConfigError(
+                text, hint="give an offset up to this one, or failOnDataLoss=false to read the existing ones"
+            )
         open_log(wanted=True)
-        _log.warning("%s; what is there is read", text)
+        _log.warning("%s; the existing entries are read", text)
     elif start > end and settings.start.time_ms is None and settings.end.time_ms is None:
         raise ConfigError(
-            f"of partition {log.partition} of group {settings.group_id!r} the offsets from {start} to {end} are asked"
-            " for, which go backwards",
+            f"of partition {log.partition} of group {settings.group_id!r} the offsets from {start} to {end} were"
+            " requested, but the start is after the end",
             hint="check startingOffsets and endingOffsets",
         )
     start, end = min(start, log.next_offset), min(end, log.next_offset)
@@ -137,15 +139,14 @@ def tell_loss(group: str, stream: str, partition: int, lost: tuple[int, int], *,
     Of one ``stream`` nobody knows any more whether it had some of them.
     """
     what = f"the offsets {lost[0]} to {lost[1] - 1} of partition {partition} of group {group!r}"
-    doubt = f"; whether stream {stream!r} had some of them is not known any more" if stream else ""
+    doubt = f"; it is unknown whether some of them belonged to stream {stream!r}" if stream else ""
     text = f"{what} were dropped by the hub's retention before they were read{doubt}"
     if fail:
         raise StoreError(
             text,
             code="DATA_LOST",
-            hint="keep more (retention_age, retention_bytes, max_store_bytes), or read what is left with"
-            " failOnDataLoss=false",
+            hint="raise retention_age, retention_bytes or max_store_bytes, or read the rest with failOnDataLoss=false",
             details={"group": group, "partition": partition, "first_offset": lost[0], "next_offset": lost[1]},
         )
     open_log(wanted=True)
-    _log.warning("%s; failOnDataLoss=false: what is left is read", text)
+    _log.warning("%s; failOnDataLoss=false: the rest is read", text)

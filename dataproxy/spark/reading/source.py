@@ -60,7 +60,7 @@ class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow
                 page = door.entries(plan.group_id, plan.stream_id, wanted.partition, place, wanted.end)
                 if page.store != plan.store:
                     raise StoreError(
-                        f"the hub at {plan.door.url} has another store than when the read was planned",
+                        f"the hub at {plan.door.url} has a different store than when the read was planned",
                         hint="load() again",
                     )
                 if page.lost is not None:

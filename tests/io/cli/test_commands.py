@@ -46,7 +46,7 @@ def test_send_with_progress_and_table(hub, lines):
     assert result.exit_code == 0
     assert not result.stdout
     assert [record.body for record in hub.records("g")] == [b"one", b"two", b"\xff"]
-    for words in ("lines read", "empty lines left out", "delivered", "bytes accepted"):
+    for words in ("lines read", "empty lines skipped", "delivered", "bytes accepted"):
         assert words in result.stderr
 
 

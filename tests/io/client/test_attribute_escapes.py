@@ -75,7 +75,7 @@ def test_without_the_option_such_values_are_refused_and_marks_of_others_are_read
 
 OWN_MARK = {"k": "a%26b", "_escaped": "k"}
 REFUSAL = (
-    "attribute '_escaped'='k': its key is reserved: readers take it for the list of values that they have to unescape;"
+    "attribute '_escaped'='k': its key is reserved: readers use it as the list of values to unescape;"
     " choose another key; attribute_escape='percent' escapes values by itself"
 )
 

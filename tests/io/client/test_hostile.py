@@ -136,7 +136,7 @@ def test_a_place_for_callbacks_that_raises(kind: type[BaseException], caplog: py
                 assert delivery.result(SECONDS).attempts == 1
             assert p.close().ok
             assert p.stats().callback_errors == 3
-    assert len([text for text in caplog.messages if "callbacks could not be made: no" in text]) == 2
+    assert len([text for text in caplog.messages if "callbacks were not called: no" in text]) == 2
 
 
 @pytest.mark.parametrize("how", ["cancels", "pickles"])
@@ -146,7 +146,7 @@ def test_a_place_that_loses_callbacks(how: str, caplog: pytest.LogCaptureFixture
         p.send_batch("s", [b"x"] * 250, on_delivery=print).result(SECONDS)
         p.close()
         assert p.stats().callback_errors == 250
-    assert "could not be made" in caplog.text
+    assert "were not called" in caplog.text
 
 
 def test_work_that_a_pool_cancels_is_counted() -> None:
@@ -169,7 +169,7 @@ def test_pools_of_processes_are_refused() -> None:
     for kind in (ProcessPoolExecutor, Own):
         pool = kind(1)
         for maker in (dataproxy.Producer, dataproxy.AsyncProducer):
-            with pytest.raises(dataproxy.ConfigError, match="outside of this interpreter") as refused:
+            with pytest.raises(dataproxy.ConfigError, match="in another process") as refused:
                 maker("tcp://127.0.0.1:1", group_id="g", callback_on=pool)
             assert refused.value.code == "BAD_CALLBACK_TARGET"
         pool.shutdown()

@@ -206,14 +206,14 @@ def test_a_buffer_is_counted_with_ids(hub):
     assert p.close().delivered == 20
 
 
-TRAVEL = "printable ASCII without blanks, '&', '=' and '|' can travel [BAD_ID]"
+TRAVEL = "use printable ASCII without blanks, '&', '=' and '|' [BAD_ID]"
 BAD = [
     (5, "a message id is text, not 'int'; give text, e.g. str(value) [BAD_ID]"),
     (b"x", "a message id is text, not 'bytes'; give text, e.g. str(value) [BAD_ID]"),
-    ("", "a message id is empty; leave it out: then the message gets its own [BAD_ID]"),
+    ("", "a message id is empty; leave it out: then the message gets an id [BAD_ID]"),
     (
         "x" * 129,
-        f"the message id {'x' * 24!r}... has 129 characters; at most 128 are allowed; give a digest of it [BAD_ID]",
+        f"the message id {'x' * 24!r}... has 129 characters; at most 128 are allowed; use a digest [BAD_ID]",
     ),
     ("a b", f"the message id 'a b' holds ' '; {TRAVEL}"),
     ("a&b", f"the message id 'a&b' holds '&'; {TRAVEL}"),
@@ -257,7 +257,7 @@ def test_bad_ids_of_batches(hub):
             "message_ids is a sequence of ids, not 'int'; give one id for each body [BAD_ID]"
         )
         table = pa.table({"value": [b"x", b"y"], "id": ["a", None]})
-        null = "a message id is null (item 1); fill it, or send without ids: then each message gets its own [BAD_ID]"
+        null = "a message id is null (item 1); fill it, or send without ids: then each message gets an id [BAD_ID]"
         assert said(p.send_arrow, "s", table, id_column="id") == null
         assert said(send_record_batch, p, table.to_batches()[0], value=0, message_id=1, group="g", stream="s") == null
         assert said(p.send_arrow, "s", table, id_column="no") == (
@@ -269,7 +269,7 @@ def test_bad_ids_of_batches(hub):
 @pytest.mark.parametrize("message_type", [5, 3])
 def test_ids_need_type_7(hub, message_type):
     text = (
-        f"ids of the caller's travel in frames of type 7 alone, not with message_type={message_type}; "
+        f"message ids need frames of type 7, not message_type={message_type}; "
         "use message_type=7, or put the id into the body [BAD_ID]"
     )
     table = pa.table({"value": [b"x"], "id": ["a"]})
@@ -292,8 +292,9 @@ def test_an_item_attribute_may_not_hide_behind_one_of_the_frame(hub):
             with pytest.raises(dataproxy.InvalidMessageError) as caught:
                 call(b"x", attrs={"a": "1", "env": "test"})
             assert str(caught.value) == (
-                "attribute 'env'='test': its stream has an attribute of that name, which consumers would see instead; "
-                "rename one of them [BAD_ATTRIBUTE]"
+                "attribute 'env'='test': its stream has an attribute of the same name, and consumers would see only"
+                " that "
+                "one; rename one of them [BAD_ATTRIBUTE]"
             )
         s.send(b"x", attrs={"a": "1"}).result()
         for name in ("msgid", "sid"):

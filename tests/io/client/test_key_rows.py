@@ -79,7 +79,7 @@ def test_a_frame_has_rows_of_one_bucket_in_their_order_and_rows_without_a_key_ha
 
 
 BAD = [
-    ("", "a key is empty (item 1); give bytes or text of 1 to 1024 bytes, or no key"),
+    ("", "a key is empty (item 1); give bytes or text of 1 to 1024 bytes, or leave"),
     ("k" * 1025, "a key of 1025 bytes is over the limit of 1024 bytes (item 1); give a digest of it"),
 ]
 

@@ -53,6 +53,6 @@ def test_a_json_row_of_nulls_is_an_object():
 
 def test_a_value_that_reads_like_a_null_is_named_with_the_way_out():
     with Hub() as hub, Producer(hub.target, group_id="g") as producer:
-        with pytest.raises(InvalidMessageError, match=r"reads like a null.*set nullText to a text"):
+        with pytest.raises(InvalidMessageError, match=r"equals nullText.*set nullText to a text"):
             send(producer, BOTH, "csv", tells_nulls=True)
         assert send(producer, BOTH, "csv") == (0, 0)

@@ -148,16 +148,16 @@ BASE = "check that the target is a Manager's base URL"
     [
         (
             (200, "text/html", HTML), "MANAGER_ANSWER", True,
-            "answered with text/html that is no JSON (JSON is malformed: invalid character (byte 0)), starting"
+            "answered with text/html that is not JSON (JSON is malformed: invalid character (byte 0)), starting"
             " \"<!DOCTYPE html><html><head><title>Welcome to the company's o...\"; " + BASE,
         ),
         (
             (200, "", b""), "MANAGER_ANSWER", True,
-            "answered with no content type that is no JSON (Input data was truncated), starting ''; " + BASE,
+            "answered with no content type that is not JSON (Input data was truncated), starting ''; " + BASE,
         ),
         (
             (403, "text/plain", b"Forbidden"), "MANAGER_REFUSED", False,
-            "refused the request with HTTP 403; it wants credentials: set manager_secret_id and manager_secret_key",
+            "refused the request with HTTP 403; it requires credentials: set manager_secret_id and manager_secret_key",
         ),
         (
             (404, "text/plain", b"no such page"), "MANAGER_URL", False,
@@ -177,11 +177,11 @@ BASE = "check that the target is a Manager's base URL"
         ),
         (
             (200, "application/json", answer(nodeList=[])), "NO_PROXIES", True,
-            "knows no TCP proxy for group 'b_app'; check that the group's cluster has DataProxy nodes",
+            "has no TCP proxy for group 'b_app'; check that the group's cluster has DataProxy nodes",
         ),
         (
             (200, "application/json", b'{"success":true,"data":null}'), "NO_PROXIES", True,
-            "knows no TCP proxy for group 'b_app'; check that the group's cluster has DataProxy nodes",
+            "has no TCP proxy for group 'b_app'; check that the group's cluster has DataProxy nodes",
         ),
         (
             (200, "application/json", b'{"success":false,"errMsg":"group not found"}'), "GROUP_REFUSED", True,
@@ -237,7 +237,7 @@ def test_wrong_credentials(stub):
     stub.reply = (403, "text/plain", b"no")
     with pytest.raises(DiscoveryError, match="HTTP 403; check manager_secret_id and manager_secret_key"):
         fetch(stub.url, manager_secret_id="a", manager_secret_key="b")
-    with pytest.raises(ConfigError, match="holds ':'"):
+    with pytest.raises(ConfigError, match="contains ':'"):
         fetch(stub.url, manager_secret_id="a:b", manager_secret_key="c")
 
 

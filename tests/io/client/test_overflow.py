@@ -57,8 +57,8 @@ def test_with_all_in_flight_the_newest_is_dropped(mode) -> None:
         with pytest.raises(dataproxy.DeliveryDropped) as caught:
             lost[3].result(0)
         assert str(caught.value) == (
-            "dropped when it was offered, since the buffer was full; send slower, raise buffer_bytes, or see that the"
-            " proxies answer [DROPPED]"
+            "dropped on arrival because the buffer was full; send slower, raise buffer_bytes, or check that"
+            " the proxies answer [DROPPED]"
         )
         assert (caught.value.retriable, caught.value.details["attempts"]) == (True, 0)
         assert caught.value.details["maybe_delivered"] is False
@@ -200,7 +200,7 @@ def test_a_bad_message_is_refused_even_when_full() -> None:
 
 def test_the_texts_of_a_full_buffer() -> None:
     with Scripted(silent) as server:
-        hint = "send slower, raise buffer_bytes, or see that the proxies answer (stats())"
+        hint = "send slower, raise buffer_bytes, or check that the proxies answer (stats())"
         p = producer(server.target, on_full="raise", buffer_bytes=1040)
         p.send_batch("s", [b"x" * 100] * 10)
         with pytest.raises(dataproxy.BufferFullError) as caught:

@@ -37,10 +37,10 @@ def test_a_hub_whose_directory_went_away_acks_nothing_and_says_so(start_hub, con
         status, said = health(hub)
         assert (status, said["ok"]) == (503, False)
         assert "removed or replaced" in said["store"]["trouble"]
-        wait_until(lambda: "the store takes nothing" in caplog.text)
+        wait_until(lambda: "the store accepts nothing" in caplog.text)
         (tmp_path / "elsewhere").rename(tmp_path / "store")
         wait_until(lambda: health(hub) == (200, {"ok": True}))  # without a request: the hub tries by itself
-        wait_until(lambda: "the store takes data again" in caplog.text)
+        wait_until(lambda: "the store accepts data again" in caplog.text)
     connection.sendall(binary_frame(3, [b"c"]))
     assert b"errCode" not in read_frame(connection)
     assert [record.body for record in hub.records("g")] == [b"a", b"c"]

@@ -265,9 +265,9 @@ def test_descriptors_that_ran_out_are_logged_once_a_minute(caplog):
     shortage = Shortage(lambda: now[0])
     for pauses in (0, 1, 2, 3):
         shortage.look(pauses)
-    shortage.tell("the Manager door")
+    shortage.tell("the Manager port")
     assert len(caplog.records) == 1
-    assert "file descriptors or memory have run out" in caplog.text
+    assert "the process has no file descriptors or no memory left" in caplog.text
     now[0] = 61.0
     shortage.look(3)
     assert len(caplog.records) == 1, "nothing new"
@@ -279,7 +279,7 @@ def test_both_doors_tell_when_descriptors_run_out(start_hub, caplog, monkeypatch
     monkeypatch.setattr(manager, "_LOOK_SECONDS", 0.01)
     hub = start_hub()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for port, words in ((hub.port, "the door for producers"), (hub.manager_port, "the Manager door")):
+    for port, words in ((hub.port, "the producers' port"), (hub.manager_port, "the Manager port")):
         hub._manager._shortage._quiet_until = 0.0
         with socket.socket() as peer:
             highest = peer.fileno()

@@ -82,7 +82,7 @@ def test_close_is_idempotent_and_use_after_it_is_refused():
 def test_a_hub_is_made_used_and_closed_inside_a_running_loop(run):
     async def main():
         with Hub() as hub:
-            with pytest.raises(HubError, match="the Manager door cannot listen"):
+            with pytest.raises(HubError, match="the Manager port cannot listen"):
                 Hub(manager_port=hub.manager_port)
             async with AsyncProducer(hub.manager_url, group_id="g", linger=0) as producer:
                 await producer.send("s", b"x")
@@ -108,10 +108,10 @@ def test_hubs_that_come_and_go_leave_nothing_behind(tmp_path, mode):
 
 def test_an_address_in_use_is_named(start_hub):
     first = start_hub()
-    with pytest.raises(HubError, match=f"DataProxy door cannot listen on 127.0.0.1:{first.port}") as caught:
+    with pytest.raises(HubError, match=f"producers' port cannot listen on 127.0.0.1:{first.port}") as caught:
         Hub(port=first.port)
     assert caught.value.details["errno"] == errno.EADDRINUSE
-    with pytest.raises(HubError, match=f"Manager door cannot listen on 127.0.0.1:{first.manager_port}"):
+    with pytest.raises(HubError, match=f"Manager port cannot listen on 127.0.0.1:{first.manager_port}"):
         Hub(manager_port=first.manager_port)
     assert first.stats()["connections"] == 0
 

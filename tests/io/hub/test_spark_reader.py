@@ -143,7 +143,7 @@ def test_another_store_at_the_same_place_is_an_error():
         planned = plan(hub)
     with Hub(manager_port=port) as hub:
         send(hub, 5)
-        with pytest.raises(StoreError, match="another store than when the read was planned"):
+        with pytest.raises(StoreError, match="a different store than when the read was planned"):
             rows(planned)
 
 
@@ -157,13 +157,13 @@ def test_offsets_that_are_not_there_are_refused_at_once(small):
     assert caught.value.details == {"group": "g", "partition": 0, "first_offset": 2, "next_offset": first}
     assert offsets(plan(small, startingOffsets="2", failOnDataLoss="false")) == list(range(first, 20))
     assert offsets(plan(small, startingOffsets="0", endingOffsets="1", failOnDataLoss="false")) == []
-    with pytest.raises(ConfigError, match="ends at offset 20, and 21 was asked for"):
+    with pytest.raises(ConfigError, match="ends at offset 20, but offset 21 was requested"):
         plan(small, endingOffsets="21")
-    with pytest.raises(ConfigError, match="ends at offset 20, and 30 was asked for"):
+    with pytest.raises(ConfigError, match="ends at offset 20, but offset 30 was requested"):
         plan(small, startingOffsets="30")
     assert rows(plan(small, startingOffsets="30", failOnDataLoss="false")) == []
     assert offsets(plan(small, endingOffsets="30", failOnDataLoss="false")) == list(range(first, 20))
-    with pytest.raises(ConfigError, match="from 19 to 18 are asked for, which go backwards"):
+    with pytest.raises(ConfigError, match="from 19 to 18 were requested, but the start is after the end"):
         plan(small, startingOffsets="19", endingOffsets="18")
     with pytest.raises(ConfigError, match=r"the partitions \[4\] of group 'g', which has \[0\]"):
         plan(small, endingOffsets='{"4": 1}')
@@ -180,7 +180,7 @@ def test_rows_dropped_behind_the_plan(small, stream, caplog):
     with pytest.raises(StoreError, match=f"the offsets 0 to {first - 1} of partition 0 of group 'g' were") as caught:
         rows(planned)
     assert caught.value.code == "DATA_LOST"
-    assert ("whether stream 's' had some" in str(caught.value)) == bool(stream)
+    assert ("whether some of them belonged to stream 's'" in str(caught.value)) == bool(stream)
     with caplog.at_level(logging.WARNING):
         assert offsets(left) == list(range(first, 5))
     assert f"the offsets 0 to {first - 1} of partition 0" in caplog.text
@@ -240,7 +240,7 @@ def test_what_is_no_hub():
     with http.server.HTTPServer(("127.0.0.1", 0), NoHub) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
-            with pytest.raises(HubError, match=r"HTTP 404.*check that the target is the HTTP door of a hub"):
+            with pytest.raises(HubError, match=r"HTTP 404.*check that the target is the Manager port of a hub"):
                 plan(f"http://127.0.0.1:{server.server_port}")
         finally:
             server.shutdown()
@@ -255,34 +255,34 @@ def test_nobody_there():
     ("options", "words"),
     [
         ({"stremId": "s"}, "no option 'stremId' of a read, did you mean 'streamId'"),
-        ({"batchBytes": "1KiB"}, "option batchBytes is one of writes"),
-        ({"format": "json"}, "option format is one of writes"),
-        ({"groupId": None}, 'no group was named to read; set the option "groupId"'),
+        ({"batchBytes": "1KiB"}, "option batchBytes is for writes"),
+        ({"format": "json"}, "option format is for writes"),
+        ({"groupId": None}, 'no group was given; set the option "groupId"'),
         ({"groupId": None, "target": None}, "CREATE TEMPORARY VIEW sink"),
-        ({"target": "tcp://127.0.0.1:1"}, "takes messages, and gives none back"),
-        ({"target": "http://127.0.0.1:1,127.0.0.1:2"}, "names several addresses, and one hub is read"),
+        ({"target": "tcp://127.0.0.1:1"}, "accepts messages but cannot be read"),
+        ({"target": "http://127.0.0.1:1,127.0.0.1:2"}, "names several addresses, but a read needs one hub"),
         ({"target": "http://user:word@h:1"}, "Spark shows the value"),
-        ({"startingOffsets": "latest"}, "startingOffsets='latest' says no offsets; give earliest"),
-        ({"endingOffsets": "earliest"}, "endingOffsets='earliest' says no offsets; give latest"),
-        ({"startingOffsets": '{"0": -1}'}, "says no offsets"),
-        ({"startingOffsets": '{"x": 1}'}, "says no offsets"),
-        ({"startingOffsets": '{"h": {"0": 1}}'}, "says no offsets"),
-        ({"startingOffsets": '{"0": "1"}'}, "says no offsets"),
-        ({"startingOffsets": "[1]"}, "says no offsets"),
-        ({"startingOffsets": "1.5"}, "says no offsets"),
-        ({"startingOffsets": "true"}, "says no offsets"),
-        ({"startingOffsets": "[" * 100_000}, "says no offsets"),
-        ({"startingOffsets": "9" * 6000}, "says no offsets"),
-        ({"startingOffsets": str(2**63)}, "says no offsets"),
-        ({"startingOffsets": "-5"}, "says no offsets"),
-        ({"startingTimestamp": "yesterday"}, "startingTimestamp='yesterday' is no time; give milliseconds"),
-        ({"endingTimestamp": "9" * 30}, "is no time"),
+        ({"startingOffsets": "latest"}, "startingOffsets='latest' is not allowed; give earliest"),
+        ({"endingOffsets": "earliest"}, "endingOffsets='earliest' is not allowed; give latest"),
+        ({"startingOffsets": '{"0": -1}'}, "is not allowed"),
+        ({"startingOffsets": '{"x": 1}'}, "is not allowed"),
+        ({"startingOffsets": '{"h": {"0": 1}}'}, "is not allowed"),
+        ({"startingOffsets": '{"0": "1"}'}, "is not allowed"),
+        ({"startingOffsets": "[1]"}, "is not allowed"),
+        ({"startingOffsets": "1.5"}, "is not allowed"),
+        ({"startingOffsets": "true"}, "is not allowed"),
+        ({"startingOffsets": "[" * 100_000}, "is not allowed"),
+        ({"startingOffsets": "9" * 6000}, "is not allowed"),
+        ({"startingOffsets": str(2**63)}, "is not allowed"),
+        ({"startingOffsets": "-5"}, "is not allowed"),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp='yesterday' is not a time; give milliseconds"),
+        ({"endingTimestamp": "9" * 30}, "is not a time"),
         ({"startingTimestamp": "1", "startingOffsets": "1"}, "both say where to read"),
         ({"maxPartitionBytes": "0"}, "maxPartitionBytes"),
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss"),
         ({"requestTimeout": "0"}, "requestTimeout"),
-        ({"token": "a", "managerSecretId": "b", "managerSecretKey": "c"}, "both open the hub's door"),
-        ({"token": "line\nfeed"}, "no header can carry"),
+        ({"token": "a", "managerSecretId": "b", "managerSecretKey": "c"}, "both authenticate at the hub"),
+        ({"token": "line\nfeed"}, "an HTTP header cannot hold"),
         ({"path": "/data"}, "the read was given the path '/data'"),
     ],
 )

@@ -117,7 +117,7 @@ HOSTILE: dict[str, Hostile] = {
     "NUL in a path": _bad(_get(b"/hub/\0"), 404),
     "no ASCII in a path": _bad(_get(b"/hub/\xff\xc3\x28"), 404),
     "no UTF-8 in a path": _bad(_get(b"/hub/records?group=%ff%fe&start=%c3%28"), 200),
-    "half a surrogate pair": _bad(_get(b"/hub/records?group=%ed%a0%80&stream=%ed%b0%80"), 200),
+    "half of a surrogate pair": _bad(_get(b"/hub/records?group=%ed%a0%80&stream=%ed%b0%80"), 200),
     "NUL in a group": _bad(_get(b"/hub/records?group=%00&stream=%00"), 200),
     "escape sequences in a path": _bad(_get(b"/hub/%1b%5b2J%0d%0ax:y"), 404),
     "dots in a path": _bad(_get(b"/hub/../../../etc/passwd"), 404),

@@ -127,11 +127,11 @@ def cases():
     for name, call in CALLS.items():
         said = GONE if name == "send" else ""
         yield pytest.param(call._replace(said=said), "closed pipe", id=f"{name}-closed pipe")
-        code, words = (0, f"the books could not be written to stdout: {FULL}") if name == "send" else (1, FULL)
+        code, words = (0, f"the counts could not be written to stdout: {FULL}") if name == "send" else (1, FULL)
         yield pytest.param(call._replace(code=code, said=words), "full disk", id=f"{name}-full disk")
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             if not name.startswith("--"):
-                said = "could not be written to stdout: nobody reads" if name == "send" else ""
+                said = "could not be written to stdout: the reader" if name == "send" else ""
                 yield pytest.param(call._replace(code=code, said=said), number, id=f"{name}-{number.name}")
     for circumstance, table in (("wrong file", WRONG_FILES), ("no server", NO_SERVER)):
         for name, calls in table.items():
@@ -295,4 +295,4 @@ def test_the_code_of_send_says_what_was_delivered(sink, form, port, places):
     assert done.returncode == (0 if port == "tcp" else 3)
     assert b"Traceback" not in done.stderr
     if form == "--json" and sink == ">/dev/full":
-        assert f"the books could not be written to stdout: {FULL}; 2 lines read, ".encode() in done.stderr
+        assert f"the counts could not be written to stdout: {FULL}; 2 lines read, ".encode() in done.stderr

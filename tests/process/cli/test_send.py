@@ -66,7 +66,7 @@ def test_summary_goes_to_stderr(hub):
     code, out, err = send(hub, data=b"a\nb\n")
     assert code == 0
     assert not out
-    assert "books" in err
+    assert "counts" in err
     assert "delivered" in err
 
 

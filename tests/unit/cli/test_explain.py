@@ -42,13 +42,16 @@ def test_list() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["BUFER_FULL"], "'BUFER_FULL' is no code, no error class and no option; did you mean BUFFER_FULL?"),
-        (["zzzz"], "'zzzz' is no code, no error class and no option; dataproxy explain --list has"),
+        (["BUFER_FULL"], "'BUFER_FULL' is not a code, an error class or an option; did you mean BUFFER_FULL?"),
+        (["zzzz"], "'zzzz' is not a code, an error class or an option; dataproxy explain --list has"),
         (["lingr"], "; did you mean linger?"),
         (["rowId_"], "; did you mean rowIds?"),
         (["linger_m"], "; did you mean linger_ms?"),
-        (["99999999999999999999"], "is no code, no error class and no option; dataproxy explain --list has the codes"),
-        (["2147483648"], "is no code, no error class and no option; dataproxy explain --list has the codes"),
+        (
+            ["99999999999999999999"],
+            "is not a code, an error class or an option; dataproxy explain --list has the codes",
+        ),
+        (["2147483648"], "is not a code, an error class or an option; dataproxy explain --list has the codes"),
         (["-5"], "No such option: -5"),
         ([], "name one code, e.g. dataproxy explain 114, or give --list"),
         (["114", "--list"], "name one code, e.g. dataproxy explain 114, or give --list"),
@@ -88,9 +91,9 @@ def test_every_option_is_explained() -> None:
         (
             "pack_timeout",
             "pack_timeout  (option of InLong's SDKs)",
-            "It is taken, and means `linger`, milliseconds here.",
+            "It is accepted and means `linger`, milliseconds.",
         ),
-        ("retry_num", "retry_num  (option of InLong's SDKs)", "It is refused: retries are bounded by time"),
+        ("retry_num", "retry_num  (option of InLong's SDKs)", "It is refused: retries are limited by time"),
         ("ROWIDS", "rowIds  (option of the Spark sink)", "Give each row an id that stays the same"),
         ("dataproxy.startingOffsets", "startingOffsets  (option of the Spark reader)", "First offset of each log"),
     ],

@@ -101,7 +101,7 @@ def test_two_columns_of_one_name(producer, options) -> None:
 @pytest.mark.parametrize("name", ["__arrow_c_array__", "__arrow_c_stream__"])
 def test_an_exporter_without_capsules(producer, given, name) -> None:
     data = type("Exporter", (), {name: lambda self: given})()
-    with pytest.raises(dataproxy.InvalidMessageError, match=rf"{name} of 'Exporter' gave no") as caught:
+    with pytest.raises(dataproxy.InvalidMessageError, match=rf"{name} of 'Exporter' returned no") as caught:
         producer.send_arrow("s", data)
     assert caught.value.code == "BAD_COLUMN"
 

@@ -17,28 +17,31 @@ def texts(*nodes, form="json"):
 @pytest.mark.parametrize(
     ("nodes", "what"),
     [
-        ([node(b"tsx:UTC")], "'tsx:UTC', which has no text"),
-        ([node(b"ts:UTC")], "'ts:UTC', which has no text"),
-        ([node(b"d:38,99999999999")], "has no text"),
-        ([node(b"d:,2")], "has no text"),
-        ([node(b"d:10,")], "has no text"),
-        ([node(b"\xff\xfe")], "has no text"),
+        ([node(b"tsx:UTC")], "'tsx:UTC', which has no form as text"),
+        ([node(b"ts:UTC")], "'ts:UTC', which has no form as text"),
+        ([node(b"d:38,99999999999")], "no form as text"),
+        ([node(b"d:,2")], "no form as text"),
+        ([node(b"d:10,")], "no form as text"),
+        ([node(b"\xff\xfe")], "no form as text"),
         ([node(b"u", flags=NO_TYPE)], "it has no type"),
-        ([node(b"u", flags=DOWN)], "its offsets go down"),
-        ([node(b"U", flags=DOWN)], "its offsets go down"),
-        ([node(b"i", flags=NO_BUFFER)], "its values are not there"),
+        ([node(b"u", flags=DOWN)], "its offsets decrease"),
+        ([node(b"U", flags=DOWN)], "its offsets decrease"),
+        ([node(b"i", flags=NO_BUFFER)], "its values are missing"),
         ([node(b"u", rest=b"\2")], "2 buffers instead of 3"),
         ([node(b"i", length=5)], "5 values of 12"),
         ([node(b"i", skew=7)], "length 4611686018427387904"),
         ([node(b"i", skew=3)], "offset -1"),
         ([node(b"i", skew=14)], "0 children in the schema, 9 in the data"),
         ([node(b"i", skew=12)], "-1 children"),
-        ([node(b"+l")], "has no text"),
+        ([node(b"+l")], "no form as text"),
         ([node(b"+l", 1), node(b"i", length=3)], "child 0 has 3 values where 12 are needed"),
-        ([node(b"+s", 1, flags=NO_CHILD), node(b"i")], "the data of child 0 is not there"),
+        ([node(b"+s", 1, flags=NO_CHILD), node(b"i")], "the data of child 0 is missing"),
         ([node(b"+s", 1, flags=NO_LIST), node(b"i")], "no list of them"),
-        ([node(b"+m", 1), node(b"+l", 2, 60), node(b"u", length=60), node(b"u", length=60)], r"damaged|no text"),
-        ([*(node(b"+s", 1) for _ in range(80)), node(b"i")], "64 deep"),
+        (
+            [node(b"+m", 1), node(b"+l", 2, 60), node(b"u", length=60), node(b"u", length=60)],
+            r"damaged|no form as text",
+        ),
+        ([*(node(b"+s", 1) for _ in range(80)), node(b"i")], "64 levels deep"),
     ],
 )
 def test_what_is_damaged_is_refused(nodes, what):
@@ -61,11 +64,11 @@ def first_bodies(made):
 
 @pytest.mark.parametrize("form", [b"w:-1", b"w:", b"w:1x", b"w:99999999999", b"w:\xff"])
 def test_widths_are_numbers(form):
-    with pytest.raises(InvalidMessageError, match="holds no bodies"):
+    with pytest.raises(InvalidMessageError, match="cannot hold bodies"):
         first_bodies(node(form))
 
 
 def test_values_outside_of_their_buffers_are_refused():
     assert first_bodies(node(b"vz", length=40, rest=b"\4"))[39] == bytes(range(39))
-    with pytest.raises(InvalidMessageError, match="value 13 lies outside of its buffers"):
+    with pytest.raises(InvalidMessageError, match="value 13 is outside of its buffers"):
         first_bodies(node(b"vz", length=40, rest=b"\3"))

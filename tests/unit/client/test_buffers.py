@@ -135,7 +135,7 @@ def test_what_holds_no_bytes_is_refused_and_nothing_accepted(producer, name: str
 )
 def test_what_is_one_body_and_no_batch(server, producer, thing: object) -> None:
     assert producer.send("s", thing).result(20)
-    with pytest.raises(dataproxy.InvalidMessageError, match="is no batch of bodies"):
+    with pytest.raises(dataproxy.InvalidMessageError, match="is not a batch of bodies"):
         producer.send_batch("s", thing)
     assert server.bodies() == [
         bytes(memoryview(thing).cast("B")) if memoryview(thing).ndim else bytes(memoryview(thing))
@@ -144,16 +144,16 @@ def test_what_is_one_body_and_no_batch(server, producer, thing: object) -> None:
 
 def test_the_reasons() -> None:
     assert view(Exporter(b"ab", ndim=1, len_=3, shape=(2,))) == (
-        "'Exporter' gives a buffer whose sizes contradict each other", False, b"",
+        "'Exporter' has a buffer whose sizes contradict each other", False, b"",
     )  # fmt: skip
     for options in ({"strides": (1,)}, {"suboffsets": (-1,)}, {"strides": (1,), "suboffsets": (0,)}):
         assert view(Exporter(b"ab", ndim=1, len_=2, **options)) == (
-            "'Exporter' gives a buffer whose sizes contradict each other", False, b"",
+            "'Exporter' has a buffer whose sizes contradict each other", False, b"",
         )  # fmt: skip
     assert view(np.array([b"x"], dtype=object))[0] == (
         "a 'ndarray' of format 'O' holds objects, addresses or text, not bytes"
     )
-    assert view(released())[0].startswith("'memoryview' gives no buffer of bytes: operation forbidden on released")
+    assert view(released())[0].startswith("'memoryview' has no buffer of bytes: operation forbidden on released")
 
 
 def test_rows_behind_pointers(server, producer) -> None:

@@ -86,9 +86,9 @@ def test_numpy_s_numbers_and_times_are_taken() -> None:
     [
         (
             pd.NaT,
-            "the data time is NaT, which stands for no time; leave dt out, or give None: then the time of sending",
+            "the data time is NaT, which is not a time; leave dt out, or give None: then the time of sending",
         ),
-        (np.datetime64("NaT"), "the data time is NaT, which stands for no time; leave dt out"),
+        (np.datetime64("NaT"), "the data time is NaT, which is not a time; leave dt out"),
         (np.int64(SECONDS), "dt=1700000000 looks like seconds; dt is milliseconds: multiply by 1000"),
         (np.datetime64("2500-01-01"), "is outside of 1970 to 2106"),
         (np.datetime64("1969-12-31T23:59:59.999"), "the data time -1 ms is outside of 1970 to 2106"),

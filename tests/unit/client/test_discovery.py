@@ -63,37 +63,37 @@ def test_several_managers(text, urls):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "target '' is no address; write 'tcp://host1:46801,host2:46801' for proxies or 'http://"),
-        (None, "target None is no address"),
+        ("", "target '' is not an address; write 'tcp://host1:46801,host2:46801' for proxies or 'http://"),
+        (None, "target None is not an address"),
         ("h:46801", "target 'h:46801' has no scheme; write 'tcp://"),
         ("htpp://m", "target 'htpp://m' has the unknown scheme 'htpp'; did you mean http://? write"),
         ("kafka://m", "target 'kafka://m' has the unknown scheme 'kafka'; write 'tcp://"),
         ("tcp://", "target 'tcp://' has an empty address"),
         ("tcp://a,,b", "target 'tcp://a,,b' has an empty address"),
-        ("tcp://a b", "target 'tcp://a b': 'a b' is no host name or address"),
-        ("tcp://:5", "target 'tcp://:5': '' is no host name or address"),
-        ("tcp://a:", "target 'tcp://a:': port '' is no number; allowed is 1 .. 65535"),
+        ("tcp://a b", "target 'tcp://a b': 'a b' is not a host name or an address"),
+        ("tcp://:5", "target 'tcp://:5': '' is not a host name or an address"),
+        ("tcp://a:", "target 'tcp://a:': port '' is not a number; allowed is 1 .. 65535"),
         ("tcp://a:0", "target 'tcp://a:0': port 0 is out of range; allowed is 1 .. 65535"),
         ("tcp://a:65536", "target 'tcp://a:65536': port 65536 is out of range"),
         ("tcp://a:99999999999999", "port 99999999999999 is out of range"),
-        ("tcp://a:-1", "port '-1' is no number"),
-        ("tcp://a:٣", "port '٣' is no number"),
-        ("tcp://a:1/x", "port '1/x' is no number"),
+        ("tcp://a:-1", "port '-1' is not a number"),
+        ("tcp://a:٣", "port '٣' is not a number"),
+        ("tcp://a:1/x", "port '1/x' is not a number"),
         ("tcp://a:1,A:1", "target 'tcp://a:1,A:1' names a:1 twice; name each proxy once"),
         ("tcp://::1", "'::1' has several colons; write IPv6 as [2001:db8::1]:46801"),
-        ("tcp://[::1", "'[::1' is no address; write IPv6 as"),
-        ("tcp://[::1]5", "'[::1]5' is no address"),
-        ("tcp://[h]:5", "'h' is no IPv6 address; brackets are for IPv6 addresses only"),
+        ("tcp://[::1", "'[::1' is not an address; write IPv6 as"),
+        ("tcp://[::1]5", "'[::1]5' is not an address"),
+        ("tcp://[h]:5", "'h' is not an IPv6 address; brackets are for IPv6 addresses only"),
         ("http://", "target 'http://' has no host"),
         ("http:///path", "target 'http:///path' has no host"),
-        ("http://a:x", "port 'x' is no number"),
+        ("http://a:x", "port 'x' is not a number"),
         ("http://a,,b", "target 'http://a,,b' has an empty address"),
         ("http://a:1,http://A:1", "names http://a:1 twice; name each Manager once"),
-        ("http://a,https://b", "holds several schemes; write several Managers as 'http://host1:8083,host2:8083'"),
-        ("http://a/x,b/y", "holds ',' in a path; write several Managers as"),
+        ("http://a,https://b", "contains several schemes; write several Managers as 'http://host1:8083,host2:8083'"),
+        ("http://a/x,b/y", "contains ',' in a path; write several Managers as"),
         ("http://a?b", "holds '?'; give the Manager's base URL only"),
         ("http://a/b#c", "holds '#'"),
-        ("http://a/b c", "holds blanks"),
+        ("http://a/b c", "contains spaces"),
     ],
 )
 def test_bad_targets(text, message):
@@ -173,7 +173,8 @@ def test_unresolvable_hosts_are_all_named(monkeypatch):
         resolve(endpoints)
     assert str(caught.value) == (
         "no address found for 'bad' (Name or service not known), 'worse' (Temporary failure in name resolution),"
-        " 'odd' (no valid host name (label too long)); check the spelling and the name service [UNRESOLVED_HOST]"
+        " 'odd' (it is not a valid host name (label too long)); check the spelling and the name"
+        " service (DNS) [UNRESOLVED_HOST]"
     )
     assert set(caught.value.details["hosts"]) == {"bad", "worse", "odd"}
     assert [entry.host for entry in resolve(endpoints, strict=False)] == ["good"]

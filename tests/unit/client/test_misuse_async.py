@@ -14,7 +14,7 @@ from dataproxy.errors import LocalProtocolError
 from tests.io.scripted import Scripted, silent
 from tests.unit.client.test_misuse_texts import CALLBACK, TIMEOUT, refused
 
-CLOSED = "the AsyncProducer is closed; open a new one to go on sending [CLOSED]"
+CLOSED = "the AsyncProducer is closed; open a new one to continue [CLOSED]"
 EARLY = "the AsyncProducer is not open yet; enter it with 'async with', or await its open() before [LOCAL_PROTOCOL]"
 NO_LOOP = (
     "there is no running event loop in this thread; call it from a coroutine, or use dataproxy.Producer in plain "
@@ -22,7 +22,7 @@ NO_LOOP = (
 )
 FULL = (
     "the buffer of 1024 bytes is full, and this call never waits; await producer.send(...), or await producer.room() "
-    "before it [BUFFER_FULL]"
+    "first [BUFFER_FULL]"
 )
 
 
@@ -59,7 +59,7 @@ def test_after_it_was_closed() -> None:
         for use in (lambda: p.send("s", b"x"), p.open, p.__aenter__, lambda: p.send_batch("s", [b"x"]), p.room):
             await awaited(dataproxy.ClosedError, CLOSED, use)
         await awaited(dataproxy.ClosedError, CLOSED, lambda: handle.send(b"x"))
-        plain = "the producer is closed; open a new one to go on sending [CLOSED]"
+        plain = "the producer is closed; open a new one to continue [CLOSED]"
         refused(dataproxy.ClosedError, plain, lambda: p.send_soon("s", b"x"))
         refused(dataproxy.ClosedError, plain, lambda: handle.send_nowait(b"x"))
 
@@ -84,8 +84,8 @@ def test_a_full_buffer() -> None:
         refused(dataproxy.BufferFullError, FULL, lambda: p.send_nowait("s", b"x" * 100))
         refused(dataproxy.BufferFullError, FULL, lambda: p.send_soon("s", b"x" * 100))
         late = (
-            "no room came in the buffer within max_block=0.01 s; send slower, raise buffer_bytes, or see that the "
-            "proxies answer (stats()) [BUFFER_FULL]"
+            "the buffer had no room within max_block=0.01 s; send slower, raise buffer_bytes, or check that "
+            "the proxies answer (stats()) [BUFFER_FULL]"
         )
         await awaited(dataproxy.BufferFullError, late, lambda: p.send("s", b"x" * 100))
         await p.close()

@@ -20,7 +20,7 @@ TIMEOUT = (
     " [BAD_TIMEOUT]"
 )
 CALLBACK = "{} is a function of one argument, not {}; pass a callable [BAD_CALLBACK]"
-CLOSED = "the producer is closed; open a new one to go on sending [CLOSED]"
+CLOSED = "the producer is closed; open a new one to continue [CLOSED]"
 Use = Callable[[dataproxy.Producer], Any]
 
 
@@ -53,14 +53,14 @@ def refused(error: type[Exception], text: str, call: Callable[[], Any]) -> None:
         (
             {"callback_on": ThreadPoolExecutor},
             (
-                "callback_on is the class 'ThreadPoolExecutor', not an object of it; "
+                "callback_on is the class 'ThreadPoolExecutor', not an instance; "
                 "give an object, such as a ThreadPoolExecutor() or asyncio.get_running_loop() [BAD_CALLBACK_TARGET]"
             ),
         ),
         (
             {"callback_on": asyncio.SelectorEventLoop},
             (
-                "callback_on is the class '_UnixSelectorEventLoop', not an object of it; "
+                "callback_on is the class '_UnixSelectorEventLoop', not an instance; "
                 "give an object, such as a ThreadPoolExecutor() or asyncio.get_running_loop() [BAD_CALLBACK_TARGET]"
             ),
         ),
@@ -200,7 +200,7 @@ def test_waiting_inside_a_callback(what: str, use: Callable[[dataproxy.Producer,
         assert ended.wait(20)
     assert texts == [
         (
-            f"{what} was called inside a callback of the same producer and would hold up every other callback; "
+            f"{what} was called inside a callback of the same producer and would block every other callback; "
             "let another thread wait, or use add_done_callback [IN_CALLBACK]"
         )
     ]

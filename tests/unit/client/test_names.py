@@ -64,9 +64,9 @@ def test_good_names(name):
         ("a=b", "stream id 'a=b' holds '='"),
         ("a\0", "stream id 'a\\x00' holds '\\x00'"),
         ("a\nb", "stream id 'a\\nb' holds '\\n'"),
-        (" a", "stream id ' a' has blanks at its ends"),
-        ("a ", "stream id 'a ' has blanks at its ends"),
-        ("größe", "stream id 'größe' is not ASCII; frames of type 7 carry ASCII only; use message_type=5"),
+        (" a", "stream id ' a' begins or ends with a blank"),
+        ("a ", "stream id 'a ' begins or ends with a blank"),
+        ("größe", "stream id 'größe' is not ASCII; frames of type 7 can hold ASCII only; use message_type=5"),
         ("x" * 257, "(259 characters) has 257 bytes; at most 256 are allowed"),
         (b"g", "stream id b'g' is of type bytes; give text (str)"),
         (None, "stream id None is of type NoneType"),
@@ -99,19 +99,19 @@ def test_attrs_become_text():
 @pytest.mark.parametrize(
     ("attrs", "problem"),
     [
-        ({"a": "1&b=2"}, "attribute 'a'='1&b=2': its value holds '&'; it cannot travel; encode it"),
+        ({"a": "1&b=2"}, "attribute 'a'='1&b=2': its value holds '&'; it cannot be sent; encode it"),
         ({"a": "1=2"}, "its value holds '='"),
         ({"a=b": "1"}, "attribute 'a=b'='1': its key holds '='"),
         ({"a&b": "1"}, "its key holds '&'"),
         ({"a": "\0"}, "its value holds '\\x00'"),
         ({"": "1"}, "its key is empty"),
-        ({" a": "1"}, "it has blanks or control characters at its ends"),
-        ({"a": "1\t"}, "it has blanks or control characters at its ends"),
+        ({" a": "1"}, "it begins or ends with a blank or a control character"),
+        ({"a": "1\t"}, "it begins or ends with a blank or a control character"),
         ({"a": 1}, "attribute 'a'=1: its value is of type int; give text, e.g. str(value)"),
         ({"a": b"1"}, "its value is of type bytes"),
         ({1: "a"}, "its key is of type int"),
         ({1: "a", "b": "c"}, "its key is of type int"),
-        ({"a": "größe"}, "its value is not ASCII; frames of type 7 carry ASCII only; use message_type=5"),
+        ({"a": "größe"}, "its value is not ASCII; frames of type 7 can hold ASCII only; use message_type=5"),
         ({"é": "1"}, "its key is not ASCII"),
         ({"a": "x" * 40000}, "the attributes take 40002 bytes, allowed are 31369 beside the ids"),
     ],
@@ -133,12 +133,12 @@ def test_reserved(key):
 
 def test_the_mark_of_escapes_is_reserved():
     assert "_escaped" in RESERVED_ATTRS
-    with pytest.raises(InvalidMessageError, match="readers take it for the list of values that they have to unescape"):
+    with pytest.raises(InvalidMessageError, match="readers use it as the list of values to unescape"):
         check_attrs({"fine": "1", "_escaped": "fine"})
 
 
 def test_half_surrogates():
-    with pytest.raises(InvalidMessageError, match="half a surrogate pair"):
+    with pytest.raises(InvalidMessageError, match="half of a surrogate pair"):
         check_attrs({"a": "\udc00"}, message_type=5)
 
 

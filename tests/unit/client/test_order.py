@@ -49,7 +49,7 @@ def test_text_counts_as_utf8(key):
     assert bucket_of(key, 64) == bucket_of(key.encode(), 64)
 
 
-ONE_TO = "give bytes or text of 1 to 1024 bytes, or no key where the order does not matter [BAD_KEY]"
+ONE_TO = "give bytes or text of 1 to 1024 bytes, or leave the key out if the order does not matter [BAD_KEY]"
 BAD = [
     ("", f"a key is empty; {ONE_TO}"),
     (b"", f"a key is empty; {ONE_TO}"),
@@ -57,7 +57,7 @@ BAD = [
     (("a", "b"), "a key is bytes or text, not 'tuple'; give bytes or text, e.g. str(key) [BAD_KEY]"),
     (b"k" * 1025, "a key of 1025 bytes is over the limit of 1024 bytes; give a digest of it [BAD_KEY]"),
     ("é" * 513, "a key of 1026 bytes is over the limit of 1024 bytes; give a digest of it [BAD_KEY]"),
-    ("a\ud800", "the key 'a\\ud800' holds half a surrogate pair; give valid text, or bytes [BAD_KEY]"),
+    ("a\ud800", "the key 'a\\ud800' holds half of a surrogate pair; give valid text, or bytes [BAD_KEY]"),
 ]
 
 

@@ -158,7 +158,10 @@ def test_an_error_inside_a_batch_block_says_what_was_accepted() -> None:
         with pytest.raises(KeyError) as caught:
             asyncio.run(work(server.target))
         assert caught.value.__notes__ == [
-            "besides, the batch had accepted 3 messages, which go on, and 0 more waited for room and were not accepted"
+            (
+                "in addition, the batch had accepted 3 messages, which are still delivered; "
+                "0 more waited for room and were not accepted"
+            )
         ]
 
 

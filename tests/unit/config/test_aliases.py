@@ -66,7 +66,7 @@ def test_all_of_the_readme(caplog):
         config = load_producer_config(env={}, **{name: README[name] for name in README if name not in refused})
     assert {name: getattr(config, name) for name in HONOURED} == HONOURED
     assert len(caplog.records) == 24 - 8
-    assert "argument: 'pack_size' is the name of another SDK and stands for `batch_bytes`, bytes" in caplog.messages
+    assert "argument: 'pack_size' is an option name of another SDK and means `batch_bytes`, bytes" in caplog.messages
 
 
 def test_the_official_json_file(tmp_path):
@@ -120,8 +120,8 @@ def test_honoured(given, expected):
         ({"enable_zip": "maybe"}, "'maybe' is neither true nor false"),
         ({"pack_size": 4096, "batch_bytes": 8192}, "'pack_size' and 'batch_bytes' both set batch_bytes"),
         ({"need_auth": False, "auth_id": "a", "auth_key": "b"}, "both set manager_secret_id"),
-        ({"retry_times": 3}, "'retry_times' has no counterpart here: retries are bounded by time"),
-        ({"log_level": 2}, "logging goes through Python's logging module"),
+        ({"retry_times": 3}, "'retry_times' has no counterpart here: retries are limited by time"),
+        ({"log_level": 2}, "logs go to the logger 'dataproxy'"),
         ({"thread_num": 100}, "option executors (argument): 100 is too large"),
         ({"pack_timeout": 70000}, "option linger (argument): 70.0 is too large"),
     ],

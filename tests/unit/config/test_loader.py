@@ -120,12 +120,12 @@ def test_no_target():
         ({"nagle": "perhaps"}, "option nagle (argument): 'perhaps' is neither true nor false; write true or false"),
         ({"nagle": 1}, "option nagle (argument): 1 is neither true nor false; write true or false"),
         ({"group_id": 5}, "option group_id (argument): 5 is of type int; give text"),
-        ({"group_id": "a\0b"}, "option group_id (argument): 'a\\x00b' holds a NUL character; remove it"),
+        ({"group_id": "a\0b"}, "option group_id (argument): 'a\\x00b' contains a NUL character; remove it"),
         ({"batch_bytes": "1MiB"}, "batch_bytes (1MiB) plus 1024 bytes of overhead is above max_frame_bytes (512KiB);"),
         ({"batch_bytes": "8KiB", "buffer_bytes": "4KiB"}, "batch_bytes (8KiB) is above buffer_bytes (4KiB); lower"),
         ({"ack_timeout": 9, "delivery_timeout": 8}, "ack_timeout (9s) is above half of delivery_timeout (8s), so"),
         ({"ack_timeout": 5, "delivery_timeout": 9}, "ack_timeout (5s) is above half of delivery_timeout (9s), so"),
-        ({"ack_timeout": 200}, "ack_timeout (200s) is above half of delivery_timeout (2m), so a frame that nobody"),
+        ({"ack_timeout": 200}, "ack_timeout (200s) is above half of delivery_timeout (2m), so a frame"),
         ({"linger": 7, "ack_timeout": 2, "delivery_timeout": 8}, "linger (7s) is above delivery_timeout (8s) less one"),
         ({"linger": 9, "delivery_timeout": 8}, "linger (9s) is above delivery_timeout (8s); lower linger"),
         ({"retry_backoff": 9, "retry_backoff_max": 8}, "retry_backoff (9s) is above retry_backoff_max (8s)"),
@@ -218,10 +218,10 @@ def test_files(tmp_path):
     with pytest.raises(ConfigError, match="'linger' is given twice"):
         load(file=path)
     path.write_text("[1]")
-    with pytest.raises(ConfigError, match="holds a JSON list; an object is wanted"):
+    with pytest.raises(ConfigError, match="has a JSON list at its top; write an object"):
         load(file=path)
     path.write_text("{")
-    with pytest.raises(ConfigError, match=r"is no valid JSON: .* \(line 1, column 2\)"):
+    with pytest.raises(ConfigError, match=r"is not valid JSON: .* \(line 1, column 2\)"):
         load(file=path)
     path.write_text("[" * 100_000)
     with pytest.raises(ConfigError, match=r"c.json' cannot be read: .*recursion"):
@@ -244,7 +244,7 @@ def test_files(tmp_path):
         load(file="x.yaml")
     bad = tmp_path / "b.toml"
     bad.write_text("a = \n")
-    with pytest.raises(ConfigError, match=r"is no valid TOML: .*line 1"):
+    with pytest.raises(ConfigError, match=r"is not valid TOML: .*line 1"):
         load(file=bad)
     bad.write_text("lingr = 1\n")
     with pytest.raises(ConfigError, match=f"file {bad}: there is no option 'lingr', did you mean 'linger'"):

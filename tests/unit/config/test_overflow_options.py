@@ -16,7 +16,7 @@ def test_max_block_without_block_is_refused(mode, value, shown) -> None:
     with pytest.raises(ConfigError) as caught:
         load_producer_config(TARGET, env={}, on_full=mode, max_block=value)
     assert str(caught.value) == (
-        f"max_block ({shown}) has no meaning with on_full={mode!r}, which never waits; leave max_block out, or choose"
+        f"max_block ({shown}) has no effect with on_full={mode!r}, which never waits; leave max_block out, or choose"
         " on_full='block' [CONFIG]"
     )
 

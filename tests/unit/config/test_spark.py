@@ -54,5 +54,5 @@ def test_refused(options, message):
 
 
 def test_refusals_keep_their_reason():
-    with pytest.raises(ConfigError, match="retries are bounded by time"):
+    with pytest.raises(ConfigError, match="retries are limited by time"):
         load_producer_config("tcp://h", env={}, **spark_options({"retry_num": "3"}))

@@ -37,7 +37,7 @@ def test_sizes(text, size):
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("5MB", "has 'MB', which is no unit of time"),
+        ("5MB", "has 'MB', which is not a unit of time"),
         ("5 parsecs", "has 'parsecs'"),
         ("s", "is not a duration"),
         ("", "is empty"),
@@ -60,7 +60,7 @@ def test_bad_durations_say_how_to_write_them(value, problem):
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("64s", "has 's', which is no unit of size"),
+        ("64s", "has 's', which is not a unit of size"),
         ("64M", "has 'M'"),
         ("0.3B", "is not a whole number"),
         (0.5, "is not a whole number"),

@@ -280,7 +280,7 @@ def test_columns_come_in_the_order_asked_for():
 
 
 def test_types_without_a_text_are_refused():
-    with pytest.raises(InvalidMessageError, match="column 'a' has the Arrow type 'tin', which has no text"):
+    with pytest.raises(InvalidMessageError, match="column 'a' has the Arrow type 'tin', which has no form as text"):
         one([(1, 2, 3)], pa.month_day_nano_interval())
     with pytest.raises(InvalidMessageError, match="column 'x' has the Arrow type 'd:50,2,256'"):
         one([{"x": Decimal(1)}], pa.struct([("x", pa.decimal256(50, 2))]))

@@ -164,7 +164,7 @@ def test_a_full_table_and_texts_that_do_not_fit():
         ("garbage", {"data": b""}, "data=b''"),
         ("garbage", {"data": "text"}, "data='text'"),
         ("corrupt", {"mask": 0}, "mask=0"),
-        ("close", {"on": "bytes"}, "names no byte"),
+        ("close", {"on": "bytes"}, "on bytes has no byte"),
         ("close", {"on": "connect", "stage": "after_store"}, "stage='after_store'"),
         ("close", {"stage": "later"}, "stage='later'"),
         ("freeze", {"side": "left"}, "side='left'"),

@@ -111,7 +111,7 @@ def test_of_one_stream_the_doubt_is_told_and_not_more(store, hub):
 
 def test_what_the_log_does_not_have_is_refused(store, hub):
     fill(store)
-    with pytest.raises(ValueError, match="ends at offset 10: to=11 is behind it"):
+    with pytest.raises(ValueError, match="ends at offset 10: to=11 is after it"):
         page(hub, 0, 11)
 
 
@@ -161,7 +161,7 @@ def test_logs_and_their_offsets_at_a_time(store, hub):
 def test_a_hub_without_pyarrow_says_so(store, hub, monkeypatch):
     fill(store)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(HubError, match="missing where the hub runs: pyarrow"):
+    with pytest.raises(HubError, match="not installed where the hub runs: pyarrow"):
         page(hub, 0, 1)
 
 

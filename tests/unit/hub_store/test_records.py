@@ -142,7 +142,7 @@ def test_an_entry_that_is_no_container(store, reader):
     store.append_for_test([("g", "s", b"not a container"), ("g", "s", container("s", [b"a"]))])
     with pytest.raises(StoreError, match=r"entry 0 of log \('g', 0\) cannot be decoded") as caught:
         list(reader.records("g"))
-    assert caught.value.hint == "read on with start=1"
+    assert caught.value.hint == "continue with start=1"
     assert [record.body for record in reader.records("g", start=1)] == [b"a"]
 
 

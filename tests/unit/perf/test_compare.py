@@ -45,7 +45,7 @@ def test_noise_is_claimed_as_a_difference_in_few_comparisons() -> None:
 def test_a_difference_below_the_tolerance_is_let_pass() -> None:
     found = compare(runs(1, 1.0, spread=0.001), runs(2, 1.02, spread=0.001))
     assert found.worse() and not found.worse(0.05)
-    assert found.verdict(0.05) == "B differs, by less than what is tolerated"
+    assert found.verdict(0.05) == "B differs by less than the tolerance"
 
 
 @pytest.mark.parametrize("how_many", [1, 2, 4])

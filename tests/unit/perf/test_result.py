@@ -94,7 +94,7 @@ def test_the_report_is_the_same_after_json() -> None:
 )  # fmt: skip
 def test_json_that_is_no_result_is_refused(change: dict[str, Any]) -> None:
     values = {**result_of([(1, 1)], []).as_json(), **change}
-    with pytest.raises(ConfigError, match=r"no (whole )?result of a load test"):
+    with pytest.raises(ConfigError, match=r"not (the|a complete) result of a load test"):
         read_result(json.dumps(values))
 
 
@@ -136,7 +136,7 @@ def test_a_result_that_somebody_edited_is_shown_or_refused_in_words(path: tuple[
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "dataproxy.perf/1"}', "\x00"])
 def test_text_that_is_no_result_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"no (whole )?result of a load test") as caught:
+    with pytest.raises(ConfigError, match=r"not (the|a complete) result of a load test") as caught:
         read_result(text)
     assert str(caught.value).count("result of a load test") == str(caught.value).count("[CONFIG]") == 1
 
@@ -144,7 +144,7 @@ def test_text_that_is_no_result_is_refused(text: str) -> None:
 def test_what_was_not_delivered_is_told() -> None:
     counts = {**COUNTS, "delivered": 990, "failed": 7, "expired": 3, "refused": 5}
     report = text_report(result_of([(1000, 1000)], [(10, 1000)], counts=counts))
-    assert "not delivered: 7 failed, 3 expired, 5 refused for want of room" in report
+    assert "not delivered: 7 failed, 3 expired, 5 refused because the buffer was full" in report
     assert "+10 against what was delivered" in report
 
 

@@ -58,7 +58,7 @@ def test_an_attempt_without_a_word_at_its_end_is_silent(room):
     begun(room, attempt=1).end(BOOKS)
     lost = Uncommitted.of(found(room).attempts)
     assert (lost.attempts, lost.silent) == (1, 1)
-    assert lost.line().endswith("1 attempts ended without a word; what they sent is unknown")
+    assert lost.line().endswith("1 attempts ended without a report; what they sent is unknown")
 
 
 def test_attempts_that_ran_where_the_room_is_not_seen_are_silent_too(room):
@@ -93,8 +93,8 @@ def test_an_aborted_job_says_what_is_known_of_each_partition(room):
     assert (report.unfinished_partitions, report.unknown_partitions) == (2, 1)
     line = report.aborted_line()
     assert line.startswith("at least 16 rows were acknowledged and 3 others are possibly stored, counted over all ")
-    assert "; 1 of 3 partitions had finished and stay delivered; job job: 10 rows in 1 partitions" in line
-    assert line.endswith("; of 1 partitions no attempt left a word; what they sent is unknown")
+    assert "; 1 of 3 partitions had finished; their rows stay delivered; job job: 10 rows in 1 partitions" in line
+    assert line.endswith("; of 1 partitions no attempt left a report; what they sent is unknown")
 
 
 def test_a_room_is_gone_when_its_write_is_over(room, tmp_path):
@@ -124,7 +124,7 @@ def test_what_others_have_put_into_a_room_stays(tmp_path):
 def test_without_a_room_a_write_goes_on(tmp_path, caplog):
     (tmp_path / "file").touch()
     assert make_room(str(tmp_path / "file"), "job") == ""
-    assert "attempts that fail will leave no counts" in caplog.text
+    assert "counts of failed attempts will be missing" in caplog.text
     record = begun("")
     record.end(BOOKS)
     assert (record.token, record.so_far(), found("").attempts) == ("", "", [])
@@ -182,4 +182,4 @@ def test_a_temporary_room_is_its_users_alone(tmp_path, monkeypatch, caplog):
     room.parent.rmdir()
     room.parent.symlink_to(tmp_path)  # somebody else's
     assert make_room("", "other") == ""
-    assert caplog.text.count("is not a folder of this user alone") == 2
+    assert caplog.text.count("can be written by other users") == 2

@@ -72,8 +72,8 @@ def test_partitions_are_summed_and_each_has_its_own_attempts():
 
 def test_the_line_names_conflicts_and_what_was_there_already():
     job = JobReport.of("job", [part(duplicates_filtered=12, conflicts=2)], [MINE])
-    assert "12 rows were there already, 0 rows possibly stored twice" in job.line()
-    assert "2 rows have ids that are known with another body" in job.line()
+    assert "12 rows were stored already, 0 rows possibly stored twice" in job.line()
+    assert "2 rows have ids that are stored with another body" in job.line()
     assert "conflict" not in JobReport.of("job", [part()], [MINE]).line()
 
 

@@ -126,7 +126,7 @@ def test_types_without_a_text_are_named(kind, words):
 @pytest.mark.parametrize("kind", [TEXT, StructType().add("a\0b", TEXT)], ids=["column", "field"])
 def test_a_nul_in_a_name_is_refused(kind):
     name = "c" if isinstance(kind, StructType) else "a\0b"
-    with pytest.raises(ConfigError, match="has a NUL in its name"):
+    with pytest.raises(ConfigError, match="has a NUL character in its name"):
         plan({name: kind}, format="json")
 
 

@@ -52,8 +52,8 @@ def test_others_are_refused_with_the_way_out(kind):
     [
         (["b"], r"option idFrom names 'b', the columns are \['value', 'a', 'A'\]"),
         (["_metadata.row_index"], r'add it by select\("\*", "_metadata.row_index"\) and name it as idFrom=row_index'),
-        (["a"], "option idFrom names 'a', and there is another one of this name"),
-        (["value", "VALUE"], "option idFrom names 'VALUE', and there is another one of this name"),
+        (["a"], "option idFrom names 'a', and another column has the same name"),
+        (["value", "VALUE"], "option idFrom names 'VALUE', and another column has the same name"),
     ],
 )
 def test_a_column_has_to_be_there_once(names, text):

@@ -69,7 +69,7 @@ def test_rows_that_were_cut_off_are_an_error_behind_the_last_of_them(spark_side)
     assert worker(source, lambda: list(to_the_end(iter("ab")))) == ["a", "b"]
     ours.shutdown(socket.SHUT_WR)
     found = []
-    with pytest.raises(TransportError, match="Spark has cut off the rows of this task"):
+    with pytest.raises(TransportError, match="Spark ended the input of this task early"):
         worker(source, lambda: found.extend(to_the_end(iter("ab"))))
     assert found == ["a", "b"]
 

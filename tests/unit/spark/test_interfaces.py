@@ -20,7 +20,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("df", [None, "df", SimpleNamespace(schema=1)], ids=str)
 def test_what_is_no_dataframe_is_refused_by_its_type(call, df):
-    with pytest.raises(ConfigError, match=f"{type(df).__name__!r} is no Spark DataFrame"):
+    with pytest.raises(ConfigError, match=f"{type(df).__name__!r} is not a Spark DataFrame"):
         call(df)
 
 

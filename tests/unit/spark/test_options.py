@@ -69,9 +69,9 @@ def test_explicit_choices_win_over_the_sinks_defaults():
         ({"onFull": "raise"}, ["onFull", "'raise'", "back-pressure"]),
         (
             {"emptyValue": "send"},
-            ["emptyValue", "'send'", "'fail', 'skip'", "no message travels without a body", "stand-in"],
+            ["emptyValue", "'send'", "'fail', 'skip'", "a message needs a body", "placeholder"],
         ),
-        ({"nullValue": "Send"}, ["nullValue", "no message travels without a body", "an attribute that tells it"]),
+        ({"nullValue": "Send"}, ["nullValue", "a message needs a body", "an attribute that marks it"]),
         ({"connectCheck": "maybe"}, ["connectCheck", "'maybe'", "'warn', 'fail', 'off'"]),
         ({"batchBytes": "12 parsecs"}, ["batchBytes", "'12 parsecs'"]),
         ({"executors": "65"}, ["executors", "65"]),
@@ -103,7 +103,8 @@ def test_bad_options_are_refused_by_name(options, words):
 
 def test_options_of_the_kafka_sink_are_told_where_to_look():
     with pytest.raises(
-        ConfigError, match=r"there is no option 'kafka.acks': every message is .*docs/spark.md has what stands for"
+        ConfigError,
+        match=r"there is no option 'kafka.acks': every message is .*docs/spark.md lists the counterparts of",
     ):
         read(**{"kafka.acks": "all"})
 

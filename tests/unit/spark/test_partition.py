@@ -257,7 +257,7 @@ def test_an_attempt_that_fails_for_another_reason_leaves_its_counts_too(tmp_path
 def test_where_the_room_is_not_seen_the_error_says_so_and_nothing_is_made(tmp_path):
     FakeProducer.refuse = {"x"}
     absent = tmp_path / "absent"
-    with pytest.raises(UndeliveredError, match="the report lacks these counts, since the task's machine does not see"):
+    with pytest.raises(UndeliveredError, match="the report lacks these counts, since the task's machine cannot reach"):
         write_batches(batches(["x"]), replace(plan(), room=str(absent)), PLACE)
     assert not absent.exists()
 
@@ -290,7 +290,7 @@ def test_a_full_buffer_names_each_proxy_with_the_reason(monkeypatch):
         "partition 3 (attempt 1), in the batch after row 0: the buffer of 9 bytes is full and no room came within"
         f" maxBlock=1 s; 2 messages of this call are out; proxies: 127.0.0.1:1 (Connection refused), {target} (takes"
         " connections); when this attempt had ended, 0 rows of it were acknowledged and 0 others are possibly stored;"
-        " see that the proxies answer, raise maxBlock (deliveryTimeout and a second where it is left out)"
+        " check that the proxies answer, raise maxBlock (deliveryTimeout and a second where it is left out)"
         " or bufferBytes [BUFFER_FULL]"
     )
     assert caught.value.details == {"limit_bytes": 9, "accepted": 2, "partition": 3, "attempt": 1}

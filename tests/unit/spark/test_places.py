@@ -33,7 +33,10 @@ def said(monkeypatch, caplog):
 
 def test_a_stream_says_it_once_and_check_each_time(said):
     text = said(PLAN, stream=True)
-    assert "rows for the group g: their ids name their places in their partitions. When a micro-batch is run" in text
+    assert (
+        "rows for the group g: their ids are made from their places in their partitions. When a micro-batch is run"
+        in text
+    )
     assert "idFrom" in text
     assert said(PLAN, stream=True) == ""
     assert said(PLAN, stream=True, again=True) == text

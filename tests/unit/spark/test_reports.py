@@ -81,5 +81,5 @@ def test_books_that_do_not_balance_are_an_error():
     assert check_books("j", [part(), part(partition=1)]) == [part(), part(partition=1)]
     with pytest.raises(LocalProtocolError, match="job j: 1 of 2 partitions reported"):
         check_books("j", [part(), None])
-    with pytest.raises(LocalProtocolError, match="these do not balance"):
+    with pytest.raises(LocalProtocolError, match="the counts of these are inconsistent"):
         check_books("j", [part(acked=3)])

@@ -233,7 +233,7 @@ def test_rows_of_connect_are_the_same_or_refused(drawn):
         time.tzset()
         made = ArrowTableToRowsConversion.convert(pa.Table.from_batches([expected]), schema)
         if any(is_repeated(zone, micros) for row in rows for micros in found_moments(schema, row)):
-            with pytest.raises(InvalidMessageError, match="came twice"):
+            with pytest.raises(InvalidMessageError, match="occurs twice"):
                 list(rows_to_batches(made, schema, has_folds=False))
         else:
             (batch,) = rows_to_batches(made, schema, has_folds=False)

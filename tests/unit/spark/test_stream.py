@@ -45,7 +45,7 @@ def test_where_spark_does_not_tell_them_no_two_runs_have_the_same_name(told, mis
 @pytest.mark.parametrize("message", [None, WriterCommitMessage()])
 def test_an_epoch_without_a_report_is_that_of_a_continuous_query(message):
     writer = stream.DataProxyStreamWriter(WritePlan("", SinkOptions((), "s"), ColumnPlan(value=0), Outlets()))
-    with pytest.raises(ConfigError, match=r"no row of epoch 0 .*trigger\(continuous=.*trigger\(processingTime="):
+    with pytest.raises(ConfigError, match=r"no row of epoch 0: trigger\(continuous=.*trigger\(processingTime="):
         writer.commit([message] * 3, 0)
     part = PartitionReport("run", 0, 0, 1, 1, 1, 0, 0, 0.1)
     with pytest.raises(LocalProtocolError, match="1 of 2 partitions reported"):

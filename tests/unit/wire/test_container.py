@@ -210,7 +210,7 @@ HAZARDS = {
     "key twice": container(1, group(b"k=1&k=2", ITEMS)),
     "not UTF-8": container(1, group(b"k=\xff", ITEMS)),
     "plain UTF-8 of four bytes": container(1, group("k=😀".encode(), ITEMS)),
-    "half a surrogate pair": container(1, group(b"k=\xed\xa0\x80", ITEMS)),
+    "half of a surrogate pair": container(1, group(b"k=\xed\xa0\x80", ITEMS)),
     "v3 record without pairs": container(3, group(IDS, b"\0\0\0\0")),
     "v3 pair cut off": container(3, group(IDS, join_items([join_items([b"a"])]))),
     "v3 pair beyond its record": container(3, group(IDS, join_items([b"\0\0\0\x30a"]) + join_pairs([(b"a", b"k=v")]))),

@@ -154,7 +154,7 @@ cdef class Numbers:
 
     def __cinit__(self, int width):
         if width != 4 and width != 8:
-            raise ValueError(f"integers of {width!r} bytes are not made here; give 4 or 8")
+            raise ValueError(f"integers of {width!r} bytes are not supported; give 4 or 8")
         self.width = width
         buf_init(&self.data)
 

@@ -77,4 +77,4 @@ cdef void _in_child() noexcept nogil:
 
 pthread_mutex_init(&lock, NULL)
 if pthread_atfork(_before, _in_parent, _in_child) != 0:
-    raise MemoryError("no memory to be told of forks")
+    raise MemoryError("no memory to register the fork handler")

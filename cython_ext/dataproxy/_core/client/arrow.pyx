@@ -78,7 +78,7 @@ cdef ArrowChunks open_arrow(object data):
         chunks.stream = <ArrowArrayStream*>PyCapsule_GetPointer(chunks.keep[1], "arrow_array_stream")
         if chunks.stream.release == NULL:
             raise InvalidMessageError(
-                "the Arrow stream was already consumed", hint="pass a fresh one", code="BAD_COLUMN")
+                "the Arrow stream was already consumed", hint="pass a new one", code="BAD_COLUMN")
         if chunks.stream.get_schema(chunks.stream, &chunks.own_schema) != 0:
             raise InvalidMessageError("the Arrow stream gave no schema", code="BAD_COLUMN")
         return chunks
@@ -97,7 +97,7 @@ cdef ArrowChunks open_arrow(object data):
 cdef object _no_capsules(object data, str method, str wanted):
     """Return the error for an object whose method breaks Arrow's interface.  Locality: GIL."""
     return InvalidMessageError(
-        f"{method} of {type(data).__name__!r} gave no {wanted}",
+        f"{method} of {type(data).__name__!r} returned no {wanted}",
         hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object", code="BAD_COLUMN")
 
 
@@ -106,7 +106,7 @@ cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=No
     chunks.schema = <ArrowSchema*>PyCapsule_GetPointer(capsules[0], "arrow_schema")
     chunks.single = <ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array")
     if chunks.schema.release == NULL or chunks.single.release == NULL:
-        raise InvalidMessageError("the Arrow data was already consumed", hint="pass it afresh", code="BAD_COLUMN")
+        raise InvalidMessageError("the Arrow data was already consumed", hint="pass new data", code="BAD_COLUMN")
     return chunks
 
 
@@ -138,7 +138,7 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
     found = [name for name in _BODY_COLUMNS if name in names]
     if len(found) != 1:
         raise InvalidMessageError(
-            f"which of the columns {names!r} holds the bodies is not clear", hint="name it with `column=`",
+            f"it is not clear which of the columns {names!r} holds the bodies", hint="name it with `column=`",
             code="BAD_COLUMN")
     return _only(names, found[0])
 
@@ -148,7 +148,7 @@ cdef int _only(list names, object name) except -2:
     n = names.count(name)
     if n > 1:
         raise InvalidMessageError(
-            f"{n} columns are called {name!r}", hint="rename one, or select the one that is meant", code="BAD_COLUMN")
+            f"{n} columns are called {name!r}", hint="rename one of them, or select the right one", code="BAD_COLUMN")
     return names.index(name)
 
 
@@ -192,7 +192,7 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
         rows.base = <const uint8_t*>values.buffers[1]
     else:
         raise InvalidMessageError(
-            f"column {name!r} has the Arrow type {form.decode('utf-8', 'replace')!r}, which holds no bodies",
+            f"column {name!r} has the Arrow type {form.decode('utf-8', 'replace')!r}, which cannot hold bodies",
             hint=f"cast it to one of: {_TAKEN}", code="BAD_COLUMN")
     if values.null_count != 0:
         rows.validity = <const uint8_t*>values.buffers[0]

@@ -29,7 +29,7 @@ cdef object _broken(const ArrowSchema* schema, str why):
     form = schema.format.decode("utf-8", "replace") if schema.format != NULL else ""
     return InvalidMessageError(
         f"column {field_name(schema)!r} of the Arrow type {form!r} is damaged: {why}",
-        hint="what made it breaks the rules of Arrow's C data interface", code="BAD_COLUMN")
+        hint="the exporter breaks the rules of Arrow's C data interface", code="BAD_COLUMN")
 
 
 cdef int check_schema(const ArrowSchema* schema) except -1:
@@ -38,10 +38,10 @@ cdef int check_schema(const ArrowSchema* schema) except -1:
     if schema.format == NULL:
         raise _broken(schema, "it has no type")
     if schema.n_children < 0 or (schema.n_children > 0 and schema.children == NULL):
-        raise _broken(schema, f"{schema.n_children} children, and no list of them")
+        raise _broken(schema, f"{schema.n_children} children, but no list of them")
     for i in range(schema.n_children):
         if schema.children[i] == NULL:
-            raise _broken(schema, f"child {i} is not there")
+            raise _broken(schema, f"child {i} is missing")
     return 0
 
 
@@ -55,14 +55,14 @@ cdef int check_struct(const ArrowSchema* schema, const ArrowArray* array) except
     if array.length < 0 or array.offset < 0 or array.length >= INT64_MAX - array.offset:
         raise _broken(schema, f"length {array.length}, offset {array.offset}")
     if array.n_buffers < 0 or (array.n_buffers > 0 and array.buffers == NULL):
-        raise _broken(schema, f"{array.n_buffers} buffers, and no list of them")
+        raise _broken(schema, f"{array.n_buffers} buffers, but no list of them")
     if array.null_count > 0 and (array.n_buffers == 0 or array.buffers[0] == NULL) and strcmp(schema.format, b"n") != 0:
-        raise _broken(schema, f"{array.null_count} nulls, and nothing that says which")
+        raise _broken(schema, f"{array.null_count} nulls, but no validity bitmap")
     if schema.n_children != array.n_children or (schema.n_children > 0 and array.children == NULL):
         raise _broken(schema, f"{schema.n_children} children in the schema, {array.n_children} in the data")
     for i in range(schema.n_children):
         if array.children[i] == NULL:
-            raise _broken(schema, f"the data of child {i} is not there")
+            raise _broken(schema, f"the data of child {i} is missing")
     return 0
 
 
@@ -172,9 +172,9 @@ cdef int _check_dictionary(const ArrowSchema* schema, const ArrowArray* array, i
     cdef int kind = index_kind(schema.format)
     cdef int64_t i = -1
     if array.dictionary == NULL:
-        raise _broken(schema, "its dictionary is not there")
+        raise _broken(schema, "its dictionary is missing")
     if kind < 0:
-        raise _broken(schema, "indices into a dictionary are integers")
+        raise _broken(schema, "its indices into a dictionary are not integers")
     _check_tree(schema.dictionary, array.dictionary, depth + 1)
     if array.length:
         with nogil:
@@ -193,14 +193,14 @@ cdef int _check_values(const ArrowSchema* schema, const ArrowArray* array) excep
     if array.length == 0:
         return 0
     if needed > 1 and array.buffers[1] == NULL:
-        raise _broken(schema, "its values are not there")
+        raise _broken(schema, "its values are missing")
     if width != NO_OFFSETS:
         with nogil:
             last = _last_offset(array, width)
         if last < 0:
-            raise _broken(schema, "its offsets go down")
+            raise _broken(schema, "its offsets decrease")
         if needed == 3 and last > 0 and array.buffers[2] == NULL:
-            raise _broken(schema, "its text is not there")
+            raise _broken(schema, "its text is missing")
     elif strcmp(schema.format, b"+s") == 0:
         last = array.offset + array.length
     elif strncmp(schema.format, b"+w:", 3) == 0:
@@ -214,12 +214,12 @@ cdef int _check_values(const ArrowSchema* schema, const ArrowArray* array) excep
         with nogil:
             i = _bad_list_view(array, schema.format[2] == b"L", array.children[0].length)
         if i >= 0:
-            raise _broken(schema, f"list {i} lies outside of its values")
+            raise _broken(schema, f"list {i} is outside of its values")
     elif schema.format[0] == b"v" and needed == 3:
         with nogil:
             i = _bad_view(array)
         if i >= 0:
-            raise _broken(schema, f"value {i} lies outside of its buffers")
+            raise _broken(schema, f"value {i} is outside of its buffers")
     for i in range(schema.n_children):
         if array.children[i].length < last:
             raise _broken(schema, f"child {i} has {array.children[i].length} values where {last} are needed")
@@ -230,7 +230,7 @@ cdef int _check_tree(const ArrowSchema* schema, const ArrowArray* array, int dep
     cdef int64_t i
     if depth > NODE_DEPTH:
         raise InvalidMessageError(
-            f"types inside of types, {NODE_DEPTH} deep", hint="cast the column to string", code="BAD_COLUMN")
+            f"types are nested more than {NODE_DEPTH} levels deep", hint="cast the column to string", code="BAD_COLUMN")
     check_struct(schema, array)
     _check_values(schema, array)
     if schema.dictionary != NULL:

@@ -34,8 +34,8 @@ cdef class ArrowTable:
         check_schema(schema)
         if schema.format != b"+s":
             raise InvalidMessageError(
-                f"{type(data).__name__!r} is a single column and no table", code="BAD_COLUMN",
-                hint="make a table of it, or send it as bodies by send_arrow")
+                f"{type(data).__name__!r} is a single column, not a table", code="BAD_COLUMN",
+                hint="make a table of it, or send it as bodies with send_arrow")
         names, formats, encoded = [], [], []
         for i in range(schema.n_children):
             child = schema.children[i]

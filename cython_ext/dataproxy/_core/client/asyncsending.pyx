@@ -51,7 +51,7 @@ cdef class AsyncCore:
         """Raise ForkedError in a forked child, ClosedError once every loop was let go."""
         self._check_process()
         if self.ended:
-            raise ClosedError("the AsyncProducer is closed", hint="open a new one to go on sending")
+            raise ClosedError("the AsyncProducer is closed", hint="open a new one to continue")
 
     def _check_process(self):
         """Raise ForkedError in a forked child."""
@@ -132,8 +132,8 @@ cdef class AsyncCore:
 
         Parameters as for ``Producer.send``.  With room in the buffer the message is accepted by the call itself,
         else once there is room, for which the await waits up to ``max_block``.  Raises what ``Producer.send``
-        raises, and DeliveryFailed or DeliveryExpired.  Cancelling ends the wait; an accepted message goes on and
-        is counted.  Any running event loop.
+        raises, and DeliveryFailed or DeliveryExpired.  Cancelling ends the wait; an accepted message is still
+        delivered and counted.  Any running event loop.
         """
         cdef Bell bell = self.ready()
         if bell is not None:
@@ -152,7 +152,7 @@ cdef class AsyncCore:
         """Accept one message at once and return its Delivery, which can be awaited.
 
         Parameters as for ``Producer.send``.  It never waits: BufferFullError where there is no room (see
-        ``room``).  A result that nobody looks at is counted in the report and nowhere else.  Any thread.
+        ``room``).  A result that is not retrieved is only counted in the report.  Any thread.
         """
         if self.generation != this_generation or self.target is None:
             return self._inner
@@ -168,13 +168,13 @@ cdef class AsyncCore:
         """Accept many messages; the await ends with all acks and returns a BatchDelivered.
 
         Parameters as for ``Producer.send_batch``; ``bodies`` must not be changed before it returns.  It waits
-        for room without blocking the loop: what is large or finds no room is accepted by the errands' thread,
-        one batch after the other.  Cancelling ends the wait; what was accepted goes on.
+        for room without blocking the loop: a background thread accepts large batches, and batches without room,
+        one after the other.  Cancelling ends the wait; accepted messages are still delivered.
         """
         return self._batch_later("send_batch", args, options)
 
     def send_arrow(self, *args, **options):
-        """Accept a column of Arrow data on the errands' thread; the await ends as for ``send_batch``.
+        """Accept a column of Arrow data on a background thread; the await ends as for ``send_batch``.
 
         Parameters as for ``Producer.send_arrow``.
         """

@@ -88,7 +88,7 @@ cdef class Bell:
         self.queue = loopqueue_new()
         if self.queue == NULL:
             self.closed = True
-            raise TransportError("no eventfd could be made for the event loop", hint="raise the limit of open files")
+            raise TransportError("the kernel gave no eventfd for the event loop", hint="raise the limit of open files")
         _bells[<size_t><void*>loop] = self
         try:
             contextvars.Context().run(loop.add_reader, self.queue.fd, self.drain)

@@ -142,7 +142,7 @@ cdef class BodyEncoder:
             if known == self.n_zones:
                 raise InvalidMessageError(
                     f"column {field_name(culprit)!r} has the Arrow type {form.decode('utf-8', 'replace')!r}, "
-                    "which has no text",
+                    "which has no form as text",
                     hint="cast it to string", code="BAD_COLUMN")
 
     cdef int make(self, ArrowSchema* schema, ArrowArray* array, Lines* lines) except -1:

@@ -65,10 +65,10 @@ cdef object buffer_open(object thing, Py_buffer* view):
     try:
         PyObject_GetBuffer(thing, view, PyBUF_FULL_RO)
     except (BufferError, TypeError, ValueError) as error:
-        return f"{type(thing).__name__!r} gives no buffer of bytes: {error}"
+        return f"{type(thing).__name__!r} has no buffer of bytes: {error}"
     if not _agrees(view):
         PyBuffer_Release(view)
-        return f"{type(thing).__name__!r} gives a buffer whose sizes contradict each other"
+        return f"{type(thing).__name__!r} has a buffer whose sizes contradict each other"
     if not _is_bytes(view.format):
         form = (<bytes>view.format).decode("latin-1")
         PyBuffer_Release(view)

@@ -134,9 +134,9 @@ cdef class Delivery:
 
     @property
     def id(self):
-        """Return the message's id: the caller's ``message_id``, else one that was made for it.
+        """Return the message's id: the caller's ``message_id``, or else one that the producer made.
 
-        It is known at once, stays the same over all attempts, and is what a consumer finds.  Any thread.
+        It is known at once, is the same in all attempts, and consumers find it.  Any thread.
         """
         return self.own_id if self.own_id is not None else message_id(self.verdict.id.decode(), self.index)
 
@@ -146,10 +146,10 @@ cdef class Delivery:
         return atomic_load(&self.verdict.done) != 0
 
     def result(self, timeout=None):
-        """Wait up to ``timeout`` seconds (None: until ``delivery_timeout`` is over) and return a Delivered.
+        """Wait up to ``timeout`` seconds (None: until ``delivery_timeout`` has passed) and return a Delivered.
 
-        Raises DeliveryFailed, DeliveryExpired, or DeliveryPending when it is not known yet (the message is
-        still on its way).  In a forked child ForkedError.  Ctrl-C interrupts the wait.  Any thread.
+        Raises DeliveryFailed, DeliveryExpired, or DeliveryPending if it is not known yet (the message is
+        still in flight).  In a forked child ForkedError.  Ctrl-C interrupts the wait.  Any thread.
         """
         check_own(self, self.generation)
         if timeout is not None:
@@ -158,7 +158,7 @@ cdef class Delivery:
                 self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s{self.core._trouble()}",
-                hint="it is still on its way: ask again, or raise the timeout")
+                hint="it is still in flight: ask again, or raise the timeout")
         return outcome_of(facts_once(self.core, self.verdict, self.index), self.index, self.own_id)
 
     def exception(self, timeout=None):
@@ -178,7 +178,7 @@ cdef class Delivery:
     def add_done_callback(self, callback):
         """Have ``callback(delivery)`` called once with the result known.
 
-        It runs on the dispatcher's thread, or at once in the calling thread when the result is there already
+        It runs on the dispatcher's thread, or at once in the calling thread if the result is already known
         (as in concurrent.futures).  Its exceptions are logged.  Any thread.
         """
         check_callback(callback)
@@ -245,8 +245,8 @@ cdef class BatchDelivery:
     def result(self, timeout=None):
         """Wait for all and return a BatchDelivered: counts, and the failures by range of messages.
 
-        Raises DeliveryPending when ``timeout`` seconds (None: until ``delivery_timeout`` is over) were not
-        enough; it does not raise for messages that failed: look at ``.ok`` or ``.failures``.  Any thread.
+        Raises DeliveryPending if ``timeout`` seconds (None: until ``delivery_timeout`` has passed) were not
+        enough. It does not raise for messages that failed: look at ``.ok`` or ``.failures``.  Any thread.
         """
         cdef int64_t deadline = _deadline(self.core, timeout)
         cdef int64_t i, at = 0, good = 0
@@ -263,7 +263,7 @@ cdef class BatchDelivery:
                 raise DeliveryPending(
                     f"{self.segments.messages - at} of {self.segments.messages} messages have no result after "
                     f"{timeout!r} s{self.core._trouble()}",
-                    hint="they are still on their way: ask again, or raise the timeout")
+                    hint="they are still in flight: ask again, or raise the timeout")
             place = self.segments.items[i].first
             end = place + self.segments.items[i].count
             while place < end:

@@ -38,7 +38,7 @@ cdef int check_own(object thing, uint32_t generation) except -1:
     if generation != this_generation:
         raise ForkedError(
             f"this {type(thing).__name__} belongs to messages that were sent before the process was forked; their "
-            "results are the parent's", hint="wait for it in the process that sent, or send here and use what that "
+            "results belong to the parent", hint="wait for it in the process that sent, or send here and use what that "
             "returns")
     return 0
 
@@ -73,13 +73,13 @@ cdef class CoreHandle:
 
     def _refuse_closed(self):
         """Raise the ClosedError of a call that came too late.  Any thread."""
-        raise ClosedError("the producer is closed", hint="open a new one to go on sending")
+        raise ClosedError("the producer is closed", hint="open a new one to continue")
 
     cdef int check_may_wait(self, str what) except -1:
         """Raise LocalProtocolError inside a callback of this producer: ``what`` would hold up all others."""
         if self._callers and get_ident() in self._callers:
             raise LocalProtocolError(
-                f"{what} was called inside a callback of the same producer and would hold up every other callback",
+                f"{what} was called inside a callback of the same producer and would block every other callback",
                 code="IN_CALLBACK", hint="let another thread wait, or use add_done_callback")
         return 0
 
@@ -100,8 +100,8 @@ cdef class CoreHandle:
         PyErr_CheckSignals()
         if before != this_generation:
             raise ForkedError(
-                "a signal handler forked the process during this call, which goes on in the parent alone",
-                hint="call again in the child: the producer begins there afresh")
+                "a signal handler forked the process during this call, which continues only in the parent",
+                hint="call again in the child: the producer starts there anew")
         return 0
 
     def _suspend_when_full(self):

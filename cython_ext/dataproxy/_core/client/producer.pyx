@@ -154,7 +154,7 @@ cdef class ProducerCore(CoreHandle):
         if status == ST_NO_MEMORY:
             raise MemoryError("no memory for a producer")
         if status != ST_OK:
-            raise TransportError("no epoll set or eventfd could be made", hint="raise the limit of open files")
+            raise TransportError("the kernel gave no epoll set or eventfd", hint="raise the limit of open files")
         return 0
 
     def __dealloc__(self):
@@ -250,10 +250,10 @@ cdef class ProducerCore(CoreHandle):
                 memcpy(array[i].label, <const char*>name, len(name))
                 array[i].family = family
                 if address_parse(address.encode(), port, &array[i].address) != ST_OK:
-                    raise ConfigError(f"{address!r} is no numeric address")
+                    raise ConfigError(f"{address!r} is not a numeric address")
                 if other:
                     if address_parse(other.encode(), port, &array[i].other) != ST_OK:
-                        raise ConfigError(f"{other!r} is no numeric address")
+                        raise ConfigError(f"{other!r} is not a numeric address")
                     array[i].other_family = AF_INET6
             for i in range(self.engine.n_executors):
                 status = executor_set_endpoints(self.engine.executors[i], array, n, links[i])
@@ -430,11 +430,11 @@ cdef class ProducerCore(CoreHandle):
         return 0
 
     def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None):
-        """Accept one message and return nothing; its fate is counted and reported like any other.
+        """Accept one message and return nothing; its result is counted and reported like any other.
 
         ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
-        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str; of a subclass
-        of str (an ``Enum``), here and in names, the text that it holds is taken.  ``dt``: its
+        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str; for a subclass
+        of str (an ``Enum``), here and in names, the text that it contains is used.  ``dt``: its
         data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id of the caller's, see
         ``Stream.send_nowait``; without it the message gets one.  ``key``: bytes or text; with ``ordering="key"``
         messages of one key keep their order.  Waits up to ``max_block`` for room.
@@ -448,7 +448,7 @@ cdef class ProducerCore(CoreHandle):
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
         ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
-        and where that one runs.
+        and in the same place.
         """
         return self.find(stream_id, group_id).sent(body, attrs, dt, message_id, key, on_delivery)
 

@@ -96,7 +96,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     if t.problem == RUN_NULL_NAME:
         raise InvalidMessageError(
             f"the {'group_id' if row_group is None else 'stream_id'} of row {i} is null",
-            hint="fill it, or give one name for all rows as an option", details={"item": i}, code="BAD_NAME")
+            hint="fill it, or set one name for all rows as an option", details={"item": i}, code="BAD_NAME")
     if t.problem == RUN_BAD_BODY:
         raise row_problem(i, ("", "null", "empty", "large", "line")[t.check.problem], t.check.bad_size,
                           core.engine.batcher.max_frame)
@@ -106,7 +106,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
         value = int(c.time.values[c.time.offset + i]) * c.time.multiplier // c.time.divisor
         raise InvalidMessageError(
             f"the data time of row {i}, {value:,} ms after 1970, is outside of 1970 to 2106",
-            hint="a bigint counts milliseconds; a null stands for the time of sending",
+            hint="a bigint counts milliseconds; a null means the time of sending",
             details={"item": i}, code="BAD_TIME")
     if t.problem == RUN_BAD_KEY:
         wrong = bytes_at(&c.key, i)
@@ -116,7 +116,8 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
         if findings.is_added(i):
             attrs.pop(ESCAPED_KEYS, None)       # it was added when they were escaped
         core.policy.item_text(attrs, None, ())
-        raise InvalidMessageError(f"the attributes of row {i} cannot travel", details={"item": i}, code="BAD_ATTRIBUTE")
+        raise InvalidMessageError(
+            f"the attributes of row {i} are not allowed", details={"item": i}, code="BAD_ATTRIBUTE")
     raise MemoryError("no memory for a record batch")
 
 
@@ -157,13 +158,14 @@ cdef int _check_lines(Columns* c, const Lines* lines, Findings findings) except 
     for i in range(lines.n):
         if lines.refused[i] == REFUSED_LIKE_NULL:
             findings.mark(c, i, InvalidMessageError(
-                f"a value reads like a null, of which nullText is the text (item {i})", code="BAD_BODY",
-                hint="set nullText to a text that no value has, or to an empty one if nobody has to tell them apart",
+                f"a value equals nullText, so readers would take it for a null (item {i})", code="BAD_BODY",
+                hint="set nullText to a text that no value has, or to an empty text if readers need not tell them "
+                     "apart",
                 details={"item": i}))
         elif lines.refused[i]:
             findings.mark(c, i, InvalidMessageError(
-                f"a value holds a separator that cannot be masked (item {i})", code="BAD_BODY",
-                hint="set the option escape, or another separator", details={"item": i}))
+                f"a value contains a separator and cannot be escaped (item {i})", code="BAD_BODY",
+                hint="set the option escape, or use another separator", details={"item": i}))
     return 0
 
 

@@ -55,7 +55,7 @@ cdef class SendPolicy:
         """Raise InvalidMessageError when messages cannot carry ids of the caller's.  Locality: GIL."""
         if self.message_type != 7:
             raise InvalidMessageError(
-                f"ids of the caller's travel in frames of type 7 alone, not with message_type={self.message_type}",
+                f"message ids need frames of type 7, not message_type={self.message_type}",
                 hint="use message_type=7, or put the id into the body", code="BAD_ID")
         return 0
 
@@ -83,7 +83,7 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
     if core.suspended():
         raise BufferFullError(
             f"the buffer of {limit} bytes is full, and this call never waits",
-            hint="await producer.send(...), or await producer.room() before it",
+            hint="await producer.send(...), or await producer.room() first",
             details={"limit_bytes": limit, "accepted": accepted})
     if core.blocks and results > core.engine.completions.most // 2:
         raise BufferFullError(
@@ -95,7 +95,7 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
         f"the buffer of {limit} bytes is full"
         + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
         + (f"; {accepted} messages of this call were accepted" if accepted else ""),
-        hint="send slower, raise buffer_bytes, or see that the proxies answer (stats())",
+        hint="send slower, raise buffer_bytes, or check that the proxies answer (stats())",
         details={"limit_bytes": limit, "accepted": accepted})
 
 
@@ -160,8 +160,8 @@ cdef int append_blocking(
 cdef class Stream:
     """Sending calls bound to one group, stream and set of attributes; the fastest path.
 
-    Made by ``Producer.stream``.  Any thread may use it.  What the producer keeps for it is given back with the last
-    handle, once its messages have their results.
+    Made by ``Producer.stream``.  Any thread may use it.  The producer frees the memory of the stream after the last
+    handle is gone and all its messages have results.
     """
 
     def __init__(self):
@@ -307,7 +307,7 @@ cdef class Stream:
             PyBuffer_Release(&view)
 
     def send_nowait(self, body, *, attrs=None, dt=None, message_id=None, key=None):
-        """Accept one message and return nothing; its fate is counted and reported like any other.
+        """Accept one message and return nothing; its result is counted and reported like any other.
 
         ``body`` is bytes-like and not empty; ``attrs`` are attributes of this message alone; ``dt`` is its
         data time, milliseconds since 1970 or an aware datetime; ``message_id`` is an id of the caller's, 1 to
@@ -352,7 +352,7 @@ cdef class Stream:
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
         ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
-        and where that one runs.
+        and in the same place.
         """
         return self.sent(body, attrs, dt, message_id, key, on_delivery)
 
@@ -393,7 +393,7 @@ cdef class Stream:
                 with nogil:
                     status = keep_ids(rows, 0, at, &out.own_ids)
                 if status != ST_OK:
-                    raise MemoryError("no memory for the ids of a batch; its messages are on their way")
+                    raise MemoryError("no memory for the ids of a batch; its messages were accepted")
         return 0
 
     cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1:

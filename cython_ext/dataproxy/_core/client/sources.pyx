@@ -102,7 +102,8 @@ cdef BodyList _records(BodyList out, object data):
     else:
         form = v.format.decode("latin-1") if v.format != NULL else "B"
         raise InvalidMessageError(
-            f"an array of {v.ndim} dimensions with items of format {form!r} ({v.itemsize} bytes) is no batch of bodies",
+            f"an array of {v.ndim} dimensions with items of format {form!r} ({v.itemsize} bytes) is not a batch of "
+            "bodies",
             hint="pass a list of bytes, a one-dimensional array of fixed-width records, or two-dimensional uint8 "
                  "with contiguous rows", code="BAD_BODY")
     out.rows.n = v.shape[0] if v.shape != NULL else v.len // v.itemsize
@@ -131,7 +132,7 @@ cdef BodyList body_rows(object bodies):
         items = list(bodies)
     except TypeError:
         raise InvalidMessageError(
-            f"{type(bodies).__name__!r} is no batch of bodies", hint="pass a list of bytes or an array",
+            f"{type(bodies).__name__!r} is not a batch of bodies", hint="pass a list of bytes or an array",
             code="BAD_BODY") from None
     return _sequence(out, items)
 

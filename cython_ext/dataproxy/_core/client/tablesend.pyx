@@ -422,7 +422,7 @@ cdef class TableSend:
             if end <= r.start:
                 continue
             if p.c.value.ids != NULL and keep_ids(&p.c.value, r.start, end, &self.out.own_ids) != ST_OK:
-                raise MemoryError("no memory for the ids of a batch; its messages are on their way")
+                raise MemoryError("no memory for the ids of a batch; its messages were accepted")
             if self.owners is not None:
                 self.owners.append((
                     messages_between(&p.c.value, r.start, end), _str(r.stream.group), _str(r.stream.stream)))

@@ -63,7 +63,7 @@ cdef class UndeliveredMessages:
             with nogil:
                 status = leftover_open(x)
             if status == ST_NO_MEMORY:
-                raise MemoryError("no memory to unpack what was not delivered")
+                raise MemoryError("no memory to unpack undelivered messages")
             if status != ST_OK:
                 self.spent(x)
 

@@ -123,7 +123,7 @@ cdef size_t _copy(uint8_t* to, size_t room, bytes text) except? 0:
     """Copy a text that has to fit and return its length."""
     cdef size_t n = 0 if text is None else <size_t>len(text)
     if n > room:
-        raise ValueError(f"{n} bytes are more than the {room} that fit")
+        raise ValueError(f"{n} bytes do not fit: at most {room} are allowed")
     if n > 0:
         memcpy(to, <const char*>text, n)
     return n

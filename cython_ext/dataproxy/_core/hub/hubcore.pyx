@@ -74,7 +74,7 @@ cdef class HubCore:
         stream number, name) by rising numbers.
         """
         if not 1 <= listeners <= <int>LISTENERS_MOST:
-            raise ValueError(f"{listeners} listeners are not possible")
+            raise ValueError(f"{listeners} is not an allowed number of listeners")
         self.store = store
         self.faults = FaultCore() if faults is None else faults
         self.shared.faults = &self.faults.table
@@ -156,7 +156,7 @@ cdef class HubCore:
         """Bind and listen; return the first port, ``ports`` has all.
 
         A port that is not 0 is that of the first listener, the others follow it.  Raises OSError, and ValueError
-        for a host that is no numeric address.
+        for a host that is not a numeric address.
         """
         cdef int i
         if self.opened:
@@ -171,7 +171,7 @@ cdef class HubCore:
         for i in range(self.threads):
             self.door_count = i + 1
             if door_init(&self.doors[i], &self.shared) != ST_OK:
-                raise OSError(24, "no descriptors left for the door's epoll set")
+                raise OSError(24, "no file descriptors left for the epoll set of the hub")
         return self.port
 
     cdef tuple _listen(self):
@@ -204,12 +204,12 @@ cdef class HubCore:
         """Run one loop until the hub stops.  To be called once for each door, on a thread of its own."""
         cdef int status
         if not 0 <= i < self.door_count:
-            raise IndexError(f"there is no door {i}")
+            raise IndexError(f"there is no port {i}")
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         with nogil:
             status = door_run(&self.doors[i])
         if status != ST_OK:
-            raise OSError(self.doors[i].poller.error, "the loop of a hub door failed")
+            raise OSError(self.doors[i].poller.error, "the loop of a hub's port failed")
 
     def stop(self, double drain) -> None:
         """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""

@@ -219,7 +219,7 @@ cdef class StoreCore(StoreView):
         """Choose who gets entries back; before the loop starts.  Locality: GIL.  Locks: takes _gate."""
         with self._gate:
             if self._in_loop:
-                raise ClosedError("the committer runs already", hint="set the receiver before starting it")
+                raise ClosedError("the committer is already running", hint="set the receiver before starting it")
             self._committer.done = done
             self._own_done = False
         return 0
@@ -409,7 +409,7 @@ def _lock_directory(str path):
         raise StoreError(
             f"the store {path!r} is in use by another hub (process {holder})",
             code="STORE_TAKEN",
-            hint="stop that hub, or give this one a directory of its own",
+            hint="stop that hub, or give this one its own directory",
             details={"path": path, "holder": holder},
         ) from failure
     try:

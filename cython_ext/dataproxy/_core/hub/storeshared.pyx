@@ -104,25 +104,25 @@ cdef object store_fault(int error, str path, str doing):
     """Return a StoreError for an error code of the store.  Locality: GIL.  Locks: none."""
     cdef str reason = env_error(error).decode("utf-8", "replace")
     cdef bint full = error in (ENOSPC, EDQUOT, MDB_MAP_FULL)
-    cdef str hint = "look at the file system and its log; the directory may have to be restored from a copy"
+    cdef str hint = "check the file system and the system's log; the directory may have to be restored from a copy"
     cdef str code = "STORE"
     if error in (FAULT_FORMAT, FAULT_MISSING, MDB_INVALID, MDB_VERSION_MISMATCH, ENOENT):
         hint = "give the directory of a hub store, or an empty one to create a store in"
     elif error in (FAULT_TRUNCATED, FAULT_ROW, FAULT_CHECKSUM, MDB_CORRUPTED, MDB_PAGE_NOTFOUND):
         code = "STORE_DAMAGED"
-        hint = ("`dataproxy store verify` tells what of it is damaged; restore the directory from a copy, or move it"
-                " away and start with an empty one")
+        hint = ("`dataproxy store verify` lists the damage; restore the directory from a copy, or move it away and"
+                " start with an empty one")
     elif error in (FAULT_GONE, FAULT_OWNER):
         code = "STORE_TAKEN"
-        hint = "nothing more is stored there; look who changed the directory, then start the hub again"
+        hint = "the hub stores nothing more there; find out who changed the directory, then start the hub again"
     elif error == MDB_READERS_FULL:
         code = "STORE_READERS"
-        hint = "other processes hold every reader's place of the store; close some of them"
+        hint = "other processes use all reader slots of the store; close some of them"
     elif error in (EACCES, EPERM, EROFS):
-        hint = "readers need write permission on lock.mdb, the hub on the whole directory"
+        hint = "readers need write permission for lock.mdb, the hub for the whole directory"
     elif full:
         code = "DISK_FULL"
-        hint = "make room on the disk, raise max_bytes, or set a retention limit"
+        hint = "free disk space, raise max_bytes, or set a retention limit"
     return StoreError(f"cannot {doing} {path!r}: {reason}", code=code, hint=hint,
                       retriable=full or error == MDB_READERS_FULL, details={"path": path, "error": error})
 
@@ -133,7 +133,7 @@ cdef object entry_fault(str path, str topic, unsigned int partition, unsigned lo
         f"cannot read entry {offset} of {topic!r} (partition {partition}) in the store {path!r}:"
         " it is missing, or not what was stored: its checksum differs",
         code="STORE_DAMAGED",
-        hint=f"what is behind it can be read from offset {offset + 1} on; `dataproxy store verify` lists all damage",
+        hint=f"later entries can be read from offset {offset + 1} on; `dataproxy store verify` lists all damage",
         details={"path": path, "topic": topic, "partition": partition, "offset": offset, "error": FAULT_CHECKSUM},
     )
 
@@ -177,7 +177,7 @@ cdef int prepare_directory(str path, bint create) except -1:
     except OSError as failure:
         raise StoreError(
             f"cannot open the store {path!r}: {failure.strerror}",
-            hint="give a directory that can be read, and written by the hub",
+            hint="give a directory that this user can read, and that the hub can write",
             details={"path": path, "error": failure.errno},
         ) from failure
     if "data.mdb" in names:

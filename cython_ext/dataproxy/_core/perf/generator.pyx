@@ -76,7 +76,7 @@ cdef class Generator:
     ):
         cdef int i
         if self.core is not None:
-            raise ConfigError("a generator is made once")
+            raise ConfigError("a generator can be set up only once")
         pieces = list(pieces)
         if not pieces or each < 1 or not 0.0 <= phase <= 1.0:
             raise ConfigError("a plan needs at least one piece, one message at a time, and a phase from 0 to 1")
@@ -139,7 +139,7 @@ cdef class Generator:
     cdef int _check(self) except -1:
         """Raise ConfigError where a run cannot begin.  Locality: GIL."""
         if not self.planned or self.running:
-            raise ConfigError("a generator runs once, in one thread")
+            raise ConfigError("a generator runs only once, in one thread")
         self.core.check_usable()
         for stream in self.streams:
             if (<Stream>stream).generation != this_generation:
@@ -269,7 +269,7 @@ cdef class Generator:
             raise ClosedError("the producer was closed while the load ran", hint="close it after run() has returned")
         if course == CO_TOO_LARGE:
             raise InvalidMessageError(
-                "a body of the load is too large for a frame, or holds a line feed with message_type=3",
+                "a body of the load is too large for a frame, or contains a line feed with message_type=3",
                 hint="choose smaller bodies, or raise max_frame_bytes")
         if course == CO_NO_MEMORY:
             raise MemoryError("no memory for the load's messages")
@@ -351,7 +351,7 @@ cdef class Generator:
         if isinstance(sent, Delivery):
             one = <Delivery>sent
             if one.verdict == NULL:
-                raise ConfigError("a call gave a Delivery of nothing")
+                raise ConfigError("a call returned a Delivery without a message")
             atomic_add(&one.verdict.refs, 1)
             status = pending_put(&self.pending, one.verdict, one.index, 1, planned)
             relaxed_add(&self.accepted, 1)
@@ -364,7 +364,7 @@ cdef class Generator:
                     status = CO_NO_MEMORY
             relaxed_add(&self.accepted, batch.segments.messages)
         else:
-            raise ConfigError(f"a call gave no Delivery but {type(sent).__name__}")
+            raise ConfigError(f"a call returned {type(sent).__name__}, not a Delivery")
         if status != ST_OK:
             raise MemoryError("no memory for the load's messages")
         return 0
@@ -383,7 +383,7 @@ cdef class Generator:
         self.start_us = start_us
         self.alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)
         if self.alarm < 0:
-            raise OSError(errno, "no timer could be made for a load generator")
+            raise OSError(errno, "cannot make the timer of a load generator")
         self.ahead = plan_next(&self.plan)
         self._set_alarm(start_us + self.ahead)
         return self.alarm
@@ -396,7 +396,7 @@ cdef class Generator:
         when.it_value.tv_sec = at_us // 1000000
         when.it_value.tv_nsec = at_us % 1000000 * 1000
         if timerfd_settime(self.alarm, TFD_TIMER_ABSTIME, &when, NULL) != 0:
-            raise OSError(errno, "a load generator's timer could not be set")
+            raise OSError(errno, "cannot set the timer of a load generator")
         return 0
 
     def take_due(self, int64_t most):

@@ -13,9 +13,9 @@ __all__ = ["Histogram"]
 
 @cython.final
 cdef class Histogram:
-    """Count values by size, each to within 0.1 %: 220 KB, however many there are.
+    """Count values by size, each to within 0.1 %. It takes 220 KB for any number of values.
 
-    Values are microseconds here, but any integers from 0 to 2^36 will do.  Calls hold the interpreter's lock, so any
+    Values are microseconds here, but may be any integers from 0 to 2^36.  Calls hold the interpreter's lock, so any
     thread may make them.
     """
 
@@ -35,12 +35,12 @@ cdef class Histogram:
         return out
 
     def record(self, int64_t value, int64_t times=1):
-        """Count ``value`` so many times; a negative one counts as 0, one beyond the largest slot in that slot.
+        """Count ``value`` this many times; a negative value counts as 0, a value beyond the largest slot in that slot.
 
         Raises ValueError for a negative number of times.
         """
         if times < 0:
-            raise ValueError(f"a value is counted 0 times or more, not {times}")
+            raise ValueError(f"times is 0 or more, not {times}")
         if times:
             hdr_add(&self.hdr, value, times)
 

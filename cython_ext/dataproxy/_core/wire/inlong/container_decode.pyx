@@ -44,7 +44,7 @@ cdef int container_open(Container* c, const uint8_t* p, size_t n, size_t limit, 
     if n < 4:
         return _fail(c, b"fewer than 4 bytes")
     if p[0] != 0x0F or p[1] > 4:
-        return _fail(c, b"the first two bytes are no known magic")
+        return _fail(c, b"the first two bytes are not a known magic")
     if p[n - 2] != p[0] or p[n - 1] != p[1]:
         return _fail(c, b"first and last magic differ")
     c.version = p[1]

@@ -88,7 +88,7 @@ cdef dict _split(str text):
         if not mark or "=" in value:
             raise _broken(b"an attribute is not of the form key=value")
         if key in out:
-            raise _broken(b"an attribute key comes twice")
+            raise _broken(b"an attribute key occurs twice")
         out[key] = value
     return out
 
@@ -336,7 +336,7 @@ cdef bytes _attr_text(attrs):
     for key, value in attrs.items():
         for word in (key, value):
             if "&" in word or "=" in word:
-                raise _refused(f"attribute {key!r}={value!r} holds '&' or '=', which attribute text cannot carry")
+                raise _refused(f"attribute {key!r}={value!r} contains '&' or '=', which attribute text cannot hold")
         parts.append(f"{key}={value}")
     return "&".join(parts).encode()
 
@@ -397,7 +397,7 @@ cdef bytes _encode_frame(groups, int64_t create_time_ms, bint compress, uint32_t
     cdef size_t size = 0
     cdef int status
     if len(groups) != 1:
-        raise _refused(f"version 4 holds one group, not {len(groups)}")
+        raise _refused(f"version 4 has one group, not {len(groups)}")
     attrs, items = groups[0]
     text = _attr_text(attrs)
     pairs = bool(items) and isinstance(items[0], tuple)
