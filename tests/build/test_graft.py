@@ -108,5 +108,5 @@ def test_the_project_names_the_licences():
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["license-files"] == ["LICENSE", "licences/*.txt"]
+    assert project["license-files"] == ["LICENSE", "NOTICE", "licences/*.txt"]
     assert "graft licences" in (ROOT / "MANIFEST.in").read_text().splitlines()
