@@ -81,11 +81,10 @@ def archive_address() -> str:
     """Return the address of Debian's archive that this machine is set up with."""
     if not shutil.which("apt-get") or not KEYS.exists():
         sys.exit("portable: the sources come from Debian's archive, by apt-get; elsewhere: make wheel WHEEL=machine")
-    told = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
     codename = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-    for address, suite, component in (line.split() for line in told.splitlines() if line.count(" ") == 2):
-        if (suite, component) == (codename, "main"):
-            return address
+    told = run("apt-get", "-oDebug::NoLocking=1", "update", "--print-uris")  # knows the archives before any update, too
+    if found := re.search(rf"'(\S+?)/dists/{re.escape(codename)}/InRelease'", told):
+        return found[1]
     sys.exit(f"portable: apt-get knows no archive with the suite {codename!r}; elsewhere: make wheel WHEEL=machine")
 
 

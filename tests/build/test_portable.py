@@ -62,6 +62,29 @@ def test_sources_that_differ_by_a_byte_are_refused(script, pins, monkeypatch):
     assert called == ["update", "a"]
 
 
+@pytest.mark.parametrize(
+    ("codename", "address"), [("bookworm", "http://archive.invalid/debian"), ("book", None), ("", None)]
+)
+def test_the_archive_is_the_one_that_the_machine_is_set_up_with(script, tmp_path, monkeypatch, codename, address):
+    told = "".join(
+        f"'{place}/dists/{suite}/InRelease' name 0 \n"
+        for place, suite in (
+            ("http://other.invalid/apt", "other"),
+            ("http://archive.invalid/security", "bookworm-security"),
+            ("http://archive.invalid/debian", "bookworm"),
+        )
+    )
+    monkeypatch.setattr(script, "run", lambda *_: told)
+    monkeypatch.setattr(script, "KEYS", tmp_path)
+    monkeypatch.setattr(script.shutil, "which", lambda name: name)
+    monkeypatch.setattr(script.platform, "freedesktop_os_release", lambda: {"VERSION_CODENAME": codename})
+    if address:
+        assert script.archive_address() == address
+    else:
+        with pytest.raises(SystemExit, match="make wheel WHEEL=machine"):
+            script.archive_address()
+
+
 def test_lmdb_has_names_of_its_own(script, tmp_path):
     """The compiler says which function a caller of the changed header asks for."""
     (tmp_path / "lmdb.h").write_text(script.renamed(HEADER))
