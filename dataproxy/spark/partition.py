@@ -148,7 +148,7 @@ def _leave_counts(error: BaseException, record: AttemptRecord, books: Books, pla
         f"{books.maybe_delivered + books.pending} others are possibly stored; {record.so_far()}"
     ).removesuffix("; ")
     if plan.room and not record.token:
-        words += f"; the report lacks these counts, since the task's machine does not see the folder {plan.room!r}"
+        words += f"; the report lacks these counts, since the task's machine cannot reach the folder {plan.room!r}"
     if isinstance(error, DataProxyError):
         error.message = f"{error.message}; {words}"
         error.args = (error.message,)
