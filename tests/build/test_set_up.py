@@ -24,8 +24,9 @@ def program(path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("header", "packages"), [("snappy-c.h", "libsnappy-dev"), ("lmdb.h", "liblmdb-dev"), (".", "libsnappy-dev liblmdb-dev")]
-)  # fmt: skip
+    ("header", "packages"),
+    [("snappy-c.h", "libsnappy-dev"), ("lmdb.h", "liblmdb-dev"), (".", "libsnappy-dev liblmdb-dev")],
+)
 def test_a_missing_header_stops_with_the_command(tmp_path, header, packages):
     # A compiler that finds every header but this one.
     compiler = program(tmp_path / "cc", f"text=$(cat); case $text in *stdio.h*) ;; *'{header}'*) exit 1 ;; esac")
