@@ -57,7 +57,7 @@ def _temporary() -> Path:
     folder.mkdir(mode=_OWN, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040000 | _OWN:  # somebody else was there first
-        raise PermissionError(f"{str(folder)!r} can be written by other users")
+        raise PermissionError(f"{str(folder)!r} is not a folder that only this user can use")
     return folder
 
 

@@ -132,7 +132,7 @@ def test_places_say_what_they_read(text):
 
 @pytest.mark.parametrize("text", ["x", "0,1", "0,1:", "0,1:2.", "0,1:2.x", "-1", "0,1:-1"])
 def test_what_is_no_place_is_refused(text):
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="not a place"):
         Place.parse(text)
 
 

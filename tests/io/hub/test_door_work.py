@@ -144,7 +144,7 @@ def test_what_is_no_place_among_streams_is_refused(start_hub, place):
     with pytest.raises(urllib.error.HTTPError) as raised:
         get(hub, f"/hub/counts?start={place}")
     assert raised.value.code == 400
-    assert "no place" in json.loads(raised.value.read())["errMsg"]
+    assert "not a place" in json.loads(raised.value.read())["errMsg"]
 
 
 def test_counts_take_their_turn_with_pages_of_records(start_hub, monkeypatch):

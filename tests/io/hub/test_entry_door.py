@@ -53,7 +53,7 @@ def test_a_page_over_http(hub):
     connection.request("GET", "/hub/entries?group=g&partition=0&from=1&to=6")
     answer = connection.getresponse()
     assert answer.status == 400
-    assert "behind it" in json.loads(answer.read())["errMsg"]
+    assert "after it" in json.loads(answer.read())["errMsg"]
     connection.close()
 
 

@@ -58,7 +58,7 @@ def test_a_plan_that_no_loop_can_keep_is_not_valid() -> None:
     with dataproxy.hub.Hub() as hub:
         result = run_load(Load(hub.target, parse_plan("1M:30ms"), path="asyncio"))
     assert result.counts["delivered"] == result.counts["due"] == 30_000
-    assert text_report(result).startswith("INVALID: at p50 the generator was")
+    assert text_report(result).startswith("INVALID: at p50 the generator itself was")
 
 
 def test_what_a_call_of_a_task_raises_ends_the_run() -> None:

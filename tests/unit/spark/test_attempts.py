@@ -182,4 +182,4 @@ def test_a_temporary_room_is_its_users_alone(tmp_path, monkeypatch, caplog):
     room.parent.rmdir()
     room.parent.symlink_to(tmp_path)  # somebody else's
     assert make_room("", "other") == ""
-    assert caplog.text.count("can be written by other users") == 2
+    assert caplog.text.count("is not a folder that only this user can use") == 2
