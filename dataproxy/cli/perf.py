@@ -179,6 +179,8 @@ def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tupl
     if hub == (target is not None):
         raise ConfigError("no target was given" if target is None else "both TARGET and --hub were given",
                           hint="give TARGET, or --hub to start a hub")  # fmt: skip
+    if hub and hub_url:
+        raise ConfigError("both --hub and --hub-url were given", hint="the hub that --hub starts is asked anyway")
     if target is not None:
         with contextlib.closing(HubFigures(hub_url)) if hub_url else contextlib.nullcontext() as figures:
             yield target, figures

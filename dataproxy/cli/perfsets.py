@@ -69,6 +69,8 @@ def find_max_command(
             raise ConfigError("no bound of the latency was given", hint="give --max-p99 20ms")
         if not 0 < first < 1e9 or not 0 < most < 1e9:
             raise ConfigError("--from and --to are rates above 0", hint="e.g. --from 1000 --to 1000000")
+        if first > most:
+            raise ConfigError(f"--from {first:g} is above --to {most:g}", hint="e.g. --from 1000 --to 1000000")
         seconds = perf.duration_of("--duration", duration)
         least = _FEWEST / max(seconds, 1e-9)
         if first < least:

@@ -90,6 +90,7 @@ def _cure(table: object) -> str:
 
 def _open(table: object) -> ArrowTable:
     """Read a table's columns.  Raises InvalidMessageError, ConfigError where the table's library lacks a package."""
+    _refuse_objects(table)
     try:
         return ArrowTable(table)
     except DataProxyError:
@@ -108,3 +109,16 @@ def _open(table: object) -> ArrowTable:
             code="BAD_COLUMN",
             hint=_cure(table),
         ) from error
+
+
+def _refuse_objects(table: object) -> None:
+    """Raise InvalidMessageError for columns of Python objects, of which Polars gives addresses in memory for values."""
+    if type(table).__module__.partition(".")[0] != "polars":
+        return
+    objects = [name for name, kind in dict(getattr(table, "schema", {})).items() if str(kind) == "Object"]
+    if objects:
+        raise InvalidMessageError(
+            f"column {objects[0]!r} of the Polars table has the type Object, whose values are Python objects",
+            code="BAD_COLUMN",
+            hint="leave the column out of the table, or make texts or numbers of it",
+        )

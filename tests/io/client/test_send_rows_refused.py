@@ -43,6 +43,17 @@ def test_a_bad_row_ends_the_call_before_anything_is_accepted(hub, group):
     assert (caught.value.details["row"], caught.value.details["column"]) == (1, "a")
 
 
+def test_a_polars_column_of_python_objects_is_refused(hub, group):
+    """Polars hands out their addresses in memory as if they were the values."""
+    table = pl.DataFrame({"n": [1, 2], "o": [object(), object()]}, schema={"n": pl.Int64, "o": pl.Object})
+    with Producer(hub.target, group_id=group) as producer:
+        with pytest.raises(InvalidMessageError, match="column 'o' of the Polars table has the type Object") as caught:
+            producer.send_rows("s", table)
+        assert caught.value.code == "BAD_COLUMN" and producer.report().accepted == 0
+        producer.send_rows("s", table.drop("o")).result(30)
+    assert bodies(hub.records(group)) == [b'{"n":1}', b'{"n":2}']
+
+
 def test_bad_rows_are_left_out_and_named(hub, group):
     with Producer(hub.target, group_id=group) as producer:
         result = producer.send_rows("s", BAD, "csv", escape="", bad_records="skip").result(30)

@@ -261,6 +261,8 @@ def test_the_largest_rate_is_searched(tmp_path: Path) -> None:
     assert (none.stdout, none.returncode) == ("no rate stays within the bounds\n", 1), none.stderr
     for wrong in (("--from", "200"), ("--max-p99", "1s", "--from", "99"), ("--max-p99", "1s", "--from", "-1")):
         assert perf("find-max", "--hub", *short, *wrong).returncode == 2
+    backwards = perf("find-max", "--hub", *short, "--max-p99", "1s", "--from", "10000", "--to", "500")
+    assert (backwards.stdout, backwards.returncode) == ("", 2) and "--from 10000 is above --to 500" in backwards.stderr
 
 
 def test_a_page_and_pictures_are_made_of_a_result(tmp_path: Path) -> None:
@@ -280,6 +282,7 @@ def test_a_page_and_pictures_are_made_of_a_result(tmp_path: Path) -> None:
     [
         ((), "no target was given"),
         (("tcp://h", "--hub"), "both TARGET and --hub"),
+        (("--hub", "--hub-url", "http://h:1"), "both --hub and --hub-url"),
         (("--hub", "--plan", "x"), "not part of a plan"),
         (("--hub", "--rate", "0"), "has no message"),
         (("--hub", "--rate", "-5"), "not part of a plan"),
