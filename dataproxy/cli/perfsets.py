@@ -67,17 +67,8 @@ def find_max_command(
         bounds = parse_thresholds([*([f"p99={max_p99}"] if max_p99 else []), *(max_ or [])]).latencies
         if not bounds:
             raise ConfigError("no bound of the latency was given", hint="give --max-p99 20ms")
-        if not 0 < first < 1e9 or not 0 < most < 1e9:
-            raise ConfigError("--from and --to are rates above 0", hint="e.g. --from 1000 --to 1000000")
-        if first > most:
-            raise ConfigError(f"--from {first:g} is above --to {most:g}", hint="e.g. --from 1000 --to 1000000")
         seconds = perf.duration_of("--duration", duration)
-        least = _FEWEST / max(seconds, 1e-9)
-        if first < least:
-            raise ConfigError(
-                f"--from {first:g} makes fewer than {_FEWEST} messages due in {duration}",
-                hint="give a longer --duration",
-            )
+        least = _least_rate(first, most, seconds)
         with perf.open_target(target, hub=hub, hub_url=hub_url) as (address, figures):
             load = Load(
                 target=address, plan=parse_plan("1000:1s"), group=group, path=path, threads=threads, streams=streams,
@@ -93,6 +84,21 @@ def find_max_command(
         if json:
             Path(json).write_text(json_text(_as_json(found, bounds)) + "\n")
         raise typer.Exit(_told(found, most))
+
+
+def _least_rate(first: float, most: float, seconds: float) -> float:
+    """Return the smallest rate that a run of so many seconds can judge.  Raises ConfigError for senseless limits."""
+    if not 0 < first < 1e9 or not 0 < most < 1e9:
+        raise ConfigError("--from and --to are rates above 0", hint="e.g. --from 1000 --to 1000000")
+    if first > most:
+        raise ConfigError(f"--from {first:g} is above --to {most:g}", hint="e.g. --from 1000 --to 1000000")
+    least = _FEWEST / max(seconds, 1e-9)
+    if first < least:
+        raise ConfigError(
+            f"--from {first:g} makes fewer than {_FEWEST} messages due in {seconds:g} s",
+            hint="give a longer --duration",
+        )
+    return least
 
 
 def _show(step: Step) -> None:
