@@ -62,6 +62,8 @@ class Command:
 
     def __init__(self, words: Sequence[str], folder: Path, env: dict[str, str]) -> None:
         self.words = list(words)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job of a shell
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         with tempfile.NamedTemporaryFile(prefix="output-", dir=folder.parent, delete=False) as out:
             self._file = Path(out.name)
             self._process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -50,6 +51,17 @@ def test_what_a_failed_command_printed_is_shown(script, start):
     with pytest.raises(script.StepError) as found:
         start("import sys; print('one'); print('two', file=sys.stderr); sys.exit(3)").end()
     assert all(text in str(found.value) for text in ("one", "two", "exit code 3, not 0"))
+
+
+def test_ctrl_c_ends_a_command_in_the_background_of_a_shell(script, start):
+    """There the shell has Ctrl-C ignored, by all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        command = start("import time; print('begun', flush=True); time.sleep(600)")
+        command.until(lambda text: "begun" in text, "its beginning")
+        assert "KeyboardInterrupt" in command.interrupt(-signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_command_that_never_ends_is_given_up(script, start):
