@@ -6,19 +6,10 @@ import pytest
 
 import dataproxy
 from dataproxy.hub import Hub
+from tests.io.ipv6 import needs_ipv6
 
 
-def has_loopback() -> bool:
-    """Tell whether this machine has the address ::1."""
-    try:
-        with socket.socket(socket.AF_INET6) as sock:
-            sock.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
-@pytest.mark.skipif(not has_loopback(), reason="no IPv6 loopback")
+@needs_ipv6
 @pytest.mark.parametrize("way", ["target", "manager_url"])
 def test_messages_reach_a_hub_on_the_ipv6_loopback(way):
     with Hub(host="::1") as hub:
@@ -28,7 +19,7 @@ def test_messages_reach_a_hub_on_the_ipv6_loopback(way):
         assert [record.body for record in hub.records("g", "s")] == [b"hello"]
 
 
-@pytest.mark.skipif(not has_loopback(), reason="no IPv6 loopback")
+@needs_ipv6
 def test_a_name_with_both_addresses_is_reached_where_only_ipv6_answers(monkeypatch):
     usual = socket.getaddrinfo
 

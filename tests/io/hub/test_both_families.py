@@ -11,22 +11,12 @@ from dataproxy import Producer
 from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub import addresses
 from tests.io.hub.peer import wait_until
+from tests.io.ipv6 import needs_ipv6
 
 BOTH = ("127.0.0.1", "::1")
 NAME = "both.test"
 
-
-def has_loopback() -> bool:
-    """Tell whether this machine has the address ::1."""
-    try:
-        with socket.socket(socket.AF_INET6) as sock:
-            sock.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(not has_loopback(), reason="no IPv6 loopback")
+pytestmark = needs_ipv6
 
 
 @pytest.fixture
