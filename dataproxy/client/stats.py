@@ -10,7 +10,7 @@ from dataproxy.lasterror import LastError, last_error
 from dataproxy.logs import lost_records
 from dataproxy.outcomes import Report, code_key
 
-__all__ = ["ConnectionStats", "Latency", "ProducerStats", "make_report", "make_stats"]
+__all__ = ["ConnectionStats", "Latency", "ProducerStats", "errors_by_code", "make_report", "make_stats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ProducerStats:
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.open + self.in_flight
 
 
-def _errors(codes: Mapping[int, int]) -> dict[int | str, int]:
+def errors_by_code(codes: Mapping[int, int]) -> dict[int | str, int]:
     """Return messages by code; several local codes may share one word."""
     out: dict[int | str, int] = {}
     for code, count in codes.items():
@@ -125,7 +125,7 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
         duplicates_filtered=counts["duplicates_filtered"],
         conflicts=counts["conflicts"],
         seconds=seconds,
-        errors=_errors(counts["codes"]),
+        errors=errors_by_code(counts["codes"]),
         not_kept=counts["not_kept"],
         maybe_delivered=counts["maybe_delivered"],
         last_error=last_error(counts["trouble"]),
@@ -163,7 +163,7 @@ def make_stats(
         untold=counts["untold"],
         callback_errors=callback_errors,
         log_errors=lost_records(),
-        errors=_errors(counts["codes"]),
+        errors=errors_by_code(counts["codes"]),
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),
         seconds=seconds,

@@ -32,7 +32,7 @@ LAST_WORDS: Final = 1.0
 _BEGUN: Final = "begun"
 _ENDED: Final = "ended"
 _LOOK: Final = 0.05  # seconds between two looks for last words
-_NAME: Final = re.compile(r"(.+)@(\d+)-(\d+)-([0-9a-f]{16})\.(begun|ended)")
+_NAME: Final = re.compile(r"(.+)@(\d+)-(\d+)-([0-9a-f]{16})\.(begun|ended)(?:-(\d+)-(\d+))?")
 _log = logger("spark.attempts")
 
 
@@ -117,19 +117,27 @@ class AttemptRecord:
         self._room = Room(room)
         token = secrets.token_hex(8)
         self._name = f"{run}@{partition}-{attempt}-{token}"
-        if room and self._write(_BEGUN, b""):
+        if room and self._leave(_BEGUN):
             self.token = token
 
     def end(self, books: Books) -> None:
-        """Say how the attempt ended; its last word counts."""
-        if self.token:
+        """Say how the attempt ended; its last word counts.
+
+        Where all was acknowledged, the name of the file holds both counts: nothing is written, and nothing read at the
+        commit.
+        """
+        if not self.token:
+            return
+        if not (books.errors or books.maybe_delivered or books.pending):
+            self._leave(f"{_ENDED}-{books.delivered}-{books.duplicates_filtered}", instead_of=_BEGUN)
+        else:
             counts = {
                 "acked": books.delivered,
                 "filtered": books.duplicates_filtered,
                 "possibly_stored": books.maybe_delivered + books.pending,
                 "failed": list(books.errors.items()),
             }
-            self._write(_ENDED, json.dumps(counts).encode())
+            self._leave(_ENDED, json.dumps(counts).encode())
 
     def so_far(self) -> str:
         """Return in words what all attempts of this write have done until now; empty where the room is not near."""
@@ -144,9 +152,13 @@ class AttemptRecord:
             f"{sum(attempt.possibly_stored for attempt in ended)} possibly stored"
         )
 
-    def _write(self, kind: str, text: bytes) -> bool:
+    def _leave(self, kind: str, text: bytes = b"", *, instead_of: str = "") -> bool:
+        """Leave a file, in place of another one where that is named; tell whether the room took it."""
         try:
-            self._room.write(f"{self._name}.{kind}", text)
+            if instead_of:
+                self._room.rename(f"{self._name}.{instead_of}", f"{self._name}.{kind}")
+            else:
+                self._room.write(f"{self._name}.{kind}", text)
         except OSError as error:
             _log.debug("the report folder of the write cannot be read here: %s", error)
             return False
@@ -191,9 +203,12 @@ class RoomReader:
         for name in sorted(self._names()):  # what has begun comes before what has ended
             parts = _NAME.fullmatch(name)
             assert parts is not None  # others were left out
-            run, partition, attempt, token, kind = parts.groups()
+            run, partition, attempt, token, kind, acked, filtered = parts.groups()
             begun = Attempt(run, int(partition), int(attempt), token)
-            found[token] = self._ended(name, begun) if kind == _ENDED else begun
+            if acked is not None:
+                found[token] = replace(begun, ended=True, acked=int(acked), filtered=int(filtered))
+            else:
+                found[token] = self._ended(name, begun) if kind == _ENDED else begun
         return sorted(found.values(), key=lambda one: (one.partition, one.attempt))
 
     def _ended(self, name: str, begun: Attempt) -> Attempt:

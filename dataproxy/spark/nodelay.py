@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 __all__ = ["no_delay"]
 
 _QUICKACK: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)  # Linux alone has it
-_DESCRIPTORS: Final = Path("/proc/self/fd")
+_DESCRIPTORS: Final = "/proc/self/fd"
 _WITHIN: Final = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
@@ -27,12 +27,13 @@ def no_delay() -> None:
     two holds until the process answers, so call this for each task.  Does nothing on systems other than Linux.
     Thread rule: any thread.
     """
-    if _QUICKACK is None or not _DESCRIPTORS.is_dir():
+    if _QUICKACK is None:
         return
-    for path in _DESCRIPTORS.iterdir():
-        with suppress(OSError):  # closed in the meantime, not connected, or no TCP
-            if path.is_socket():
-                _set(int(path.name), _QUICKACK)
+    with suppress(FileNotFoundError):
+        for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - each task calls this
+            with suppress(OSError):  # closed in the meantime, not connected, or no TCP
+                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                    _set(int(name), _QUICKACK)
 
 
 def _set(descriptor: int, quickack: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy._core.client.recordbatch import send_record_batch
 from dataproxy.client.producer import Producer
+from dataproxy.client.stats import errors_by_code
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.spark.attrcolumn import escape_column
@@ -227,22 +228,21 @@ class TaskProducer:
             _log.debug("a producer was abandoned: %s", error)
 
     def _counted(self) -> Books:
-        report = self._producer.report()
         counts = self._producer._counts()
         return Books(
-            accepted=report.accepted,
-            delivered=report.delivered,
-            failed=report.failed,
-            expired=report.expired,
-            dropped=report.dropped,
-            pending=report.pending,
-            delivered_bytes=report.delivered_bytes,
-            retries=report.retries,
+            accepted=counts["accepted"],
+            delivered=counts["delivered"],
+            failed=counts["failed"],
+            expired=counts["expired"],
+            dropped=counts["dropped"],
+            pending=counts["open"] + counts["in_flight"],
+            delivered_bytes=counts["delivered_bytes"],
+            retries=counts["retries"],
             copies_possible=counts["copies_possible"],
-            duplicates_filtered=report.duplicates_filtered,
-            conflicts=report.conflicts,
-            maybe_delivered=report.maybe_delivered,
-            errors=dict(report.errors),
+            duplicates_filtered=counts["duplicates_filtered"],
+            conflicts=counts["conflicts"],
+            maybe_delivered=counts["maybe_delivered"],
+            errors=errors_by_code(counts["codes"]),
         )
 
 

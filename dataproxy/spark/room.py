@@ -84,11 +84,19 @@ class Room:
     def write(self, name: str, text: bytes) -> None:
         """Write a file into the room, which is not made where it is not seen."""
         if self.is_local:
-            Path(self.where, name).write_bytes(text)
+            with open(f"{self.where}/{name}", "wb", buffering=0) as file:  # noqa: PTH123 - each task calls this
+                file.write(text)
             return
         system, folder = self._far()
         with system.open_output_stream(f"{folder}/{name}") as file:
             file.write(text)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give an empty file another name; outside of the machine both are there afterwards."""
+        if self.is_local:
+            os.rename(f"{self.where}/{old}", f"{self.where}/{new}")  # noqa: PTH104 - each task calls this
+        else:
+            self.write(new, b"")
 
     def read(self, name: str) -> bytes:
         """Return what a file holds."""
@@ -101,7 +109,7 @@ class Room:
     def names(self) -> list[str]:
         """Return the names of all files."""
         if self.is_local:
-            return [path.name for path in Path(self.where).iterdir()]
+            return os.listdir(self.where)  # noqa: PTH208 - each commit calls this
         from pyarrow import fs
 
         system, folder = self._far()

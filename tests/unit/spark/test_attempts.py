@@ -183,3 +183,18 @@ def test_a_temporary_room_is_its_users_alone(tmp_path, monkeypatch, caplog):
     room.parent.symlink_to(tmp_path)  # somebody else's
     assert make_room("", "other") == ""
     assert caplog.text.count("is not a folder that only this user can use") == 2
+
+
+def test_a_commit_reads_no_file_of_attempts_that_ended_well(room, monkeypatch):
+    begun(room).end(Books(delivered=10, duplicates_filtered=3))
+    begun(room, partition=1).end(Books(pending=1))  # it has more to tell than a name holds
+    monkeypatch.setattr(rooms.Room, "read", lambda self, name: pytest.fail(name) if "@0-" in name else b"{")
+    well, badly = found(room).attempts
+    assert (well.ended, well.acked, well.filtered, well.failed) == (True, 10, 3, ())
+    assert not badly.ended
+
+
+def test_an_attempt_without_errors_leaves_one_file(tmp_path):
+    room = make_room(str(tmp_path), "job")
+    begun(room).end(Books(delivered=10))
+    assert [path.name.rpartition(".")[2] for path in Path(room).iterdir()] == ["ended-10-0"]

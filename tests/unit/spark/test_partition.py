@@ -88,11 +88,19 @@ class FakeProducer:
             raise FlushTimeout("no result", report=self.report())
 
     def report(self):
-        errors = {108: self.counts["failed"]} if self.counts["failed"] else {}
-        return SimpleNamespace(delivered_bytes=10 * self.counts["delivered"], errors=errors, **self.counts)
+        return SimpleNamespace(**self.counts)
 
     def _counts(self):
-        return {"copies_possible": 0, "settled_frames": self.counts["delivered"], "filtered_frames": 0}
+        return {
+            **self.counts,
+            "open": 0,
+            "in_flight": self.counts["pending"],
+            "delivered_bytes": 10 * self.counts["delivered"],
+            "codes": {108: self.counts["failed"]} if self.counts["failed"] else {},
+            "copies_possible": 0,
+            "settled_frames": self.counts["delivered"],
+            "filtered_frames": 0,
+        }
 
     def _take_reach(self):
         return None
@@ -140,8 +148,9 @@ def test_the_report_says_since_when_the_only_server_knows_rows(monkeypatch, seco
     """Of several servers none knows what another one stored; rows without an id are known nowhere."""
     monkeypatch.setattr(FakeProducer, "_take_reach", lambda self: seconds)
     monkeypatch.setattr(FakeProducer, "_known_endpoints", lambda self: [None] * proxies)
-    counts = {"copies_possible": 0, "settled_frames": 1, "filtered_frames": 1}
-    monkeypatch.setattr(FakeProducer, "_counts", lambda self: counts)
+    counted = FakeProducer._counts
+    told = {"settled_frames": 1, "filtered_frames": 1}
+    monkeypatch.setattr(FakeProducer, "_counts", lambda self: {**counted(self), **told})
     before = time.time()
     report = write_batches(batches(["a"]), replace(plan(), row_ids=row_ids, began=before), PLACE)
     assert report.remembered == known
