@@ -14,14 +14,14 @@ CONSONANTS = "bcdfghjklmnprstvz"
 
 
 def plain(size: int, count: int = BLOCK) -> list[bytes]:
-    """Return different bodies of one size: a number, then letters."""
+    """Return different bodies of ``size`` bytes: a number, then letters."""
     return [
         (b"%09d " % i + bytes(97 + (i * 7 + k) % 26 for k in range(26)) * (size // 26 + 1))[:size] for i in range(count)
     ]
 
 
 def text(size: int, count: int) -> list[bytes]:
-    """Return event lines of one size that compress like logs do: words that repeat between ids that do not."""
+    """Return event lines of ``size`` bytes that compress as logs do: words that repeat, and ids that do not."""
     chance = random.Random(11)
     words = ["".join(chance.choice(letters) for letters in (CONSONANTS, VOWELS) * 3) for _ in range(3000)]
     return [line(chance, words, size) for _ in range(count)]
@@ -45,5 +45,5 @@ def write_text(path: Path, size: int, count: int) -> None:
 
 
 def crc_sum(bodies: Sequence[bytes]) -> int:
-    """Return the sum of the bodies' CRC-32, which no order changes."""
+    """Return the sum of the bodies' CRC-32; it does not depend on their order."""
     return sum(map(zlib.crc32, bodies))

@@ -36,7 +36,7 @@ RUN_LIMIT_SECONDS = 300
 TEXT_BODIES = BUILT / "bodies-1024.txt"
 TEXT_COUNT = 2000
 HUB = (sys.executable, "-m", "benchmarks.servers.hub")
-FULL = ("--set", f"max_store_bytes={128 << 20}")  # soon full: the oldest entries make room for the newest
+FULL = ("--set", f"max_store_bytes={128 << 20}")  # soon full: the oldest entries are dropped for the newest
 SERVERS = {
     "sink": (str(BUILT / "sink"),),
     "sink, acks 20 ms late": (str(BUILT / "sink"), "--delay-ms", "20"),
@@ -51,12 +51,12 @@ SERVERS = {
 
 
 class RunFailedError(Exception):
-    """A measurement that did not end as it should; the text says how."""
+    """A measurement failed; the text says how."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Hold one condition of a mark: a metric and the value it is held against."""
+    """Hold one condition of a mark: a metric and the value that it is compared with."""
 
     metric: str
     relation: str  # ">=" or "<="
@@ -69,7 +69,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Mark:
-    """Hold a goal: one of the bounds is enough; the text says both."""
+    """Hold a goal, which is met if one of its bounds is kept; the text names the bounds."""
 
     text: str
     bounds: tuple[Bound, ...]
@@ -77,7 +77,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Contestant:
-    """Describe who is measured, with which command, against which server, and what it is compared with."""
+    """Describe what is measured: its command, its server, and the contestant that it is compared with."""
 
     name: str
     scenario: str
@@ -90,7 +90,7 @@ class Contestant:
     marks: tuple[Mark, ...] = ()
     options: str = ""
     cores: str = "one"  # "all": the client shares all cores with the server
-    every: int = 1  # measured in every so many rounds: long or less important ones not in each
+    every: int = 1  # measured in each so-many-th round: long or less important ones not in every round
     quick: bool = False  # also in the quick run
     verify: bool = False  # sends once to the verifying sink; its client prints a checksum
 
@@ -120,7 +120,7 @@ def missing(contestant: Contestant) -> str:
 
 
 def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:
-    """Run one contestant once and return its figures with derived ones; raise RunFailedError with its last words."""
+    """Run one contestant once; return its figures and derived ones.  Raises RunFailedError with its last output."""
     watch = Watch()
     with serve(contestant.server, conditions) as (port, counts):
         result = derive(read_result(client(contestant, conditions, port)))
@@ -134,9 +134,9 @@ def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:
 
 
 def balance(result: dict[str, float], counts: dict[str, float]) -> None:
-    """Compare what the client says was acknowledged with what the server counted; raise RunFailedError if they differ.
+    """Compare the client's count of acknowledged messages with the server's count.  Raises RunFailedError.
 
-    A server may have seen more when the client says that something was sent twice.
+    The server may have counted more if the client says that messages were sent twice.
     """
     if "total_records" not in result or "records" not in counts:
         return
@@ -146,7 +146,7 @@ def balance(result: dict[str, float], counts: dict[str, float]) -> None:
 
 
 def derive(result: dict[str, float]) -> dict[str, float]:
-    """Return a client's figures with rates and CPU for each million of records."""
+    """Return a client's figures together with rates, and CPU seconds for a million records."""
     derived = {
         "rate": result["records"] / result["seconds"],
         "body_rate": result["bytes"] / result["seconds"],
@@ -158,7 +158,7 @@ def derive(result: dict[str, float]) -> dict[str, float]:
 
 
 def verify(contestant: Contestant, conditions: Conditions) -> str:
-    """Send to the verifying sink; return what was compared, if anything; raise RunFailedError if it differs."""
+    """Send to the verifying sink; return what was compared, "" if nothing was.  Raises RunFailedError if it differs."""
     with serve("verifying sink", conditions) as (port, counts):
         result = read_result(client(contestant, conditions, port))
     if "total_crc_sum" not in result:
@@ -223,7 +223,7 @@ def client(contestant: Contestant, conditions: Conditions, port: int) -> str:
 def stream_results(
     contestant: Contestant, extra: tuple[str, ...], conditions: Conditions, port: int
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Run a client that measures several by itself; give each of its lines as a name and figures."""
+    """Run a client that measures several contestants itself; yield the name and the figures of each of its lines."""
     whole = Contestant(**vars(contestant) | {"command": (*contestant.command, *extra)})
     for line in client(whole, conditions, port).splitlines():
         if line.startswith("{"):
@@ -233,7 +233,7 @@ def stream_results(
 
 @contextmanager
 def serve(name: str, conditions: Conditions) -> Iterator[tuple[int, dict[str, float]]]:
-    """Start a server on its cores; give its port, and a dictionary that is filled with its counts at the end."""
+    """Start a server on its cores; yield its port, and a dictionary that gets the server's counts at the end."""
     counts: dict[str, float] = {}
     if name == "none":
         yield 0, counts

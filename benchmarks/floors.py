@@ -18,7 +18,7 @@ CFLAGS = ("-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 
 
 def build() -> None:
-    """Compile what is missing or older than its source; raise CalledProcessError with gcc's words otherwise."""
+    """Compile programs that are missing or older than their source.  Raises CalledProcessError with gcc's output."""
     BUILT.mkdir(parents=True, exist_ok=True)
     header = (SOURCES / "frame.h").stat().st_mtime
     for name in PROGRAMS:
@@ -31,7 +31,7 @@ def build() -> None:
 
 
 def build_module(name: str) -> None:
-    """Compile one Cython module; raise CalledProcessError with the compiler's words otherwise."""
+    """Compile one Cython module.  Raises CalledProcessError with the compiler's output."""
     source, target = SOURCES / f"{name}.pyx", module_path(name)
     if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
         return

@@ -12,7 +12,7 @@ HEARTBEAT = bytes.fromhex("0000000101")
 
 
 def one_start() -> tuple[float, float]:
-    """Return the seconds until a hub answered, and those of its close."""
+    """Return the seconds until a hub answered, and the seconds that its ``close`` took."""
     begin = time.perf_counter()
     hub = Hub()
     with socket.create_connection(("127.0.0.1", hub.port), timeout=30) as peer:
@@ -25,7 +25,7 @@ def one_start() -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print the distribution of so many starts."""
+    """Print the distribution of the times of all starts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--starts", type=int, default=100)
     starts = parser.parse_args().starts

@@ -24,7 +24,7 @@ __all__ = ["BOUNDS", "bounds", "judge", "main", "per_record"]
 
 BOUNDS = ROOT / "benchmarks" / "instructions.toml"
 CALLS, ROWS, ACKS = 20_000, 50_000, 2_000
-SLACK = 0.85  # a figure below this part of its bound asks for a new one
+SLACK = 0.85  # a figure below this share of its bound: the bound should be lowered
 # line: the function's symbol, and how often its work is done (0: once for each ack)
 LINES = {
     "send_nowait": (r"__pyx_f_.*_9boundsend__call_bound", CALLS),
@@ -34,9 +34,10 @@ LINES = {
 
 
 def work(port: int) -> None:
-    """Do what is counted: calls, one batch, and messages one after the other, so that each has an ack of its own.
+    """Do the work that is counted: calls, one batch, and single messages, so that each of these has its own ack.
 
-    An ack is waited for before the next message leaves: how deep the heap of deadlines is would hang on the machine.
+    The next message is sent after the ack of the one before: otherwise the size of the heap of deadlines, and so the
+    number of instructions, would depend on the machine's speed.
     """
     body = bytes(range(100))
     with Producer(f"tcp://127.0.0.1:{port}", group_id="b_bench") as producer:

@@ -104,7 +104,7 @@ def rate(way: str, port: int, block: Sequence[bytes], seconds: float, buckets: i
 
 
 def middle(found: list[tuple[float, float]], part: int) -> float:
-    """Return the median of one figure of all rounds."""
+    """Return the median over the rounds; ``part`` is 0 for the rate (messages/s), 1 for CPU seconds of a message."""
     return statistics.median(point[part] for point in found)
 
 

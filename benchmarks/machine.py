@@ -1,4 +1,4 @@
-"""What the measurements ran on, and whether somebody else used the machine meanwhile."""
+"""The machine that the measurements ran on, and whether other programs used it during the run."""
 
 import importlib.metadata
 import os
@@ -13,7 +13,7 @@ import dataproxy
 
 __all__ = ["BUSY_SHARE", "Watch", "busy_jiffies", "describe"]
 
-BUSY_SHARE = 0.10  # of one core, taken by others during a run: more makes the run suspect
+BUSY_SHARE = 0.10  # of one core, used by other processes during a run; with more the report warns
 PACKAGES = ("confluent-kafka", "aiokafka", "uvloop", "pyspark", "pyarrow", "numpy", "cython", "msgspec")
 
 
@@ -27,7 +27,7 @@ def busy_jiffies(stat: str) -> int:
 
 
 class Watch:
-    """Measure the CPU that others used between its creation and ``others()``."""
+    """Measure the CPU that other processes used between its creation and ``others()``."""
 
     def __init__(self) -> None:
         """Start watching."""

@@ -79,9 +79,9 @@ def share(contestant: Contestant, points: Points) -> float | None:
 
 
 def cpu_share(contestant: Contestant, points: Points) -> float | None:
-    """Return the floor's CPU for a record divided by the contestant's, of the side that is compared.
+    """Return the floor's CPU per record divided by the contestant's, for the side that is compared.
 
-    Others on the machine disturb it less than the share by time. None when there is nothing to compare.
+    Other programs on the machine change it less than the share by time.  None when there is nothing to compare.
     """
     metric = "server_cpu_per_million" if contestant.scenario == "hub" else "cpu_per_million"
     names = (contestant.floor, contestant.name)
@@ -92,7 +92,7 @@ def cpu_share(contestant: Contestant, points: Points) -> float | None:
 
 
 def shares(contestant: Contestant, points: Points) -> str:
-    """Return the cell with both shares; for times and sizes, how many times the floor."""
+    """Return the cell with both shares; for times and sizes, the figure as a multiple of the floor's."""
     ratio = share(contestant, points)
     if ratio is None:
         return ""
@@ -102,7 +102,7 @@ def shares(contestant: Contestant, points: Points) -> str:
 
 
 def verdict(mark: Mark, figures: Mapping[str, float]) -> str:
-    """Return whether a mark is met by the figures; a figure that was not measured is said."""
+    """Return in words whether the figures meet a mark, or that a figure was not measured."""
     known = [bound for bound in mark.bounds if bound.metric in figures]
     if not known:
         return "not measured"
@@ -112,7 +112,7 @@ def verdict(mark: Mark, figures: Mapping[str, float]) -> str:
 
 
 def figures_of(contestant: Contestant, points: Points) -> dict[str, float]:
-    """Return the medians with what goals refer to: shares of the floor's figures and CPU beyond the floor's."""
+    """Return the medians and the figures that goals name: shares of the floor's figures, CPU beyond the floor's."""
     figures = medians(points, contestant.name)
     if contestant.floor in points:
         floor = medians(points, contestant.floor)
@@ -147,7 +147,7 @@ def row(contestant: Contestant, points: Points) -> str:
 
 
 def table(scenario: str, points: Points) -> Iterator[str]:
-    """Give the lines of one scenario's table."""
+    """Yield the lines of one scenario's table."""
     entries = [contestant for contestant in ALL if contestant.scenario == scenario and contestant.name in points]
     if not entries:
         return
@@ -165,7 +165,7 @@ def table(scenario: str, points: Points) -> Iterator[str]:
 
 
 def notes(contestant: Contestant, points: Points) -> Iterator[str]:
-    """Give what a line has to say below its table: percentiles, records in a frame, options."""
+    """Yield the notes of a contestant below its table: percentiles, records in a frame, options."""
     figures = medians(points, contestant.name)
     if "p99_us" in figures:
         text = ", ".join(f"{p} {figures[f'{p}_us']:.0f} µs" for p in ("p50", "p99", "p999"))
@@ -186,7 +186,7 @@ def notes(contestant: Contestant, points: Points) -> Iterator[str]:
 
 
 def goals(points: Points) -> Iterator[str]:
-    """Give the table of everything that has a goal."""
+    """Yield the table of all goals."""
     entries = [contestant for contestant in ALL if contestant.marks and contestant.name in points]
     if not entries:
         return
@@ -218,7 +218,7 @@ def goals(points: Points) -> Iterator[str]:
 
 
 def held(mark: Mark, figures: Mapping[str, float]) -> str:
-    """Return the figure that a goal is held against, with the unit of its metric where it has one."""
+    """Return the figure that a goal is compared with, and its unit if the metric has one."""
     metric = mark.bounds[0].metric
     if metric not in figures:
         return "not measured"
@@ -229,7 +229,7 @@ def held(mark: Mark, figures: Mapping[str, float]) -> str:
 
 
 def history() -> Iterator[str]:
-    """Give the medians of the important lines in every full run that is kept."""
+    """Yield the medians of the important lines in every full run that is kept."""
     runs = [json.loads(path.read_text()) for path in sorted(RUNS.glob("*.json"))]
     lines = {c.name: c for c in ALL if c.name in HISTORY}
     if not runs:
@@ -248,7 +248,7 @@ def history() -> Iterator[str]:
 
 
 def conditions(content: Mapping[str, Any]) -> Iterator[str]:
-    """Give the lines that say where and how the run was made."""
+    """Yield the lines that say where and how the run was made."""
     machine, settings = content["machine"], content["settings"]
     stopped = f", stopped {settings['stopped']}" if "stopped" in settings else ""
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
@@ -271,7 +271,7 @@ def conditions(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def quiet(content: Mapping[str, Any]) -> Iterator[str]:
-    """Give the lines about others on the machine, the noise, and what failed or was left out."""
+    """Yield the lines about other programs on the machine, the noise, and what failed or was left out."""
     points = content["points"]
     shares = [value for series in points.values() for value in series.get("others", ())]
     busy = sum(value > BUSY_SHARE for value in shares)
@@ -329,7 +329,7 @@ def render(content: Mapping[str, Any], source: Path) -> str:
 
 
 def collapse(lines: Sequence[str]) -> str:
-    """Join lines, never leaving two empty ones after each other."""
+    """Join lines, with at most one empty line in a row."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1]):

@@ -40,7 +40,7 @@ PASSING = ("total_records", "total_crc_sum", "records_per_frame", "frame_bytes",
 
 
 class Book:
-    """Collect what the measurements gave."""
+    """Collect the figures and the failures of all measurements."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         """Begin with the settings and the machine."""
@@ -69,12 +69,12 @@ class Book:
 
 
 def say(text: str) -> None:
-    """Show progress, apart from the table that goes to stdout."""
+    """Print progress on stderr; the table goes to stdout."""
     print(text, file=sys.stderr, flush=True)
 
 
 def choose(contestants: Iterable[Contestant], only: Sequence[str]) -> list[Contestant]:
-    """Return the contestants whose name or scenario holds one of the words, with the floors they refer to."""
+    """Return the contestants whose name or scenario contains one of the words, and the floors they refer to."""
     everyone = list(contestants)
     if not only:
         return everyone
@@ -97,7 +97,7 @@ def present(contestants: Iterable[Contestant], book: Book) -> list[Contestant]:
 
 
 def run_verified(contestants: Iterable[Contestant], conditions: Conditions, book: Book) -> None:
-    """Let each of ours send once to the verifying sink; this is the first, uncounted round."""
+    """Send once with each of our contestants to the verifying sink; this is the first round and is not counted."""
     for contestant in contestants:
         if not contestant.verify:
             continue
@@ -113,9 +113,9 @@ def run_verified(contestants: Iterable[Contestant], conditions: Conditions, book
 def run_rounds(
     contestants: Sequence[Contestant], asked: argparse.Namespace, conditions: Conditions, book: Book
 ) -> None:
-    """Measure all in turn, in reversed order every second round, until the rounds or the minutes are over.
+    """Measure all contestants in turn, every second round in reverse order, until the rounds or the minutes are over.
 
-    Everybody is measured once, however long that takes.
+    Every contestant is measured once, however long that takes.
     """
     until = time.monotonic() + asked.minutes * 60
     for number in range(asked.rounds):
@@ -135,7 +135,7 @@ def run_rounds(
 
 
 def run_spark(contestants: Sequence[Contestant], rounds: int, conditions: Conditions, book: Book) -> None:
-    """Measure the Spark jobs: one session for all rounds, writers in turns, nobody pinned."""
+    """Measure the Spark jobs: one session for all rounds, the writers in turn, no process bound to a core."""
     if not contestants:
         return
     names = ";".join(contestant.name for contestant in contestants)

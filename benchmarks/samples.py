@@ -12,7 +12,7 @@ BOOTSTRAP_ROUNDS = 2000
 
 @dataclass(frozen=True)
 class Summary:
-    """Hold the points of one figure and what is said about them."""
+    """Hold the points of one figure and their statistics."""
 
     points: tuple[float, ...]
     median: float
@@ -46,9 +46,9 @@ def summarise(points: Sequence[float]) -> Summary:
 
 
 def noise_floor(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return how far the medians of two series of the same contestant are apart, as a share of the first.
+    """Return the distance of the medians of two series of the same contestant, as a share of the first median.
 
-    A difference between two contestants that is under twice this figure says nothing.
+    A difference between two contestants that is less than twice this figure may be noise.
     """
     base = statistics.median(first)
     return abs(statistics.median(second) - base) / base

@@ -51,7 +51,7 @@ WARM_UP = 5  # micro-batches
 # Checkpoints lie in memory where that is a folder: two writes to a disk take as long as the rest of a micro-batch.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
-UNMEASURED = str(2**31 - 1)  # the value that says: no limit, so that the batch's size is not asked for after each row
+UNMEASURED = str(2**31 - 1)  # no limit: with it Spark does not compute the batch's size after each row
 
 UNITS = ("seconds", "CPU seconds")
 
@@ -60,14 +60,14 @@ Job = Callable[[], None]
 
 @contextmanager
 def hub_process() -> Iterator[str]:
-    """Start a hub in memory in a process of its own; give its target."""
+    """Start a hub in memory in its own process; yield its target."""
     with hub_with("--set", f"max_store_bytes={HUB_MEMORY}") as said:
         yield f"tcp://127.0.0.1:{said['port']}"
 
 
 @contextmanager
 def hub_with(*options: str) -> Iterator[dict[str, Any]]:
-    """Start a hub in a process of its own; give what it says of its doors."""
+    """Start a hub in its own process; yield the addresses that it prints."""
     words = [sys.executable, "-m", "benchmarks.servers.hub", *options]
     with Popen(words, stdout=PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -127,7 +127,7 @@ def ten_columns(spark: SparkSession, count: int) -> DataFrame:
 
 
 def alternate(jobs: dict[str, Job], rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Run the jobs in turn, one round uncounted, the order turned round each time; give (seconds, CPU seconds)."""
+    """Run the jobs in turn, every second round in reverse; return (seconds, CPU seconds) without the first round."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
     for number in range(-1, rounds):
         for name in list(jobs) if number % 2 else list(jobs)[::-1]:
@@ -140,7 +140,7 @@ def alternate(jobs: dict[str, Job], rounds: int) -> dict[str, list[tuple[float, 
 
 
 def ratio(found: dict[str, list[tuple[float, float]]], over: str, under: str, field: int) -> float:
-    """Return the median over the rounds of one job's seconds (0) or CPU seconds (1) through another's."""
+    """Return one job's time divided by another's, the median over the rounds; ``field`` 0: seconds, 1: CPU seconds."""
     pairs = zip(found[over], found[under], strict=True)
     return statistics.median(a[field] / max(b[field], 1e-9) for a, b in pairs)
 
@@ -192,7 +192,7 @@ def rates(spark: SparkSession, target: str, hub: str, rounds: int, count: int) -
 
 
 def small_tasks(spark: SparkSession, target: str, _hub: str, rounds: int, _count: int) -> dict[str, Any]:
-    """Measure what a task of ten rows costs more than into noop, and what of it is any Python writer's."""
+    """Measure the extra cost of a task of ten rows over ``noop``, and the part of it that every Python writer has."""
     df = spark.range(0, 10 * SMALL_TASKS, 1, SMALL_TASKS).select(f.col("id").cast("string").alias("value"))
     found = alternate({"noop": noop(df), "counting": counting(df), "sink": sink(df, target)}, rounds)
     summary = {
@@ -207,7 +207,7 @@ def small_tasks(spark: SparkSession, target: str, _hub: str, rounds: int, _count
 
 
 def micro_batches(spark: SparkSession, target: str, _hub: str, _rounds: int, _count: int) -> dict[str, Any]:
-    """Measure what a micro-batch of 1,000 rows costs more than into noop, and what of it is any Python writer's."""
+    """Measure the extra cost of a micro-batch of 1,000 rows over ``noop``, and the part every Python writer has."""
 
     def run(name: str, **options: object) -> list[float]:
         source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", MICRO_BATCH)
@@ -254,7 +254,7 @@ def many_streams(spark: SparkSession, target: str, _hub: str, rounds: int, count
 def reading(spark: SparkSession, _target: str, _hub: str, rounds: int, count: int) -> dict[str, Any]:
     """Read a durable hub back, to count and into noop, beside the store's own Arrow batches read in one process.
 
-    The rows have ids of their own, as the sink gives them, and once none: their attributes are the most of the work.
+    The rows are read once with ids, as the sink makes them, and once without: attributes are most of the work.
     """
     rows = min(count, MILLION)
     text = text_rows(spark, rows)
@@ -276,12 +276,12 @@ def reading(spark: SparkSession, _target: str, _hub: str, rounds: int, count: in
 
 
 def held(spark: SparkSession, options: dict[str, str]) -> DataFrame:
-    """Return what the hub holds of a group."""
+    """Return a DataFrame of the group's rows in the hub."""
     return spark.read.format("dataproxy").options(**options).load()
 
 
 def counted(spark: SparkSession, options: dict[str, str], rows: int) -> Job:
-    """Return a job that counts what the hub holds, and knows how many rows that are."""
+    """Return a job that counts the rows in the hub and checks that there are ``rows``."""
 
     def run() -> None:
         found = held(spark, options).count()

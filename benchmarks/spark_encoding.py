@@ -50,11 +50,11 @@ WAYS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 FORMATS = {"noop": "noop", "columns counted": "bench_counting"}
-"""What the others are held against: rows that are only made, and columns that a Python worker only counts."""
+"""What the other ways are compared with: rows that are only made, and columns that a Python worker only counts."""
 
 
 def measure(port: int, rows: int, rounds: int) -> Iterator[tuple[str, dict[str, list[tuple[float, float]]]]]:
-    """Run the ways with each of the settings; give the settings' titles and (rows a second, rows a CPU second)."""
+    """Run the ways with each of the settings; yield a setting's title and (rows a second, rows a CPU second)."""
     from benchmarks.clients.spark_job import session
     from benchmarks.spark import BATCH_LIMIT, UNMEASURED
 
@@ -67,7 +67,7 @@ def measure(port: int, rows: int, rounds: int) -> Iterator[tuple[str, dict[str, 
 
 
 def run(spark: "SparkSession", port: int, rows: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Run the ways in turns, after one round that does not count; return (rows a second, rows a CPU second)."""
+    """Run the ways in turn, after one round that is not counted; return (rows a second, rows a CPU second)."""
     from benchmarks.clients.spark_job import tree_cpu_seconds
 
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
@@ -88,7 +88,7 @@ def run(spark: "SparkSession", port: int, rows: int, rounds: int) -> dict[str, l
 
 
 def client(port: int, rows: int, rounds: int) -> None:
-    """Measure against a sink that runs, and print."""
+    """Measure against a running sink, and print the result."""
     for title, found in measure(port, rows, rounds):
         print(f"{title}:", flush=True)
         report(found)

@@ -87,7 +87,7 @@ WAYS: dict[str, Callable[[Producer, pl.DataFrame, pd.DataFrame], None]] = {
 
 
 def verify(frames: tuple[pl.DataFrame, pd.DataFrame]) -> None:
-    """Send some rows each way into a hub and compare what it holds with the table, times left aside."""
+    """Send some rows each way into a hub and compare the stored rows with the table, except for times."""
     small = (frames[0].head(500), frames[1].head(500))
     wanted = [{name: value for name, value in row.items() if name not in ("at", "day")} for row in small[0].to_dicts()]
     for name, way in WAYS.items():

@@ -42,7 +42,7 @@ WIDTH = 112
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the comparison found, in rows."""
+    """The result of the comparison, in rows."""
 
     source: int
     stored: int
@@ -64,7 +64,7 @@ def write(df: DataFrame, target: str, report: Path) -> dict[str, Any]:
         .mode("append")
         .option("target", target)
         .option("groupId", GROUP)
-        .option("reportLog", "false")  # the table has it all
+        .option("reportLog", "false")  # the table shows the report
         .option("reportFile", str(report))
         .save()
     )
@@ -72,7 +72,7 @@ def write(df: DataFrame, target: str, report: Path) -> dict[str, Any]:
 
 
 def stored(spark: SparkSession, store: Path, group: str = GROUP) -> DataFrame:
-    """Return what the hub's store holds of a group, read by one task for each stream."""
+    """Return a group's records from the hub's store, read by one task for each stream."""
     folder = str(store)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +111,7 @@ def compare(sent: DataFrame, found: DataFrame) -> Outcome:
 
 
 def show(outcome: Outcome, report: dict[str, Any], hub: dict[str, Any], seconds: float) -> None:
-    """Print the one table: what went through, and the counts.  `seconds` is from the first row to the last."""
+    """Print the table of rows and counts.  `seconds` is the time from the first row to the last."""
     table = Table(title="flights through Spark, the sink and the hub's store, and back", show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -152,7 +152,7 @@ def balanced(outcome: Outcome, report: dict[str, Any]) -> bool:
 
 
 def show_stream(outcome: Outcome, rows_at_kill: int, batches: int, hub: dict[str, Any], seconds: float) -> None:
-    """Print what the kill did to the stream, and what is in the store after it went on."""
+    """Print the stream's counts at the kill, and the contents of the store after the restart."""
     table = Table(title="the same flights as a stream in the order of their time, killed once", show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -177,7 +177,7 @@ Step = Callable[..., "TaskID"]
 
 
 def batch_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: Progress, step: Step) -> bool:
-    """Write the flights as one job, compare, draw, print; tell whether every row is there and the counts balance."""
+    """Write the flights as one job, compare, draw and print; tell whether every row is there and the counts balance."""
     store, report = folder / "store", folder / "report.json"
     with Hub(store) as hub:
         now = step("write with the sink", total)

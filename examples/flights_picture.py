@@ -51,7 +51,7 @@ class Recorder:
         self._take(time.monotonic())
 
     def mark(self, text: str) -> None:
-        """Remember a moment of the block."""
+        """Add a mark with this text at the present moment."""
         self.marks.append((time.monotonic() - self._started, text))
 
     def marks_after(self, samples: list[Sample]) -> list[tuple[float, str]]:
@@ -81,12 +81,12 @@ def active(samples: list[Sample]) -> list[Sample]:
 
 
 def span_of(samples: list[Sample]) -> int:
-    """Return over how many samples the rate is averaged: about a tenth of them."""
+    """Return the number of samples over which the rate is averaged: about a tenth of them."""
     return max(1, len(samples) // 10)
 
 
 def window(samples: list[Sample]) -> float:
-    """Return over how many seconds the rate is averaged."""
+    """Return the seconds over which the rate is averaged."""
     return (samples[-1].seconds - samples[0].seconds) * span_of(samples) / max(1, len(samples) - 1)
 
 

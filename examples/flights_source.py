@@ -48,7 +48,7 @@ def unpack(folder: Path, limit: int | None) -> tuple[Path, int]:
 
 
 def start_spark(folder: Path) -> SparkSession:
-    """Start a local Spark session that says nothing: its errors come as exceptions."""
+    """Start a local Spark session that prints nothing; its errors are exceptions."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging = folder / "log4j2.properties"
     logging.write_text(LOG4J)
@@ -70,13 +70,13 @@ def start_spark(folder: Path) -> SparkSession:
 
 
 def flights(spark: SparkSession, path: Path) -> DataFrame:
-    """Return the flights as the sink wants them: the stream of their airline, and the row as JSON."""
+    """Return the flights with the columns of the sink: the airline's stream, and the row as JSON."""
     rows = spark.read.csv(str(path), header=True, schema=SCHEMA, enforceSchema=False, nullValue="NA", mode="FAILFAST")
     return as_messages(rows)
 
 
 def as_messages(rows: DataFrame, *columns: Column) -> DataFrame:
-    """Return rows as the sink wants them, with more columns of the sink if there are any."""
+    """Return rows with the columns of the sink, and with more of its columns if any are given."""
     from pyspark.sql import functions as f
 
     return rows.select(
@@ -87,7 +87,7 @@ def as_messages(rows: DataFrame, *columns: Column) -> DataFrame:
 
 
 def in_time_order(csv: Path, folder: Path) -> None:
-    """Write the flights, sorted by their time, into some files, the older the earlier."""
+    """Write the flights, sorted by their time, into some files; older files have earlier flights."""
     folder.mkdir(parents=True)
     with csv.open() as source:
         head = next(source)

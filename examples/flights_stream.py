@@ -47,7 +47,7 @@ def write_stream(spark: SparkSession, target: str, folder: Path) -> None:
 def stream_with_a_kill(
     spark: SparkSession, hub: Hub, folder: Path, kill_at: int, mark: Callable[[str], object]
 ) -> tuple[int, int]:
-    """Run the stream in a process of its own, kill that with ``kill_at`` rows in the hub, and finish it here.
+    """Run the stream in its own process, kill that when the hub has ``kill_at`` rows, and finish the stream here.
 
     Returns the rows in the hub at the kill, and the finished micro-batches.  Raises RuntimeError when the process
     ends by itself.
@@ -57,7 +57,7 @@ def stream_with_a_kill(
         try:
             wait_for_rows(hub, kill_at, process)
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # Spark's JVM and Python workers too, without notice
+            os.killpg(process.pid, signal.SIGKILL)  # also Spark's JVM and Python workers
         rows = int(hub.stats()["records"])
         mark("killed; goes on from its checkpoint")
     report = folder / "stream.jsonl"

@@ -23,7 +23,7 @@ from dataproxy.perf.html import html_report
 
 
 def load(target: str, chosen: argparse.Namespace) -> Result:
-    """Run the load and return what was found."""
+    """Run the load and return its result."""
     plan = parse_plan(f"{chosen.rate:f}:{chosen.duration:f}", arrivals=chosen.arrivals, seed=chosen.seed)
     asked = Load(
         target, plan, group=chosen.group, threads=chosen.threads, streams=chosen.threads, size=str(chosen.size),

@@ -20,7 +20,7 @@ def main() -> int:
     """Send in four ways and print the report."""
     given = sys.argv[1] if len(sys.argv) > 1 else None
     with target_or_hub(given) as target, dataproxy.Producer(target, group_id="shop") as producer:
-        # One message, and what became of it: a Delivery is a lazy future.
+        # One message and its result: a Delivery is a lazy future.
         delivery = producer.send("orders", b'{"id": 1, "total": 9.99}')
         done = delivery.result(timeout=10)
         print(f"acknowledged by {done.node} after {done.latency * 1000:.1f} ms, attempt {done.attempts}")
@@ -28,7 +28,7 @@ def main() -> int:
         # Attributes and the data time of one message.
         producer.send("orders", b'{"id": 2}', attrs={"tier": "gold"}, dt=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
 
-        # Fire and forget: no object for each message; the report at the end counts them all.
+        # Without an object for each message; the report at the end counts them all.
         for number in range(3, ORDERS + 1):
             producer.send_nowait("orders", b'{"id": %d}' % number)
 

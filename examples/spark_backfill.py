@@ -25,9 +25,9 @@ YEAR = 365 * 86_400
 
 
 def readings(spark: SparkSession, rows: int) -> DataFrame:
-    """Return so many readings as messages, in tasks of seconds that cover a span of the year each.
+    """Return ``rows`` readings as messages, in tasks that take seconds and have a part of the year each.
 
-    Such tasks are small enough to repeat, and large enough not to count.
+    Such tasks are small enough to be repeated, and so large that the cost of a task itself does not matter.
     """
     return spark.range(0, rows, 1, max(2, rows // PER_TASK)).selectExpr(
         f"concat_ws(',', id % {DEVICES}, id, round(20 + 5 * sin(id), 2)) as value",

@@ -49,7 +49,7 @@ def local_session(name: str) -> SparkSession:
 
 
 def ended(main: Callable[[], int]) -> int:
-    """Run an example and return its exit status; an error is told in a line, and so is Ctrl-C."""
+    """Run an example and return its exit status; an error or Ctrl-C is reported in one line."""
     from pyspark.errors import PySparkException
 
     from dataproxy.errors import DataProxyError
@@ -65,6 +65,6 @@ def ended(main: Callable[[], int]) -> int:
 
 
 def reason(error: Exception) -> str:
-    """Return the sink's own words out of an error of Spark's, which has its own in front, or a traceback of Python."""
+    """Return the sink's message from an error of Spark, which adds its own text or a Python traceback before it."""
     words = re.findall(r"(?:^|: )dataproxy\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
     return str(words[-1] if words else error)

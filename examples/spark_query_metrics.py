@@ -33,7 +33,7 @@ BATCHES, PATIENCE = 3, 10.0
 class SinkMetrics(StreamingQueryListener):  # type: ignore[misc]  # mypy does not follow pyspark
     """Turn the progress of queries, and the lines of a report file, into metrics.
 
-    Spark lets no Python sink add to ``StreamingQueryProgress``; what the sink counted is in its report file.
+    A Python sink cannot add to Spark's ``StreamingQueryProgress``, so the sink's counts come from its report file.
     """
 
     def __init__(self, report: Path, registry: CollectorRegistry) -> None:
@@ -54,11 +54,11 @@ class SinkMetrics(StreamingQueryListener):  # type: ignore[misc]  # mypy does no
         return self._registry.get_sample_value(name) or 0.0
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Count a query that runs."""
+        """Count a running query."""
         self.active.inc()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Take over a micro-batch's duration, and what the sink has reported since the last one."""
+        """Add a micro-batch's duration, and the sink's reports since the last one."""
         self.seconds.set(event.progress.batchDuration / 1e3)
         self._take_reports()
 
@@ -66,7 +66,7 @@ class SinkMetrics(StreamingQueryListener):  # type: ignore[misc]  # mypy does no
         """Do nothing: a query that waits for data has nothing new."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """Count a query that runs no longer."""
+        """Note that a query has ended."""
         self.active.dec()
         self._take_reports()
 
@@ -105,7 +105,7 @@ def run_for(spark: SparkSession, target: str, folder: Path, metrics: SinkMetrics
     query.stop()
     if query.exception() is not None:
         raise query.exception()
-    end = time.monotonic() + PATIENCE  # a listener hears of the end later
+    end = time.monotonic() + PATIENCE  # a listener gets the event of the end later
     while metrics.value("query_active") and time.monotonic() < end:
         time.sleep(0.05)
 

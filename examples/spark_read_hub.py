@@ -31,7 +31,7 @@ def main() -> int:
         options = {"target": given or hub.manager_url, "groupId": "sales"}  # the hub's HTTP door writes and reads
         rows.write.format("dataproxy").mode("append").options(**options).save()
 
-        held = spark.read.format("dataproxy").options(**options).load()  # what is there now, and stays so
+        held = spark.read.format("dataproxy").options(**options).load()  # the rows of now, and no later ones
         orders = held.select("stream_id", "dt", f.from_json(f.col("value").cast("string"), "id long").alias("order"))
         found = orders.groupBy("stream_id").agg(f.count("*").alias("n"), f.max("order.id").alias("last")).collect()
     for row in sorted(found):

@@ -32,7 +32,7 @@ def run_for(spark: SparkSession, options: dict[str, str], batches: int) -> int:
     end = time.monotonic() + PATIENCE
     while len(query.recentProgress) < batches and query.isActive and time.monotonic() < end:
         time.sleep(0.05)
-    query.stop()  # in the middle of whatever it does
+    query.stop()  # possibly in the middle of a micro-batch
     if query.exception() is not None:
         raise RuntimeError(f"the query failed: {query.exception()}")
     return int(query.lastProgress["batchId"])

@@ -44,7 +44,7 @@ def is_current(tree: Path, profile: str) -> bool:
 
 
 def synchronise(tree: Path) -> None:
-    """Make ``tree`` a copy of the checkout: changed files are copied with their times, vanished ones removed."""
+    """Make ``tree`` a copy of the checkout: copy changed files with their times, remove files that no longer exist."""
     wanted = sources(ROOT)
     for name in wanted:
         source, target = ROOT / name, tree / name
@@ -62,7 +62,7 @@ def synchronise(tree: Path) -> None:
 
 
 def remove_orphans(tree: Path) -> None:
-    """Remove compiled modules whose source is gone, as after another branch: they would still be imported."""
+    """Remove compiled modules without a source, as after a change of branch: they would still be imported."""
     for module in (tree / "dataproxy").rglob("*.so"):
         source = Path("cython_ext", module.relative_to(tree)).with_name(module.name.split(".")[0] + ".pyx")
         if not (tree / source).exists():
@@ -81,11 +81,11 @@ def build(tree: Path, profile: str) -> None:
         sys.exit(done.stdout + done.stderr + f"\nbuild failed: DATAPROXY_BUILD={profile} {' '.join(command)}")
     complete = tree / "build" / "complete"
     complete.touch()
-    os.utime(complete, (begun, begun))  # what was edited meanwhile counts as newer
+    os.utime(complete, (begun, begun))  # so files that were edited during the build count as newer
 
 
 def main() -> None:
-    """Bring one profile's tree up to date and print where it is."""
+    """Bring one profile's tree up to date and print its path."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("profile", nargs="?", default="release")
     parser.add_argument("--tree", action="store_true", help="copy the release profile too")

@@ -39,7 +39,7 @@ _HUB = re.compile(r"hub: producers (\S+), Manager (\S+), store ")
 
 
 class StepError(Exception):
-    """A step did not do what the page says."""
+    """Report that a step did not do what the page says."""
 
 
 class Block(NamedTuple):
@@ -51,14 +51,14 @@ class Block(NamedTuple):
 
 
 def blocks(page: str, language: str) -> list[Block]:
-    """Return the blocks of a page in one language, but for those with a Spark session or DataFrame of the reader's."""
+    """Return the blocks of a page in one language, except those that need the reader's Spark session or DataFrame."""
     text = (ROOT / page).read_text()
     found = [Block(f"{page}:{text.count(chr(10), 0, m.start()) + 1}", m[1], m[2]) for m in _BLOCK.finditer(text)]
     return [one for one in found if one.language == language and not re.search(r"\b(df|spark)\b", one.text)]
 
 
 class Command:
-    """Run a command whose output goes to a file: no process that it leaves behind can hold up who waits for it."""
+    """Run a command with its output in a file, so that processes that it leaves behind cannot block the wait for it."""
 
     def __init__(self, words: Sequence[str], folder: Path, env: dict[str, str]) -> None:
         self.words = list(words)
@@ -77,7 +77,7 @@ class Command:
         return self._file.read_text(errors="replace")
 
     def until(self, seen: Callable[[str], object], what: str) -> None:
-        """Wait until its output is as ``seen`` wants.  Raises StepError when it has ended or after the time limit."""
+        """Wait until ``seen(output)`` is true.  Raises StepError when the command ends, or after the time limit."""
         deadline = time.monotonic() + SECONDS
         while not seen(self.output):
             if self._process.poll() is not None and not seen(self.output):
@@ -108,7 +108,7 @@ class Command:
         self._process.wait()
 
     def failure(self, what: str) -> StepError:
-        """Return the error that says what went wrong, with the last of its output."""
+        """Return the error for ``what`` went wrong, with the end of the command's output."""
         return StepError(f"$ {shlex.join(self.words)}\n{self.output[-6000:]}\n-- {what}")
 
 
@@ -121,7 +121,7 @@ class Newcomer:
         self.folder.mkdir()
         self.venv = venv or home / "venv"
         self._bin = self.venv / "bin"
-        others = ("DATAPROXY_", "PYTHON", "VIRTUAL_ENV")  # what may lead to the checkout
+        others = ("DATAPROXY_", "PYTHON", "VIRTUAL_ENV")  # variables that may lead to the checkout
         self._pip_env = {name: value for name, value in os.environ.items() if not name.startswith(others)}
         self._env = {"PATH": f"{self._bin}:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}
         if venv is None:
@@ -174,7 +174,7 @@ def _replaced(text: str, places: dict[str, str]) -> str:
 
 @contextmanager
 def laptop_hub(user: Newcomer, words: list[str]) -> Iterator[dict[str, str]]:
-    """Run the README's hub on free ports; yield the addresses of the pages with those that stand for them here."""
+    """Run the README's hub on free ports; yield addresses of the pages -> addresses of this hub."""
     with user.started(*words, "--port", "0", "--manager-port", "0") as hub:
         hub.until(_HUB.search, "where it listens")
         found = _HUB.search(hub.output)
@@ -217,7 +217,7 @@ def _typed(user: Newcomer, words: list[str]) -> str:
 
 
 def steps(home: Path, wheel: Path, venv: Path | None) -> Iterator[str]:
-    """Do everything; yield a line for each step that did what it should.  Raises StepError."""
+    """Do all steps; yield a line for each step that succeeded.  Raises StepError."""
     user = Newcomer(home, wheel, venv)
     (extras,) = _PIP.findall((ROOT / README).read_text())
     user.install(extras)
@@ -231,7 +231,7 @@ def steps(home: Path, wheel: Path, venv: Path | None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Play the pages, print a line for each step, and return 1 where one failed."""
+    """Play the pages, print a line for each step, and return 1 if one failed."""
     parser = argparse.ArgumentParser(description="Play the README and the introduction from a wheel.")
     parser.add_argument("wheel", type=Path, metavar="WHEEL", help="the built wheel")
     parser.add_argument("--venv", type=Path, metavar="DIR", help="an environment to install into; it gets packages")

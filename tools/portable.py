@@ -27,16 +27,16 @@ CACHE = ROOT / ".cache"
 LOCK = ROOT / "requirements" / "wheel.lock"
 PINS = ROOT / "requirements" / "sources.toml"
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-GLIBC = "2.26"  # the core calls getrandom, which is of 2.25
+GLIBC = "2.26"  # the core calls getrandom, which exists since 2.25
 TARGET = ("-target", f"x86_64-linux-gnu.{GLIBC}")
 PREFIX = "dataproxy_"  # of LMDB's functions
 COMMON = ("-O2", "-g1", "-DNDEBUG", "-fPIC")
-# One section a function, of which the linker leaves out what the C interface does not call.
+# Each function gets its own section, so that the linker can leave out functions that the C interface does not call.
 SNAPPY = (
     *("-std=c++11", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
     *("-D_LIBCPP_HARDENING_MODE=_LIBCPP_HARDENING_MODE_NONE", "-DHAVE_CONFIG_H"),
 )
-# As Debian builds it: for every x86-64 processor.
+# The same as in Debian: for every x86-64 processor.
 SNAPPY_CONFIG = """\
 #define HAVE_ATTRIBUTE_ALWAYS_INLINE 1
 #define HAVE_BUILTIN_CTZ 1
@@ -52,7 +52,7 @@ SNAPPY_CONFIG = """\
 
 
 def say(text: str) -> None:
-    """Tell progress; stdout is for the environment."""
+    """Print progress on stderr; stdout is for the environment."""
     print(f"portable: {text}", file=sys.stderr)
 
 
@@ -82,7 +82,7 @@ def archive_address() -> str:
     if not shutil.which("apt-get") or not KEYS.exists():
         sys.exit("portable: the sources come from Debian's archive, by apt-get; elsewhere: make wheel WHEEL=machine")
     codename = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-    told = run("apt-get", "-oDebug::NoLocking=1", "update", "--print-uris")  # knows the archives before any update, too
+    told = run("apt-get", "-oDebug::NoLocking=1", "update", "--print-uris")  # works also before the first update
     if found := re.search(rf"'(\S+?)/dists/{re.escape(codename)}/InRelease'", told):
         return found[1]
     sys.exit(f"portable: apt-get knows no archive with the suite {codename!r}; elsewhere: make wheel WHEEL=machine")
@@ -136,8 +136,8 @@ def check_licence(tree: Path, pin: dict) -> None:
 
 
 def renamed(header: str) -> str:
-    """Return ``lmdb.h`` with another name for each function that it declares, for the library and its callers."""
-    declarations = re.sub(r"/\*.*?\*/|^#[^\n]*", "", header, flags=re.DOTALL | re.MULTILINE)  # no comments and macros
+    """Return ``lmdb.h`` with a new name for each function that it declares, for the library and its callers."""
+    declarations = re.sub(r"/\*.*?\*/|^#[^\n]*", "", header, flags=re.DOTALL | re.MULTILINE)  # no comments, no macros
     names = sorted(set(re.findall(r"\b(mdb_\w+)\s*\(", declarations)))
     return "".join(f"#define {name} {PREFIX}{name}\n" for name in names) + header
 
@@ -179,7 +179,7 @@ def environment(zig: Path, folder: Path) -> dict[str, str]:
     """Return the environment in which the core is built against the libraries in ``folder``."""
     command = f"{zig} cc {' '.join(TARGET)}"
     include = f"-I{folder / 'include'}"
-    # Debian's own pyconfig.h asks for another by a path below the compiler's folder, where Zig does not look.
+    # Debian's pyconfig.h includes another one by a path below the compiler's folders, which Zig does not search.
     multiarch = next(Path("/usr/include").glob("*-linux-gnu/python3*"), None)
     if multiarch is not None and not (folder / "include" / multiarch.parent.name).exists():
         (folder / "include" / multiarch.parent.name).mkdir()

@@ -20,7 +20,7 @@ BLOCK = 5_000
 
 
 async def send_for(producer: AIOKafkaProducer, block: Sequence[bytes], seconds: float) -> int:
-    """Send blocks until the time is over, wait for all of each; return the number of messages."""
+    """Send blocks for ``seconds``, each one acknowledged before the next; return the number of messages."""
     sent = 0
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:

@@ -30,7 +30,7 @@ def nothing(block: Sequence[bytes]) -> None:
 
 
 def builtin(block: Sequence[bytes]) -> None:
-    """Call a function in C with two arguments for each body: what any call costs."""
+    """Call a C function with two arguments for each body: the cost of a call that does nothing."""
     call = operator.is_
     for body in block:
         call(STREAM, body)
@@ -72,7 +72,7 @@ def floors() -> dict[str, Callable[[Sequence[bytes]], None]]:
 
 
 def thread_ns(loop: Callable[[Sequence[bytes]], None], block: Sequence[bytes]) -> float:
-    """Return the CPU nanoseconds of this thread for one pass over the block, for each body."""
+    """Return the CPU nanoseconds of this thread per body, from one pass over the block."""
     began = time.thread_time_ns()
     loop(block)
     return (time.thread_time_ns() - began) / len(block)

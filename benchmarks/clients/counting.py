@@ -50,9 +50,9 @@ class CountingSource(DataSource):
         return "bench_counting"
 
     def writer(self, schema: StructType, overwrite: bool) -> CountingWriter:
-        """Return the writer; every schema will do."""
+        """Return the writer; it takes every schema."""
         return CountingWriter()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> CountingStreamWriter:  # noqa: N802 - Spark's name
-        """Return the writer of a stream; every schema will do."""
+        """Return the writer of a stream; it takes every schema."""
         return CountingStreamWriter()

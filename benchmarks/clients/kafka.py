@@ -19,7 +19,7 @@ QUEUE_MESSAGES = 1_000_000
 
 
 def produce(producer: Producer, block: Sequence[bytes]) -> Callable[[], None]:
-    """Call ``produce()`` for each body; a full queue is served and tried again."""
+    """Return a step that calls ``produce()`` for each body; when the queue is full it polls and tries again."""
     send = producer.produce
 
     def step() -> None:
@@ -44,7 +44,7 @@ def accepted(send: Callable[[str, bytes], None], body: bytes) -> bool:
 
 
 def produce_batch(producer: Producer, block: Sequence[bytes]) -> Callable[[], None]:
-    """Hand over the block as one list of dictionaries; what was refused is tried again."""
+    """Return a step that hands over the block as one list of dictionaries; refused messages are tried again."""
     messages = [{"value": body} for body in block]
 
     def step() -> None:

@@ -21,10 +21,10 @@ TICK = 0.001
 
 
 class Clock:
-    """Tell tasks when the time is over, without a look at the clock for each message."""
+    """Tell tasks when the time is over, so that they need not read the clock for each message."""
 
     def __init__(self, seconds: float) -> None:
-        """Begin now; the loop is running."""
+        """Begin now, for ``seconds``; the loop must be running."""
         self.going = True
         asyncio.get_running_loop().call_later(seconds, self._end)
 
@@ -33,7 +33,7 @@ class Clock:
 
 
 async def bare_futures(seconds: float, _producer: AsyncProducer | None, _block: Sequence[bytes]) -> int:
-    """Await futures of the loop from many tasks; all that wait are given their result at once, in turn."""
+    """Await the loop's own futures from many tasks; one callback sets the results of all that wait."""
     loop, clock = asyncio.get_running_loop(), Clock(seconds)
     waiting: list[asyncio.Future[None]] = []
 
@@ -97,7 +97,7 @@ MODES: dict[str, Callable[[float, AsyncProducer | None, Sequence[bytes]], Awaita
 
 
 async def lag(seconds: float, producer: AsyncProducer | None, block: Sequence[bytes]) -> tuple[int, list[float]]:
-    """Start awaited sends at a fixed rate; return how many, and how late a timer of each millisecond was."""
+    """Start awaited sends at a fixed rate; return their number, and how late (s) each tick of a 1 ms timer was."""
     loop, clock = asyncio.get_running_loop(), Clock(seconds)
     late: list[float] = []
     tasks: set[asyncio.Task[object]] = set()
@@ -113,7 +113,7 @@ async def lag(seconds: float, producer: AsyncProducer | None, block: Sequence[by
         planned = began + ticks * TICK
         await asyncio.sleep(max(0.0, planned - time.perf_counter()))
         late.append(time.perf_counter() - planned)
-        ticks = max(ticks, int((time.perf_counter() - began) / TICK))  # a late tick is not made up for by early ones
+        ticks = max(ticks, int((time.perf_counter() - began) / TICK))  # after a late tick the missed ones are skipped
         due = int((time.perf_counter() - began) * RATE) - sent if producer is not None else 0
         for number in range(due):
             task = loop.create_task(one(block[number % len(block)]))
@@ -125,7 +125,7 @@ async def lag(seconds: float, producer: AsyncProducer | None, block: Sequence[by
 
 
 def percentiles(late: list[float]) -> dict[str, float]:
-    """Return the lag in microseconds."""
+    """Return percentiles of the lag in microseconds; ``late`` is in seconds."""
     late.sort()
     return {f"p{name}_us": late[int(len(late) * at)] * 1e6 for name, at in (("50", 0.5), ("99", 0.99), ("999", 0.999))}
 

@@ -23,7 +23,7 @@ from dataproxy import Delivery, Producer, Stream
 __all__ = ["OpenLoop", "main", "percentiles"]
 
 STREAM = "s_bench"
-BETWEEN = 50e-6  # seconds between two chunks, about: the generator's pause while nothing is due
+BETWEEN = 50e-6  # about so many seconds between two chunks: the generator's pause while nothing is due
 SAMPLES = 10_000  # a second, at most
 LATE = (("50", 0.5), ("99", 0.99), ("999", 0.999))
 
@@ -38,7 +38,7 @@ class OpenLoop:
     """Send at a fixed rate and keep what the latencies are computed from."""
 
     def __init__(self, stream: Stream, block: Sequence[bytes], rate: float) -> None:
-        """Prepare chunks of messages that are sent without a look at the clock."""
+        """Prepare chunks of messages; the clock is read once for each chunk, not for each message."""
         self.rate = rate
         self.chunk = max(1, min(64, int(rate * BETWEEN)))
         self.stride = max(1, int(rate / SAMPLES / self.chunk))
@@ -50,7 +50,7 @@ class OpenLoop:
         self._began = 0.0
 
     def run(self, seconds: float) -> int:
-        """Send for so long; return the number of messages."""
+        """Send for ``seconds``; return the number of messages."""
         stream, watched, note = self._stream, self._watched, self._note
 
         def watch(number: int, body: bytes) -> None:
@@ -67,7 +67,7 @@ class OpenLoop:
         self._called.append((delivery, time.perf_counter()))
 
     def latencies(self) -> tuple[list[float], list[float]]:
-        """Return the seconds from when a message was due to its ack, and to its callback; after a flush."""
+        """Return the seconds from due time to ack, and from due time to callback.  Call it after a flush."""
         acked = []
         planned: dict[int, float] = {}
         for number, delivery in self._watched:
@@ -82,7 +82,7 @@ class OpenLoop:
 
 
 def ceiling(producer: Producer, stream: Stream, block: Sequence[bytes], seconds: float) -> float:
-    """Return the messages a second that are acknowledged when nobody waits."""
+    """Return the messages a second that are acknowledged when the sender does not wait for results."""
     send = stream.send_nowait
 
     def step() -> None:

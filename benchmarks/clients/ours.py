@@ -20,7 +20,7 @@ Step = Callable[[], object]
 
 
 def send_nowait(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Call ``Producer.send_nowait`` for each body."""
+    """Return a step that calls ``Producer.send_nowait`` for each body."""
     send = producer.send_nowait
 
     def step() -> None:
@@ -31,7 +31,7 @@ def send_nowait(producer: Producer, block: Sequence[bytes]) -> Step:
 
 
 def stream_nowait(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Call the bound stream's ``send_nowait`` for each body."""
+    """Return a step that calls the bound stream's ``send_nowait`` for each body."""
     send = producer.stream(STREAM).send_nowait
 
     def step() -> None:
@@ -42,7 +42,7 @@ def stream_nowait(producer: Producer, block: Sequence[bytes]) -> Step:
 
 
 def send_delivery(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Call ``Producer.send`` for each body and drop its Delivery."""
+    """Return a step that calls ``Producer.send`` for each body and drops its Delivery."""
     send = producer.send
 
     def step() -> None:
@@ -53,7 +53,7 @@ def send_delivery(producer: Producer, block: Sequence[bytes]) -> Step:
 
 
 def send_await(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Call ``Producer.send`` for a block of bodies, then ``result()`` of each Delivery."""
+    """Return a step that calls ``Producer.send`` for a block of bodies, then ``result()`` of each Delivery."""
     send = producer.send
 
     def step() -> None:
@@ -64,13 +64,13 @@ def send_await(producer: Producer, block: Sequence[bytes]) -> Step:
 
 
 def send_batch(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Send the block as one list of bytes."""
+    """Return a step that sends the block as one list of bytes."""
     whole = list(block)
     return lambda: producer.send_batch(STREAM, whole)
 
 
 def send_numpy(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Send the block as one NumPy array of fixed-width records."""
+    """Return a step that sends the block as one NumPy array of fixed-width records."""
     import numpy as np
 
     records = np.array(block, dtype=f"S{len(block[0])}")
@@ -78,7 +78,7 @@ def send_numpy(producer: Producer, block: Sequence[bytes]) -> Step:
 
 
 def send_arrow(producer: Producer, block: Sequence[bytes]) -> Step:
-    """Send the block as one Arrow table with a binary column."""
+    """Return a step that sends the block as one Arrow table with a binary column."""
     import pyarrow as pa
 
     table = pa.table({"body": pa.array(block, pa.binary())})
@@ -124,7 +124,7 @@ class Told:
             self.delivered += 1
 
     def wait(self, number: int) -> None:
-        """Wait until so many were counted: ``flush()`` returns when results are there, not when all are told."""
+        """Wait until ``number`` results were counted: ``flush()`` returns before the last callbacks have run."""
         until = time.monotonic() + 60
         while self.delivered < number and time.monotonic() < until:
             time.sleep(0.0005)

@@ -32,7 +32,7 @@ class Section:
 
 
 def repeat(step: Callable[[], object], seconds: float) -> int:
-    """Call ``step`` until the time is over, once at least, and return how often."""
+    """Call ``step`` for ``seconds``, at least once, and return the number of calls."""
     calls = 0
     until = time.perf_counter() + seconds
     while True:
@@ -56,5 +56,5 @@ def status_kb(status: str, field: str) -> int:
 
 
 def memory_kb(field: str) -> int:
-    """Return one size of this process in KiB; ``getrusage`` would remember the parent's across exec."""
+    """Return one size of this process in KiB; ``getrusage`` would still have the parent's peak after exec."""
     return status_kb(Path("/proc/self/status").read_text(), field)

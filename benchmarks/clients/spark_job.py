@@ -31,7 +31,7 @@ def stat_fields(pid: str) -> list[str]:
 
 
 def tree_cpu_seconds(root: int) -> float:
-    """Return the CPU seconds of a process, all its descendants and the children they have waited for."""
+    """Return the CPU seconds of a process, of all its descendants, and of their children that have ended."""
     parents: dict[str, str] = {}
     ticks: dict[str, int] = {}
     for pid in (path.name for path in Path("/proc").iterdir() if path.name.isdigit()):
@@ -44,7 +44,7 @@ def tree_cpu_seconds(root: int) -> float:
 
 
 def descendants(root: str, parents: dict[str, str]) -> Iterator[str]:
-    """Give a process and everything below it."""
+    """Yield the ids of a process and of all its descendants."""
     yield root
     for pid, parent in parents.items():
         if parent == root:
@@ -52,7 +52,7 @@ def descendants(root: str, parents: dict[str, str]) -> Iterator[str]:
 
 
 def session() -> SparkSession:
-    """Return a local session that shows nothing and knows the counting writer."""
+    """Return a local session without progress output, with the counting writer registered."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     spark = (
@@ -94,7 +94,7 @@ def mixed(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(0, count, 1, 4).select(f.to_json(f.struct(*columns)).alias("value"))
 
 
-# name in the table: the input, and the part of the rows that it gets, since its rows cost more
+# name in the table: the input, and the divisor of the number of rows, since rows of many columns cost more
 TABLES = {"100 B strings": (strings, 1), "ten mixed columns": (mixed, 4)}
 
 
@@ -108,7 +108,7 @@ def write(frame: DataFrame, name: str, port: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the rounds, after one of each that is not counted."""
+    """Run the rounds; a first round of each job is not counted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=7)

@@ -25,7 +25,7 @@ Run = Callable[[], int]
 
 
 def send_nowait(producer: Producer, names: Sequence[str], order: Sequence[int], block: Sequence[bytes]) -> Run:
-    """Call the ``send_nowait`` of one stream's handle after the other's."""
+    """Return a run that calls ``send_nowait`` of the streams' handles, in the random order."""
     handles = [producer.stream(name).send_nowait for name in names]
     sends = [handles[number] for number in order]
     repeated = list(block) * (len(order) // len(block))
@@ -39,7 +39,7 @@ def send_nowait(producer: Producer, names: Sequence[str], order: Sequence[int], 
 
 
 def send_arrow(producer: Producer, names: Sequence[str], order: Sequence[int], block: Sequence[bytes]) -> Run:
-    """Hand over record batches with a column of stream names, as the Spark sink does."""
+    """Return a run that hands over record batches with a column of stream names, as the Spark sink does."""
     import pyarrow as pa
 
     batches = [

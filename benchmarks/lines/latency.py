@@ -65,7 +65,7 @@ def load_name(load: float) -> str:
 
 
 def open_loop(load: float) -> Contestant:
-    """Describe messages that are due at a share of what is possible."""
+    """Describe messages that are due at ``load`` (0 to 1) of the highest rate."""
     goals = (
         at_most("p99 linger + 1 ms", "p99_us", LINGER_US + 1000),
         at_most("p99.9 linger + 3 ms", "p999_us", LINGER_US + 3000),

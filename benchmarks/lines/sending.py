@@ -58,7 +58,7 @@ BESIDE = {"frames from memory": ("--chunk", "67108864"), "zero-copy": ("--zeroco
 
 
 def beside(name: str, what: str, *words: str) -> Contestant:
-    """Describe the C sender as it is no ceiling: what reading from memory costs, what the kernel's offer saves."""
+    """Describe the C sender where it is not the ceiling: it shows the cost of memory reads, or of a kernel feature."""
     fields: dict[str, object] = {"metric": "body_rate", "floor": f"blast {name}", "every": 3}
     return blast("sizes", f"blast {name}, {what}", *words, **fields)
 

@@ -22,7 +22,7 @@ def connections_name(count: int) -> str:
 
 
 def of_streams(mode: str, count: int) -> Contestant:
-    """Describe messages to so many streams in random order."""
+    """Describe messages to ``count`` streams in random order."""
     limit = STREAM_GOALS[mode]
     most = count == STREAM_COUNTS[mode][-1]
     return Contestant(
@@ -40,7 +40,7 @@ def of_streams(mode: str, count: int) -> Contestant:
 
 
 def of_connections(count: int) -> Contestant:
-    """Describe sending over so many connections to one server."""
+    """Describe sending over ``count`` connections to one server."""
     return ours(
         "connections",
         "stream_nowait",
