@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 
 from dataproxy._version import __version__
 
-TYPE_CHECKING = False  # as typing's, whose import would cost more than this whole module
+TYPE_CHECKING = False  # stands for typing's, whose import would cost more than this whole module
 if TYPE_CHECKING:
     from dataproxy._core.client.delivery import BatchDelivery, Delivery
     from dataproxy._core.client.sending import Stream
@@ -62,8 +62,8 @@ __all__ = [
     "__version__",
 ]
 
-# Names are loaded when they are first asked for: the command line's help, a check of the configuration or a Spark
-# driver that only plans do not pay for the engine.
+# Names are loaded on first use, so that programs that never send (the command line's help, a check of the
+# configuration, a Spark driver that only plans) do not load the engine.
 _HOMES = {
     "dataproxy._core.client.delivery": ("BatchDelivery", "Delivery"),
     "dataproxy._core.client.sending": ("Stream",),

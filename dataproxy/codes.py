@@ -36,7 +36,7 @@ class RetryClass(IntEnum):
     SPLIT = 8  #: as NO for a single message; several are sent again in parts, so that only the guilty fail
 
 
-#: What each class is called, and what the producer does, in words.
+#: The name of each class, and what the producer does, in words.
 CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     RetryClass.OK: ("success", "The message counts as delivered."),
     RetryClass.NODE: (

@@ -1,4 +1,4 @@
-"""Attribute values of any text: what the wire cannot hold stands in percent-encoding, and an attribute names the keys.
+"""Attribute values of any text: values that cannot be sent are percent-encoded, and an attribute names their keys.
 
 See docs/decisions/0014-attribute-escapes.md.
 """
@@ -16,7 +16,7 @@ __all__ = ["ESCAPED_KEYS", "NEEDS_ESCAPE", "escape_attrs", "escape_entries", "ne
 #: The attribute that names the keys whose values are escaped, with commas between them.
 ESCAPED_KEYS: Final = "_escaped"
 _MARK: Final = ESCAPED_KEYS.encode()
-#: Pattern of what a value holds that is escaped: & and =, control characters, all beyond ASCII, a blank at the end.
+#: A value that matches is escaped: it has & or =, control characters, characters beyond ASCII, or a blank at its end.
 NEEDS_ESCAPE: Final = r"[^ -~]|[&=]| \z"
 _NEEDS: Final = re.compile(rb"[^ -~]|[&=]| \Z")
 _READ_AS_ESCAPE: Final = re.compile(b"%(?=[0-9A-Fa-f]{2})")
@@ -25,15 +25,15 @@ _IN_NAMES: Final = re.compile(b"[%,]")
 
 
 def needs_escape(value: str) -> bool:
-    """Tell whether a value is one that `escape_attrs` escapes.  Any thread."""
+    """Tell whether `escape_attrs` escapes a value.  Any thread."""
     return _NEEDS.search(value.encode("utf-8", "surrogatepass")) is not None
 
 
 def escape_attrs(attrs: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes that can travel whatever their values hold; `unescape_attrs` gives back what they were.
+    """Return attributes that can be sent, with any text as values; `unescape_attrs` returns the original ones.
 
-    They stay as they are with half of a surrogate pair in them, which no escape helps, and with the key ``_escaped``,
-    which is reserved for this: who sends them is told.  Any thread.
+    Attributes with half of a surrogate pair, which has no encoding, and attributes with the reserved key ``_escaped``
+    stay unchanged: the sending call then raises the error.  Any thread.
     """
     try:
         entries: list[tuple[bytes, bytes | None]] = [(key.encode(), value.encode()) for key, value in attrs.items()]
@@ -43,7 +43,7 @@ def escape_attrs(attrs: Mapping[str, str]) -> dict[str, str]:
 
 
 def escape_entries(entries: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes | None]]:
-    """Return the attributes of one message as `escape_attrs` does; a value of None stays.  Any thread."""
+    """Return the attributes of one message, escaped as by `escape_attrs`; a value of None stays.  Any thread."""
     keys = [key for key, value in entries if value is not None and _NEEDS.search(value)]
     if not keys or any(key == _MARK for key, _ in entries):
         return entries
@@ -52,10 +52,10 @@ def escape_entries(entries: list[tuple[bytes, bytes | None]]) -> list[tuple[byte
 
 
 def unescape_attrs(attrs: dict[str, str]) -> dict[str, str]:
-    """Return attributes as they were before `escape_attrs`; the same object where nothing says that they are escaped.
+    """Return attributes as they were before `escape_attrs`; the same object if none is marked as escaped.
 
-    What names a key that is not there, or a value that is no UTF-8 once it is unescaped, was not made by it and
-    stays as it is.  Any thread.
+    Attributes that `escape_attrs` cannot have made stay unchanged: ``_escaped`` names a missing key, or a value is not
+    UTF-8 after decoding.  Any thread.
     """
     named = attrs.get(ESCAPED_KEYS)
     if named is None:

@@ -1,4 +1,4 @@
-"""What codes and error classes mean: look-up for people, and the page docs/errors.md."""
+"""Explanations of codes and error classes: the look-up of ``dataproxy explain``, and the page docs/errors.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLASSES: Final[dict[str, type[errors.DataProxyError]]] = {name: getattr(errors,
 
 
 class Explanation(NamedTuple):
-    """Say what one code or error class means.
+    """Hold the explanation of one code or error class.
 
     ``topic`` is the number, word or class name; ``name`` its word; ``error`` the class that carries it; ``kind``
     what a retry can do; ``meaning``, ``action`` (of the producer) and ``hint`` are sentences; ``page`` is where the
@@ -82,7 +82,7 @@ def every_topic() -> Iterator[Explanation]:
 
 
 def explain(word: int | str) -> Explanation | None:
-    """Return the explanation of a number, a code's name or an error class; None for what nobody knows.
+    """Return the explanation of a number, a code's name or an error class; None for an unknown word.
 
     Numbers that the protocol does not define are explained as the producer treats them.
     """

@@ -1,4 +1,4 @@
-"""The last thing that went wrong with a connection, in words."""
+"""The last error of a connection, in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NOT_FOUND", "LastError", "cause_of", "last_error", "packed_error", "
 
 # Numbers of io/link.pxd's LinkEvent.
 _CONNECT_FAILED, _LOST, _SILENT, _PROTOCOL, _DRAINED, _DEAF, _FRAMING = 2, 3, 4, 5, 7, 9, 10
-#: No event of a connection: no address of a proxy is known, for the reason that the text gives.
+#: Not an event of a connection: no address of a proxy is known; the text says why.
 NOT_FOUND: Final = 100
 _HTTP, _TLS = 1, 2  # details of _PROTOCOL: what the bytes look like
 
@@ -76,7 +76,7 @@ def why(kind: int, detail: int, said: str) -> str:
 
 
 def last_error(found: tuple[int, int, str, str, float, bool] | None) -> LastError | None:
-    """Return the LastError of what the core keeps: kind, detail, address, text, age in seconds, connected since."""
+    """Return the LastError for the core's values: kind, detail, address, text, age in seconds, connected since."""
     if found is None:
         return None
     kind, detail, address, said, age, connected = found
@@ -89,7 +89,7 @@ def _unpacked(text: str) -> tuple[int, int, str, str]:
 
 
 def packed_error(text: str) -> str:
-    """Return the words of the error that the core left in the text of a result, empty where it left none."""
+    """Return in words the error that the core has packed into the text of a result; empty without one."""
     if text.count("\x1f") < 3:
         return ""
     kind, detail, address, said = _unpacked(text)
@@ -98,5 +98,5 @@ def packed_error(text: str) -> str:
 
 
 def cause_of(text: str) -> str:
-    """Return the code of that error, empty without one."""
+    """Return the code of the error that the core has packed into the text of a result; empty without one."""
     return _CAUSES.get(_unpacked(text)[0], "") if text.count("\x1f") >= 3 else ""

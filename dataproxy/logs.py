@@ -24,10 +24,11 @@ def lost_records() -> int:
 
 
 class Log:
-    """Write to one of logging's loggers and survive it: handlers, filters and factories are the application's code.
+    """Write to a logger of ``logging``, safe against exceptions of its handlers and filters.
 
-    What they raise ends none of our threads and cuts no closing short.  It is counted, and told once in ten seconds
-    by a record of its own.  An exception that is no ``Exception`` (Ctrl-C) goes on where it can: in the main thread.
+    Handlers, filters and factories are the application's code.  Their exceptions must not end a thread of this package
+    or interrupt a ``close``.  They are counted, and a record reports them at most once in ten seconds.  An exception
+    that is not an ``Exception`` (Ctrl-C) is raised again in the main thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -68,7 +69,7 @@ class Log:
 
 
 def _note(error: BaseException) -> None:
-    """Count a record that was lost, and say so where saying so may work."""
+    """Count a lost record, and try to log that records were lost."""
     global _lost, _told
     with _lock:
         _lost += 1

@@ -1,4 +1,4 @@
-"""Results as values: what a delivery ends in, and the reports of a producer."""
+"""Results as values: outcomes of deliveries, and the reports of a producer."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Undelivered(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Hold a callback until its pack is settled: of one Delivery, or of ``messages`` from ``first`` on."""
+    """Hold a callback until its pack has its result: for one Delivery, or for ``messages`` from ``first`` on."""
 
     function: Callable[[Any], object]
     delivery: Any
@@ -167,7 +167,7 @@ class Report:
 
 
 def message_id(pack_id: str, position: int) -> str:
-    """Return the id of a message that was given none: its pack's, a dot, and its place in the pack."""
+    """Return the id of a message without an id of the caller: the pack's id, a dot, and the place in the pack."""
     return f"{pack_id}.{position}"
 
 
@@ -258,7 +258,7 @@ def undelivered(
 
 
 def code_key(code: int) -> int | str:
-    """Return how a code of the core appears in ``Report.errors``: a server's number or a local word."""
+    """Return the key of a core's code in ``Report.errors``: a server's number, or the word of a local code."""
     if code > 0:
         return code
     return _LOCAL.get(code, (str(code), ""))[0]

@@ -1,4 +1,4 @@
-"""Errors of single messages, put into words once."""
+"""The errors for single messages: the one place with their texts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ __all__ = [
     "timeout_problem",
 ]
 
-_BITS = 200  # of a number that is shown with all its digits
-_LONG = 80  # characters
+_BITS = 200  # a number with more bits is not shown with all its digits
+_LONG = 80  # characters of a value that are shown
 _ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
 
@@ -45,12 +45,12 @@ _SPLIT = (
 
 
 def plain_text(text: object) -> str:
-    """Return the text that a ``str`` holds, whatever a subclass of it (an ``Enum``) says of itself."""
+    """Return the text that a ``str`` holds, without the ``__str__`` of a subclass (an ``Enum``)."""
     return str.__str__(text)
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it: never long, nor with thousands of digits, which have no text at all."""
+    """Return a value as error texts show it: always short; Python refuses to print numbers of thousands of digits."""
     if isinstance(value, int) and value.bit_length() > _BITS:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)
@@ -63,13 +63,13 @@ def is_count(value: object, most: int) -> bool:
 
 
 def is_timedelta(value: object) -> TypeGuard[timedelta]:
-    """Tell whether a value is a timedelta; whoever has one has loaded its module."""
+    """Tell whether a value is a timedelta, without an import of ``datetime``: with a timedelta it is loaded already."""
     module = sys.modules.get("datetime")
     return module is not None and isinstance(value, module.timedelta)
 
 
 def timeout_problem(value: object) -> ConfigError:
-    """Return the error for a wait that is none: negative, nan or no number."""
+    """Return the error for a timeout that is negative, nan or not a number."""
     return ConfigError(
         f"a timeout is a number of seconds from 0 on, or a timedelta, not {shown(value)}",
         code="BAD_TIMEOUT",
@@ -78,8 +78,8 @@ def timeout_problem(value: object) -> ConfigError:
 
 
 def seconds(value: object) -> float:
-    """Return a timeout, a number or a timedelta, in seconds, infinity allowed; raises ConfigError for anything else."""
-    if isinstance(value, bool):  # result(True) was meant as something else than one second
+    """Return a timeout (a number or a timedelta) in seconds; infinity is allowed.  Raises ConfigError."""
+    if isinstance(value, bool):  # result(True) does not mean one second
         raise timeout_problem(value)
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -100,14 +100,14 @@ def callback_problem(value: object, name: str = "a callback") -> ConfigError:
 
 
 def checked_serializer(value: Callable[[Any], Buffer] | None) -> Callable[[Any], Buffer] | None:
-    """Return a serializer, or None; raises ConfigError for what cannot be called."""
+    """Return a serializer, or None.  Raises ConfigError for a value that cannot be called."""
     if value is not None and not callable(value):
         raise callback_problem(value, "a serializer")
     return value
 
 
 def serializer_problem(body: object, item: int | None, stream_id: str, found: object) -> InvalidMessageError:
-    """Return the error for an object of which the serializer made no bytes: it raised ``found``, or returned it."""
+    """Return the error for an object that the serializer did not turn into bytes: it raised or returned ``found``."""
     if isinstance(found, Exception):
         what, hint = f"raised {type(found).__name__}: {found}", "correct the object, or the serializer"
     else:
@@ -122,7 +122,7 @@ def serializer_problem(body: object, item: int | None, stream_id: str, found: ob
 
 
 def serializer_batch_problem(bodies: object) -> InvalidMessageError:
-    """Return the error for what is one object, or none at all, in place of a batch of them."""
+    """Return the error for a value that should be a batch of objects: it is a single object, or not a batch at all."""
     return InvalidMessageError(
         f"a batch is a sequence of objects, not one {type(bodies).__name__!r}",
         code="SERIALIZER",
@@ -152,7 +152,7 @@ def body_type(body: object, item: int | None = None) -> InvalidMessageError:
 
 
 def buffer_problem(reason: str, item: int | None = None) -> InvalidMessageError:
-    """Return the error for an object whose buffer holds no bytes that can be sent, and ``reason`` says why."""
+    """Return the error for an object whose buffer cannot be sent; ``reason`` says why."""
     return InvalidMessageError(
         f"{reason}{_where(item)}",
         code="BAD_BODY",
@@ -179,7 +179,7 @@ def size_problem(size: int, limit: int, item: int | None = None) -> InvalidMessa
 
 
 def id_problem(value: object, item: int | None = None, accepted: int = 0) -> InvalidMessageError:
-    """Return the error for a ``message_id`` that cannot travel."""
+    """Return the error for a ``message_id`` that cannot be sent."""
     allowed = "use printable ASCII without blanks, '&', '=' and '|'"
     if value is None:
         what, hint = "a message id is null", "fill it, or send without ids: then each message gets an id"
@@ -217,7 +217,7 @@ def key_problem(key: object, size: int, limit: int) -> InvalidMessageError:
 
 
 def row_problem(item: int, problem: str, size: int, limit: int, accepted: int = 0) -> InvalidMessageError:
-    """Return the error for one row of a batch; ``accepted`` messages of earlier chunks are on their way."""
+    """Return the error for one row of a batch; ``accepted`` messages of earlier chunks are already accepted."""
     words = {
         "null": ("BAD_BODY", "a value is null", "remove nulls, or set null_value='skip'"),
         "empty": ("EMPTY_BODY", "a body is empty", "leave it out, or set empty_value='skip' for Arrow data"),

@@ -1,4 +1,4 @@
-"""Texts of others as they are shown: no terminal or log obeys what is in them, and no secret of a URL is told."""
+"""Foreign texts made safe for terminals and logs: without control characters, and URLs without secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["json_text", "printable", "without_secrets"]
 def printable(text: str) -> str:
     r"""Return a text with every character that is not printable as an escape, such as ``\x1b``, ``\n``, ``\u202e``.
 
-    Each different character is looked at once, so that a long text costs little more than a harmless one.
+    Each different character is examined once, so that a long text with many escapes takes little more time.
     """
     if text.isprintable():
         return text
@@ -22,20 +22,20 @@ def printable(text: str) -> str:
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """Return a value as JSON in which every character that is not printable is an escape.
 
-    A line with such a character has escapes for all that is not ASCII.  What a text costs grows with its length alone.
+    A line with such a character has escapes for everything that is not ASCII.  The time depends only on the length.
     """
     text = _encoder(indent, False)(value)
     if text.isprintable():
         return text
-    plain = _encoder(indent, True)(value).replace("\x7f", "\\u007f")  # the one of ASCII that is left as it is
+    plain = _encoder(indent, True)(value).replace("\x7f", "\\u007f")  # DEL, which JSON does not escape
     if indent is None:
         return plain
-    both = zip(text.split("\n"), plain.split("\n"), strict=True)  # in a text of JSON a line feed is an escape
+    both = zip(text.split("\n"), plain.split("\n"), strict=True)  # line feeds in JSON texts are escapes
     return "\n".join(line if line.isprintable() else escaped for line, escaped in both)
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL, or what was meant to be one, without user, password, query and fragment."""
+    """Return a URL, also a malformed one, without user, password, query and fragment."""
     head, separator, rest = url.rpartition("://") if url.count("://") == 1 else ("", "", url)
     _, at, behind = rest.rpartition("@")
     shown = f"***@{behind}" if at else rest
@@ -47,7 +47,7 @@ def without_secrets(url: str) -> str:
 
 @functools.cache
 def _encoder(indent: int | None, ascii_only: bool) -> Callable[[Any], str]:
-    """Return the function that makes JSON; making it anew costs more than most of what it encodes."""
+    """Return a cached function that makes JSON: to build it takes longer than most of the encodings."""
     import json
 
     return json.JSONEncoder(indent=indent, ensure_ascii=ascii_only).encode

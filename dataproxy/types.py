@@ -1,4 +1,4 @@
-"""Small values that several parts share."""
+"""Small types that several parts of the package share."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class StaticTarget(NamedTuple):
 
 
 class ManagerTarget(NamedTuple):
-    """Hold the base URL of a Manager, without the path of its ``getIpList`` call and without a final slash.
+    """Hold the base URL of a Manager, without the path of the ``getIpList`` call and without a final slash.
 
-    ``others`` are those of further Managers, which are asked when this one gives no answer.
+    ``others`` are the base URLs of other Managers, which are asked if this one does not answer.
     """
 
     url: str

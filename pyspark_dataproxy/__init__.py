@@ -1,4 +1,4 @@
-"""Where Spark finds the format ``dataproxy``.
+"""The module in which Spark finds the format ``dataproxy``.
 
 Spark imports every top-level module whose name starts with ``pyspark_`` and takes its ``DefaultSource``.  A
 module that fails to import hides the data sources of all such packages, so this one imports nothing but
@@ -42,9 +42,9 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow p
     def schema(self) -> StructType:
         """Plan a read and return its columns: Spark asks for them when it loads, and never for a write.
 
-        The plan goes with this object wherever Spark takes it, so that all that is done with one DataFrame reads the
-        same rows.  Raises ConfigError for a bad option, StoreError for offsets that are gone, TransportError and
-        HubError when the hub cannot be asked, and ImportError when the compiled core cannot be loaded.
+        The plan is kept in this object, so that all actions on one DataFrame read the same rows.  Raises ConfigError
+        for a bad option, StoreError for dropped offsets, TransportError and HubError when the hub cannot be asked, and
+        ImportError when the compiled core cannot be loaded.
         """
         from dataproxy.spark.reading.columns import READ_SCHEMA
         from dataproxy.spark.reading.plan import plan_read
@@ -53,7 +53,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow p
         return READ_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the plan; where columns were named, nothing is planned before.
+        """Return the reader of the plan.  If the user named columns, Spark has not called `schema`, and this plans.
 
         Raises what `schema` raises, and ConfigError for columns that a read does not have.
         """
@@ -66,7 +66,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow p
         """Refuse to read as a stream.  Raises ConfigError."""
         from dataproxy.errors import ConfigError
 
-        # With its traceback, unlike others: Spark shows nothing but the last error of a chain without it.
+        # The traceback is not hidden here, unlike for other errors: without it Spark shows only the chain's last error.
         raise ConfigError(
             "the format dataproxy can be read in batches, and not by readStream",
             hint='use spark.read.format("dataproxy"), again and again with startingOffsets',

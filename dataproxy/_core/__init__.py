@@ -9,14 +9,14 @@ from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder
 from pathlib import Path
 
-TYPE_CHECKING = False  # as typing's, whose import would cost more than this whole module
+TYPE_CHECKING = False  # stands for typing's, whose import would cost more than this whole module
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
 __all__ = ["build_info", "explain_library", "explain_missing"]
 
-# Commands that bring a library to machines where no wheel does.
+# Commands that install a library on machines where no wheel contains it.
 _PACKAGES = {
     "libsnappy": "Debian, Ubuntu: apt-get install libsnappy1v5; Fedora, Amazon Linux: dnf install snappy",
     "liblmdb": "Debian, Ubuntu: apt-get install liblmdb0; Fedora, Amazon Linux: dnf install lmdb-libs",
@@ -40,7 +40,7 @@ def build_info() -> dict[str, str]:
 
 
 def explain_missing(name: str) -> str:
-    """Return what is wrong and which command repairs it, for the missing compiled module ``name``."""
+    """Return why the compiled module ``name`` is missing, and the command that helps."""
     home = Path(__file__).parent
     archive = getattr(globals().get("__loader__"), "archive", None)
     if archive:
@@ -63,9 +63,9 @@ def explain_missing(name: str) -> str:
 
 
 def explain_library(name: str, said: str) -> str:
-    """Return which package brings the library that the compiled module ``name`` lacks; empty where none does.
+    """Return in words which package has the library that the compiled module ``name`` needs; "" if none is known.
 
-    ``said`` is what the system's loader said.
+    ``said`` is the message of the system's loader.
     """
     library = said.partition(":")[0]
     command = next((words for stem, words in _PACKAGES.items() if library.startswith(stem)), "")
@@ -83,7 +83,7 @@ def _refuse_subinterpreter() -> None:
         interpreters = import_module("_interpreters")
     except ImportError:
         try:
-            interpreters = import_module("_xxsubinterpreters")  # as it was called before 3.13
+            interpreters = import_module("_xxsubinterpreters")  # its name before Python 3.13
         except ImportError:
             return
     if interpreters.get_current() != interpreters.get_main():
@@ -95,10 +95,10 @@ def _refuse_subinterpreter() -> None:
 
 
 class _CompiledLoader(ExtensionFileLoader):
-    """Loads a compiled module, and says what to install where one of its libraries is not there."""
+    """Load a compiled module, and say what to install if one of its libraries is missing."""
 
     def create_module(self, spec: ModuleSpec) -> "ModuleType":
-        """Return the module.  Raises ImportError, with the command that brings a library."""
+        """Return the module.  Raises ImportError, with the command that installs a missing library."""
         try:
             return super().create_module(spec)
         except ImportError as error:
@@ -108,13 +108,13 @@ class _CompiledLoader(ExtensionFileLoader):
 
 
 class _CompiledModule:
-    """Asked first: finds what is compiled below this package, and leaves everything else to others."""
+    """Find the compiled modules below this package; other modules are left to the next finders.  Asked first."""
 
     @classmethod
     def find_spec(
         cls, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
-        """Return the way to load a module of the compiled core, None for any other."""
+        """Return the spec of a module of the compiled core, None for any other module."""
         if not fullname.startswith(__name__ + "."):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -125,11 +125,11 @@ class _CompiledModule:
 
 
 class _MissingModule:
-    """Asked last, when nobody else has found a module below this package: raises the helpful error."""
+    """Raise the error with the remedy when no other finder has found a module below this package.  Asked last."""
 
     @classmethod
     def find_spec(cls, fullname: str, path: object = None, target: object = None) -> None:
-        """Raise ImportError for a module of the compiled core, and leave every other name alone."""
+        """Raise ImportError for a module of the compiled core; return None for every other name."""
         if fullname.startswith(__name__ + "."):
             raise ModuleNotFoundError(explain_missing(fullname), name=fullname)
 

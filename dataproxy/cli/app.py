@@ -1,4 +1,4 @@
-"""The commands put together."""
+"""The application of the command line: all commands, and the options that they share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def common(
     ] = False,
 ) -> None:
     """Set up what all commands share."""
-    # `send` shows its counts whenever a signal comes, so it asks for the early ones itself.
+    # `send` prints its counts after any signal, so it handles signals that came early itself.
     with outcome(arm=log_config is not None or context.invoked_subcommand != "send"):
         _set_up_logging(log_level.lower(), log_config)
 
@@ -100,7 +100,7 @@ def _set_up_logging(level: str, file: str | None) -> None:
 
 
 def _line_formatter(form: str) -> logging.Formatter:
-    """Return a formatter in whose lines nothing is obeyed by a terminal; a traceback keeps its lines."""
+    """Return a formatter whose lines have no control characters for a terminal; a traceback keeps its line ends."""
     import logging
 
     from dataproxy.shown import printable

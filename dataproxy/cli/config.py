@@ -21,7 +21,7 @@ app = typer.Typer(help="Look at the configuration.", no_args_is_help=True)
 
 
 class Part(StrEnum):
-    """Say whose options are meant."""
+    """Name the part whose options are shown."""
 
     PRODUCER = "producer"
     HUB = "hub"

@@ -1,7 +1,7 @@
 """How SIGINT and SIGTERM end a command.
 
-Both raise, so that a command tidies up and ends with a code of its own.  While modules are still being loaded a signal
-is only noted: an exception there could leave anything half done.  `arm` makes up for it.
+Both raise an exception, so that a command cleans up and ends with its own exit code.  While modules are being loaded, a
+signal is only noted: an exception there could leave a module half loaded.  `arm` raises for it later.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _installed: list[int] = []
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came."""
+    """Report that SIGTERM came."""
 
 
 def install() -> None:
-    """Note SIGINT and SIGTERM from now on; a second one ends the process at once.  Main thread.
+    """Note SIGINT and SIGTERM from now on; a second signal ends the process at once.  Main thread.
 
-    One that the process was started to ignore (``nohup``, a background job of a shell) stays ignored.
+    A signal that was ignored when the process started (``nohup``, a background job of a shell) stays ignored.
     """
     number: int
     for number in _ENDS:
@@ -33,7 +33,7 @@ def install() -> None:
 
 
 def arm() -> None:
-    """Have signals raise from now on, and raise for one that was noted.  Does nothing without `install`.
+    """Make signals raise from now on, and raise for a signal that was noted.  Does nothing without `install`.
 
     Raises KeyboardInterrupt for SIGINT, and Terminated for SIGTERM.  Main thread.
     """
@@ -47,7 +47,7 @@ def arm() -> None:
 
 
 def release() -> None:
-    """Give signals their usual effect: what is left of the process need not tidy up.  Main thread."""
+    """Give signals their usual effect: the rest of the process needs no cleaning up.  Main thread."""
     for number in _installed:
         signal.signal(number, signal.SIG_DFL)
     _installed.clear()

@@ -60,7 +60,7 @@ def _unknown(word: str) -> str:
 
 
 def _show_options(word: str, json: bool) -> bool:
-    """Show the options of this name, also as Spark or the environment spell it; tell whether there is one."""
+    """Show the options with this name, in any spelling (Spark's, the environment's); tell whether there is one."""
     facts = [one.facts() for one in find_options(word)]
     if json and facts:
         import json as encoder
@@ -78,7 +78,7 @@ def _show_options(word: str, json: bool) -> bool:
 
 
 def _show_foreign(word: str, json: bool) -> bool:
-    """Show what stands here for an option name of another client; tell whether it is one."""
+    """Show which option here replaces an option of another client; tell whether ``word`` is such an option."""
     answer = foreign_answer(word)
     if answer is None:
         return False

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["run_hub"]
 
 _PORTS: Final = {"port": 46801, "manager_port": 8083}
-#: For answers after a signal; with what the end of a process takes these are the 10 s of its documentation.
+#: Seconds for answers after a signal.  Together with the end of the process this makes the documented 10 s.
 _ANSWER_SECONDS: Final = 9.0
 
 
@@ -84,7 +84,7 @@ def run_hub(
 
 
 def _settle(store: str | None, file: str | None, options: dict[str, Any]) -> HubConfig:
-    """Return the configuration, with the well-known ports where nothing else was said."""
+    """Return the configuration, with the well-known ports unless other ports were given.  Raises ConfigError."""
     from dataproxy.config import load_hub_config
 
     settled = load_hub_config(store, file=file, **options)
@@ -93,13 +93,13 @@ def _settle(store: str | None, file: str | None, options: dict[str, Any]) -> Hub
 
 
 def _serve(running: Hub, ending: _Ending, *, print_urls: bool) -> None:
-    """Say where the hub listens and wait for a signal."""
+    """Print where the hub listens, and wait for a signal."""
     import json
     import sys
 
     with running, _published(running) as token_file:
         where = running.store_path or "memory"
-        # A token that somebody has set outlives this hub, so it is no text for a terminal or a journal.
+        # A configured token stays valid after this hub, so it must not be in a terminal's history or a log.
         token = None if running.config.token else running.token
         say(f"hub: producers {running.target}, Manager {running.manager_url}, store {where}")
         say(f"hub: token {token or 'as configured'}{f', in {token_file}' if token_file else ''}")
@@ -112,16 +112,17 @@ def _serve(running: Hub, ending: _Ending, *, print_urls: bool) -> None:
                 with ending.raised():
                     typer.echo(json.dumps(urls))
                     sys.stdout.flush()
-            except KeyboardInterrupt:  # perhaps since nobody reads them, and nobody ever will
+            except KeyboardInterrupt:  # printing may block for ever, if nobody reads
                 silence(sys.stdout)
         ending.wait()
         running.close(_ANSWER_SECONDS)
 
 
 class _Ending:
-    """Have SIGINT and SIGTERM end what is called to wait; the second one ends the process.  Main thread.
+    """Let SIGINT and SIGTERM end the wait for a signal; a second signal ends the process.  Main thread.
 
-    The system writes the signal to a socket: a lock that a handler takes could be held by what it interrupts.
+    The system writes the signal's number to a socket.  A handler that takes a lock could block for ever, because the
+    code that it interrupts may hold this lock.
     """
 
     def __init__(self) -> None:
@@ -161,7 +162,7 @@ class _Ending:
 
     @contextlib.contextmanager
     def raised(self) -> Iterator[None]:
-        """Have a signal raise in this block, which may be held up for ever; one that came before does so at once."""
+        """Make signals raise in this block, which could otherwise block for ever; an earlier signal raises at once."""
         self._raises = True
         try:
             if self._came:
@@ -178,14 +179,14 @@ class _Ending:
 
 @contextlib.contextmanager
 def _published(running: Hub) -> Iterator[str]:
-    """Leave the token where the other commands of this user look for it, and give the file's name.
+    """Write the token to the file where other commands of this user look for it, and yield the file's name.
 
-    Without a safe place there is none, and "" is given: the token is printed all the same.  One that was configured is
-    not left there: it would be offered to whoever listens there after this hub.
+    Without a safe folder there is no file, and "" is yielded; the token is printed nevertheless.  A configured token is
+    not written: later, commands would send it to any other server that listens at this address.
     """
     from dataproxy.hub.tokenfile import remove_token, runtime_file, write_token
 
-    if running.config.token_file:  # the hub does it
+    if running.config.token_file:  # the hub writes it there
         yield running.config.token_file
         return
     if running.config.token:

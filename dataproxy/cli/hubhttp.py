@@ -23,7 +23,7 @@ _PAGE_STREAMS: Final = 10_000
 _OK: Final = 200
 _FORBIDDEN: Final = 403
 _BROKEN: Final = 500
-#: Where a hub may listen that is reached by these names.
+#: For each name of this machine, the addresses that a hub may listen on.
 _THIS_MACHINE: Final[dict[str, tuple[str, ...]]] = {
     "127.0.0.1": ("127.0.0.1", "0.0.0.0", "::"),
     "::1": ("::1", "::"),
@@ -32,9 +32,9 @@ _THIS_MACHINE: Final[dict[str, tuple[str, ...]]] = {
 
 
 def find_token(url: str) -> str:
-    """Return the token of the hub at ``url``, "" if it is not to be found on this machine.
+    """Return the token of the hub at ``url``, "" if it cannot be found on this machine.
 
-    What lies in the folder of this user is for a hub on this machine, and told to no other.
+    A token from this user's folder belongs to a hub on this machine, and is never sent to another machine.
     """
     from urllib.parse import urlsplit
 
@@ -56,9 +56,9 @@ def find_token(url: str) -> str:
 class HubClient:
     """Ask a hub by HTTP.  ``url`` is its Manager door; credentials are its Manager's.
 
-    Without credentials the hub's token is given, where it is found: in ``DATAPROXY_HUB_TOKEN``, in the file that
-    ``DATAPROXY_HUB_TOKEN_FILE`` names, or where ``dataproxy hub`` of the same user on this machine has left it.
-    Raises ConfigError for what is no URL.
+    Without credentials the hub's token is sent, if it can be found: in ``DATAPROXY_HUB_TOKEN``, in the file that
+    ``DATAPROXY_HUB_TOKEN_FILE`` names, or in the file that ``dataproxy hub`` of the same user on this machine wrote.
+    Raises ConfigError if ``url`` is not a URL.
     """
 
     def __init__(self, url: str, secret_id: str = "", secret_key: str = "") -> None:
@@ -119,7 +119,7 @@ class HubClient:
         return answer
 
     def counts(self) -> list[dict[str, Any]]:
-        """Return group, stream, entries, records and bytes of each stream, by names.  Raises as ``get`` does."""
+        """Return group, stream, entries, records and bytes of each stream.  Raises what ``get`` raises."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         place: str | None = ""
         while place is not None:
@@ -135,9 +135,10 @@ class HubClient:
         return [row for _, row in sorted(found.items())]
 
     def records(self, group: str, stream: str, start: int | str) -> Iterator[dict[str, Any] | None]:
-        """Yield records with ``body`` as bytes, and None whenever there is nothing more for the moment.
+        """Yield records with ``body`` as bytes, and None whenever there are no more records for now.
 
-        ``start`` is an offset, or a place as the hub names them.
+        ``start`` is an offset, or a place in the hub's form (``START[,PARTITION:OFFSET[.RECORDS]]...``).  Raises what
+        ``get`` raises.
         """
         place = str(start)
         while True:

@@ -1,4 +1,4 @@
-"""Lines of a file descriptor in big lists."""
+"""Reading the lines of a file descriptor, many at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK_BYTES: Final = 1 << 20
 def delimiter_bytes(text: str) -> bytes:
     r"""Return the delimiter that a text means; ``\n``, ``\t``, ``\0`` and ``\xNN`` are understood.
 
-    Raises ValueError for an empty or malformed one.
+    Raises ValueError for an empty or malformed delimiter.
     """
     raw = text.encode().decode("unicode_escape").encode("latin-1") if text.isascii() else text.encode()
     if not raw:
@@ -27,7 +27,7 @@ def delimiter_bytes(text: str) -> bytes:
 
 
 def read_lines(descriptor: int, delimiter: bytes, longest: int) -> Iterator[list[bytes]]:
-    """Yield the lines of a descriptor as they come, without their delimiters; empty ones included.
+    """Yield lists of the lines that a descriptor gives, without their delimiters; empty lines are included.
 
     What follows the last delimiter counts as a line unless it is empty.  Raises InvalidMessageError (code
     BODY_TOO_LARGE) when more than ``longest`` bytes come without a delimiter.

@@ -33,23 +33,23 @@ def main() -> None:
                     code = ExitCode.OK
                     silence(sys.stdout)
             if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
-                silence(sys.stdout)  # what is left for a reader who takes nothing would hold up the end
-    except RuntimeError as error:  # typer.Exit: what was printed could not be written
+                silence(sys.stdout)  # the reader takes nothing more: writing the rest would block the end
+    except RuntimeError as error:  # typer.Exit: the output could not be written
         code = code or getattr(error, "exit_code", 1)
     ending.release()
     try:
         sys.stderr.flush()
-    except (OSError, ValueError):  # the interpreter would try once more and end with a code of its own, 120
+    except (OSError, ValueError):  # the interpreter would try again, fail, and exit with its own code 120
         silence(sys.stderr)
     sys.exit(code)  # type: ignore[arg-type]
 
 
 def _occupy_standard_descriptors() -> None:
-    """Have files where the caller closed stdin, stdout or stderr: a socket would get the number, and their output."""
+    """Open a file in place of a closed stdin, stdout or stderr: else a socket gets the number, and then the output."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-            if name != "stdin":  # that has nothing to read is told where somebody wants to
+            if name != "stdin":  # reading from stdin raises its own error where a command reads
                 setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - for the process's life

@@ -1,4 +1,4 @@
-"""Options by any name that people know them by: ours, Spark's spelling, and those of other clients."""
+"""Finding options by any of their names: ours, Spark's spelling, and names from other clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PREFIX: Final = "dataproxy."
 
 
 class NamedOption(NamedTuple):
-    """Name one option: the part that has it, its variable in the environment ("" for none), and its page."""
+    """Hold one option with the part that it belongs to, its environment variable ("" for none), and its page."""
 
     part: str
     option: Option
@@ -35,7 +35,7 @@ class NamedOption(NamedTuple):
         return self.option.name
 
     def facts(self) -> dict[str, str]:
-        """Return what is said of it, as text."""
+        """Return its facts (type, default and so on) as texts."""
         option = self.option
         return {
             "option": option.name,
@@ -50,7 +50,7 @@ class NamedOption(NamedTuple):
 
 
 def plain_option(word: str) -> str:
-    """Return a name without the prefix that Spark's users may write."""
+    """Return an option name without the prefix that Spark's users may write."""
     return word.strip().removeprefix(_PREFIX)
 
 
@@ -70,9 +70,9 @@ def every_option() -> Iterator[NamedOption]:
 
 
 def find_options(word: str) -> list[NamedOption]:
-    """Return the options of this name, in any of their spellings.
+    """Return the options with this name, in any of their spellings.
 
-    Capitals count where Spark does not read them: ``store`` is an option, ``STORE`` a code.
+    Upper and lower case differ, except in Spark's spelling: ``store`` is an option, ``STORE`` a code.
     """
     from dataproxy.config.spark import camel_case
 
@@ -87,7 +87,7 @@ def find_options(word: str) -> list[NamedOption]:
 
 
 def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
-    """Yield the option names of other clients that are known, with whose they are."""
+    """Yield the known option names of other clients, each with the client's name."""
     for alias in table.aliases:
         yield alias.name, "InLong's SDKs"
     for refusal in table.refusals:
@@ -98,7 +98,7 @@ def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
 
 
 def foreign_answer(word: str) -> tuple[str, str, str] | None:
-    """Return the name, whose it is, and what stands for it here; None where no other client has such an option."""
+    """Return (name, its client, what replaces it here); None if no other client has such an option."""
     from dataproxy.config.producer import PRODUCER
 
     name = plain_option(word)

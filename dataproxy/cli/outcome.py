@@ -35,21 +35,21 @@ class ExitCode(IntEnum):
 
 
 def complain(text: str) -> None:
-    """Write one message to stderr, in one line: what others said in it is shown and not obeyed."""
+    """Write one message to stderr, in one line; control characters in foreign text are shown as escapes."""
     say(f"dataproxy: {printable(text)}")
 
 
 def say(line: str) -> None:
-    """Write a line to stderr; where that is closed, or its disk is full, nobody would read it."""
+    """Write a line to stderr; errors (closed, disk full) are ignored, since there is no other place to report them."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
 class Deaf:
-    """Stand for a stream whose errors nobody is told of: what cannot be written there is left out.
+    """Wrap a stream and ignore its errors: text that cannot be written is dropped.
 
-    For what is shown on stderr beside a command's work, which goes on.  Everything else is the stream's own.
+    For progress on stderr, whose errors must not end the command's work.  Other attributes are the stream's own.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -71,7 +71,7 @@ class Deaf:
 
 
 def silence(stream: TextIO) -> None:
-    """Have nothing come of what is still to be written there: it cannot be, and would fail again at exit."""
+    """Send the rest of a stream's output to the null device: it cannot be written and would fail again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -80,7 +80,7 @@ def silence(stream: TextIO) -> None:
 def outcome(*, arm: bool = True) -> Iterator[None]:
     """Turn errors of a command's body, SIGINT and SIGTERM into a message and an exit code.
 
-    Without ``arm`` a signal that came before is left to a block inside.
+    Without ``arm``, a block inside handles a signal that came before.
     """
     try:
         if arm:
@@ -90,7 +90,7 @@ def outcome(*, arm: bool = True) -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise typer.Exit(interrupted(error)) from None
     except BrokenPipeError:
-        # The reader of our output has had enough (`dataproxy tail ... | head`); nothing can be written any more.
+        # The reader has closed the pipe (`dataproxy tail ... | head`); nothing more can be written.
         silence(sys.stdout)
         raise typer.Exit(ExitCode.OK) from None
     except ConfigError as error:

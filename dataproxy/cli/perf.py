@@ -1,4 +1,4 @@
-"""``dataproxy perf``: load tests, and what is made of their results."""
+"""``dataproxy perf``: load tests and their reports."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def load_result(file: str) -> Result:
 
 
 def duration_of(name: str, text: str) -> float:
-    """Return the seconds of an option's text.  Raises ConfigError."""
+    """Return the duration in ``text`` in seconds; ``name`` is the option's.  Raises ConfigError."""
     from dataproxy.config.units import parse_duration
 
     try:
@@ -161,7 +161,7 @@ def duration_of(name: str, text: str) -> float:
 
 
 def producer_options(pairs: list[str] | None) -> dict[str, Any]:
-    """Return the producer's options of ``-o``.  Raises ConfigError for those that are options of the command."""
+    """Return the producer's options from ``-o``.  Raises ConfigError for a name that is an option of the command."""
     found = named_options(pairs or [])
     for name in ("target", "group_id"):
         if name in found:
@@ -173,7 +173,7 @@ def producer_options(pairs: list[str] | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tuple[str, HubFigures | None]]:
-    """Yield the address to send to and the hub that is asked what it stored."""
+    """Yield the target, and the hub that is asked for its counts (None without one).  Raises ConfigError."""
     from dataproxy.perf.hub import HubFigures, hub_process
 
     if hub == (target is not None):
@@ -190,7 +190,7 @@ def open_target(target: str | None, *, hub: bool, hub_url: str) -> Iterator[tupl
 
 
 def watched_run(load: Load, figures: HubFigures | None, *, quiet: bool) -> Result:
-    """Run a load and show its seconds on stderr.  Raises as ``run_load``."""
+    """Run a load and show each second of it on stderr.  Raises what ``run_load`` raises."""
     from dataproxy.perf import run_load
 
     with _live(quiet=quiet) as watch:
@@ -199,7 +199,7 @@ def watched_run(load: Load, figures: HubFigures | None, *, quiet: bool) -> Resul
 
 @contextlib.contextmanager
 def _live(*, quiet: bool) -> Iterator[Callable[[Second], object] | None]:
-    """Yield what shows each second: one line that changes on a terminal, a line each elsewhere."""
+    """Yield a function that shows a second: on a terminal in one line that changes, elsewhere in a new line."""
     from dataproxy.perf.report import second_line
 
     if quiet:
@@ -220,7 +220,7 @@ def _live(*, quiet: bool) -> Iterator[Callable[[Second], object] | None]:
 
 
 def _check_writable(*files: str) -> None:
-    """Raise OSError for a file that could not be written: better now than after a run of an hour."""
+    """Raise OSError for a file that cannot be written, so that a long run does not fail at its end."""
     for file in files:
         if file not in ("", "-"):
             with open(file, "ab"):  # noqa: PTH123
@@ -228,7 +228,7 @@ def _check_writable(*files: str) -> None:
 
 
 def _numbered(folder: str, number: int) -> str:
-    """Return the file of one of several results, "" without a folder, which is made."""
+    """Return the path for one of several results, "" without a folder; the folder is created."""
     if not folder:
         return ""
     Path(folder).mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_command", "find_max_command"]
 
-#: Messages of a run by which a rate can be judged.
+#: A run needs at least so many messages to judge a rate.
 _FEWEST: Final = 20
 _P99 = typer.Option("--max-p99", metavar="TIME", help="The largest p99 that is allowed.")
 _MAX = typer.Option("--max", metavar="pN=TIME", help="A bound on another percentile; may be repeated.")
@@ -87,7 +87,7 @@ def find_max_command(
 
 
 def _least_rate(first: float, most: float, seconds: float) -> float:
-    """Return the smallest rate that a run of so many seconds can judge.  Raises ConfigError for senseless limits."""
+    """Return the smallest rate (messages/s) that a run of ``seconds`` can judge.  Raises ConfigError for bad limits."""
     if not 0 < first < 1e9 or not 0 < most < 1e9:
         raise ConfigError("--from and --to are rates above 0", hint="e.g. --from 1000 --to 1000000")
     if first > most:
@@ -153,7 +153,7 @@ def compare_command(
 
 
 def _results(place: str) -> list[Result]:
-    """Return the result in a file, or all in a folder.  Raises ConfigError."""
+    """Return the result in a file, or all results in a folder.  Raises ConfigError."""
     folder = Path(place)
     if not folder.is_dir():
         return [perf.load_result(place)]

@@ -74,7 +74,7 @@ def send(
                 max_lines=max_lines,
             )
             run(job, books, progress)
-        except KeyboardInterrupt as error:  # before the first line was read, or for the third time
+        except KeyboardInterrupt as error:  # before the first line was read, or a third signal
             books.interrupt(error)
             books.abandon()
         if books.problem:

@@ -1,4 +1,4 @@
-"""The work of ``dataproxy send``: read, send, show, wait, report."""
+"""The work of ``dataproxy send``: read lines, send them, show progress, wait for results, report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Books", "Job", "finish", "limited", "run"]
 
 _REFRESHES_A_SECOND: Final = 4
-_PATIENCE: Final = 1.0  # seconds that a signal leaves a reader of the books
+_PATIENCE: Final = 1.0  # seconds that the reader of the counts has after a signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +45,26 @@ class Job:
 
 @dataclass(slots=True)
 class _Place:
-    """Tell where the lines of the last list come from."""
+    """Hold the file and line number that the last list of lines came from."""
 
     file: str = ""
-    before: int = 0  # lines of the file in front of them
+    before: int = 0  # lines of the file before this list
 
     def line(self, number: int) -> str:
-        """Return the name of one of them, counted from 0, as people count."""
+        """Return the place of a line in words, "line N of FILE"; ``number`` counts from 0 in the list."""
         return f"line {self.before + number + 1:,} of {'stdin' if self.file == '-' else repr(self.file)}"
 
 
 @dataclass(slots=True)
 class Books:
-    """Count what became of the lines; ``report`` is the producer's own final report."""
+    """Count the lines by their results; ``report`` is the producer's final report."""
 
     lines: int = 0
     empty: int = 0
     interrupted: bool = False
     terminated: bool = False  # interrupted by SIGTERM
     problem: str = ""
-    unreadable: bool = False  # the problem is one of what is sent, not of where it goes
+    unreadable: bool = False  # the problem is in the input, not in the target
     connected: bool = False
     report: Report | None = None
     producer: Producer | None = field(default=None, repr=False)
@@ -75,7 +75,7 @@ class Books:
         self.terminated = self.terminated or isinstance(error, Terminated)
 
     def abandon(self) -> None:
-        """Close the producer at once, if there is one that has no final report."""
+        """Close the producer at once, if there is one without a final report."""
         from dataproxy import Report
 
         if self.report is None:
@@ -90,10 +90,10 @@ class Books:
 
 
 def run(job: Job, books: Books, progress: bool | None) -> None:
-    """Send everything and enter it into the books.
+    """Send all lines and count them in ``books``.
 
-    Errors of single lines stop the reading and are told in ``Books.problem``; what was accepted before is still
-    delivered.  Raises ConfigError and DiscoveryError before anything is sent.
+    An error of a single line stops the reading and is kept in ``Books.problem``; lines accepted before it are
+    still delivered.  Raises ConfigError and DiscoveryError before anything is sent.
     """
     from dataproxy import Producer
 
@@ -127,7 +127,7 @@ def run(job: Job, books: Books, progress: bool | None) -> None:
 
 
 def _send(handle: Stream, books: Books, lines: list[bytes], place: _Place) -> None:
-    """Send a list of lines.  Of a line that cannot be sent those in front of it are sent, and it is named."""
+    """Send a list of lines.  If a line cannot be sent, the lines before it are sent, and the error names it."""
     bodies = lines if b"" not in lines else [line for line in lines if line]
     books.lines += len(lines)
     books.empty += len(lines) - len(bodies)
@@ -150,7 +150,7 @@ def _send(handle: Stream, books: Books, lines: list[bytes], place: _Place) -> No
 
 
 def limited(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[bytes]]:
-    """Yield lists until ``most`` lines were given, the last one cut."""
+    """Yield the lists until ``most`` lines were yielded; the last list is cut.  None: no limit."""
     left = most
     for lines in lists if left != 0 else ():
         if left is not None and len(lines) >= left:
@@ -162,9 +162,9 @@ def limited(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[byt
 
 
 def finish(books: Books, *, json: bool) -> ExitCode:
-    """Show the books (a table on stderr, with ``json`` an object on stdout) and return the exit code.
+    """Print the counts (a table on stderr, with ``json`` an object on stdout) and return the exit code.
 
-    The code says what became of the messages, also where the books could not be written; then stderr says so.
+    The code depends on the messages alone, also if the counts cannot be printed; then stderr says so.
     """
     if json:
         _print_json(books)
@@ -181,7 +181,7 @@ def finish(books: Books, *, json: bool) -> ExitCode:
 
 
 def _print_json(books: Books) -> None:
-    """Print the books on stdout; where that cannot be done, say what is in them on stderr."""
+    """Print the counts on stdout, or on stderr if stdout cannot be written."""
     import json
     import select
 
@@ -192,7 +192,7 @@ def _print_json(books: Books) -> None:
         else:
             sys.stdout.write(json.dumps(_as_dict(books)) + "\n")
             sys.stdout.flush()
-    except (OSError, ValueError) as error:  # a full disk, a reader that has gone
+    except (OSError, ValueError) as error:  # a full disk, or the reader has closed the pipe
         problem = getattr(error, "strerror", None) or str(error)
     if problem:
         complain(f"the counts could not be written to stdout: {problem}; {_in_short(books)}")
@@ -210,9 +210,9 @@ def _check_files(files: tuple[str, ...]) -> None:
         if name == "-":
             continue
         try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer holds up nobody here
+            descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer must not block here
             try:
-                os.read(descriptor, 0)  # a folder can be opened
+                os.read(descriptor, 0)  # opening a folder succeeds, reading it fails
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -222,7 +222,7 @@ def _check_files(files: tuple[str, ...]) -> None:
 
 
 class _ReadError(Exception):
-    """A file stopped being readable."""
+    """Report that a file could not be read to its end."""
 
 
 def _all_lines(job: Job, place: _Place) -> Iterator[list[bytes]]:
@@ -282,7 +282,7 @@ def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
 
 
 class _Pace:
-    """Tell how many messages a second were delivered of late: an average since the start hides that they stopped."""
+    """Compute messages a second over the last seconds: an average since the start would hide that they stopped."""
 
     _SECONDS = 3.0
 
@@ -299,7 +299,7 @@ class _Pace:
 
 
 def _progress_line(books: Books, pace: _Pace) -> Text:
-    """Return one line; what matters most stands first, since a narrow terminal cuts it."""
+    """Return one line; the most important counts come first, since a narrow terminal cuts the line."""
     from rich.text import Text
 
     if books.producer is None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["named_options", "named_values"]
 
-#: Parameters of the loading functions that are no options.
+#: Parameters of the loading functions that are not options.
 _PARAMETERS: Final = frozenset({"file", "env", "require_target"})
 
 
@@ -26,8 +26,8 @@ def named_options(pairs: Iterable[str]) -> dict[str, Any]:
 def named_values(pairs: Iterable[str], what: str) -> dict[str, Any]:
     """Return ``name=value`` texts as a mapping.
 
-    Raises ConfigError for a text without ``=`` and for a repeated name; the text is not shown beyond its name,
-    it may be a secret.
+    Raises ConfigError for a text without ``=`` and for a repeated name; the error shows only the name, since the
+    value may be a secret.
     """
     found: dict[str, Any] = {}
     for pair in pairs:

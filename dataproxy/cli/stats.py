@@ -50,7 +50,7 @@ def _stream_table(streams: list[dict[str, Any]]) -> Table:
     for name in ("entries", "records", "bytes"):
         table.add_column(name, justify="right")
     for row in streams:
-        names = [Text(printable(row[name])) for name in ("group", "stream")]  # a Text: "[/x]" in a name is no markup
+        names = [Text(printable(row[name])) for name in ("group", "stream")]  # a Text: "[/x]" in a name is not markup
         table.add_row(*names, *(f"{row[name]:,}" for name in ("entries", "records", "bytes")))
     return table
 

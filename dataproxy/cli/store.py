@@ -47,7 +47,7 @@ def verify(
         try:
             _print(report, json=json)
         finally:
-            if not report.ok:  # also where nobody reads the output to its end
+            if not report.ok:  # also if the reader of the output closes the pipe
                 raise typer.Exit(ExitCode.FAILED)
 
 
@@ -56,7 +56,7 @@ def _silent(_done: int, _all: int) -> None:
 
 
 def _shower() -> Callable[[int, int], None]:
-    """Return what rewrites a line on stderr with each further percent."""
+    """Return a function that rewrites a line on stderr after each percent."""
     last = -1
 
     def show(done: int, pages: int) -> None:

@@ -148,7 +148,7 @@ def _at_most(records: Iterator[dict[str, Any] | None], most: int | None) -> Iter
 
 
 def _only_last(records: Iterator[dict[str, Any] | None], last: int) -> Iterator[dict[str, Any] | None]:
-    """Leave out what is there already, but for its ``last`` records; what comes after that is given."""
+    """Yield the ``last`` of the records that are there already, then all that come after them."""
     kept: deque[dict[str, Any]] = deque(maxlen=last)
     for record in records:
         if record is None:
@@ -177,14 +177,14 @@ def _print(records: Iterator[dict[str, Any] | None], show: Callable[[dict[str, A
 
 
 def _plain_lines(end: bytes, *, escaped: bool) -> Callable[[dict[str, Any]], bytes]:
-    """Return what makes a line of a record: its body as it is, or for a terminal with escapes."""
+    """Return a function that makes a line from a record: its body unchanged, or with escapes for a terminal."""
     if escaped:
         return lambda record: printable(record["body"].decode("utf-8", "backslashreplace")).encode() + end
     return lambda record: bytes(record["body"]) + end
 
 
 def _json_line(record: dict[str, Any]) -> bytes:
-    """Return a record as one line; a body that is no UTF-8 goes to ``body_base64``."""
+    """Return a record as one line of JSON; a body that is not UTF-8 goes to ``body_base64``."""
     import base64
 
     shown = {name: record[name] for name in _FIELDS}

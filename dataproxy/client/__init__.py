@@ -1,3 +1,3 @@
-"""Client side of the Python API; what uses one module of it does not load the others."""
+"""Client side of the Python API; the import of one module does not load the others."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""How far the dispatcher may be ahead of callbacks that another thread makes."""
+"""A limit on results that were handed to another thread's callbacks and are not handled yet."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 __all__ = ["Ahead", "Calls", "Part"]
 
-#: Callbacks, each with the arguments of its calls.
+#: Callbacks; each is called once with each of its arguments.
 Calls = Sequence[tuple[Callable[[Any], object], Sequence[Any]]]
 
-_LOOK_SECONDS = 0.5  # a loop tells nobody that it was closed
+_LOOK_SECONDS = 0.5  # between two checks of the loop: no event says that it was closed
 
 
 class Part:
@@ -23,22 +23,22 @@ class Part:
 
 
 class Ahead:
-    """Count results that were handed over and are not told, and let the dispatcher wait while they are many.
+    """Count results that were handed over and whose callbacks have not run; make the dispatcher wait if they are many.
 
-    Whatever becomes of a part, made or not, it is taken off once.  All methods: any thread.
+    Every part is subtracted exactly once, whether its calls were made or not.  All methods: any thread.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._changed = threading.Condition()
-        self._parts: dict[Part, None] = {}  # in the order in which they were handed over
+        self._parts: dict[Part, None] = {}  # in the order of their hand-over
         self._hurried = False
         self.results = 0
 
     def add(self, part: Part, is_gone: Callable[[], bool]) -> list[Part]:
-        """Count ``part`` once there is room for it; return parts that nobody will make, since ``is_gone()``.
+        """Count ``part`` once there is room for it; return the parts whose calls will never run, because ``is_gone()``.
 
-        Waits as long as the calls take; not after ``hurry``.
+        Waits until earlier calls have run, without a time limit; after ``hurry`` it does not wait.
         """
         lost: list[Part] = []
         with self._changed:
@@ -54,7 +54,7 @@ class Ahead:
         return lost
 
     def keep(self, part: Part, left: int) -> None:
-        """Take the results of ``part`` off but for ``left``, which will still be told."""
+        """Subtract the results of ``part``, except for ``left`` whose callbacks will still run."""
         with self._changed:
             if part in self._parts:
                 self.results -= part.left - left
@@ -64,7 +64,7 @@ class Ahead:
                 self._changed.notify_all()
 
     def drop(self, part: Part) -> bool:
-        """Take a part off that nobody will make; False when it was made, or taken off before."""
+        """Subtract a part whose calls will never run; False if they have run, or it was subtracted before."""
         with self._changed:
             known = part in self._parts
             if known:
@@ -74,7 +74,7 @@ class Ahead:
             return known
 
     def hurry(self) -> None:
-        """Let the dispatcher hand over all that is left without waiting: the producer is closing."""
+        """Let the dispatcher hand over the rest without waiting: the producer is closing."""
         with self._changed:
             self._hurried = True
             self._changed.notify_all()

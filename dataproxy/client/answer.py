@@ -16,7 +16,7 @@ _MAX_PORT = 65535
 _MAX_DEPTH = 32
 _SHOWN = 60
 _HOST = re.compile(r"[\w.:%-]{1,255}")
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # one that does not end holds all the rest
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)  # a text without an end takes the rest of the input
 _INNERMOST = re.compile(rb"\[\]|\{\}")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -42,7 +42,7 @@ class _Answer(msgspec.Struct):
 
 
 def decode_answer(body: bytes) -> ProxyList | str:
-    """Return the list of proxies, or the Manager's own words when it reports a failure.
+    """Return the list of proxies, or the Manager's message if it reports a failure.
 
     Proxies of other protocols than TCP are left out.  Numbers may be written as text.  Raises ValueError that
     says what is wrong and where.
@@ -83,9 +83,9 @@ def decode_answer(body: bytes) -> ProxyList | str:
 
 
 def _is_flat(body: bytes) -> bool:
-    """Tell whether values are nested as deep as the decoder, which calls itself, may be trusted with.
+    """Tell whether values are nested less deep than the limit; the decoder is recursive, so the depth must be bounded.
 
-    Takes the innermost brackets away once for each level, without calling itself.
+    Removes the innermost brackets once for each level, without recursion.
     """
     brackets = _TEXT.sub(b"", body).translate(None, _NO_BRACKETS)
     for _ in range(_MAX_DEPTH):
@@ -93,5 +93,5 @@ def _is_flat(body: bytes) -> bool:
             return True
         brackets, found = _INNERMOST.subn(b"", brackets)
         if not found:
-            return len(brackets) <= _MAX_DEPTH  # unbalanced: the decoder says where
+            return len(brackets) <= _MAX_DEPTH  # unbalanced brackets: the decoder's error says where
     return not brackets

@@ -1,4 +1,4 @@
-"""What a producer is made of: its arguments, checked."""
+"""Checks of a producer's arguments."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def checked_config(
     config_file: str | Path | None,
     options: Mapping[str, Any],
 ) -> ProducerConfig:
-    """Check a producer's arguments and return the configuration they mean.
+    """Check a producer's arguments and return the configuration that they describe.
 
-    Raises ConfigError and InvalidMessageError, and ConfigError where there are no native threads.
+    Raises ConfigError (also where ``threading`` has no native threads) and InvalidMessageError.
     """
     if on_delivery is not None and not callable(on_delivery):
         raise callback_problem(on_delivery, "on_delivery")

@@ -28,14 +28,14 @@ class _Accepted:
 
 
 class _Turn:
-    """Awaitable of a message that found room at once, and that lets the loop's other tasks run."""
+    """Awaitable of a message that found room at once; awaiting it lets the loop's other tasks run."""
 
     def __await__(self) -> Generator[Any, None, None]:
         yield
 
 
 class _Queued:
-    """Awaitable of a message that waits for room, with those before it."""
+    """Awaitable of a message that waits for room, together with those before it."""
 
     def __init__(self, batch: AsyncBatch) -> None:
         self._batch = batch
@@ -46,7 +46,7 @@ class _Queued:
 
 _ACCEPTED = _Accepted()
 _TURN = _Turn()
-_EACH_TURN = 256  # messages with room that are accepted before others may run: about a millisecond
+_EACH_TURN = 256  # messages that are accepted before other tasks may run: about a millisecond
 
 
 class AsyncBatch:
@@ -95,7 +95,7 @@ class AsyncBatch:
                 return _ACCEPTED if len(self._batch) % _EACH_TURN else _TURN
         kept = checked_body(stream, body, **options)
         if options.get("attrs"):
-            options["attrs"] = dict(options["attrs"])  # as they are now, like the body
+            options["attrs"] = dict(options["attrs"])  # a copy, as of the body: the caller may change them later
         limit = self._producer.config.buffer_bytes
         if self._backlog_bytes + len(kept) > limit:
             raise BufferFullError(

@@ -1,4 +1,4 @@
-"""AsyncProducer: the producer of event loops."""
+"""AsyncProducer: the producer for event loops."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class AsyncProducer(AsyncCore):
     async def open(self) -> Self:
         """Find the proxies and start the threads; returns the producer.
 
-        Does nothing if it is open already.  Raises DiscoveryError (then it can be tried again), ConfigError,
+        Does nothing if it is open already.  Raises DiscoveryError (the call can then be repeated), ConfigError,
         ClosedError, ForkedError.
         """
         self._check()
@@ -99,17 +99,17 @@ class AsyncProducer(AsyncCore):
             if self._opening is None or self._opening.failed:
                 self._opening = self._errands.submit(self._start)
             await self._opening.wait()
-            if self._closing is not None:  # it came meanwhile
+            if self._closing is not None:  # ``close`` was called in the meantime
                 raise closed()
         self._watch()
         return self
 
     def _start(self) -> None:
-        """Make the plain producer.  the errands' thread."""
+        """Make the plain producer.  Thread: that of the errands."""
         if self._is_open:
             return
         producer = self._make()
-        producer._warns_when_left = False  # this one does
+        producer._warns_when_left = False  # this object warns in its place
         producer._suspend_when_full()
         producer._wait_here()
         self._attach(producer)
@@ -167,33 +167,33 @@ class AsyncProducer(AsyncCore):
         try:
             report = await self._closing.wait()
             self._errands.wait_end()
-            with contextlib.suppress(ClosedError):  # another loop has closed it too, and let go of every loop meanwhile
+            with contextlib.suppress(ClosedError):  # another loop closed it and released every loop
                 if self._bells:
                     woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                     self._watch().call_in_turn(partial(_finish, woken))
-                    await woken  # tasks that waited for results of the closing are woken first
+                    await woken  # tasks that wait for results resume before ``close`` returns
         finally:
-            self._closing.at_end(self._leave)  # also where the wait was cancelled, and nobody closes again
+            self._closing.at_end(self._leave)  # also if this wait was cancelled
         return report
 
     def _leave(self) -> None:
-        """Let go of every loop.  Any thread."""
+        """Release every loop.  Any thread."""
         self._rooms.clear()
         self._let_go()
 
     def _shut(self, timeout: float | None) -> Report:
-        """Close the plain producer.  the errands' thread."""
+        """Close the plain producer within ``timeout`` seconds.  Thread: that of the errands."""
         return self._inner.close(timeout) if self._is_open else _EMPTY
 
     def __del__(self) -> None:
-        """Leave a producer that nobody closed to the errands' thread, and warn; see ``Producer.__del__``."""
+        """Let the errands' thread close a producer that was not closed, and warn; see ``Producer.__del__``."""
         if not self._is_open or self.closed or self._is_inherited or sys.is_finalizing():
             return
         self._errands.abandon(self._end_left)
         lifecycle.warn_left(self)
 
     def _end_left(self) -> None:
-        """Close a producer that was left to the collector.  the errands' thread."""
+        """Close a producer that was garbage while open.  Thread: that of the errands."""
         self._inner._close_left()
         self._leave()
 
@@ -253,7 +253,7 @@ class AsyncProducer(AsyncCore):
         )
 
     def _batch_of(self, stream: Stream) -> AsyncBatch:
-        """Return such a block for a bound handle."""
+        """Return the block of ``batch`` for a bound handle."""
         return AsyncBatch(self, lambda: stream)
 
     async def send_rows(
@@ -285,7 +285,7 @@ class AsyncProducer(AsyncCore):
         room = self._room()
         await room.accept(partial(room.look, need), need, self.config.max_block)
 
-    # --- what waits
+    # --- calls that wait
 
     def _room(self) -> Room:
         bell = self._watch()
@@ -297,7 +297,7 @@ class AsyncProducer(AsyncCore):
         return room
 
     async def _accept(self, call: Callable[..., T], args: tuple[Any, ...], options: dict[str, Any], need: int) -> T:
-        """Make a sending call once there is room, for which it waits up to ``max_block``."""
+        """Make a sending call; wait up to ``max_block`` for room of ``need`` bytes.  Raises BufferFullError."""
         return await self._room().accept(partial(call, *args, **options), need, self.config.max_block)
 
     async def _later(
@@ -357,11 +357,11 @@ def _size(body: object) -> int:
     try:
         return memoryview(body).nbytes + 8  # type: ignore[arg-type]
     except (BufferError, TypeError, ValueError):
-        return 8  # the sending call says what is wrong with it
+        return 8  # not a body: the sending call raises the error
 
 
 def _is_small(bodies: object) -> bool:
-    """Tell whether copying the batch would not hold up the loop."""
+    """Tell whether the batch is small enough to be copied on the loop's thread."""
     if isinstance(bodies, list | tuple):
         return len(bodies) <= _INLINE_MESSAGES
     size = getattr(bodies, "nbytes", -1)

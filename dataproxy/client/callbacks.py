@@ -1,4 +1,4 @@
-"""Where the application's callbacks run, and what becomes of those that raise."""
+"""Where the application's callbacks run, and how exceptions of callbacks are handled."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["CallbackPlace", "Calls", "check_place"]
 
 _LOG: Final = logger("callback")
 _REPEAT_SECONDS: Final = 10.0
-# Executors whose work is done elsewhere: module -> class, of those that are loaded.
+# Executors that run work in other processes or interpreters: module -> class.  Only loaded modules are looked at.
 _AWAY: Final = {
     "concurrent.futures.process": "ProcessPoolExecutor",
     "concurrent.futures.interpreter": "InterpreterPoolExecutor",
 }
-_AT_ONCE: Final = 100  # callbacks that run on an event loop before it may do something else
-_AHEAD: Final = 4096  # results that a loop or an executor has and has not told
+_AT_ONCE: Final = 100  # callbacks that run on an event loop before its other tasks may run
+_AHEAD: Final = 4096  # results that a loop or an executor has got and whose callbacks have not run
 
 
 def check_place(place: Any) -> None:
@@ -64,7 +64,7 @@ def check_place(place: Any) -> None:
 
 
 def _parts(calls: Calls) -> Iterator[Calls]:
-    """Divide calls, in their order, so that no part has more than ``_AT_ONCE`` of them."""
+    """Divide calls, in their order, into parts of at most ``_AT_ONCE`` arguments."""
     part: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
     room = _AT_ONCE
     for function, arguments in calls:
@@ -83,7 +83,7 @@ class CallbackPlace:
     """Run callbacks on the calling thread, on an event loop or on an executor; count and log those that raise."""
 
     def __init__(self, core: CoreHandle, place: Any) -> None:
-        self._callers = core._callers  # and not the core, which has this object
+        self._callers = core._callers  # not the core itself: it refers to this object
         self._hop: Callable[..., object] | None = None
         self._loop = None
         self._place = place
@@ -100,11 +100,11 @@ class CallbackPlace:
 
     @property
     def here(self) -> bool:
-        """Tell whether callbacks run on the calling thread, and have run when ``run`` returns."""
+        """Tell whether callbacks run on the thread that calls ``run``, before ``run`` returns."""
         return self._hop is None
 
     def run(self, calls: Calls) -> None:
-        """Have ``calls`` made in their order.  Dispatcher's thread; never raises."""
+        """Make ``calls`` in their order, here or by the loop or executor.  Dispatcher's thread; never raises."""
         if self._hop is None:
             self._make(calls)
             return
@@ -120,21 +120,21 @@ class CallbackPlace:
                 self._let_go(part, error)
 
     def hurry(self) -> None:
-        """Wait for no loop or executor any more before what is left is handed to it: the producer is closing."""
+        """Hand over the rest without waiting for the loop or executor: the producer is closing."""
         self._ahead.hurry()
 
     def is_here(self) -> bool:
-        """Tell whether callbacks are made on the calling thread, so that whoever waits for them here waits in vain."""
+        """Tell whether callbacks run on the calling thread, so that waiting for them here would never end."""
         if self._loop is not None:
             return asyncio._get_running_loop() is self._loop
-        # The workers of the standard library's executor: all may be busy with calls that send.
+        # The workers of the standard library's executor: all of them may wait in a sending call.
         return threading.current_thread() in getattr(self._place, "_threads", ())
 
     def _is_gone(self) -> bool:
         return self._loop is not None and bool(self._loop.is_closed())
 
     def _follow(self, future: Any, part: Part) -> None:
-        """Hear of a future whose work was never begun: it was cancelled, or could not go where it should."""
+        """Notice when a future ends without its calls: it was cancelled, or no worker could take it."""
         begun = getattr(future, "add_done_callback", None)
         if begun is not None:
             begun(partial(self._ended, part))
@@ -145,12 +145,12 @@ class CallbackPlace:
             self._let_go(part, error)
 
     def _let_go(self, part: Part, error: BaseException) -> None:
-        """Count a part that nobody will make as such, unless it was."""
+        """Count the calls of a part as not made, unless they were made or counted before."""
         if self._ahead.drop(part):
             self._unmade(part.calls, error)
 
     def _unmade(self, part: Calls, error: BaseException) -> None:
-        """Count and log callbacks that nobody will make.  Any thread."""
+        """Count and log callbacks that will never be called.  Any thread."""
         count = sum(len(arguments) for _, arguments in part)
         with self._lock:
             self.errors += count
@@ -196,7 +196,7 @@ class CallbackPlace:
         self._write("the callback %r raised", function, key=(id(function), kind), trace=True)
 
     def _write(self, text: str, *arguments: object, key: tuple[int, Any], trace: bool = False) -> None:
-        """Log, but the same thing once in ten seconds at most."""
+        """Log an error, at most once in ten seconds for each ``key``; others are counted in the next record."""
         now = time.monotonic()
         with self._lock:
             if now - self._logged.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:

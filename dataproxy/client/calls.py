@@ -1,4 +1,4 @@
-"""HTTP connections that can be ended while another thread waits on them."""
+"""HTTP connections that one thread can end while another thread waits on them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Calls"]
 
 
 class Calls:
-    """Hold a pool of HTTP connections, and know the sockets of all.
+    """Hold a pool of HTTP connections and the sockets of all of them.
 
-    ``end`` may be called by any thread; whoever waits on a connection gets an error then, but in a TLS handshake, which
-    has a deadline of its own.
+    ``end`` may be called by any thread; a thread that waits on a connection then gets an error, except during a TLS
+    handshake, which has its own time limit.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # an answer may keep one that is left
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # a response may keep a socket alive
         self._ended = False
         self.pool = urllib3.PoolManager(retries=False)
         self.pool.pool_classes_by_scheme = {
@@ -44,14 +44,14 @@ class Calls:
         kind.connect(one)
         with self._lock:
             self._sockets.add(one.sock)
-        if self._is_over():  # ended while there was no socket yet
+        if self._is_over():  # ``end`` was called before there was a socket
             _shut(one.sock)
 
     def _is_over(self) -> bool:
         return self._ended
 
     def end(self) -> None:
-        """End every connection, and have no more."""
+        """End every connection, and refuse new ones."""
         with self._lock:
             self._ended = True
             known = [one.sock for one in self._connections] + list(self._sockets)
@@ -65,5 +65,5 @@ class Calls:
 
 def _shut(sock: socket.socket | None) -> None:
     if sock is not None:
-        with contextlib.suppress(OSError):  # it has no peer any more
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS, whose own one waits for nobody either
+        with contextlib.suppress(OSError):  # already disconnected
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below TLS: no closing message is sent

@@ -40,12 +40,12 @@ _SCHEMES: Final = ("tcp", "http", "https")
 _FORMS: Final = "write 'tcp://host1:46801,host2:46801' for proxies or 'http://manager:8083' for a Manager"
 _SEVERAL: Final = "write several Managers as 'http://host1:8083,host2:8083', with their path, if any, at the end"
 _HOST: Final = r"[^\s\[\]/@?#:,%&=\\<>\"']+"
-#: What the official SDKs' default URLs end with; it is cut off since the client adds it itself.
+#: The end of the official SDKs' default URLs; it is cut off, because the client adds it itself.
 _API_PATH: Final = r"/inlong/manager/openapi/dataproxy/getIpList(/.*)?$"
 
 
 class EndpointChange(NamedTuple):
-    """Say what a new list of proxies means for the connections: whom to add, whom to drop, whom to leave alone."""
+    """Hold the difference between two lists of proxies: those to add, those to drop, and those that stay."""
 
     add: tuple[Endpoint, ...]
     drop: tuple[Endpoint, ...]
@@ -53,7 +53,7 @@ class EndpointChange(NamedTuple):
 
 
 def parse_target(text: str) -> StaticTarget | ManagerTarget:
-    """Return what a target text names.
+    """Return the proxies or the Managers that a target text names.
 
     Forms: ``tcp://host[:port],...`` (port 46801 when left out, IPv6 addresses in brackets) and
     ``http(s)://host[:port],...[/prefix]``.  Raises ConfigError that names the part that is wrong.
@@ -63,7 +63,7 @@ def parse_target(text: str) -> StaticTarget | ManagerTarget:
         raise ConfigError(f"target {text!r} is not an address", hint=_FORMS)
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
-    text = without_secrets(text)  # as it is shown from here on
+    text = without_secrets(text)  # errors below show only this text
     if "@" in rest or "@" in scheme:
         raise ConfigError(
             "the target contains '@' (user or password in the address)",
@@ -87,12 +87,12 @@ def parse_target(text: str) -> StaticTarget | ManagerTarget:
 def resolve(
     endpoints: Iterable[Endpoint], *, strict: bool = True, known: Iterable[ResolvedEndpoint] = ()
 ) -> list[ResolvedEndpoint]:
-    """Return the addresses of proxies, IPv4 ones where a name has any, with an IPv6 one as the ``other``; else IPv6.
+    """Return the addresses of proxies: IPv4 addresses if a name has any, with an IPv6 one as ``other``; else IPv6.
 
-    A name with several addresses gives several entries; an address comes once.  Names are looked up side by side, for
-    15 s at most.  With ``strict`` False a name that fails keeps the addresses that are ``known`` of it.  Raises
-    DiscoveryError (code UNRESOLVED_HOST) that names every failing host with the resolver's words; with ``strict`` False
-    only when no address at all is left.  Releases the GIL.
+    A name with several addresses gives several entries; no address comes twice.  Names are looked up at the same time,
+    for at most 15 s.  With ``strict`` False a name that cannot be resolved keeps its addresses in ``known``.  Raises
+    DiscoveryError (code UNRESOLVED_HOST) that names every failing host with the resolver's message; with ``strict``
+    False only if there is no address at all.  Releases the GIL.
     """
     wanted = list(dict.fromkeys(endpoints))
     before = list(known)
@@ -124,7 +124,7 @@ def resolve(
 
 
 def is_numeric(host: str) -> bool:
-    """Tell whether no name service is needed."""
+    """Tell whether a host is a numeric address, which needs no name service."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
@@ -165,7 +165,7 @@ def _why(error: BaseException) -> str:
 
 
 def diff(old: Iterable[Endpoint], new: Iterable[Endpoint]) -> EndpointChange:
-    """Return what changes from one list to the next; only who left the list is dropped.
+    """Return what changes from one list to the next; only proxies that left the list are dropped.
 
     Order and repetition do not count.
     """
@@ -231,7 +231,7 @@ def _parse_port(text: str, port_text: str | None) -> int:
 def _parse_manager(text: str, scheme: str, rest: str) -> ManagerTarget:
     """Return the Managers of ``http://host1:8083,host2:8083/prefix``, or of several whole URLs."""
     urls: list[str] = []
-    # What follows a scheme is one URL, whose hosts share its path.
+    # Each scheme begins a URL; the hosts of one URL share its path.
     for part in re.split(rf",\s*(?={scheme}://)", f"{scheme}://{rest}", flags=re.IGNORECASE):
         hosts = part[len(scheme) + 3 :]
         if "://" in hosts:

@@ -49,24 +49,24 @@ _EVENTS: dict[int, tuple[Log, int, str]] = {
 _WITH_DETAIL = {6, 7, 8, 10}
 _FOREIGN = 5
 _OF_CONNECTIONS = {1, 2, 3, 4, 5, 7, 9, 10}
-_EACH = 1  # the kind that is logged every time
+_EACH = 1  # the event kind that is logged every time
 _REPEAT_SECONDS = 10.0
 _REMEMBERED = 1000  # kinds, addresses and details
-_DELIVERED = 1  # of facts[0]: as the core numbers outcomes
-_TIDY_SECONDS = 5.0  # between looks for handles by name that are not used any more
+_DELIVERED = 1  # facts[0] of a delivered message: the core's number of that outcome
+_TIDY_SECONDS = 5.0  # between two searches for unused handles, which calls by name have made
 _IDLE_SECONDS = 3600.0
-_AT_ONCE = 256  # results that are made before they are handed on: too few to call up the garbage collector
+_AT_ONCE = 256  # results that are made before they are handed over: so few that they start no garbage collection
 
 
 class EventLog:
-    """Turn events of the core into log records; equal ones come at most once in ten seconds, but for connects."""
+    """Turn events of the core into log records; equal events at most once in ten seconds, except connects."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, str, int], float] = {}
         self._suppressed: dict[tuple[int, str, int], int] = {}
 
     def write(self, kind: int, address: str, detail: int, said: str = "") -> None:
-        """Log one event and what the proxy ``said`` with it.  Dispatcher's thread."""
+        """Log one event, with the proxy's message ``said``.  Dispatcher's thread."""
         logger, level, text = _EVENTS[kind]
         if not logger.isEnabledFor(level):
             return
@@ -75,7 +75,7 @@ class EventLog:
         if kind != _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             self._suppressed[key] = self._suppressed.get(key, 0) + 1
             return
-        if len(self._last) >= _REMEMBERED:  # a proxy that makes up numbers
+        if len(self._last) >= _REMEMBERED:  # a proxy may send any number of different codes
             self._last.clear()
             self._suppressed.clear()
         self._last[key] = now
@@ -100,14 +100,14 @@ class EventLog:
 
 
 class UntoldLog:
-    """Say, at most once in ten seconds, how many reports were given up since callbacks were too slow for them."""
+    """Log, at most once in ten seconds, how many reports were dropped because callbacks were too slow."""
 
     def __init__(self) -> None:
         self._said = 0
         self._last = -_REPEAT_SECONDS
 
     def write(self, untold: Sequence[int], *, final: bool = False) -> None:
-        """Look at the counts of messages by outcome; say what was not said yet.  Dispatcher's thread."""
+        """Log the messages, counted by outcome, that were dropped since the last record.  Dispatcher's thread."""
         count = sum(untold)
         now = time.monotonic()
         if count == self._said or (now - self._last < _REPEAT_SECONDS and not final):
@@ -122,10 +122,10 @@ class UntoldLog:
 
 
 class Dispatcher:
-    """Drain the completion queue of one producer: write the log, and hand callbacks to where they run.
+    """Drain the completion queue of one producer: write the log, and hand callbacks to their CallbackPlace.
 
-    While it waits it has no reference to the producer, which can be collected then.  The producer's finalizer leaves
-    it here, and it is closed.
+    While it waits it has no reference to the producer, so that the producer can be garbage.  Its finalizer then hands
+    the producer to ``leave``, and the dispatcher closes it.
     """
 
     def __init__(
@@ -134,20 +134,20 @@ class Dispatcher:
         self._core = weakref.ref(core)
         self._news = core._completions_wait()
         self._kept: Producer | None = None
-        self._left: queue.SimpleQueue[Producer] = queue.SimpleQueue()  # finalizers may call its ``put``
+        self._left: queue.SimpleQueue[Producer] = queue.SimpleQueue()  # a SimpleQueue: finalizers may call its ``put``
         self._readiness = core._readiness
         self._look_in = _IDLE_SECONDS
         self._tidied = 0.0
         self._named = False  # whether calls by name keep handles, which refer to the producer
         self._on_delivery = on_delivery
         self._place = place
-        self._again = place.here  # then nobody but who kept one has results whose calls were made
+        self._again = place.here  # results can be used again after their calls, unless a callback kept them
         self._events = EventLog()
         self._calls: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
-        self._waiting = 0  # arguments in it
-        self._made: list[list[DeliveryResult]] = []  # those of its arguments that can be used again
-        self._spare: list[list[DeliveryResult]] = []  # whose calls were made
-        self._bytes = 0  # counted for what is in ``_calls``
+        self._waiting = 0  # arguments in ``_calls``
+        self._made: list[list[DeliveryResult]] = []  # lists of ``_calls`` that can be used again after the calls
+        self._spare: list[list[DeliveryResult]] = []  # lists that can be used again now
+        self._bytes = 0  # buffer bytes that the results in ``_calls`` hold
         self._at_once = _AT_ONCE
         self._untold = UntoldLog()
         self._last_untold: Sequence[int] = (0, 0, 0, 0)
@@ -163,13 +163,13 @@ class Dispatcher:
         self._kept = core
 
     def leave(self, core: Producer) -> None:
-        """Take a producer that nobody refers to any more and has not been closed.  Any thread, in its finalizer."""
+        """Take a producer that is garbage and was not closed.  Any thread, in the producer's finalizer."""
         self._kept = core
         self._left.put(core)
         core._poke()
 
     def _producer(self) -> Producer:
-        """Return the producer.  Between the loss of the reference and its finalizer there is a moment's wait."""
+        """Return the producer.  If it is garbage, wait until its finalizer has handed it over."""
         core = self._kept or self._core()
         while core is None:
             with contextlib.suppress(queue.Empty):
@@ -178,7 +178,7 @@ class Dispatcher:
         return core
 
     def _tidy(self, core: Producer) -> None:
-        """Have a producer closed that was left here, and handles by name that nobody uses forgotten."""
+        """Start to close a producer that was handed to ``leave``; drop unused handles of calls by name."""
         now = time.monotonic()
         due = self._named and now - self._tidied >= _TIDY_SECONDS
         if due or not self._named:
@@ -193,9 +193,9 @@ class Dispatcher:
             core._close_left()
 
     def _round(self) -> bool:
-        """Wait for completions and work on them; False when no more will come.
+        """Wait for completions and handle them; False when no more will come.
 
-        A call of its own: while the next one waits, nothing of the application's is held.
+        It is a separate function, so that no local variable keeps objects of the application during the next wait.
         """
         self._news.wait(min(_TIDY_SECONDS if self._named else _IDLE_SECONDS, self._look_in))
         core = self._producer()
@@ -203,7 +203,7 @@ class Dispatcher:
         if batch is None:
             self._untold.write(self._last_untold, final=True)
             return False
-        self._tidy(core)  # what is left here from now on brings the next round
+        self._tidy(core)  # a producer that is handed over after this starts the next round
         reports, watches, events, lost, self._last_untold = batch
         self._untold.write(self._last_untold)
         for kind, address, detail, said in events:
@@ -233,7 +233,7 @@ class Dispatcher:
             if self._again and facts[0] == _DELIVERED:
                 self._made.append(made)
             if number + _AT_ONCE >= watch.messages:
-                self._bytes += size  # its last results
+                self._bytes += size  # with the last results of this watch
             self._add(watch.function, made, core)
 
     def _add(self, function: Callable[[Any], object], arguments: list[Any], core: Producer) -> None:
@@ -250,4 +250,4 @@ class Dispatcher:
             self._spare = made
         if self._bytes:
             size, self._bytes = self._bytes, 0
-            self._at_once = 1 if let_go(core, size) else _AT_ONCE  # senders may wait for each of them
+            self._at_once = 1 if let_go(core, size) else _AT_ONCE  # senders wait for these bytes

@@ -1,4 +1,4 @@
-"""Signals that end a process before any handler of atexit runs: producers that ask for it are closed first."""
+"""Signals that end a process without running handlers of ``atexit``: producers with ``close_on`` are closed first."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dataproxy.errors import ConfigError
 __all__ = ["checked_signals", "install"]
 
 _ALLOWED: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-_before: dict[int, Any] = {}  # what was installed when ours was
+_before: dict[int, Any] = {}  # the handlers that ours replaced, by signal number
 
 
 def checked_signals(names: Iterable[str]) -> list[int]:
-    """Return the numbers of signals.  Raises ConfigError for what is none that ends a process."""
+    """Return the numbers of signals.  Raises ConfigError for a name that is not a signal that ends a process."""
     found = []
     for name in names:
         if name not in _ALLOWED:
@@ -28,10 +28,10 @@ def checked_signals(names: Iterable[str]) -> list[int]:
 
 
 def install(names: Iterable[str], close: Callable[[str], None]) -> None:
-    """Have ``close(name)`` called when one of these signals comes, and then what was installed before.
+    """Install handlers that call ``close(name)`` for these signals, and then the handler that was installed before.
 
-    Where that is the default the process ends by the signal.  A handler that the application installs later takes the
-    place of this one, and has to call it.  Raises ConfigError for other signals, and outside of the main thread.
+    If that is the default handler, the signal ends the process.  A handler that the application installs later replaces
+    this one, and has to call it.  Raises ConfigError for other signals, and outside of the main thread.
     """
     for number in checked_signals(names):
         if number in _before:

@@ -27,7 +27,7 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 def closed() -> ClosedError:
-    """Return what whoever comes after ``close`` gets."""
+    """Return the error for a call after ``close``."""
     return ClosedError("the AsyncProducer is closed", hint="open a new one to continue")
 
 
@@ -54,7 +54,7 @@ class Job(Generic[T]):
         self._given_up = True
 
     def at_end(self, function: Callable[[], None]) -> None:
-        """Have ``function()`` called when the call is made, in place of one that was given earlier; at once if it is.
+        """Call ``function()`` when the job ends, in place of a function given earlier; at once if it has ended.
 
         Any thread.
         """
@@ -65,8 +65,8 @@ class Job(Generic[T]):
         function()
 
     def run(self) -> None:
-        """Make the call.  the errands' thread."""
-        function, self._function = self._function, None  # it refers to the producer, which has the job
+        """Make the call.  Thread: that of the errands."""
+        function, self._function = self._function, None  # it refers to the producer, which refers to the job
         try:
             if self._given_up or function is None:
                 raise asyncio.CancelledError
@@ -80,11 +80,11 @@ class Job(Generic[T]):
             last, self._last = self._last, None
         calls = [] if last is None else [last]
         for call in calls + [partial(loop.call_soon_threadsafe, _finish, future) for loop, future in waiting]:
-            with contextlib.suppress(BaseException):  # of a loop that was closed meanwhile, or is not what loops are
+            with contextlib.suppress(BaseException):  # the loop was closed, or has errors of its own
                 call()
 
     async def wait(self) -> T:
-        """Return what the call returned, or raise what it raised.  Any loop."""
+        """Wait for the call; return what it returned, or raise what it raised.  Any loop."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:
@@ -115,16 +115,16 @@ class Errands:
         return self._unfinished == 0
 
     def submit(self, function: Callable[[], T]) -> Job[T]:
-        """Have ``function()`` called after all earlier jobs.  Any thread.  Raises ClosedError after ``finish``."""
+        """Call ``function()`` on the thread after earlier jobs.  Raises ClosedError after ``finish``.  Any thread."""
         with self._lock:
             if self._last is not None:
                 raise closed()
             return self._put(function)
 
     def finish(self, function: Callable[[], T]) -> Job[T]:
-        """Have ``function()`` called as the last job, and the thread end behind it; does not wait.  Any thread.
+        """Call ``function()`` on the thread as the last job, then end the thread; does not wait.  Any thread.
 
-        A second call gets the job of the first.
+        A second call returns the job of the first one.
         """
         with self._lock:
             if self._last is None:
@@ -133,9 +133,9 @@ class Errands:
             return self._last
 
     def abandon(self, function: Callable[[], object]) -> None:
-        """Have ``function()`` called as the last job, where nobody will give another one.  Any thread, in a finalizer.
+        """Call ``function()`` on the thread as the last job; nobody refers to this object any more.
 
-        No lock is taken but the queue's, which lets its own thread in.
+        Any thread, in a finalizer.  It takes only the queue's lock, which the same thread may take twice.
         """
         self._jobs.put(Job(function))
         self._jobs.put(None)
@@ -149,7 +149,7 @@ class Errands:
         return job
 
     def wait_end(self) -> None:
-        """Wait for the thread after the last job: it has nothing left to do but to leave its loop."""
+        """Wait for the end of the thread, which comes directly after the last job."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN_SECONDS)
@@ -163,6 +163,6 @@ class Errands:
             if job is None:
                 return
             job.run()
-            del job  # nothing is held while the next one is waited for
+            del job  # no object of a job is kept alive during the wait for the next one
             with self._lock:
                 self._unfinished -= 1

@@ -1,4 +1,4 @@
-"""Live producers: closed when the process ends in an orderly way, begun again one at a time in a forked child."""
+"""All open producers: closed when the process ends normally, and started anew, one at a time, in a forked child."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dataproxy.outcomes import Report
 __all__ = ["beginning", "close_open", "leave", "register", "unregister", "wait_end", "warn_left"]
 
 _LOG = logger()
-# Both end a child by os._exit, after these modules' own finalizers; handlers of atexit never run there.
+# Both end a child process with os._exit after the finalizers of their own; handlers of atexit never run there.
 _PROCESS_POOLS = ("multiprocessing", "billiard")
 _GRACE_SECONDS = 1.0
 _LONGEST_SECONDS = 86_400.0
-_INTERRUPTIONS = 100  # of one wait by what signal handlers raise; what raises more often is no signal
+_INTERRUPTIONS = 100  # exceptions of signal handlers that one wait survives; more do not come from signals
 
 
 class _Closable(Protocol):
@@ -51,7 +51,7 @@ class _Closable(Protocol):
 
 
 _live: weakref.WeakSet[_Closable] = weakref.WeakSet()
-_left: dict[int, _Closable] = {}  # that were collected before anybody closed them; by id
+_left: dict[int, _Closable] = {}  # producers that became garbage before they were closed, by id
 _begin_lock = threading.RLock()
 _told: set[tuple[int, str]] = set()
 _ending = False
@@ -60,27 +60,27 @@ _ended = threading.Event()
 
 @contextlib.contextmanager
 def beginning() -> Iterator[None]:
-    """Let one thread at a time begin an inherited producer again."""
+    """Let one thread at a time start an inherited producer anew."""
     with _begin_lock:
         yield
 
 
 def wait_end() -> None:
-    """Return at once, unless the process is ending: then a second after its producers were closed.  Any thread."""
+    """If the process is ending, wait until its producers are closed, and a second longer.  Any thread."""
     if _ending:
         _ended.wait(_LONGEST_SECONDS)
         time.sleep(_GRACE_SECONDS)
 
 
 def register(producer: _Closable) -> None:
-    """Have ``producer`` closed when this process ends.  Any thread."""
+    """Close ``producer`` when this process ends.  Any thread."""
     _live.add(producer)
     for name in _PROCESS_POOLS:
         tools = sys.modules.get(f"{name}.util")
         if tools is not None:
             _tell(name, tools)
     celery = sys.modules.get("celery.signals")
-    if celery is not None:  # its workers end by os._exit with nothing but this signal before
+    if celery is not None:  # its workers end with os._exit, and this signal is all that comes before
         celery.worker_process_shutdown.connect(_worker_ends, weak=False, dispatch_uid="dataproxy")
 
 
@@ -91,23 +91,23 @@ def unregister(producer: _Closable) -> None:
 
 
 def leave(producer: _Closable) -> None:
-    """Remember a producer that the collector found open, until it is closed.  Any thread, in its finalizer."""
+    """Keep a producer that became garbage while it was open, until it is closed.  Any thread, in its finalizer."""
     _left[id(producer)] = producer
 
 
 def warn_left(producer: object) -> None:
-    """Say that the collector has found ``producer`` open.  Any thread, in its finalizer."""
+    """Warn that ``producer`` became garbage while it was open.  Any thread, in its finalizer."""
     text = f"{producer!r} was not closed; it is closed in the background now"
     warnings.warn(text, ResourceWarning, source=producer, stacklevel=2)
 
 
 def _tell(name: str, tools: ModuleType) -> None:
-    """Have producers closed at the end of a pool's worker process, in this process and in those forked from it."""
+    """Close producers at the end of a pool's worker process: of this process and of those forked from it."""
     key = (os.getpid(), name)
     if key in _told:
         return
     _told.add(key)
-    # Called in each child before its work begins; finalizers that were there before are thrown away then.
+    # Called in each child before its work begins; finalizers from before the fork are thrown away at that moment.
     tools.register_after_fork(_close_all, lambda _: _finalize(name, tools))
     _finalize(name, tools)
 
@@ -123,10 +123,10 @@ def _worker_ends(**_: object) -> None:
 
 
 def _close_all() -> None:
-    """Close all producers at once: the longest ``close_timeout`` bounds them together, and Ctrl-C ends the waiting.
+    """Close all producers together: the longest ``close_timeout`` bounds the total time, and Ctrl-C ends the wait.
 
-    What else a signal handler raises meanwhile cuts nobody's time short: each producer has its own and is closed.  It
-    is raised at the end; SystemExit is not, since the process is ending already.
+    Other exceptions of signal handlers shorten no producer's time and are raised at the end, when all are closed;
+    SystemExit is not raised, since the process is ending already.
     """
     global _ending
     _ending = True
@@ -137,7 +137,7 @@ def _close_all() -> None:
 
 
 def close_open(on_signal: str = "") -> None:
-    """Close the open producers of this process; after ``on_signal`` those whose ``close_on`` names it.  Any thread."""
+    """Close the open producers of this process; with ``on_signal`` those whose ``close_on`` has it.  Any thread."""
     _close_each(on_signal)
 
 
@@ -172,7 +172,7 @@ def _close_each(on_signal: str = "") -> None:
 
 
 def _close(producer: _Closable, seconds: float, raised: list[BaseException]) -> None:
-    """Close a producer, whatever a signal handler raises meanwhile."""
+    """Close a producer within ``seconds``; exceptions of signal handlers are added to ``raised``."""
     for limit in (seconds, 0.0):
         try:
             producer.close(limit)
@@ -182,7 +182,7 @@ def _close(producer: _Closable, seconds: float, raised: list[BaseException]) -> 
 
 
 def _say(producer: _Closable, lost: list[Report]) -> None:
-    """Log what a producer could not deliver, and add it to what is said aloud."""
+    """Log what a producer could not deliver, and add its report to ``lost`` for the line on stderr."""
     report = producer.report()
     if report.ok:
         return
@@ -195,7 +195,7 @@ def _say(producer: _Closable, lost: list[Report]) -> None:
 
 
 def _say_aloud(lost: list[Report]) -> None:
-    """Say in one line on stderr what was lost: most programs that end so have set up no logging."""
+    """Write one line on stderr about what was lost: most programs that end so have not set up logging."""
     accepted = sum(report.accepted for report in lost)
     missing = accepted - sum(report.delivered for report in lost)
     codes: Counter[object] = Counter()
@@ -210,12 +210,12 @@ def _say_aloud(lost: list[Report]) -> None:
         f"dataproxy: the process ended with {who} open, and {missing:,} of {accepted:,} messages were not delivered"
         f" ({counts}); call close() before the process ends\n"
     )
-    with contextlib.suppress(Exception):  # closed, full, or something of the application's
-        os.write(sys.stderr.fileno(), line.encode())  # what fails in a buffer fails again at exit, with status 120
+    with contextlib.suppress(Exception):  # stderr may be closed, full, or replaced by the application
+        os.write(sys.stderr.fileno(), line.encode())  # unbuffered: a full buffer would fail again at exit, status 120
 
 
 def _in_child() -> None:
-    global _begin_lock, _ending, _ended  # threads of the parent may have held the one, or begun the other
+    global _begin_lock, _ending, _ended  # in the parent a thread may have held the lock, or the end may have begun
     _begin_lock = threading.RLock()
     _ending = False
     _ended = threading.Event()

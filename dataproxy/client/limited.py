@@ -1,4 +1,4 @@
-"""Work that can hang where no timeout reaches: done on a thread, and given up when its time is over."""
+"""Calls that may hang and take no timeout: made on a thread, and abandoned when the time is over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_A_TIME: Final = 32
 
 
 class _Rounds(Generic[_Argument, _Result]):
-    """Work off arguments on several threads; what is not done in time has no outcome."""
+    """Call a function for many arguments on several threads; a call that takes too long has no outcome."""
 
     def __init__(self, work: Callable[[_Argument], _Result], arguments: Sequence[_Argument]) -> None:
         self._work = work
@@ -28,7 +28,7 @@ class _Rounds(Generic[_Argument, _Result]):
         self.outcomes: dict[_Argument, _Result | BaseException] = {}
 
     def run(self) -> None:
-        """Take one argument after the other; the body of each thread."""
+        """Take one argument after another; the body of each thread."""
         while True:
             with self._lock:
                 if self._next == len(self._arguments):
@@ -46,7 +46,7 @@ class _Rounds(Generic[_Argument, _Result]):
                     self._done.set()
 
     def wait(self, seconds: float) -> dict[_Argument, _Result | BaseException]:
-        """Return what was done within ``seconds``; nothing more is begun then."""
+        """Return the outcomes after at most ``seconds``; no call begins after that."""
         if self._arguments:
             self._done.wait(seconds)
         with self._lock:
@@ -57,10 +57,10 @@ class _Rounds(Generic[_Argument, _Result]):
 def side_by_side(
     name: str, seconds: float, work: Callable[[_Argument], _Result], arguments: Sequence[_Argument]
 ) -> dict[_Argument, _Result | BaseException]:
-    """Return ``work(argument)`` for different arguments, or what it raised; what takes too long is left out.
+    """Return the value or the exception of ``work(argument)`` for each argument, except for calls that take too long.
 
-    A few threads called ``name`` do it; one that hangs is left behind and ends with what it hangs in.  Blocks up to
-    ``seconds``; Ctrl-C ends the wait.
+    A few threads called ``name`` do it; a thread that hangs is abandoned and ends when its call returns.  Blocks for up
+    to ``seconds``; Ctrl-C ends the wait.
     """
     rounds = _Rounds(work, arguments)
     for _ in range(min(_AT_A_TIME, len(arguments))):
@@ -71,8 +71,8 @@ def side_by_side(
 def within(name: str, seconds: float, work: Callable[[], _Result], give_up: Callable[[], None]) -> _Result:
     """Return what ``work`` returns, or raise what it raises.
 
-    After ``seconds`` without either ``give_up`` is called, which makes ``work`` end soon, and TimeoutError is raised;
-    the same at Ctrl-C.
+    After ``seconds`` without a result it calls ``give_up``, which must make ``work`` end soon, and raises TimeoutError.
+    Ctrl-C has the same effect, with KeyboardInterrupt.
     """
     found = None
     try:

@@ -23,7 +23,7 @@ _CHUNK_BYTES: Final = 1 << 16
 _SHOWN: Final = 60
 _OK: Final = 200
 _SERVER_ERROR: Final = 500
-_BUSY: Final = frozenset({408, 429})  # late, or asked too often
+_BUSY: Final = frozenset({408, 429})  # HTTP: request timeout, too many requests
 _LOG_HINT: Final = "see the Manager's log"
 _THREAD: Final = "dataproxy-manager-call"
 
@@ -32,7 +32,7 @@ class ManagerClient:
     """Ask one Manager for lists of proxies.
 
     Certificates are verified (the system's authorities, or those of ``SSL_CERT_FILE``).  Secrets go into one
-    header and nowhere else.  Not to be shared by threads.
+    header and nowhere else.  One thread at a time.
     """
 
     def __init__(self, target: ManagerTarget, config: ProducerConfig) -> None:
@@ -55,10 +55,10 @@ class ManagerClient:
         return f"ManagerClient({self._url!r})"
 
     def fetch(self, group_id: str) -> ProxyList:
-        """Return the proxies of a group; one question, at most ``manager_timeout`` long.
+        """Return the proxies of a group, by one request that takes at most ``manager_timeout``.
 
-        Name service, connecting, TLS, head and body of the answer together have that time.  Raises DiscoveryError that
-        says what the Manager did, by code: MANAGER_TIMEOUT, MANAGER_REFUSED, MANAGER_URL, MANAGER_ANSWER,
+        This is the time for name service, connecting, TLS, head and body of the answer together.  Raises DiscoveryError
+        with one of these codes: MANAGER_TIMEOUT, MANAGER_REFUSED, MANAGER_URL, MANAGER_ANSWER,
         GROUP_REFUSED, NO_PROXIES, UNRESOLVED_HOST, else DISCOVERY.
         """
         from dataproxy.client.answer import decode_answer
@@ -67,9 +67,9 @@ class ManagerClient:
 
         calls, self._calls = self._calls or Calls(), None
         try:
-            # On a thread: name service, headers and body that come byte by byte know no common time limit.
+            # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
             status, kind, body = within(_THREAD, self._timeout, lambda: self._ask(group_id, calls), calls.end)
-            self._calls = calls  # Ctrl-C and timeouts end them, and a thread may still hold them for a moment
+            self._calls = calls  # only now: after Ctrl-C or a timeout a thread may still use them
         except DiscoveryError:
             self._calls = calls
             raise
@@ -148,7 +148,7 @@ class ManagerClient:
         return b"".join(parts)
 
     def _own_address(self) -> str:
-        """Return the address that this machine uses towards the Manager (nothing is sent to find out)."""
+        """Return this machine's address on the way to the Manager; no packet is sent for this."""
         from urllib.parse import urlsplit
 
         parts = urlsplit(self._url)
@@ -160,7 +160,7 @@ class ManagerClient:
             return "127.0.0.1"
 
     def _unreachable(self, error: urllib3.exceptions.HTTPError) -> DiscoveryError:
-        """Return the error for a failure below HTTP.  Some of urllib3's classes descend from its TimeoutError."""
+        """Return the error for a failure below HTTP.  Several error classes of urllib3 derive from its TimeoutError."""
         from urllib3 import exceptions as kinds
 
         cause = error.__context__

@@ -1,4 +1,4 @@
-"""Several Managers of one InLong: they answer alike, so one that answers is enough."""
+"""Several Managers of one InLong cluster: all give the same answer, so one that answers is enough."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["ask_managers"]
 
 _LOG: Final = logger("route")
-#: Answers about the group.  All Managers read the same database, so the next one would say the same.
+#: Codes of answers about the group.  All Managers read the same database, so the next one would answer the same.
 _ANSWERS: Final = frozenset({"GROUP_REFUSED", "NO_PROXIES"})
 
 
 def ask_managers(target: ManagerTarget, config: ProducerConfig) -> tuple[ProxyList, ManagerTarget]:
-    """Return the proxies of the group, and the target with the Manager first that gave them.
+    """Return the proxies of the group, and the target with the Manager that answered moved to the front.
 
-    The Managers are asked in turn, each for at most ``manager_timeout``, until one answers.  Raises DiscoveryError: of
-    the Manager that was asked, or of several with what each of them did and the code of the first one's error.
+    The Managers are asked in turn, each for at most ``manager_timeout``, until one answers.  Raises DiscoveryError; if
+    several were asked, it has the failure of each of them and the code of the first one's error.
     """
     failures: list[DiscoveryError] = []
     urls = (target.url, *target.others)

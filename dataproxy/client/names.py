@@ -1,4 +1,4 @@
-"""Rules for group and stream ids and for attributes.  Attribute text has no escaping, so some things cannot travel."""
+"""Rules for group and stream ids and for attributes.  Attribute text has no escapes, so some texts cannot be sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 NAME_MAX_BYTES: Final = 256
 #: Longest attribute text of a frame in bytes, ids included.  Servers close the connection a little above.
 ATTRS_MAX_BYTES: Final = 32000
-#: What a frame may add to it by itself: sid, dt, mid, cnt, cp.
+#: Bytes that a frame may add to the attribute text by itself: sid, dt, mid, cnt, cp.
 FRAME_OWN_BYTES: Final = 100
 
 #: Attributes that the protocol, the servers or the SDKs set themselves.
@@ -82,7 +82,7 @@ _BINARY_TYPE: Final = 7
 
 
 def check_name(kind: Literal["group", "stream"], value: object, *, message_type: int = 7) -> str:
-    """Return a group or stream id if it may travel.
+    """Return a group or stream id if it may be sent.
 
     It is text of 1 to 256 bytes without ``&``, ``=`` and control characters, without blanks at its ends, and
     ASCII only with ``message_type`` 7.  Of a subclass of ``str`` the text that it holds is taken.  Raises
@@ -111,7 +111,7 @@ def check_name(kind: Literal["group", "stream"], value: object, *, message_type:
 def plain_attrs(attrs: object) -> dict[str, str]:
     """Return a copy of attributes with plain texts: of a subclass of ``str`` the text that it holds is taken.
 
-    So a member of a ``(str, Enum)`` travels as its value, and no ``__str__`` or ``__format__`` of a caller puts another
+    So a member of a ``(str, Enum)`` is sent as its value, and no ``__str__`` or ``__format__`` of a caller puts another
     text in its place.  Raises InvalidMessageError (code BAD_ATTRIBUTE) for what is no mapping of text to text.
     """
     if type(attrs) is not dict and not isinstance(attrs, Mapping):
@@ -137,7 +137,7 @@ def plain_attrs(attrs: object) -> dict[str, str]:
 
 
 def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, message_type: int = 7) -> str:
-    """Return attributes as the text that travels, ``a=1&b=2``, sorted by key so that equal mappings give equal text.
+    """Return attributes as the text that is sent, ``a=1&b=2``, sorted by key so that equal mappings give equal text.
 
     ``ids_bytes`` is the length of group id plus stream id, without their keys (None: the longest possible).  Raises
     InvalidMessageError (code BAD_ATTRIBUTE) that names the key, the value and the rule.  Any thread.
@@ -148,7 +148,7 @@ def check_attrs(attrs: Mapping[str, str], *, ids_bytes: int | None = None, messa
 def check_item_attrs(
     attrs: Mapping[str, str], frame_keys: Collection[str], *, message_type: int = 7, escape: bool = False
 ) -> str:
-    """Return the attributes of one message as text; none of them may have the name of one of its stream.
+    """Return the attributes of one message as text; none of them may have a name from ``frame_keys``.
 
     Consumers let a frame's attributes override those of its messages, so such a value would be lost.  With ``escape``
     values of any text are escaped.  Raises InvalidMessageError (code BAD_ATTRIBUTE).  Any thread.
@@ -175,7 +175,7 @@ def check_item_attrs(
 
 
 def _escape_helps(value: str) -> bool:
-    """Tell whether a value is one that only an escape lets travel; nothing does that for half of a surrogate pair."""
+    """Tell whether a value can be sent with escapes only; half of a surrogate pair cannot be sent at all."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -250,7 +250,7 @@ def _check_each(attrs: Mapping[str, str], message_type: int, reserved: frozenset
 
 
 def _cut(text: str) -> str:
-    """Return a text without what servers cut off an entry: everything up to the blank, and here other blanks, too."""
+    """Return a text without blanks and control characters at its ends, which servers cut off."""
     before = ""
     while text != before:
         before, text = text, text.strip(_CUT).strip()

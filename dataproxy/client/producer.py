@@ -1,4 +1,4 @@
-"""Producer: configuration, threads and life around the compiled core."""
+"""Producer: configuration, threads, start and end around the compiled core."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Producer(ProducerCore):
             self._check_connects()
 
     def _check_connects(self) -> None:
-        """Wait for the first connection; where none is made there is no producer."""
+        """Wait for the first connection.  Raises TransportError if there is none."""
         try:
             self.wait_ready()
         except BaseException:
@@ -147,10 +147,10 @@ class Producer(ProducerCore):
             raise
 
     def _begin(self, source: ProxySource, proxies: list[ResolvedEndpoint]) -> None:
-        """Start the threads around an engine that is new; what was started before an error is stopped again."""
+        """Start the threads of a new engine; after an error, threads that were started are stopped again."""
         self._close_lock = threading.RLock()
         self._source = source
-        self._order = order_seed()  # a forked child draws another one than its parent
+        self._order = order_seed()  # a forked child gets another seed than its parent
         self._threads: list[threading.Thread] = []
         self._readiness = Readiness()
         self._callbacks = CallbackPlace(self, self._callback_on)
@@ -205,9 +205,9 @@ class Producer(ProducerCore):
         )
 
     def _follow(self, config: ProducerConfig, first: float) -> None:
-        """Ask the Manager that ``config`` names from here on, in ``first`` seconds for the first time; raise nothing.
+        """Ask the Manager in ``config`` from now on, in ``first`` seconds for the first time.  Raises nothing.
 
-        The proxies that are known stay in use until it has answered.
+        The known proxies stay in use until the Manager has answered.
         """
         source = ProxySource(
             config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
@@ -221,11 +221,11 @@ class Producer(ProducerCore):
             self._source = source
 
     def _known_endpoints(self) -> list[Endpoint]:
-        """Return the proxies of the last list."""
+        """Return the proxies of the last list, each once."""
         return list(dict.fromkeys(Endpoint(one.host, one.port) for one in self._source.known))
 
     def _limit_frames(self, max_packet_length: int) -> None:
-        """Follow what the Manager says of the largest frame, 0 for nothing."""
+        """Use the Manager's limit for a frame, in bytes; 0: it has none."""
         size = self.config.max_frame_bytes
         if max_packet_length:
             size = min(size, max(max_packet_length, LEAST_FRAME_BYTES))
@@ -283,7 +283,7 @@ class Producer(ProducerCore):
         accepted in pieces of that size, and ``details["accepted"]`` of an error is exact.  Raises InvalidMessageError
         naming row, column and value, ConfigError, BufferFullError, ClosedError, ForkedError.  Any thread.
         """
-        from dataproxy.client.tables import send_rows  # nobody else pays for it
+        from dataproxy.client.tables import send_rows  # programs that do not use it do not load it
 
         return send_rows(self, stream_id, table, format, options)
 
@@ -321,12 +321,12 @@ class Producer(ProducerCore):
         self._readiness.wait(self, min(limit, _LONGEST))
 
     def _trouble(self) -> str:
-        """Return what went wrong last as the end of a sentence, empty where nothing did or it is mended."""
+        """Return the last error as the end of a sentence; empty without one, or if the connection works again."""
         last = self.report().last_error
         return "" if last is None or last.connected else f"; the last error was {last}"
 
     def _not_found(self, text: str) -> None:
-        """Take note that no proxy is known, and why; an empty text says that there are some now."""
+        """Note why no proxy is known; an empty text says that there are proxies now."""
         self._note_trouble(NOT_FOUND if text else _CONNECTED, text)
         if text:
             self._readiness.hear(NOT_FOUND)
@@ -385,7 +385,7 @@ class Producer(ProducerCore):
             self._give_up()
             self._final = self.report()
             return self._final
-        inside = threading.get_ident() in self._callers  # who closes may be waiting for this very callback
+        inside = threading.get_ident() in self._callers  # the thread that closes may wait for this callback
         if not self._close_lock.acquire(timeout=0 if inside else min(limit, _LONGEST) + 2 * _JOIN_SECONDS):
             return self.report()
         try:
@@ -409,9 +409,9 @@ class Producer(ProducerCore):
                 self._final = make_report(self._counts(), self._age())
 
     def _stop_threads(self, spare: float) -> None:
-        """Fail what is pending and end the threads.  A signal handler's exception waits until that is done.
+        """Fail pending messages and end the threads.  A signal handler's exception is raised after that.
 
-        Callbacks have ``spare`` seconds more than the few that an empty queue takes.
+        Callbacks get ``spare`` seconds in addition to the time for joining the thread.
         """
         raised: BaseException | None = None
         dispatch = self._dispatch_thread
@@ -433,19 +433,19 @@ class Producer(ProducerCore):
             raise raised
 
     def _refuse_closed(self) -> None:
-        """Raise ClosedError; to a daemon thread of a process that is ending, only once that has had its time.
+        """Raise ClosedError.  A daemon thread first waits for the end of a process that is ending.
 
-        Most are gone by then and print no traceback; a handler of atexit that joins one has it back.
+        So most daemon threads are gone before they print a traceback; one that a handler of atexit joins ends normally.
         """
         if threading.current_thread().daemon and not is_ours():
             lifecycle.wait_end()
         super()._refuse_closed()
 
     def __del__(self) -> None:
-        """Leave a producer that nobody closed to its dispatcher, and warn.
+        """Let the dispatcher close a producer that was not closed, and warn.
 
-        The collector calls this on any thread, amid anything: nothing is waited for, and no lock is taken that the
-        thread may hold.
+        The garbage collector calls this on any thread, in the middle of any code: it never waits, and takes no lock
+        that the thread may hold.
         """
         if self.closed or self._inherited or sys.is_finalizing():
             return
@@ -455,7 +455,7 @@ class Producer(ProducerCore):
             lifecycle.warn_left(self)
 
     def _close_left(self) -> None:
-        """Close a producer that was left to the collector, and say how that ended."""
+        """Close a producer that became garbage, and log what was not delivered."""
         report = self.close()
         _LOG.warning(
             "a producer that was not closed was garbage-collected and closed in the background: %d of %d messages"
@@ -484,7 +484,7 @@ class Producer(ProducerCore):
 
 
 def tell_undelivered(report: Report, error: BaseException | None) -> None:
-    """Raise UndeliveredError at the end of a block where messages stayed behind; an error of the block gets a note."""
+    """Raise UndeliveredError if messages were not delivered; with an error of the block, add a note to it instead."""
     if report.ok:
         return
     problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() returns them")

@@ -1,4 +1,4 @@
-"""Where a producer's proxies are: asked once at the start, then refreshed in the background."""
+"""The addresses of a producer's proxies: found at the start, then refreshed in the background."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ProxySource", "links_per_executor", "order_seed", "proxy_order"]
 
 _LOG = logger("route")
 _AUTO_CONNECTIONS = 8
-_SOON_SECONDS = 0.25  # to the next question while no proxy is known, and twice as long each time
+_SOON_SECONDS = 0.25  # until the next request while no proxy is known; doubled each time
 _MISSING_SECONDS = 10.0
 _LAZY = 'with start="lazy" a producer starts without proxies and looks for them in the background'
 
@@ -38,10 +38,10 @@ def order_seed() -> int:
 
 
 def proxy_order(proxies: Sequence[ResolvedEndpoint], seed: int) -> list[ResolvedEndpoint]:
-    """Return the proxies in the order in which the producer of this ``seed`` goes through them.
+    """Return the proxies in the order in which a producer with this ``seed`` uses them.
 
-    Each seed has an order of its own, so that many producers with one list do not all begin with the same proxy.  What
-    leaves or joins the list changes nothing in the order of the others.
+    Each seed gives another order, so that many producers with the same list do not all begin with the same proxy.  A
+    proxy that leaves or joins the list does not change the order of the others.
     """
 
     def place(proxy: ResolvedEndpoint) -> bytes:
@@ -53,7 +53,7 @@ def proxy_order(proxies: Sequence[ResolvedEndpoint], seed: int) -> list[Resolved
 class ProxySource:
     """Know the proxies of one group.
 
-    A refresh that fails keeps the list that is known, a name that fails the addresses that are known of it.
+    If a refresh fails, the known list stays; if a name cannot be resolved, its known addresses stay.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class ProxySource:
         self._tell_trouble: WeakMethod[Callable[[str], None]] | None = None if tell is None else WeakMethod(tell)
         self._missing = ""
         self._config = config
-        self._apply = WeakMethod(apply)  # who is told has this object
+        self._apply = WeakMethod(apply)  # weak: the producer refers to this object
         self._limit: WeakMethod[Callable[[int], None]] | None = None if limit is None else WeakMethod(limit)
         self._target = parse_target(config.target)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        # A forked child starts with what its parent knew last, and asks again in its own turn.
+        # A forked child starts with its parent's last list, and later refreshes it itself.
         self._known: list[ResolvedEndpoint] = list(inherited.known) if inherited else []
         self.max_packet_length: int = inherited.max_packet_length if inherited else 0
         if isinstance(self._target, ManagerTarget) and not config.group_id:
@@ -84,13 +84,13 @@ class ProxySource:
 
     @property
     def known(self) -> list[ResolvedEndpoint]:
-        """Return the proxies of the last list that could be fetched."""
+        """Return the proxies of the last successful request."""
         return self._known
 
     def begin(self) -> list[ResolvedEndpoint]:
-        """Return the proxies that the constructor of a producer begins with, as ``start`` says; none: they come later.
+        """Return the first proxies, for a producer's constructor, by the option ``start``; empty: they come later.
 
-        Where some names of several have no address, or some Managers of several no answer, the others are enough.
+        If some of several names have no address, or some of several Managers do not answer, the others are enough.
         Raises DiscoveryError, which names ``start="lazy"`` where a later try may find proxies.
         """
         target = self._target
@@ -106,7 +106,7 @@ class ProxySource:
             raise
 
     def fetch(self, *, strict: bool = True) -> list[ResolvedEndpoint]:
-        """Ask now, for up to ``manager_timeout`` each Manager and 15 s for names.  Raises DiscoveryError."""
+        """Ask now; takes up to ``manager_timeout`` for each Manager and 15 s for names.  Raises DiscoveryError."""
         target = self._target
         if isinstance(target, ManagerTarget):
             answer, self._target = ask_managers(target, self._config)  # the one that answered is asked first next time
@@ -118,7 +118,7 @@ class ProxySource:
         return self._known
 
     def _note_missing(self, target: StaticTarget) -> None:
-        """Say once which hosts of several have no address."""
+        """Log once which of several hosts have no address."""
         found = {(one.host, one.port) for one in self._known}
         missing = ", ".join(str(one) for one in target.endpoints if one not in found)
         if missing and missing != self._missing:
@@ -128,7 +128,7 @@ class ProxySource:
         self._missing = missing
 
     def start(self, first: float | None = None) -> None:
-        """Begin to refresh every ``discovery_interval``, unless nothing can change; ``first`` in so many seconds."""
+        """Begin to refresh every ``discovery_interval``, the first time in ``first`` s, unless nothing can change."""
         static = not isinstance(self._target, ManagerTarget)
         fixed = static and bool(self._known) and not self._missing and all(e.host == e.address for e in self._known)
         if not self._known and first is None:
@@ -137,7 +137,7 @@ class ProxySource:
             self._thread = start_quiet("dataproxy-discovery", partial(self._run, first))
 
     def stop(self) -> None:
-        """End the refreshing; does not wait for a request that is under way."""
+        """Stop refreshing; does not wait for a request in progress."""
         self._stop.set()
 
     def _run(self, first: float | None = None) -> None:
@@ -156,7 +156,7 @@ class ProxySource:
             wait = self._wait(soon)
 
     def _wait(self, soon: float) -> float:
-        """Return the seconds until the next turn: few while no proxy is known, or one has no address."""
+        """Return the seconds until the next refresh: few while no proxy is known, or a name has no address."""
         usual = self._config.discovery_interval
         if not self._known:
             return min(soon, usual)
@@ -169,7 +169,7 @@ class ProxySource:
         self._trouble(str(error))
 
     def _trouble(self, text: str) -> None:
-        """Have the producer know why it has no proxies; an empty text: it has some."""
+        """Tell the producer why it has no proxies; an empty text: it has some."""
         tell = None if self._tell_trouble is None else self._tell_trouble()
         if tell is not None and (not self._known or not text):
             tell(text)
@@ -177,7 +177,7 @@ class ProxySource:
     def _refresh(self) -> None:
         """Ask again, and tell the producer what changed.  Raises what ``fetch`` raises.  One thread at a time.
 
-        What the producer could not take is not known: the next turn tells it again.
+        If the producer could not take the list, it does not count as known, and the next refresh gives it again.
         """
         before, length = list(self._known), self.max_packet_length
         try:

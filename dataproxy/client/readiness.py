@@ -1,4 +1,4 @@
-"""Whether a producer has reached a proxy: who waits for that, and the line that says that nothing has."""
+"""Whether a producer is connected to a proxy: waiting for the first connection, and the warning without one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CONNECTED: Final = 1  # io/link.pxd's LinkEvent
 
 
 class Readiness:
-    """Know whether a producer is connected to a proxy; hear of it by the events of its connections."""
+    """Track whether a producer is connected to a proxy, by the events of its connections."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._since: float | None = None  # when the first thing went wrong that nothing has mended
+        self._since: float | None = None  # when the first failure came that no connection has followed
         self._said = -_REPEAT_SECONDS
 
     @staticmethod
@@ -35,7 +35,7 @@ class Readiness:
         return any(link["state"] == "active" for link in core._links())
 
     def hear(self, kind: int) -> None:
-        """Take note of an event, or of what else may have changed.  Any thread."""
+        """Note an event of a connection, or another change.  Any thread."""
         if kind == _CONNECTED:
             self._since = None
         elif self._since is None:
@@ -64,9 +64,9 @@ class Readiness:
         )
 
     def look(self, core: Producer) -> float | None:
-        """Log a warning where messages have waited for a proxy for a second; return in how many seconds to look again.
+        """Log a warning if messages have waited for a proxy for a second; return the seconds until the next check.
 
-        At most one in 30 seconds.  The dispatcher's thread.
+        At most one warning in 30 seconds.  None: nothing is due before the next event.  Dispatcher's thread.
         """
         if self._since is None:
             return None
@@ -74,7 +74,7 @@ class Readiness:
         due = max(self._since + _FIRST_SECONDS, self._said + _REPEAT_SECONDS)
         if now < due:
             return due - now
-        self._since = None  # the next failure brings the next look
+        self._since = None  # the next failure sets it again
         report = core.report()
         if report.pending and not self.connected(core):
             self._said = now

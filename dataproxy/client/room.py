@@ -1,4 +1,4 @@
-"""Back-pressure in an event loop: tasks wait for room in the buffer, first come first served."""
+"""Back-pressure in an event loop: tasks wait for room in the buffer, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Entry = tuple[int, int, "asyncio.Future[bool]"]
 
 
 class Room:
-    """Queue of one loop's tasks before one producer's buffer.  All methods: the loop's thread."""
+    """Queue of one loop's tasks that wait for room in one producer's buffer.  All methods: the loop's thread."""
 
     def __init__(self, producer: AsyncCore, core: CoreHandle, bell: Bell) -> None:
         self._producer = producer
@@ -29,15 +29,15 @@ class Room:
         self._bell = bell
         self._tickets = itertools.count()
         self._queue: list[_Entry] = []
-        self._given: dict[int, int] = {}  # ticket -> need of those whose turn it is and who were not resumed yet
-        self._promised = 0  # the sum of that
+        self._given: dict[int, int] = {}  # ticket -> bytes, of tasks that have a turn and have not resumed
+        self._promised = 0  # the sum of these bytes
         self._armed = False
 
     async def accept(self, attempt: Callable[[], T], need: int, max_block: float) -> T:
         """Call ``attempt`` until it finds room, for at most ``max_block`` seconds, and return what it returns.
 
-        ``need`` is about how many bytes it takes.  Raises BufferFullError, and what ``attempt`` raises.  When
-        it is cancelled ``attempt`` has not succeeded.
+        ``need`` is an estimate of the bytes that it takes.  Raises BufferFullError, and what ``attempt`` raises.  If
+        the task is cancelled in the wait, ``attempt`` has not succeeded.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max_block
@@ -55,7 +55,7 @@ class Room:
                         raise
                 finally:
                     if not full:
-                        self._give_turns()  # what is left may do for the next one
+                        self._give_turns()  # the rest of the room may be enough for the next task
             in_turn = await self._turn(ticket, need, deadline, seen)
             if not in_turn:
                 raise self._too_late(max_block)
@@ -72,7 +72,7 @@ class Room:
             in_turn = await future
         except asyncio.CancelledError:
             if self._end_turn(ticket):
-                self._give_turns()  # it was this task's: the next one's now
+                self._give_turns()  # this task will not use its turn, so the next task gets it
             raise
         finally:
             self._producer._leave_queue()
@@ -81,13 +81,13 @@ class Room:
         return in_turn
 
     def _end_turn(self, ticket: int) -> bool:
-        """Forget what was promised to a task that goes on; False if nothing was."""
+        """Remove the bytes that were promised to a task; False if it had no turn."""
         need = self._given.pop(ticket, None)
         self._promised -= need or 0
         return need is not None
 
     def look(self, need: int) -> None:
-        """Raise BufferFullError where there are less than ``need`` bytes."""
+        """Raise BufferFullError if the buffer has room for less than ``need`` bytes."""
         free, messages = room(self._core)
         if free < need or messages == 0:
             raise BufferFullError(f"the buffer has room for {free} bytes", details={"free_bytes": free, "accepted": 0})
@@ -101,7 +101,7 @@ class Room:
         )
 
     def _arm(self, seen: int) -> None:
-        """Have ``_rang`` called when bytes come back."""
+        """Call ``_rang`` when the buffer gets bytes back."""
         if not self._armed:
             self._armed = True
             if not self._bell.call_on_room(self._core, seen, self._rang):
@@ -113,13 +113,13 @@ class Room:
         self._give_turns(1 if self._promised == 0 else 0)  # ``need`` is an estimate: the first may try
 
     def _is_awaited(self) -> bool:
-        """Forget those who have gone, and tell whether somebody is left."""
+        """Remove tasks that no longer wait from the head of the queue; tell whether a task still waits."""
         while self._queue and self._queue[0][2].done():
             heapq.heappop(self._queue)
         return bool(self._queue)
 
     def _give_turns(self, least: int = 0) -> None:
-        """Give their turn to as many as there is room for, and to ``least`` in any case."""
+        """Give a turn to as many tasks as there is room for, and to ``least`` tasks in any case."""
         seen = turns(self._core)
         free, messages = room(self._core)
         free -= self._promised

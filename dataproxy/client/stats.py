@@ -101,7 +101,7 @@ class ProducerStats:
 
 
 def errors_by_code(codes: Mapping[int, int]) -> dict[int | str, int]:
-    """Return messages by code; several local codes may share one word."""
+    """Return the number of messages by code; several local codes may share one word."""
     out: dict[int | str, int] = {}
     for code, count in codes.items():
         key = code_key(code)

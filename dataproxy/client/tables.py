@@ -36,7 +36,7 @@ def send_rows(
     opened = _open(table)
     plan = plan_rows(opened, own, body)
     encoder = plan.body.encoder()
-    assert encoder is not None  # a format is named
+    assert encoder is not None  # send_rows always has a format
     file = BadFile(where) if where not in (FAIL, SKIP) else None
     try:
         out = send_table(
@@ -71,7 +71,7 @@ def send_rows(
 
 
 def _no_stream(stream_id: object, own: Mapping[str, Any]) -> str:
-    """Return the empty name where a column has the streams.  Raises InvalidMessageError."""
+    """Return the empty name if a column names the streams.  Raises InvalidMessageError if none does."""
     if stream_id is None and own["stream_column"] is not None:
         return ""
     raise InvalidMessageError(
@@ -82,14 +82,14 @@ def _no_stream(stream_id: object, own: Mapping[str, Any]) -> str:
 
 
 def _cure(table: object) -> str:
-    """Return what to do about a table whose own library failed."""
+    """Return a hint for a table whose own library failed."""
     if type(table).__module__.partition(".")[0] == "pandas":
         return "give each column one name and one type, e.g. by astype(str)"
     return "correct it so that its own library can make Arrow data of it"
 
 
 def _open(table: object) -> ArrowTable:
-    """Read a table's columns.  Raises InvalidMessageError, ConfigError where the table's library lacks a package."""
+    """Read a table's columns.  Raises InvalidMessageError, and ConfigError if the table's library lacks a package."""
     _refuse_objects(table)
     try:
         return ArrowTable(table)
@@ -103,7 +103,7 @@ def _open(table: object) -> ArrowTable:
             code="MISSING_PACKAGE",
             hint=f"pip install {name}; Polars and pyarrow tables need nothing else",
         ) from error
-    except Exception as error:  # of pandas or whoever it belongs to: a column of several types, for example
+    except Exception as error:  # of the table's library; pandas raises for a column of several types, for example
         raise InvalidMessageError(
             f"a {type(table).__name__} gave no Arrow data: {type(error).__name__}: {error}",
             code="BAD_COLUMN",
@@ -112,7 +112,7 @@ def _open(table: object) -> ArrowTable:
 
 
 def _refuse_objects(table: object) -> None:
-    """Raise InvalidMessageError for columns of Python objects, of which Polars gives addresses in memory for values."""
+    """Raise InvalidMessageError for columns of Python objects: Polars exports their memory addresses as values."""
     if type(table).__module__.partition(".")[0] != "polars":
         return
     objects = [name for name, kind in dict(getattr(table, "schema", {})).items() if str(kind) == "Object"]

@@ -1,4 +1,4 @@
-"""The threads of a producer: native ones, started early, and mostly deaf to signals."""
+"""The threads of a producer: native threads, most of which get no signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_ours() -> bool:
 
 
 def check_native_threads() -> None:
-    """Raise ConfigError where ``threading`` makes no threads: executors would block all of its coroutines for ever."""
+    """Raise ConfigError if ``threading`` makes coroutines (gevent, eventlet): our waits would block all of them."""
     gevent = sys.modules.get("gevent.monkey")
     eventlet = sys.modules.get("eventlet.patcher")
     by = ""
@@ -41,7 +41,7 @@ def check_native_threads() -> None:
 
 
 def start_quiet(name: str, body: Callable[[], None]) -> threading.Thread:
-    """Start a daemon thread in which no signal is ever delivered.  For threads that run no code of the user."""
+    """Start a daemon thread to which no signal is ever delivered.  For threads that run no code of the user."""
 
     def deaf() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -51,7 +51,7 @@ def start_quiet(name: str, body: Callable[[], None]) -> threading.Thread:
 
 
 def start_hearing(name: str, body: Callable[[], None]) -> threading.Thread:
-    """Start a daemon thread with the mask of its starter, which what the user starts there inherits."""
+    """Start a daemon thread with its starter's signal mask: processes that callbacks start there inherit the mask."""
     thread = threading.Thread(target=body, name=name, daemon=True)
     _ours.add(thread)
     thread.start()

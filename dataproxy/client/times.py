@@ -1,4 +1,4 @@
-"""Data times: what a caller may give, and what the wire can keep."""
+"""Data times: the forms that a caller may give, and the range of the protocol."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_TIME_HINT = "leave dt out, or give None: then the time of sending is taken"
 _LAST_YEAR = 2106 - 1970
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-# From 2000 to 2106 in each unit: nobody means the seven weeks of 1970 that these are as milliseconds.
+# 2000 to 2106 in seconds.  Read as milliseconds these numbers are seven weeks of 1970, which nobody means.
 _FIRST, _LAST = 946_684_800, 1 << 32
 _UNITS = (
     (1, "seconds", "multiply by 1000"),
@@ -31,8 +31,8 @@ _UNITS = (
 def time_ms(dt: object) -> int:
     """Return a data time in milliseconds since 1970.
 
-    It is a whole number (of NumPy, too) of milliseconds, a datetime with a time zone (a pandas Timestamp is one), or a
-    NumPy datetime64, which counts from 1970 in UTC.  Raises InvalidMessageError.
+    ``dt`` is a whole number (also NumPy's) of milliseconds, a datetime with a time zone (a pandas Timestamp is one), or
+    a NumPy datetime64, which counts from 1970 in UTC.  Raises InvalidMessageError.
     """
     if dt is None:
         return NO_TIME
@@ -41,7 +41,7 @@ def time_ms(dt: object) -> int:
             raise _not_a_time(dt)
         if dt.tzinfo is None:
             raise InvalidMessageError(f"the data time {dt!r} has no time zone", code="BAD_TIME", hint=_FORMS)
-        value = (dt - _EPOCH) // _MS  # timestamp() is a float, and a millisecond early for one in 170
+        value = (dt - _EPOCH) // _MS  # not timestamp(): its float is a millisecond early for one time in 170
     elif isinstance(dt, int) and not isinstance(dt, bool):
         value = dt
         _check_unit(value)
@@ -57,9 +57,9 @@ def time_ms(dt: object) -> int:
 
 
 def _numpy_ms(dt: Any) -> int:
-    """Return a NumPy value in milliseconds since 1970; nothing of NumPy is imported for it."""
+    """Return a NumPy value in milliseconds since 1970, without an import of NumPy."""
     if type(dt).__name__ == "datetime64":
-        if dt != dt:  # that is NaT
+        if dt != dt:  # NaT differs from itself
             raise _not_a_time(dt)
         years = int(dt.astype("datetime64[Y]").astype("int64"))
         if -1 <= years <= _LAST_YEAR:
@@ -80,7 +80,7 @@ def _not_a_time(dt: object) -> InvalidMessageError:
 
 
 def _check_unit(value: int) -> None:
-    """Raise InvalidMessageError for a number that is a time of our days in another unit."""
+    """Raise InvalidMessageError for a number that is a time from 2000 to 2106 in another unit."""
     for scale, unit, way in _UNITS:
         if _FIRST * scale <= value < _LAST * scale:
             raise InvalidMessageError(
@@ -91,7 +91,7 @@ def _check_unit(value: int) -> None:
 
 
 def _no_time(dt: object) -> InvalidMessageError:
-    if isinstance(dt, float) and _FIRST <= dt < _LAST:  # what time.time() gives
+    if isinstance(dt, float) and _FIRST <= dt < _LAST:  # a value of time.time()
         return InvalidMessageError(
             f"dt={dt!r} looks like seconds; dt is milliseconds, as int: int(1000 * seconds), or give a datetime",
             code="BAD_TIME",

@@ -56,7 +56,7 @@ def _switch(native: str, on: Any, off: Any) -> _Convert:
 
 
 def _only(expected: bool, reason: str) -> _Convert:
-    """Accept the one value that describes what happens here anyway."""
+    """Accept only the value that describes the fixed behaviour of this package."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if _flag(value) is not expected:
@@ -109,7 +109,7 @@ _PACKING: Final = "batch_bytes, batch_messages and linger decide when a pack is 
 _METRICS: Final = "call Producer.stats() for statistics"
 _NO_CAP: Final = "the number of groups and streams is not limited"
 
-#: Names that are taken over.  The columns are those of C++ (2022 and 2026, Python), Java and Go.
+#: Names that are accepted, by SDK: C++ (2022 and 2026) and Python, Java, Go.
 PRODUCER_ALIASES: Final[tuple[Alias, ...]] = (
     # C++ and Python
     Alias("inlong_group_ids", _one_group, "`group_id` (one group)"),

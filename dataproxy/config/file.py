@@ -20,7 +20,7 @@ _SECTIONS: Final = frozenset({"producer", "hub", _OFFICIAL_SECTION})
 
 
 def path_text(what: str, path: Any) -> str:
-    """Return a path as text.  Raises ConfigError for what is none."""
+    """Return a path as text; ``what`` names it in the error.  Raises ConfigError for a value that is not a path."""
     try:
         return os.fsdecode(path)
     except TypeError:
@@ -55,7 +55,7 @@ def _decode_toml(where: str, text: str) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"file {where!r} is not valid TOML: {error}") from None
-    except (RecursionError, ValueError) as error:  # tables in tables without end, a number of thousands of digits
+    except (RecursionError, ValueError) as error:  # too many nested tables, a number of thousands of digits
         raise ConfigError(f"file {where!r} cannot be read: {error}") from None
 
 

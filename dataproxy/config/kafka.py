@@ -1,4 +1,4 @@
-"""Option names of Kafka's clients: what each is here, and in which unit."""
+"""Option names of Kafka's clients: the option here that replaces each, and its unit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REPORTS: Final = "here it is the argument on_delivery, called with the Delivery
 _TRANSACTIONS: Final = "there are no transactions here"
 _STATS: Final = "call Producer.stats() at any time"
 
-#: Names with underscores; dots and other spellings are the same.  Names in braces are options.
+#: Names with underscores; names with dots and other spellings count as equal.  Names in braces are options here.
 KAFKA_WORDS: Final[tuple[Word, ...]] = (
     Word(
         ("bootstrap_servers", "metadata_broker_list"), "here it is {target}: {target}='tcp://host1:46801,host2:46801'"

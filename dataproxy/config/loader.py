@@ -1,4 +1,4 @@
-"""From defaults, file, environment and arguments to values: later layers win, nothing unknown passes."""
+"""From defaults, file, environment and arguments to values: later layers win, and unknown names are errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def settle(
     *,
     base: tuple[Mapping[str, Any], Mapping[str, str]] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the value and the origin of every option of ``table``.
+    """Return the value and the origin of every option of ``table``, each by name.
 
     ``layers`` are ``(source, raw values)``, later ones win; None as a value counts as not given.  ``base`` takes
     the place of the defaults.  Raises ConfigError.
@@ -48,8 +48,8 @@ def settle(
 def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterable[str] = ()) -> dict[str, str]:
     """Return the raw values that the environment gives, by option name.
 
-    Empty variables count as not set.  A variable that looks like a slip of the pen is refused; other variables
-    with the prefix (an orchestrator's, for example) are left alone, as are the prefixes in ``foreign``.
+    Empty variables count as not set.  A variable that looks like a misspelt option is refused with ConfigError; other
+    variables with the prefix (an orchestrator's, for example) and those with a prefix in ``foreign`` are ignored.
     """
     found: dict[str, str] = {}
     slips: list[str] = []
@@ -78,7 +78,7 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
 
 
 def unknown_option(table: OptionTable, key: str, also: Iterable[str] = ()) -> str:
-    """Return the complaint about a key that is no option: what it is here, or the nearest name."""
+    """Return the error text for a key that is not an option: the option that replaces it, or the nearest name."""
     said = table.answer(key)
     if said:
         return f"there is no option {key!r}: {said}"
@@ -91,7 +91,7 @@ def unknown_option(table: OptionTable, key: str, also: Iterable[str] = ()) -> st
 
 
 def _native(table: OptionTable, source: str, raw: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return native name -> (raw value, key as written) of one layer."""
+    """Return native name -> (raw value, key as written) for one layer.  Raises ConfigError."""
     found: dict[str, tuple[Any, str]] = {}
     complaints: list[str] = []
     unknown = False
@@ -147,7 +147,7 @@ def _apply_rules(table: OptionTable, values: dict[str, Any], origins: dict[str, 
 
 
 def _give_way(table: OptionTable, rule: Rule, values: dict[str, Any], origins: dict[str, str]) -> bool:
-    """Change the default of one option of a broken rule, if there is one that nobody set."""
+    """Change the default of one option of a broken rule, if the rule has an option that was not set; tell whether."""
     for name, adjust in rule.yields.items():
         option = table.by_name[name]
         value = adjust(values)

@@ -1,4 +1,4 @@
-"""What an option is: the one description from which everything else about it is made."""
+"""Descriptions of options: parsing, documentation and types of an option are all made from its description."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Option(NamedTuple):
     low: float | None = None
     high: float | None = None
     choices: tuple[Any, ...] = ()
-    refused: tuple[tuple[str, str], ...] = ()  # words that are no choice, and what to do instead
+    refused: tuple[tuple[str, str], ...] = ()  # words that are refused, and what to do instead
     importance: Literal["high", "medium", "low"] = "medium"
     secret: bool = False
     url: bool = False
@@ -109,7 +109,7 @@ class Option(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """Accept an option name of another SDK.
+    """Describe an option name of another SDK that is accepted.
 
     ``convert`` turns the foreign value into native ones by name; it may raise ValueError that says why a value
     has no counterpart.  ``meaning`` says in words what it stands for.
@@ -121,16 +121,16 @@ class Alias(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Refuse an option name of another SDK, saying why."""
+    """Describe an option name of another SDK that is refused, with the reason."""
 
     name: str
     reason: str
 
 
 class Word(NamedTuple):
-    """Answer option names of another kind of client, which are not taken.
+    """Describe option names of another kind of client; they are not accepted, and the error explains them.
 
-    ``answer`` is what is said of them; names of options stand in braces, for where they are spelled in another way.
+    ``answer`` is the explanation; option names in it stand in braces, because some places spell them differently.
     """
 
     names: tuple[str, ...]
@@ -140,8 +140,8 @@ class Word(NamedTuple):
 class Rule(NamedTuple):
     """Tie options together: ``check`` gets all values and returns a complaint or None.
 
-    ``yields`` has the options whose *default* gives way before anybody complains, with what it then becomes.  A rule
-    that is not ``binding`` changes defaults and refuses nothing.
+    ``yields`` has the options whose *default* is changed first, before the rule is an error, each with a function for
+    its new value.  A rule that is not ``binding`` changes defaults and is never an error.
     """
 
     options: tuple[str, ...]
@@ -150,12 +150,12 @@ class Rule(NamedTuple):
     binding: bool = True
 
     def partner(self, name: str) -> str:
-        """Return the option that ``name`` gives way to."""
+        """Return the other option of the rule, for which the default of ``name`` is changed."""
         return next(other for other in self.options if other != name)
 
 
 class OptionTable:
-    """Hold the options of one part, what other names mean, and the rules between options.
+    """Hold the options of one part, the meanings of foreign names, and the rules between options.
 
     ``by_alias`` and ``by_refusal`` have lower-case keys; those of ``by_word`` have letters only.
     """
@@ -186,16 +186,16 @@ class OptionTable:
         self.by_word: Mapping[str, Word] = {_letters(name): word for word in words for name in word.names}
 
     def answer(self, key: str, spell: Callable[[str], str] = str) -> str:
-        """Return what is said of an option name of another kind of client, empty for a name that none has.
+        """Return the explanation of an option name of another kind of client; empty for an unknown name.
 
-        ``spell`` gives the names of options the form in which they are written where ``key`` was.
+        ``spell`` turns the name of an option into the spelling of the place where ``key`` was found.
         """
         word = self.by_word.get(_letters(key.lower().removeprefix("kafka.")))
         return "" if word is None else word.answer.format_map({name: spell(name) for name in self.by_name})
 
 
 def _letters(name: str) -> str:
-    """Return a name in lower case without what stands between its parts."""
+    """Return a name in lower case without underscores, dots and hyphens."""
     return name.lower().replace("_", "").replace(".", "").replace("-", "")
 
 

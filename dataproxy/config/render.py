@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "rendered_files"]
 
 _WIDTH: Final = 100
-#: Options that a sample sets; the others stand there as comments with their defaults.
+#: Options that a sample sets; the other options are comments in it, with their defaults.
 _SAMPLE_VALUES: Final[dict[str, dict[str, Any]]] = {
     "producer": {"target": "tcp://127.0.0.1:46801", "group_id": "b_app"},
     "hub": {"store": "hub-store", "port": 46801, "manager_port": 8083},
@@ -80,7 +80,7 @@ propagate = false
 """
 
 
-#: Values that are taken from code for each kind of option.
+#: Python types that are accepted for each kind of option.
 _TYPES: Final = {
     "text": "str",
     "target": "str | list[str] | tuple[str, ...]",
@@ -215,7 +215,7 @@ def _typed() -> str:
 
 
 def _type_of(option: Option) -> str:
-    """Return what may be given for an option, as an annotation; None counts as not given."""
+    """Return the type of an option's argument as an annotation; None counts as not given."""
     if option.kind == "choice":
         return f"Literal[{', '.join(_quoted(choice) for choice in option.choices)}] | None"
     return f"{_TYPES[option.kind]} | None"

@@ -1,4 +1,4 @@
-"""Rules between options.  A default gives way to what somebody chose; two choices that clash are refused."""
+"""Rules between options.  Defaults are adapted to values that the user set; conflicts between set values are errors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["FRAME_OVERHEAD_BYTES", "HUB_RULES", "LARGEST_FRAME_BYTES", "LEAST_FR
 #: Room that ``max_frame_bytes`` keeps for header, group and stream names around a pack's body.
 FRAME_OVERHEAD_BYTES: Final = 1024
 
-#: Largest frame of the protocol: no server can be told to take more (its ``max-msg-length``).
+#: Largest frame of the protocol: the highest value of a server's option ``max-msg-length``.
 LARGEST_FRAME_BYTES: Final = 20 << 20
-#: Smallest limit of a frame that a producer works with; a Manager that names less is not followed further down.
+#: Smallest frame limit that a producer works with; a Manager's limit below it is raised to it.
 LEAST_FRAME_BYTES: Final = 2 << 10
 
 _LONGEST_SILENCE: Final = 3600.0
-_LINGER_PART: Final = 10  # of delivery_timeout that linger takes at most, unless somebody chose it
+_LINGER_PART: Final = 10  # a default linger is at most delivery_timeout divided by this
 _ROUNDING: Final = 1e-6
 _TOKEN_SHORTEST: Final = 16
 _LAST_PORT: Final = 65535
@@ -30,7 +30,7 @@ _LINES: Final = 3  # the message type whose bodies are lines of one text
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
-    """Return the rule ``small + margin <= large``; defaults give way, ``large`` only with ``either``."""
+    """Return the rule ``small + margin <= large``; defaults of ``small`` change, with ``either`` also ``large``."""
     extra = f" plus {margin} bytes of overhead" if margin else ""
 
     def check(values: Mapping[str, Any]) -> str | None:
@@ -60,7 +60,7 @@ def _connects_long(values: Mapping[str, Any]) -> str | None:
 
 
 def _third(values: Mapping[str, Any]) -> float:
-    """Return the time of an attempt, or of a connect, that leaves time for two more, in whole milliseconds."""
+    """Return a third of ``delivery_timeout - linger`` (s, in whole ms): time for three attempts or connects."""
     return float(math.floor((values["delivery_timeout"] - values["linger"]) / 3 * 1000 + _ROUNDING) / 1000)
 
 
@@ -120,7 +120,7 @@ def _lines_are_bare(values: Mapping[str, Any]) -> str | None:
 
 
 def _together(first: str, second: str) -> Rule:
-    """Return the rule that both options are given or none."""
+    """Return the rule that either both options are given or none."""
 
     def check(values: Mapping[str, Any]) -> str | None:
         if bool(values[first]) == bool(values[second]):

@@ -28,8 +28,8 @@ def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> d
     """Return keyword arguments for ``load_producer_config`` from the options of a Spark reader or writer.
 
     Accepted without regard to case: lowerCamelCase (``batchBytes``), native names with or without the prefix
-    ``dataproxy.`` (``dataproxy.batch_bytes``), names of the official SDKs.  ``known`` are further names that the
-    caller treats itself; they are left out.  Raises ConfigError for unknown and for repeated options.
+    ``dataproxy.`` (``dataproxy.batch_bytes``), names of the official SDKs.  ``known`` are other names, which the
+    caller reads itself; they are left out.  Raises ConfigError for unknown and for repeated options.
     """
     own = {name.lower() for name in known}
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Options that only the Spark sink and the Spark reader have; read without pyspark, as ``dataproxy explain`` does."""
+"""Options that only the Spark sink and the Spark reader have.  Needs no pyspark: ``dataproxy explain`` reads it too."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataproxy.config.option import Option
 __all__ = ["FORMATS", "FORMAT_OPTIONS", "READ_OPTIONS", "SINK_OPTIONS"]
 
 FORMATS: Final = ("raw", "csv", "kv", "json")
-"""How the sink makes bodies."""
+"""The ways in which the sink makes bodies."""
 
-_TIMES: Final = ("iso", "iso_micros", "sql", "sql_micros", "millis")  # as in rows/bodies, which this does not know
+_TIMES: Final = ("iso", "iso_micros", "sql", "sql_micros", "millis")  # the same as in rows/bodies
 
 FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
     Option(
@@ -63,7 +63,7 @@ FORMAT_OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option("timeZone", "text", "", "Time zone of timestamps in bodies; by default the session's."),
 )
-"""Options that say what bodies are made of."""
+"""Options for bodies that are made of columns."""
 
 SINK_OPTIONS: Final[tuple[Option, ...]] = (
     Option("streamId", "text", "", "Stream (InLong streamId) of all rows. It overrides the column `stream_id`."),

@@ -1,4 +1,4 @@
-"""The nearest known name for one that is not known."""
+"""Finding the known name that is nearest to an unknown one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _CUTOFF = 0.7
 
 
 def nearest_name(word: str, names: Iterable[str], more: Iterable[str] = ()) -> str | None:
-    """Return the name that is nearest to ``word``, None when nothing is near; the case does not count.
+    """Return the name that is nearest to ``word``, None if no name is near; upper and lower case are equal.
 
-    Names one edit away come before everything that merely has much in common; ``names`` come before ``more``.
+    Names that differ by one edit come before names that are only similar; ``names`` come before ``more``.
     """
     lowered = word.lower().replace("-", "_")
     groups = [sorted(names), sorted(more)]

@@ -1,4 +1,4 @@
-"""Who may ask and change what at the Manager's port, and what a web page must not be able to make a browser do."""
+"""Permissions at the Manager's port: credentials, the token, and protection against requests from foreign web pages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def has_credentials(header: str, known: Mapping[str, str]) -> bool:
-    """Tell whether an ``Authorization`` header carries a known id and key; its scheme is compared to the letter."""
+    """Tell whether an ``Authorization`` header has a known id and key; its scheme must be written exactly ``Basic``."""
     scheme, _, encoded = header.partition(" ")
     if scheme != "Basic":
         return False
     try:
         name, colon, key = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except ValueError:  # no ASCII, no base64, no UTF-8
+    except ValueError:  # not ASCII, not base64 or not UTF-8
         return False
     expected = known.get(name)
     return bool(colon) and expected is not None and hmac.compare_digest(expected.encode(), key.encode())
 
 
 class HubAccess:
-    """Guard ``/hub/*``: asked by an allowed name, by no foreign web page, changed only as JSON with the token.
+    """Guard ``/hub/*``: the host name must be allowed, the page not foreign; changes need JSON and the token.
 
-    ``names`` are host names that are allowed besides ``localhost`` and addresses: a page that makes its own name
-    point to this machine still sends that name, and cannot send an address.  Runs on the door's loop.
+    ``names`` are the allowed host names besides ``localhost`` and addresses.  A foreign page whose host name resolves
+    to this machine still sends that name, and cannot send an address in its place.  Thread: the door's loop.
     """
 
     def __init__(self, token: str, names: tuple[str, ...], secrets_of: Callable[[], Mapping[str, str]]) -> None:
@@ -45,7 +45,7 @@ class HubAccess:
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Let a request pass to its handler.  Raises HTTPForbidden, HTTPUnsupportedMediaType."""
+        """Pass a request to its handler if it is allowed.  Raises HTTPForbidden, HTTPUnsupportedMediaType."""
         self._check_names(request)
         header = request.headers.get("authorization", "")
         trusted = self._has_token(header)
@@ -65,7 +65,7 @@ class HubAccess:
         return scheme.lower() == "bearer" and hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
     def _check_names(self, request: web.Request) -> None:
-        """Refuse what a browser sends for a page of somebody else."""
+        """Refuse requests that a browser sends for a foreign page.  Raises HTTPForbidden."""
         host = request.headers.get("host", "")
         if not self._is_allowed(host):
             raise web.HTTPForbidden(
@@ -93,6 +93,6 @@ def _is_address(name: str) -> bool:
 
 
 def _authority(origin: str) -> str:
-    """Return host and port of an ``Origin``, "" for ``null`` and what is none."""
+    """Return host and port of an ``Origin``, "" for ``null`` and for a text that is not an origin."""
     scheme, separator, rest = origin.partition("://")
     return rest.lower() if separator and scheme in ("http", "https") else ""

@@ -1,4 +1,4 @@
-"""The addresses that a hub listens on: one, or for a name with IPv4 and IPv6 addresses one of each on the same port."""
+"""The addresses that a hub listens on: one, or one of each family for a name with IPv4 and IPv6 addresses."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dataproxy.logs import logger
 
 __all__ = ["ANY6", "addresses_of", "bind_all"]
 
-#: Takes connections of both families by one socket.
+#: A socket on this address takes connections of both families.
 ANY6: Final = "::"
 
 _log: Final = logger("hub")
-_PORT_TRIES: Final = 64  # ports that the kernel may choose for one family and that are in use in the other
+_PORT_TRIES: Final = 64  # attempts to find a port that is free in both families
 _NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
 def addresses_of(host: str) -> tuple[str, ...]:
     """Return the numeric addresses of ``host``: the first of each family, IPv4 first.
 
-    Of two, one that this machine does not have is left out (many containers know ``localhost`` as ::1 and have no
-    IPv6), which the log says.  Raises HubError (code ADDRESS).
+    If one of two is not an address of this machine, it is left out and logged: in many containers ``localhost`` is also
+    ::1, but there is no IPv6.  Raises HubError (code ADDRESS).
     """
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -49,9 +49,9 @@ def addresses_of(host: str) -> tuple[str, ...]:
 
 
 def bind_all(addresses: Sequence[str], port: int) -> list[socket.socket]:
-    """Return a socket for each address, all bound to the same port and none listening; 0 takes a free port.
+    """Return a socket for each address, bound to the same port and not listening; port 0: a free port.
 
-    Raises OSError; no socket is left open then.
+    Raises OSError and then leaves no socket open.
     """
     tries = _PORT_TRIES if port == 0 and len(addresses) > 1 else 1
     while True:
@@ -83,7 +83,7 @@ def _is_ours(address: str) -> bool:
         with socket.socket(_family(address), socket.SOCK_STREAM) as one:
             one.bind((address, 0))
     except OSError as error:
-        return error.errno not in _NOT_OURS  # anything else is told when the hub listens
+        return error.errno not in _NOT_OURS  # other errors are reported when the hub listens
     return True
 
 

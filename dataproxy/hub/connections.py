@@ -1,7 +1,7 @@
-"""What a peer of an HTTP server may take: time, connections, memory.
+"""Limits for the peers of an HTTP server: time, connections, memory.
 
-The server itself waits for ever for the rest of a body, and for a peer that does not read its answer.  Each of its
-protocols stands behind a ``_Guarded`` that keeps the clock.
+The server itself has no time limit for the rest of a body, nor for a peer that does not read its answer.  So each of
+its protocols is wrapped in a ``_Guarded``, which has timers.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnec
 
 
 def server_log() -> logging.Logger:
-    """Return the logger for the HTTP server's own words; what is wrong with a request is no error of the hub."""
+    """Return the logger for the HTTP server; a faulty request is not logged as an error of the hub."""
     own = logging.getLogger("dataproxy.hub.http")
-    own.addFilter(_is_of_the_hub)  # one function: it is added once
+    own.addFilter(_is_of_the_hub)  # always the same function, so logging adds it once
     return own
 
 
 def _is_of_the_hub(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
-    # Of a head; of a body nobody waits for; of an expectation that the server quotes, whatever bytes are in it (what
-    # the hub's own code raises is answered before it comes here).
+    # Faults of a peer: in the head; in a body that no handler reads; in an ``Expect`` header, which the server quotes.
+    # Exceptions of the hub's own handlers are answered before this.
     if not isinstance(error, (HttpProcessingError, web.RequestPayloadError, UnicodeEncodeError)):
         return True
     _log.debug("a request was refused: %r", error)
@@ -44,14 +44,14 @@ def _is_of_the_hub(record: logging.LogRecord) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """Say what HTTP peers may take.
+    """Hold the limits for HTTP peers; times are in seconds.
 
-    A request's head has to be there ``request`` seconds after its first byte (or the connect), its body ``request``
-    seconds later; an answer has to be read in ``answer`` seconds, and the next request to begin in ``idle`` seconds.
-    Of ``connections`` one makes room that is waited for, of the address that has most of them; ``pages`` of records are
-    read and written at a time, and who does not read his makes room, for an address that has fewer at once, for others
-    after ``stalled`` seconds (a tenth of it for who has read his last page).  When the door closes, what is under way
-    has ``stop`` seconds.
+    ``request``: from a request's first byte (or the connect) to the end of its head, and from there to the end of its
+    body.  ``answer``: for a peer to read an answer.  ``idle``: until the next request begins.  ``connections``: the
+    number of open ones; for one more, a connection that the hub waits for is closed, of the address that has most of
+    these.  ``pages``: pages of records that are read and written at a time.  For one more, a peer that does not read
+    its page is disconnected: at once if the new peer's address has fewer pages, else after ``stalled`` (after a tenth
+    of it if the new peer has read its last page).  ``stop``: for requests in progress when the door closes.
     """
 
     request: float = 10.0
@@ -64,7 +64,7 @@ class HttpLimits:
 
 
 class Connections:
-    """Make the protocols of a server and bound what their peers take.  On the server's loop only."""
+    """Make the protocols of a server and apply the limits to their peers.  On the server's loop only."""
 
     def __init__(self, make: Callable[[], asyncio.Protocol], limits: HttpLimits) -> None:
         self._make = make
@@ -79,7 +79,7 @@ class Connections:
         return len(self._open)
 
     def admit(self, new: _Guarded) -> bool:
-        """Take a connection in; where there are too many, one goes that is waited for.  False: all are at work."""
+        """Count a connection; if there are too many, close one that the hub waits for.  False: none can be closed."""
         if len(self._open) >= self.limits.connections:
             slow = self._slowest()
             if slow is None:
@@ -89,14 +89,14 @@ class Connections:
         return True
 
     def _slowest(self) -> _Guarded | None:
-        """Return the longest silent connection of the address that keeps most of them waiting."""
+        """Return the longest silent connection of the address with most connections that the hub waits for."""
         slow = [one for one in self._open if one.waits]
         crowds = Counter(one.address for one in slow)
         most = max(crowds.values(), default=0)
         return next((one for one in slow if crowds[one.address] == most), None)
 
     def heard(self, one: _Guarded) -> None:
-        """Note that a connection is not silent."""
+        """Note that bytes came on a connection."""
         if one in self._open:
             del self._open[one]
             self._open[one] = None
@@ -106,14 +106,14 @@ class Connections:
         self._open.pop(one, None)
 
     def drop(self, *, idle: bool = False) -> None:
-        """End all connections, or those without a request under way."""
+        """End all connections, or with ``idle`` those without a request in progress."""
         for one in list(self._open):
             if not (idle and one.busy):
                 one.drop()
 
 
 class _Guarded(asyncio.Protocol):
-    """Stand between a transport and the server's protocol for it."""
+    """Wrap the server's protocol for one connection, and watch its transport."""
 
     def __init__(self, book: Connections, inner: asyncio.Protocol) -> None:
         self._book = book
@@ -125,15 +125,15 @@ class _Guarded(asyncio.Protocol):
         self.address = ""
         self.busy = 0
         self.stalled_since: float | None = None
-        self.reads = False  # it has taken all of the last page that it got; the Manager door says so
+        self.reads = False  # the peer has read its last page completely; set by the Manager door
 
     @property
     def waits(self) -> bool:
-        """Tell whether the hub waits for the peer: there is no request under way, or its body is not there."""
+        """Tell whether the hub waits for the peer: no request is in progress, or its body is not complete."""
         return not self.busy or (self._body is not None and not self._body.is_eof())
 
     def begin(self, body: StreamReader) -> None:
-        """Note that the head of a request is there, and where its body will be."""
+        """Note that the head of a request has come; ``body`` will get its body."""
         self.busy += 1
         self._body = body
         if self._request is not None:
@@ -146,16 +146,16 @@ class _Guarded(asyncio.Protocol):
         self._body = None
 
     def drop(self) -> None:
-        """End the connection now, whatever is not written."""
+        """End the connection now; unsent bytes are lost."""
         self._book.gone(self)
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not asked for its class: transports of other loops have none of asyncio's.
+        # No check of its class: transports of other loops do not derive from asyncio's.
         self._transport = transport = cast("asyncio.Transport", transport)
         self.address = str((transport.get_extra_info("peername") or ("",))[0])
-        transport.set_write_buffer_limits(high=0)  # so that we are told of every byte that waits
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` is called for every byte that waits
         if not self._book.admit(self):
             self._inner = None
             transport.write(_FULL)

@@ -1,4 +1,4 @@
-"""File descriptors: as many as this process may have, and a word in the log when they have run out."""
+"""File descriptors: raising the limit of this process, and a warning in the log when there are none left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSE_S: Final = 60.0
 
 
 def raise_limit(wanted: int) -> int:
-    """Raise this process's limit of open files to the hard one and return it; say so if ``wanted`` does not fit."""
+    """Raise this process's limit of open files to the hard limit and return it; log if it is below ``wanted``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -33,7 +33,7 @@ def raise_limit(wanted: int) -> int:
 
 
 class Shortage:
-    """Say in the log that connections cannot be taken; at most once a minute.  One thread."""
+    """Log that connections cannot be accepted, at most once a minute.  One thread."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -41,13 +41,13 @@ class Shortage:
         self._quiet_until = float("-inf")
 
     def look(self, pauses: int) -> None:
-        """Take the number of times that the doors could take no connection."""
+        """Log if ``pauses``, the number of times that the doors could not accept a connection, has grown."""
         grown, self._pauses = pauses > self._pauses, pauses
         if grown:
             self.tell("the producers' port")
 
     def tell(self, where: str) -> None:
-        """Log that a door can take no connection."""
+        """Log that a door cannot accept a connection; ``where`` names the door."""
         if self._now() < self._quiet_until:
             return
         self._quiet_until = self._now() + _PAUSE_S

@@ -1,6 +1,6 @@
-"""Pages of stored requests as they are kept, for readers on other machines: a stream of Arrow, decoded over there.
+"""Pages of stored requests, not decoded, for readers on other machines: an Arrow stream, which the reader decodes.
 
-Nothing is unpacked here, so that a page costs the hub a copy of its bytes, whatever becomes of them.
+Nothing is unpacked here, so that a page costs the hub no more than a copy of its bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ARROW_STREAM", "Range", "entries_page", "logs_page"]
 
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 """The content type of a page of requests."""
-#: A page ends behind the entry with which it has so many bytes of the store.
+#: A page ends after the entry with which it reaches so many bytes of the store.
 _PAGE_BYTES: Final = 2 << 20
 _PAGE_ENTRIES: Final = 16384
 _Row = tuple[int, tuple[int, int, int, str, str, str], bytes]
@@ -37,9 +37,9 @@ class Range(NamedTuple):
 
 
 def logs_page(hub: Hub, group: str, time_ms: int | None) -> bytes:
-    """Return the logs of a group as JSON, all as they were at one moment, and the name of the store that they are in.
+    """Return as JSON the logs of a group, all as of one moment, and the name of their store.
 
-    With ``time_ms`` each has the ``offset`` of its first entry that the hub got at that time or later.
+    With ``time_ms`` each log has the ``offset`` of the first entry that the hub received at that time or later.
     Locality: a reading thread.  Raises StoreError, ClosedError.
     """
     view = hub._view()
@@ -53,9 +53,9 @@ def logs_page(hub: Hub, group: str, time_ms: int | None) -> bytes:
 
 
 def _offset_at(view: StoreView, log: LogInfo, time_ms: int) -> int:
-    """Return the first offset that was received at a time or later; times grow with offsets, but for a clock set back.
+    """Return the first offset received at ``time_ms`` or later; times grow with offsets unless the clock was set back.
 
-    Retention may go on meanwhile: where the entry that is looked at is gone, the next one stands for it.
+    Retention may drop entries during the search: then the next entry is examined instead.
     """
     low, high = log.first_offset, log.next_offset
     while low < high:
@@ -71,10 +71,10 @@ def _offset_at(view: StoreView, log: LogInfo, time_ms: int) -> int:
 def entries_page(hub: Hub, wanted: Range) -> bytes:
     """Return the first entries of a range as a stream of Arrow with one record batch.
 
-    Columns: offset, receive_ms, data_time_ms, stream_id, source, value (the InLongMsg).  The schema's metadata say in
-    which ``store`` they are, how many ``entries`` follow, the ``next`` offset to ask for, which is the end of the range
-    once nothing is left, and as ``lost`` (``FROM-TO``, TO not included) which entries in front of the first one
-    retention has dropped; of one stream, which may have been dropped.
+    Columns: offset, receive_ms, data_time_ms, stream_id, source, value (the InLongMsg).  Metadata of the schema:
+    ``store``, the name of the store; ``entries``, their number; ``next``, the offset to ask for next (the end of the
+    range if there are no more entries); ``lost``, ``FROM-TO`` without TO, the entries before the first one that
+    retention has dropped (for one stream: those that may have been dropped).
     Locality: a reading thread.  Raises ValueError for a range that the log does not have, StoreError, ClosedError, and
     HubError without pyarrow.
     """
@@ -82,7 +82,7 @@ def entries_page(hub: Hub, wanted: Range) -> bytes:
     rows: list[_Row] = []
     if wanted.start < wanted.end:
         rows = view.read(wanted.group, wanted.partition, wanted.start, _PAGE_ENTRIES, _PAGE_BYTES, wanted.stream)
-    # Behind the read: what was dropped in front of it is known by now.
+    # After the read, so that entries that were dropped before it are known.
     log = next((LogInfo(*row) for row in view.logs(wanted.group) if row[1] == wanted.partition), None)
     if log is not None and wanted.end > log.next_offset:
         raise ValueError(
@@ -132,5 +132,5 @@ def _stream(rows: list[_Row], facts: dict[str, str]) -> bytes:
 
 
 def _text(name: str) -> str:
-    """Return a name in UTF-8, which a stored one need not be."""
+    """Return a name as valid UTF-8; a stored name may contain other bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

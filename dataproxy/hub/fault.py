@@ -1,4 +1,4 @@
-"""One fault: what goes wrong, where, and at which events; checked before it is used."""
+"""The description of one fault: its kind, where it applies, and at which events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STAGES: Final = ("before_store", "after_store", "after_reply")
 _SIDES: Final = ("read", "write", "both")
 _NUMBERS: Final = tuple(NUMBERS)
 _TRIGGERS: Final = ("nth", "every", "first", "after", "times", "share", "at_byte", "per_connection", "connection")
-#: Lowest and highest value of the numbers.
+#: Lowest and highest value of each number.
 _RANGES: Final[dict[str, tuple[float, float]]] = {
     "listener": (0, 63),
     "connection": (1, 2**62),
@@ -44,7 +44,7 @@ _TEXTS: Final = {"group": LIMITS["name"], "stream": LIMITS["name"], "message": L
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Say what a hub does wrong; ``dataproxy.hub.KINDS`` lists the kinds with their parameters.
+    """Describe one fault of a hub; ``dataproxy.hub.KINDS`` lists the kinds with their parameters.
 
     Where: ``listener`` (index), ``group``, ``stream``, ``connection`` (number at its listener, from 1); None is any.
     When: ``on`` is the event ("data" request, "heartbeat", "connect" or "bytes"); of the events that match, ``nth`` is
@@ -102,7 +102,7 @@ class Fault:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Make a fault from what ``to_json`` returned.  Raises ConfigError."""
+        """Make a fault from a value of ``to_json``.  Raises ConfigError."""
         if not isinstance(value, dict):
             raise ConfigError(f"a fault is an object with a kind, not {value!r}", hint='give {"kind": "drop_reply"}')
         options = {str(name): item for name, item in value.items()}
@@ -122,14 +122,14 @@ class Fault:
 
     @property
     def event(self) -> str:
-        """Return the event that can trigger the fault, "" for one that simply holds while it is armed."""
+        """Return the event that can trigger the fault, "" for a fault that is active as long as it is armed."""
         kind = KINDS[self.kind]
         if self.on is not None or not kind.on:
             return self.on or ""
         return "bytes" if self.at_byte is not None and "bytes" in kind.on else kind.on[0]
 
     def _parameter(self, name: str) -> Any:
-        """Return a parameter: what was given, else what belongs to the kind."""
+        """Return a parameter: the given value, else the kind's default."""
         kind = KINDS[self.kind]
         value = getattr(self, name)
         return value if value is not None else kind.fixed.get(name, kind.parameters.get(name))
@@ -148,7 +148,7 @@ class Fault:
             real = isinstance(low, float)
             if isinstance(value, bool) or not isinstance(value, (int, float) if real else int):
                 raise _wrong(name, value, "a number" if real else "a whole number")
-            if not low <= value <= high:  # false for NaN, too
+            if not low <= value <= high:  # also false for NaN
                 raise _wrong(name, value, f"from {low} to {high}")
         for name, limit in _TEXTS.items():
             value = getattr(self, name)

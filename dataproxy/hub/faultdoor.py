@@ -1,4 +1,4 @@
-"""The part of the Manager door that arms faults over HTTP, and that suffers from those of its own."""
+"""The part of the Manager door that arms faults over HTTP, and that carries out faults of discovery requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER: Final = "{number:[0-9]{1,18}}"
 class FaultDoor:
     """Serve ``/hub/faults`` and ``/hub/listeners``; ``hub`` gives the hub or raises ClosedError.
 
-    A body has to be there within ``body_seconds``.
+    A request's body must be complete within ``body_seconds``.
     """
 
     def __init__(self, hub: Callable[[], Hub], body_seconds: float) -> None:
@@ -34,7 +34,7 @@ class FaultDoor:
         self._body_seconds = body_seconds
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the paths, to be put below ``/hub``."""
+        """Register the paths; the router's are below ``/hub``."""
         router.add_get("/faults", self._list)
         router.add_post("/faults", self._add)
         router.add_delete("/faults", self._clear)
@@ -93,7 +93,7 @@ class FaultDoor:
 
 
 async def disturb(hub: Hub, request: web.Request, group: str) -> web.Response | None:
-    """Count a discovery request; return the wrong answer that a fault wants, None to go on with the right one."""
+    """Count a discovery request; return the wrong answer of a fault, None for the normal answer."""
     armed = hub.faults._manager_fault(group)
     if armed is None:
         return None

@@ -1,4 +1,4 @@
-"""The kinds of faults: what each does, where it may be asked, which parameters it has."""
+"""The kinds of faults: the action of each, the events that can trigger it, and its parameters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ ON: Final = ("data", "heartbeat", "connect", "bytes")
 class FaultKind:
     """Describe one kind.
 
-    ``action`` names what the compiled table does; "" is a fault of a listener or of the Manager door.  ``on`` lists
-    the events that can trigger it, the default first; empty where the fault holds as long as it is armed.
-    ``parameters`` maps what the kind takes to its default, ``fixed`` gives the action parameters of its own.
+    ``action`` names the action of the compiled table; "" is a fault of a listener or of the Manager door.  ``on`` lists
+    the events that can trigger it, the default first; empty if the fault is active as long as it is armed.
+    ``parameters`` maps each parameter of the kind to its default; ``fixed`` are parameters of the action that the kind
+    sets itself.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The faults of a running hub: arm, count, take back."""
+"""The faults of a running hub: arming, counting and removing them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOOK: Final = 0.001
 
 
 class ArmedFault:
-    """Refer to a fault of a hub; at its end a ``with`` block removes the fault.  Any thread."""
+    """Refer to a fault of a hub; as a context manager it removes the fault at the end of the block.  Any thread."""
 
     def __init__(self, owner: Faults, number: int, fault: Fault) -> None:
         self._owner = owner
@@ -41,7 +41,7 @@ class ArmedFault:
         self._random = random.Random(fault.seed)
         self.id = number
         self.fault = fault
-        #: Done once the fault is taken back.
+        #: Done once the fault is removed.
         self.gone: Future[None] = Future()
 
     @property
@@ -51,7 +51,7 @@ class ArmedFault:
 
     @property
     def fired(self) -> int:
-        """Return how often it fired so far; a fault that simply holds fires once, when it is armed."""
+        """Return how often it fired so far; a fault without a triggering event fires once, when it is armed."""
         return self._owner._counts(self)[1]
 
     @property
@@ -60,7 +60,7 @@ class ArmedFault:
         return self._owner._has(self)
 
     def wait(self, times: int = 1, timeout: float | timedelta = 30.0) -> None:
-        """Wait until it has fired this often.  Raises TimeoutError after ``timeout`` seconds, or a timedelta."""
+        """Wait until it has fired ``times`` times.  Raises TimeoutError after ``timeout`` (seconds or a timedelta)."""
         deadline = time.monotonic() + seconds(timeout)
         while self.fired < times:
             if time.monotonic() > deadline:
@@ -68,11 +68,11 @@ class ArmedFault:
             time.sleep(_LOOK)
 
     def remove(self) -> None:
-        """Remove it; what it froze continues, what it collected is sent.  Idempotent."""
+        """Remove it; frozen connections continue, and collected bytes are sent.  Idempotent."""
         self._owner.remove(self)
 
     def _end(self) -> None:
-        with contextlib.suppress(InvalidStateError):  # it has ended before
+        with contextlib.suppress(InvalidStateError):  # it was ended already
             self.gone.set_result(None)
 
     def to_json(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Faults:
             raise ConfigError("a Fault was given together with fields", hint="put the fields into the Fault")
         self._check_listener(fault)
         if fault.event == "connect":
-            self._core.follow()  # who is connected by now is not concerned
+            self._core.follow()  # the fault does not apply to connections from before
         with self._lock:
             armed = ArmedFault(self, next(self._numbers), fault)
             if KINDS[fault.kind].action:
@@ -155,7 +155,7 @@ class Faults:
                 all_of_them.callback(self.remove, armed)
 
     def _end(self) -> None:
-        """Let go of whoever waits for a fault to be taken back: the hub closes."""
+        """End every wait for the removal of a fault: the hub closes."""
         for armed in tuple(self):
             armed._end()
 
@@ -165,14 +165,14 @@ class Faults:
             return fault.id in self._armed
 
     def _counts(self, fault: ArmedFault) -> tuple[int, int]:
-        """Return (events that matched, times fired) of a fault, armed or taken back."""
+        """Return (events that matched, times fired) of a fault, armed or removed."""
         with self._lock:
             if fault._native and fault.id in self._armed:
                 return self._table.counts(fault._native)
             return fault._counts
 
     def _manager_fault(self, group: str) -> ArmedFault | None:
-        """Count a discovery request and return the fault that fires at it, of several the last, None if none does."""
+        """Count a discovery request; return the fault that fires (the last one of several), None if none does."""
         found = None
         with self._lock:
             for armed in self._armed.values():
@@ -182,7 +182,7 @@ class Faults:
         return found
 
     def _drained(self) -> frozenset[int]:
-        """Return the indices of the listeners that are to leave the Manager's list."""
+        """Return the indices of the listeners that the Manager's list must not contain."""
         with self._lock:
             every = range(len(self._core.ports))
             mine = [armed.fault for armed in self._armed.values() if armed.fault.kind == "drained"]
@@ -239,7 +239,7 @@ class Faults:
             armed._counts = (1, 1)
 
     def _let_go(self, armed: ArmedFault) -> None:
-        with contextlib.ExitStack() as all_of_them:  # one that cannot be opened keeps no other shut
+        with contextlib.ExitStack() as all_of_them:  # an error with one listener must not keep others shut
             for index in self._listeners(armed.fault):
                 all_of_them.callback(self._shutters.open, index, armed)
 
@@ -278,7 +278,7 @@ def _parameters(fault: Fault) -> dict[str, Any]:
 
 
 def _fires(armed: ArmedFault) -> bool:
-    """Count an event of a fault that lives in Python and tell whether it fires, by the compiled table's rules."""
+    """Count an event of a fault that is not in the compiled table; tell, by the table's rules, whether it fires."""
     fault = armed.fault
     seen, fired = armed._counts[0] + 1, armed._counts[1]
     armed._counts = (seen, fired)

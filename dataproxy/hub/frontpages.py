@@ -1,4 +1,4 @@
-"""Pages of the HTTP door for people and for Prometheus: what is where, and the hub's counters."""
+"""Pages of the HTTP door for people and for Prometheus: a page of links, and the hub's counters."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Content type of Prometheus' text format."""
 
 _PREFIX: Final = "dataproxy_hub_"
-#: What may fall; everything else only grows while the hub runs.
+#: Values that can become smaller; all other values only grow while the hub runs.
 _GAUGES: Final = frozenset(
     {"connections", "queued_bytes", "frame_bytes", "answer_bytes", "service_code", "store_queued_bytes"}
 )
-#: Counters by reason: their keys are labels.
+#: Counters by reason, with the name of the label that gets the reason.
 _LABELS: Final = {"refused": "code", "closed": "reason"}
 _LINKS: Final = (
     ("/healthz", "Health: 200, or 503 with the reason why the hub cannot store anything now."),
@@ -53,7 +53,7 @@ docs/cli.md of the package says who may request what.</p>
 
 
 def front_page(target: str) -> str:
-    """Return the page of links in words; ``target`` is what producers take.  It shows nothing that is stored."""
+    """Return the page of links; ``target`` is the target for producers.  It shows no stored data."""
     links = "\n".join(f'<li><a href="{path}"><code>{path}</code></a>: {escape(said)}</li>' for path, said in _LINKS)
     forms = "\n".join(f"<li><code>{escape(path)}</code>: {escape(said)}</li>" for path, said in _FORMS)
     return _PAGE.format(version=escape(__version__), target=escape(target), links=links, forms=forms)
@@ -71,7 +71,7 @@ def metrics_text(stats: Mapping[str, Any], health: Mapping[str, Any]) -> str:
 
 
 def _families(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yield the name of each family with its labels and values; what is inside of another one has both names."""
+    """Yield the name of each family with its labels and values; the name of a nested one begins with the outer name."""
     for key, value in values.items():
         name = f"{prefix}{key}"
         if name in _LABELS:

@@ -1,4 +1,4 @@
-"""Whether a hub can keep what it is sent, for ``/healthz`` and the log."""
+"""Whether a hub can store requests, for ``/healthz`` and the log."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataproxy.logs import logger
 __all__ = ["ForgottenLog", "HealthLog", "health_of"]
 
 _log: Final = logger("hub")
-_AGAIN_SECONDS: Final = 60.0  # between two warnings of what was forgotten
+_AGAIN_SECONDS: Final = 60.0  # between two warnings of forgotten ids or rows
 
 
 def health_of(store: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``/healthz`` says about a store with these statistics.
+    """Return the answer of ``/healthz`` for a store with these statistics.
 
-    ``ok`` is false while the last commit failed: everything that is sent is refused then, until a commit succeeds.
+    ``ok`` is false if the last commit failed: all requests are then refused until a commit succeeds.
     """
     trouble = store.get("trouble", "")
     if not trouble:
@@ -31,7 +31,7 @@ class HealthLog:
         self._trouble = ""
 
     def note(self, health: dict[str, Any]) -> None:
-        """Log what has changed since the last call."""
+        """Log the change since the last call, if there is one."""
         trouble = "" if health["ok"] else str(health["store"]["trouble"])
         if trouble == self._trouble:
             return
@@ -50,7 +50,7 @@ class ForgottenLog:
         self._not_before = 0.0
 
     def note(self, store: dict[str, Any]) -> None:
-        """Log what was forgotten since the last warning, by the statistics of a store."""
+        """Log how many were forgotten since the last warning, by the statistics of a store."""
         ids, rows = store.get("forgotten_ids", 0), store.get("forgotten_rows", 0)
         if (ids, rows) == (self._ids, self._rows) or time.monotonic() < self._not_before:
             return

@@ -1,7 +1,7 @@
-"""The answers of the HTTP API that grow with what is stored: pages of JSON, made row by row on a reading thread.
+"""The answers of the HTTP API whose size grows with the store: pages of JSON, made row by row on a reading thread.
 
-A page is bounded in bytes of the answer, whatever its texts become in JSON, and between two rows other threads have
-their turn.
+A page is bounded in bytes of the answer, including the escapes of JSON.  It is made in steps of one row, so that other
+threads get the GIL in between.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["counts_page", "records_page"]
 
-#: A page ends when so many bytes of JSON are in it.
+#: A page ends when it has so many bytes of JSON.
 _PAGE_BYTES: Final = 1 << 20
-#: Streams that are counted at a time; with the longest names these are a quarter of a page.
+#: Streams that are counted at a time; with the longest names they fill a quarter of a page.
 _STREAMS: Final = 100
 _HEAD: Final = struct.Struct(">IIIB")
 _NUMBER_MOST: Final = 2**32 - 1
@@ -31,7 +31,7 @@ _StreamPlace = tuple[int, int, int, str, str]
 
 
 def records_page(hub: Hub, group: str, stream: str | None, place: Place, limit: int) -> bytes:
-    """Return a page of records from a place on, which moves behind them.  Raises StoreError, ClosedError.
+    """Return a page of records from ``place`` on, and move ``place`` behind them.  Raises StoreError, ClosedError.
 
     Locality: a reading thread, as the work grows with the page.
     """
@@ -40,11 +40,11 @@ def records_page(hub: Hub, group: str, stream: str | None, place: Place, limit: 
 
 
 def counts_page(hub: Hub, start: str, limit: int) -> bytes:
-    """Return a page of up to ``limit`` counts of streams behind the place that the page before named, "" for the first.
+    """Return a page of up to ``limit`` counts of streams.  ``start`` is ``next`` of the page before, "" for the first.
 
     A stream has a row for each partition that it is in.  The last page has no ``next``.
     Locality: a reading thread, as the work grows with the page.
-    Raises ValueError for what is no place, StoreError, ClosedError.
+    Raises ValueError if ``start`` is not a place, StoreError, ClosedError.
     """
     place = _parse(start) if start else None
     rows: list[str] = []
@@ -65,7 +65,7 @@ def _page(name: str, rows: Iterable[str], place: str | None) -> bytes:
 
 
 def _rows(records: Iterable[Record]) -> Iterator[str]:
-    """Yield records as they are shown in JSON; what those of a request have in common is made to text once."""
+    """Yield records as JSON; the values that all records of a request share are encoded once."""
     last: Record | None = None
     names = attrs = place = source = ""
     for record in records:

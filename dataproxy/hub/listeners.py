@@ -16,7 +16,7 @@ _OWN: Final = "the user"
 
 
 class Shutters:
-    """Know who wants which listener shut, and open it when nobody does any more.  Any thread."""
+    """Count the holders that want a listener shut, and open it when there is none left.  Any thread."""
 
     def __init__(self, core: HubCore, host: str) -> None:
         self._core = core
@@ -26,7 +26,7 @@ class Shutters:
         self._holders: dict[int, set[object]] = {}
 
     def shut(self, index: int, holder: object, *, kill: bool) -> None:
-        """Refuse connections for a holder, with ``kill`` also close those there are; done on return.
+        """Refuse connections for a holder; with ``kill`` also close the open ones.  Done on return.
 
         Raises ForkedError: the sockets are shared with the process that started the hub.
         """
@@ -37,10 +37,10 @@ class Shutters:
             self._core.refuse(index, kill)
 
     def open(self, index: int, holder: object) -> None:
-        """Take a holder back; the last one opens the listener.
+        """Remove a holder; without the last one the listener opens.
 
-        Raises HubError (code LISTEN) when that cannot be, such as when another program has taken the port meanwhile:
-        the listener stays shut, and the next call tries again.
+        Raises HubError (code LISTEN) if it cannot open, for example because another program now has the port.  The
+        listener then stays shut, and the next call tries again.
         """
         with self._lock:
             holders = self._holders.get(index, set())
@@ -113,5 +113,5 @@ def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:
 
 
 def bracketed(host: str) -> str:
-    """Return an address as it stands before a port."""
+    """Return an address in the form before a port: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host

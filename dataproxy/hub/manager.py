@@ -1,4 +1,4 @@
-"""The Manager door: the HTTP calls that SDKs discover proxies with, and a small read-only API of the hub."""
+"""The Manager door: the HTTP calls by which SDKs discover proxies, and the hub's own HTTP API."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ __all__ = ["ManagerDoor", "ManagerSettings"]
 _log: Final = logger("hub.manager")
 _STOP_SECONDS: Final = 60.0
 _BODY_BYTES: Final = 64 << 10
-#: Most of a request line: a place in 1024 partitions has to fit.
+#: Longest request line: a place in 1024 partitions must fit.
 _LINE_BYTES: Final = 64 << 10
-#: Of an answer that the kernel may hold, which takes twice of it for its books: less than a page of records has, so
-#: that nobody gets a second page made who has not read the first.
+#: Send buffer of a socket; the kernel doubles it for its own data.  It is smaller than a page of records, so that a
+#: peer cannot ask for a second page before it has read the first one.
 _SOCKET_BYTES: Final = 256 << 10
 _LOOK_SECONDS: Final = 1.0
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ROWS_MOST: Final = 10_000
-_RECORDS: Final = 100  # in a page, unless the request says how many
+_RECORDS: Final = 100  # in a page, unless the request gives a number
 _STREAMS: Final = 1000
 _OFFSET_MOST: Final = 2**63 - 1
 _PARTITION_MOST: Final = 2**32 - 1
-_DIGITS: Final = 20  # of a number; Python refuses to read very long ones
+_DIGITS: Final = 20  # of a number; Python refuses to convert very long texts
 _UNKNOWN_LOAD: Final = 65535
 _WORKERS: Final = "dataproxy-hub-reader"
 _JSON: Final = "application/json"
@@ -65,7 +65,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(slots=True)
 class ManagerSettings:
-    """Hold what the Manager answers; every attribute may be changed while the hub runs.
+    """Hold the values of the Manager's answers; every attribute may be changed while the hub runs.
 
     ``nodes`` lists (address, port) of the proxies to name, empty for this hub alone.  ``denied`` groups get
     ``success: false``.  ``secrets`` maps ids to keys for Basic authentication; empty switches it off.
@@ -83,7 +83,7 @@ class ManagerSettings:
 
 
 class ManagerDoor:
-    """Serve HTTP on a thread of its own until ``close``.
+    """Serve HTTP on its own thread until ``close``.
 
     Raises HubError when the address cannot be listened on.
     """
@@ -103,12 +103,12 @@ class ManagerDoor:
         self._health_log = HealthLog()
         self._forgotten_log = ForgottenLog()
         self._pages = PageSlots(self.limits.pages, self.limits.stalled)
-        # Asyncio's own, whatever policy the application has: limits here are those of its transports.
+        # Always asyncio's loop, not that of the application's policy: the limits depend on its transports.
         self._loop = asyncio.SelectorEventLoop()
         self._loop.set_exception_handler(self._tell)
-        # Of our own: closing the loop's default one needs a thread, which the interpreter's exit refuses.
+        # Not the loop's default executor: to close that needs a new thread, which is refused at interpreter exit.
         self._workers = ThreadPoolExecutor(2, thread_name_prefix=_WORKERS)
-        # For first pages of connections, which anybody can ask for: who reads his pages does not wait behind them.
+        # For the first page of each connection.  A peer that has read its pages never waits behind these requests.
         self._strangers = ThreadPoolExecutor(2, thread_name_prefix=_WORKERS)
         self._loop.set_default_executor(self._workers)
         self._runner: web.AppRunner | None = None
@@ -118,14 +118,14 @@ class ManagerDoor:
         self._thread = threading.Thread(target=self._serve, name="dataproxy-hub-manager", daemon=True)
         self._thread.start()
         try:
-            # On its own thread: the caller's may be running a loop already.
+            # On the door's own thread: the caller's thread may be running a loop already.
             asyncio.run_coroutine_threadsafe(self._open(port), self._loop).result(_STOP_SECONDS)
         except BaseException:
             self.close()
             raise
 
     def _serve(self) -> None:
-        """Run the loop until ``close``, whatever is raised through it; the body of the thread."""
+        """Run the loop until ``close``, also after exceptions; the body of the thread."""
         while not self._stopping:
             try:
                 self._loop.run_forever()
@@ -150,7 +150,7 @@ class ManagerDoor:
     async def _listen(self, sockets: list[socket.socket], connections: Connections) -> None:
         self.port = int(sockets[0].getsockname()[1])
         for one in sockets:
-            # Its connections have it from the beginning.
+            # On the listening socket, so that its connections have it from the beginning.
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
             server = await self._loop.create_server(connections, sock=one, backlog=128, start_serving=False)
             self._listeners.append(server)
@@ -165,9 +165,9 @@ class ManagerDoor:
         return hub
 
     def close(self) -> None:
-        """Stop serving and end the thread; requests under way have ``limits.stop`` seconds.  Idempotent.
+        """Stop serving and end the thread; requests in progress have ``limits.stop`` seconds.  Idempotent.
 
-        On a thread of the door itself (a request held the last reference to the hub) another one does it.
+        On a thread of the door itself (if a request held the last reference to the hub) another thread does it.
         """
         if self._loop.is_closed():
             return
@@ -175,7 +175,7 @@ class ManagerDoor:
         if own is self._thread or own.name.startswith(_WORKERS):
             threading.Thread(target=self.close, name="dataproxy-hub-manager-close", daemon=True).start()
             return
-        with contextlib.suppress(TimeoutError):  # it is told below; what is closed behind the door must be, too
+        with contextlib.suppress(TimeoutError):  # logged below; the rest must be closed nevertheless
             asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_STOP_SECONDS)
         self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -193,16 +193,16 @@ class ManagerDoor:
         if self.connections is not None:
             self.connections.drop(idle=True)
         if self._runner is not None:
-            await self._runner.cleanup()  # what is under way ends, or is cancelled
+            await self._runner.cleanup()  # requests in progress end, or are cancelled
         if self.connections is not None:
-            self.connections.drop()  # nobody is waited for who does not read
+            self.connections.drop()  # peers that do not read their answers
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 
     def _tell(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log what the loop met in a line and without a traceback; it accepts again a second after a shortage."""
+        """Log an error of the loop in one line, without a traceback.  After a shortage it accepts again in a second."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in _SHORTAGES:
             self._shortage.tell("the Manager port")
@@ -210,10 +210,10 @@ class ManagerDoor:
             _log.error("%s: %r", context.get("message"), error)
 
     def _look(self) -> None:
-        """Look each second whether the doors for producers are short of descriptors, and whether the store is well."""
+        """Check each second whether the doors for producers are short of descriptors, and whether the store works."""
         hub = self._hub_ref()
         if hub is not None:
-            with contextlib.suppress(DataProxyError):  # it is about to close
+            with contextlib.suppress(DataProxyError):  # the hub is closing
                 found = hub.stats()
                 self._health_log.note(health_of(found["store"]))
                 self._forgotten_log.note(found["store"])
@@ -244,7 +244,7 @@ class ManagerDoor:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Keep the time of a request, and turn errors into JSON answers."""
+        """Apply the time limits to a request, and turn errors into JSON answers."""
         keeper: Any = None if request.transport is None else request.transport.get_protocol()
         if keeper is None:  # the peer has closed the connection
             return _failure(503, "nobody is there")
@@ -256,7 +256,7 @@ class ManagerDoor:
 
     @web.middleware
     async def _known(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Check the credentials of a question to the Manager, which may come by any name."""
+        """Check the credentials of a request to the Manager; every host name is allowed for it."""
         secrets = self.settings.secrets
         if secrets and not has_credentials(request.headers.get("authorization", ""), secrets):
             return _failure(403, "authentication failed: wrong or missing secret id or key")
@@ -269,19 +269,19 @@ class ManagerDoor:
             return _failure(error.status, error.reason, error.headers.get("Allow"))
         except TimeoutError:
             return _ended(_failure(408, f"the request did not come within {self.limits.request:g} s"))
-        except ConnectionError:  # nobody will read this
+        except ConnectionError:  # the peer has gone
             return _ended(_failure(400, "the peer has closed the connection"))
         except web.RequestPayloadError as error:
             return await _cut(request, _failure(400, f"the body cannot be read: {error}"))
         except OSError as error:
             _log.warning("%r failed: %s", request.path, error)
             return _failure(500, error.strerror or str(error))
-        except (ValueError, LookupError) as error:  # of texts, numbers and character sets
+        except (ValueError, LookupError) as error:  # from texts, numbers and character sets of the request
             return _failure(400, str(error))
         except DataProxyError as error:
-            level = logging.DEBUG if isinstance(error, ClosedError) else logging.WARNING  # closed: it is about to end
+            level = logging.DEBUG if isinstance(error, ClosedError) else logging.WARNING  # closed: the hub is ending
             _log.log(level, "%r failed: %s", request.path, error)
-            # Where the store is on this machine is nobody's business who reads it.
+            # Readers must not learn the store's path on this machine.
             text = str(error).replace(f" {error.details.get('path')!r}", "")
             return _failure(500 if isinstance(error, StoreError) else 503, text, behind=error.details.get("next"))
 
@@ -329,7 +329,7 @@ class ManagerDoor:
         return tuple((address, one.port) for one in self._hub.listeners if one.index not in drained)
 
     def _own_address(self, request: web.Request) -> str:
-        """Return the address to name: the only one, or of several the one that the caller reached us by."""
+        """Return the address for the answer: of several, the one that the caller's connection came to."""
         if self._addresses[1:] == () and self._hub.host not in ("0.0.0.0", ANY6):
             return self._hub.host
         name = None if request.transport is None else request.transport.get_extra_info("sockname")
@@ -379,7 +379,7 @@ class ManagerDoor:
         return await self._paged(request, lambda: entries_page(self._hub, wanted), ARROW_STREAM)
 
     async def _paged(self, request: web.Request, make: Callable[[], bytes], kind: str = _JSON) -> web.StreamResponse:
-        """Answer with a page, which is made on a thread of its own: work that grows with a page is not for the loop."""
+        """Answer with a page that ``make`` returns on a reading thread: its work would block the loop too long."""
         keeper: Any = None if request.transport is None else request.transport.get_protocol()
         if keeper is None or not self._pages.take(keeper, self._loop.time()):
             answer = _failure(503, "too many pages are read at this moment")
@@ -389,7 +389,7 @@ class ManagerDoor:
             pool = self._workers if keeper.reads else self._strangers
             keeper.reads = False
             answer = _answer(await self._loop.run_in_executor(pool, make), kind=kind)
-            with contextlib.suppress(ConnectionError):  # the server finds out by itself
+            with contextlib.suppress(ConnectionError):  # the server notices a lost connection itself
                 await answer.prepare(request)
                 await answer.write_eof()
                 keeper.reads = True
@@ -399,7 +399,7 @@ class ManagerDoor:
 
 
 async def _parameter(request: web.Request, name: str) -> str:
-    """Return a parameter from query, form or headers, "" if it is nowhere."""
+    """Return a parameter from query, form or headers, "" if it is in none of them."""
     if name in request.query:
         return request.query[name].strip()
     if request.content_type == "application/x-www-form-urlencoded":
@@ -424,7 +424,7 @@ def _number(name: str, text: str, default: int, most: int) -> int:
 
 
 def _failure(status: int, text: str, allow: str | None = None, behind: object = None) -> web.Response:
-    """Return an answer that says what is wrong, and where to read on ``behind`` what cannot be read."""
+    """Return an error answer; ``behind``, if given, is the place after the entry that cannot be read."""
     value = {"success": False, "errMsg": text, "data": None}
     answer = _json(value if behind is None else {**value, "next": behind}, status)
     if allow is not None:
@@ -433,13 +433,13 @@ def _failure(status: int, text: str, allow: str | None = None, behind: object = 
 
 
 def _ended(answer: web.Response) -> web.Response:
-    """Return an answer after which the connection closes: what else the peer sends cannot be told apart."""
+    """Return an answer after which the connection closes: later bytes of the peer cannot be split into requests."""
     answer.force_close()
     return answer
 
 
 async def _cut(request: web.Request, answer: web.Response) -> web.Response:
-    """Send an answer and close at once: aiohttp would read on to the end of a body that cannot be read."""
+    """Send an answer and close at once: aiohttp would first read a body to its end."""
     _ended(answer)
     with contextlib.suppress(ConnectionError):  # the peer may be gone
         await answer.prepare(request)

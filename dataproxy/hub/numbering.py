@@ -13,9 +13,9 @@ _NAME_BYTES: Final = 255
 
 
 def parse_numbers(lines: Iterable[str]) -> list[tuple[int, int, str]]:
-    """Return (group number, stream number, name) by rising numbers; a stream number of 0 names the group.
+    """Return (group number, stream number, name) sorted by numbers; with stream number 0 the name is the group's.
 
-    Lines read ``10=b_app`` and ``10/20=s_click``.  Raises ConfigError.
+    Lines have the form ``10=b_app`` or ``10/20=s_click``.  Raises ConfigError.
     """
     found: dict[tuple[int, int], str] = {}
     for line in lines:

@@ -1,6 +1,7 @@
-"""The pages of an LMDB file, read with care: nothing that a damaged page says is followed before it is checked.
+"""A reader of the pages of an LMDB file that checks every value before it uses it.
 
-The library itself reads pages through a map and trusts them, so that damage may end the process; this reads the file.
+The library itself reads pages through a memory map without checks, so that damage may end the process.  This module
+reads the file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MAGIC: Final = 0xBEEFC0DE
 _HEAD: Final = 16  # bytes of a page's header
 _META_BYTES: Final = 152
 _BRANCH, _LEAF, _OVERFLOW, _META = 1, 2, 4, 8
-_BIG, _SUB = 1, 2  # flags of a node: its data are pages of their own; its data are a tree
+_BIG, _SUB = 1, 2  # flags of a node: its data are on pages of their own; its data are a tree
 _KINDS, _INTEGER_KEYS = 0x7E, 8  # flags of a tree: how its keys are compared, and whether a key has several values
 _FREE: Final = "free pages"
 _TREE: Final = struct.Struct("<IHHQQQQQ")  # pad, flags, depth, branch, leaf and overflow pages, entries, root
@@ -44,7 +45,7 @@ class PageFile:
     """Walk through the newest state in a data file; ``note`` is called with (where, what) for each damage found."""
 
     def __init__(self, path: str, note: Callable[[str, str], None], progress: Callable[[int, int], None]) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe of that name would wait
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # must not block on a pipe
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
             os.close(self._fd)
             raise OSError(errno.EINVAL, f"{os.path.basename(path)} is no regular file")  # noqa: PTH119
@@ -53,11 +54,11 @@ class PageFile:
         self.bytes = os.fstat(self._fd).st_size
         self.page_bytes = 4096
         self.last_page = 1
-        self.pages = 0  # looked at
+        self.pages = 0  # pages that were read
         self._used = bytearray()
         self._metas: list[bytes] = []
         self._trees: list[Tree] = []
-        self._leaves_until: int | None = None  # none is read when so many pages were looked at
+        self._leaves_until: int | None = None  # leaves are not read once so many pages were read
 
     def close(self) -> None:
         """Close the file; idempotent."""
@@ -66,7 +67,7 @@ class PageFile:
             self._fd = -1
 
     def open(self) -> Tree | None:
-        """Read the meta pages; return the tree of trees, None when there is nothing to go by."""
+        """Read the meta pages; return the tree of trees, None if no meta page can be read."""
         found = [meta for meta in (self._meta(i) for i in range(2)) if meta is not None]
         if not found:
             return None
@@ -83,7 +84,7 @@ class PageFile:
         return self._kind_fits(trees[1])
 
     def moved(self) -> bool:
-        """Tell whether a writer has committed since ``open``: it may have used pages again that were looked at."""
+        """Tell whether a writer has committed since ``open``: it may have reused pages that were read here."""
         return self._meta_pages() != self._metas
 
     def _meta_pages(self) -> list[bytes]:
@@ -113,7 +114,7 @@ class PageFile:
         return Tree(name, depth, branches, leaves, overflows, entries, root, flags)
 
     def _kind_fits(self, tree: Tree) -> Tree:
-        """Note a tree of another kind than a store has: a library that writes to one of those ends the process."""
+        """Note a tree with flags that a store never has: a write to such a tree would end the process."""
         if tree.flags & _KINDS != (_INTEGER_KEYS if tree.name == _FREE else 0):
             self._note(tree.name, "its flags are damaged")
         return tree
@@ -132,9 +133,9 @@ class PageFile:
             yield key, value
 
     def scan(self, tree: Tree, pages: int) -> Iterator[tuple[bytes, bytes]]:
-        """Look whether the pages of a tree can be followed, up to ``pages`` in all; of what is behind, the branches.
+        """Check whether the pages of a tree can be followed; after ``pages`` pages in all, only branches are read.
 
-        Yields the rows that were seen.
+        Yields the rows of the leaves that were read.
         """
         if tree.root == _NONE:
             return
@@ -142,7 +143,7 @@ class PageFile:
         seen = [0, 0, 0, 0]
         before = b""
         for key, value, _ in self._walk(tree, tree.root, 1, seen):
-            if key <= before:  # no key is empty
+            if key <= before:  # at first ``before`` is empty, and no key is empty
                 self._note(tree.name, f"the rows {before.hex()} and {key.hex()} are not in order")
             before = key
             seen[3] += 1
@@ -152,7 +153,7 @@ class PageFile:
             self._note(tree.name, f"{seen} branch, leaf and overflow pages and rows are there, {said} should be")
 
     def _free(self, tree: Tree) -> None:
-        """Mark the free pages; one that is in use, too, would be overwritten."""
+        """Mark the free pages; a page that is free and in use would be overwritten."""
         for _, value, _ in self._rows(tree, ordered=False):
             n = int.from_bytes(value[:8], "little")
             if n * 8 + 8 > len(value):
@@ -179,7 +180,7 @@ class PageFile:
             self._note(tree.name, f"{seen} branch, leaf and overflow pages and rows are there, {said} should be")
 
     def _claim(self, page: int, n: int, name: str) -> bool:
-        """Note pages as used; false when one cannot be, or is already."""
+        """Mark ``n`` pages as used; False if one does not exist, or is used already, which is noted as damage."""
         if page < 2 or n < 1 or page + n - 1 > self.last_page:
             self._note(name, f"page {page} (of {n}) is beyond the file")
             return False

@@ -1,4 +1,4 @@
-"""Slots for pages of records: how many are read and written at a time, and whose makes room when all are taken."""
+"""Slots for pages of records: they bound how many are read and written at a time, also if peers do not read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 __all__ = ["PageSlots", "Reader"]
 
-_HASTE: Final = 10  # who reads what it gets waits for so much less
+_HASTE: Final = 10  # divisor of the wait for a peer that reads its pages
 
 
 class Reader(Protocol):
@@ -34,11 +34,11 @@ class Reader(Protocol):
 
 
 class PageSlots:
-    """Count the pages under way.  On the server's loop only.
+    """Count the pages in progress.  On the server's loop only.
 
-    Where all slots are taken, a peer that does not read its page pays: of the address that has most slots the one that
-    has stood still longest.  It goes at once for an address that has fewer, after a tenth of ``patience`` for a peer
-    that has read its last page, and after ``patience`` seconds for others.
+    If all slots are taken, a peer that does not read its page loses its slot and its connection: of the address with
+    most slots, the peer that has read nothing for the longest time.  This happens at once if the new peer's address has
+    fewer slots, after a tenth of ``patience`` seconds if the new peer has read its last page, else after ``patience``.
     """
 
     def __init__(self, most: int, patience: float) -> None:
@@ -50,7 +50,7 @@ class PageSlots:
         return len(self._taken)
 
     def take(self, reader: Reader, now: float) -> bool:
-        """Take a slot for a connection until ``give_back``; false: there is none.  ``now`` is loop time, in s."""
+        """Take a slot for a connection until ``give_back``; False: none is free.  ``now`` is the loop's time in s."""
         if len(self._taken) >= self._most:
             payer = self._payer(reader, now)
             if payer is None:
@@ -61,7 +61,7 @@ class PageSlots:
         return True
 
     def give_back(self, reader: Reader) -> None:
-        """Give the slot of a connection back, unless it has paid with it."""
+        """Give the slot of a connection back, unless it has lost the slot."""
         self._taken.pop(reader, None)
 
     def _payer(self, reader: Reader, now: float) -> Reader | None:

@@ -1,4 +1,4 @@
-"""Pages of stored records: bounded in bytes of JSON, and a place to read on from, inside an entry too."""
+"""Pages of stored records: bounded in bytes of JSON, with the place of the next page, also inside of an entry."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Place", "Readable", "passed", "read_page"]
 _OFFSET_MOST: Final = 2**63 - 1
 _PARTITION_MOST: Final = 2**32 - 1
 _INDEX_MOST: Final = 2**32 - 1
-_DIGITS: Final = 20  # of a number: all that can be allowed are shorter, and Python refuses to read very long ones
-#: What a record takes in JSON besides its names, its body and its attributes.
+_DIGITS: Final = 20  # of a number: valid ones are shorter, and Python refuses to convert very long texts
+#: Bytes of a record in JSON besides its names, its body and its attributes.
 _ROW_BYTES: Final = 200
 
 
 class Readable(Protocol):
-    """What has stored requests: a hub."""
+    """An object with stored requests, such as a hub."""
 
     def entries(
         self, group_id: str, stream_id: str | None = None, *, start: int = 0, at: Mapping[int, int] | None = None
@@ -34,10 +34,10 @@ class Readable(Protocol):
 
 @dataclass(slots=True)
 class Place:
-    """Hold where to read on: an offset for each partition in ``at``, ``start`` for all others.
+    """Hold the place of the next record: an offset for each partition in ``at``, ``start`` for all others.
 
-    ``skip`` says how many records of the entry at that offset were read before.  Its text is
-    ``START[,PARTITION:OFFSET[.RECORDS]]...``, so a plain number is a place, too.
+    ``skip`` says how many records of the entry at that offset were read before.  The text form is
+    ``START[,PARTITION:OFFSET[.RECORDS]]...``, so a plain number is also a place.
     """
 
     start: int = 0
@@ -46,7 +46,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """Return the place that a text names.  Raises ValueError."""
+        """Return the place of a text.  Raises ValueError."""
         first, *rest = text.split(",")
         place = cls(_number(first or "0", _OFFSET_MOST, text))
         for item in rest:
@@ -59,7 +59,7 @@ class Place:
         return place
 
     def move(self, partition: int, offset: int, records: int = 0) -> None:
-        """Go to an entry, behind so many of its records."""
+        """Move to an entry, behind its first ``records`` records."""
         self.at[partition] = offset
         self.skip.pop(partition, None)
         if records:
@@ -80,11 +80,11 @@ class Place:
 def read_page(
     source: Readable, group: str, stream: str | None, place: Place, limit: int, most_bytes: int
 ) -> list[Record]:
-    """Return records from a place on, which moves behind them: whole entries up to ``limit`` records or a little over.
+    """Return records from ``place`` on, and move ``place`` behind them: whole entries up to ``limit`` records or more.
 
-    A page ends when its records have ``most_bytes`` as JSON, in the middle of an entry where need be; it has one record
-    at least, unless there is none or ``limit`` is 0.  Raises StoreError for a damaged entry that comes first,
-    with the place behind it; pages before end in front of it.
+    A page also ends when its records have ``most_bytes`` as JSON, if necessary in the middle of an entry.  It has at
+    least one record, unless there is none or ``limit`` is 0.  Raises StoreError if the first entry is damaged, with the
+    place behind it; an earlier page ends before a damaged entry.
     """
     rows: list[Record] = []
     left = most_bytes
@@ -93,7 +93,7 @@ def read_page(
     while len(rows) < limit and left > 0:
         try:
             entry = next(entries, None)
-        except StoreError as error:  # it is not what was stored
+        except StoreError as error:  # the entry is damaged
             if rows:
                 break
             raise passed(error, place) from error
@@ -122,7 +122,7 @@ def read_page(
 
 
 def passed(error: StoreError, place: Place) -> StoreError:
-    """Return an error for another; one that is about an entry names the place behind it, where ``place`` is then."""
+    """Return the error to raise for ``error``; if it names an entry, move ``place`` behind it and add the new place."""
     partition, offset = error.details.get("partition"), error.details.get("offset")
     text, details = error.message, dict(error.details)
     if isinstance(partition, int) and isinstance(offset, int):
@@ -132,14 +132,14 @@ def passed(error: StoreError, place: Place) -> StoreError:
 
 
 class _Texts:
-    """Measure the texts of records, which the records of a request share, once for all of these."""
+    """Measure the texts of records; texts that all records of a request share are measured once."""
 
     def __init__(self) -> None:
         self._record: Record | None = None
         self._bytes = 0
 
     def json_bytes(self, record: Record) -> int:
-        """Return about how many bytes a record takes in an answer: a character of its texts may become twelve."""
+        """Return an estimate of a record's bytes in an answer: one character may become twelve bytes."""
         last = self._record
         if last is None or record.attrs is not last.attrs or record.offset != last.offset:
             self._bytes = len(json_text([record.group_id, record.stream_id, record.attrs]).encode())

@@ -122,7 +122,7 @@ def read_entries(
     follow: bool = False,
     logs: list[LogInfo] | None = None,
 ) -> Iterator[StoredEntry]:
-    """Yield entries as ``read_records`` does records, their bodies not decoded.
+    """Yield entries, not decoded, in the way in which ``read_records`` yields records.
 
     ``at`` gives first offsets by partition; ``start`` holds for the other partitions.  ``logs`` are those of the group
     where they are known, so that reading many groups looks through them once.
@@ -156,14 +156,14 @@ def _round(
     places: dict[int, int],
     logs: list[LogInfo] | None,
 ) -> Iterator[list[StoredEntry]]:
-    """Yield the next batch of each log of the group and move its place on."""
+    """Yield the next batch of each log of the group, and move the log's place behind it."""
     for topic, partition, _, next_offset, *_ in view.logs(group_id) if logs is None else logs:
         place = places.get(partition, start)
         if topic != group_id or place >= next_offset:
             continue
         entries = view.read(topic, partition, place, _BATCH_ENTRIES, _BATCH_BYTES, stream_id)
         if not entries:
-            # No later entry of this stream below `next_offset`; look further on next time.
+            # This stream has no more entries below `next_offset`: the next round starts there.
             places[partition] = max(place, next_offset)
             continue
         places[partition] = entries[-1][0] + 1

@@ -50,8 +50,8 @@ _REPLY_BYTES: Final = 65536
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
-_ID_BYTES: Final = 40 + 8  # of the de-duplication window: an id and its place in the table (hub/window)
-_BLOCK_BYTES: Final = 64 + 8  # the same of a block of rows (hub/rowblocks)
+_ID_BYTES: Final = 40 + 8  # bytes of an id in the de-duplication window, with its place in the table (hub/window)
+_BLOCK_BYTES: Final = 64 + 8  # the same for a block of rows (hub/rowblocks)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()
 
@@ -228,10 +228,11 @@ class Hub:
     def _count_page(
         self, after: tuple[int, int, int, str, str] | None, most: int
     ) -> tuple[list[tuple[str, int, str, int, int, int]], tuple[int, int, int, str, str] | None]:
-        """Return up to ``most`` rows (group, partition, stream, entries, records, bytes), and where to go on.
+        """Return up to ``most`` rows (group, partition, stream, entries, records, bytes), and the place of the next.
 
-        ``after`` is what the call before gave there, None to begin; None comes back at the end.  The order is the
-        store's own, and streams that come or go meanwhile may be left out.  Raises StoreError, ClosedError.
+        ``after`` is the place that the call before returned, None for the first call; at the end the place is None.
+        The order is the store's own.  Streams that appear or vanish between calls may be left out.  Raises StoreError,
+        ClosedError.
         """
         self._ensure_open()
         return self._store.stream_page(after, most)
@@ -291,7 +292,7 @@ class Hub:
         if self._pid != os.getpid():
             return
         self._faults._end()
-        self._core.stop(limit)  # first: whoever is slow over HTTP must not keep producers coming
+        self._core.stop(limit)  # first, so that slow HTTP peers do not delay it
         if self._manager is not None:
             self._manager.close()
         if self.config.token_file:
@@ -300,7 +301,7 @@ class Hub:
             thread.join(_JOIN_SECONDS)
         self._core.close_listener()
         self._store.close()
-        for thread in self._threads[:1]:  # none when not even one could be started
+        for thread in self._threads[:1]:  # the list is empty if the first thread could not be started
             thread.join(_JOIN_SECONDS)
         if not any(thread.is_alive() for thread in self._threads):
             self._core.release()
@@ -362,14 +363,14 @@ def _load(text: str) -> int | str | None:
 
 
 def _store_limit(config: HubConfig) -> int:
-    """Return the most bytes to store; in memory, where nobody said how much, what a machine can spare."""
+    """Return the most bytes to store; in memory without the option, 1 GiB or a quarter of the machine's memory."""
     if config.store or not config.origin("max_store_bytes").startswith("default"):
         return config.max_store_bytes
     return min(_MEMORY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
 
 
 def _places(memory: int, size: int) -> int:
-    """Return how many places of a size may be in use: room is a power of two, and a quarter of it for one commit."""
+    """Return how many entries of ``size`` bytes fit: a table's size is a power of two, and a quarter stays free."""
     return (1 << (memory // size).bit_length() - 1) * 3 // 4
 
 
@@ -391,7 +392,7 @@ def _open_store(config: HubConfig) -> StoreCore:
 
 
 def _name_of_store(path: str) -> str:
-    """Return a name by which a reader knows that offsets are of the same store as before, also over a restart."""
+    """Return the name of a store: readers compare it to notice that offsets belong to another store."""
     if not path:
         return secrets.token_hex(8)
     found = (Path(path) / "data.mdb").stat()

@@ -32,7 +32,7 @@ def open_store(path: str | os.PathLike[str]) -> StoreReader:
 
 
 class StoreReader:
-    """Read a durable store; made by ``open_store``.  Any thread may call any method; an iterator stays on one."""
+    """Read a durable store; made by ``open_store``.  Any thread; each iterator is used by one thread at a time."""
 
     def __init__(self, view: StoreView) -> None:
         self._view = view

@@ -24,9 +24,9 @@ def make_token() -> str:
 
 
 def runtime_file(host: str, port: int) -> Path:
-    """Return where ``dataproxy hub`` leaves the token of the hub at a Manager's address, for its user alone.
+    """Return the private file for the token of the hub with this Manager address, which ``dataproxy hub`` writes.
 
-    Below ``XDG_RUNTIME_DIR``, else in a folder of this user below the folder for temporary files.
+    It is below ``XDG_RUNTIME_DIR``, else in this user's folder below the folder for temporary files.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     folder = Path(runtime, "dataproxy") if runtime else Path(tempfile.gettempdir(), f"dataproxy-{os.getuid()}")
@@ -34,15 +34,15 @@ def runtime_file(host: str, port: int) -> Path:
 
 
 def write_token(path: Path, token: str, *, folder: bool = False) -> None:
-    """Write ``token`` to a file that only its owner may read; ``folder`` also makes its folder, as private.
+    """Write ``token`` to a file that only its owner may read; ``folder`` also makes its folder, also private.
 
-    What was there is replaced whole.  Raises HubError.
+    An existing file is replaced in one step.  Raises HubError.
     """
     try:
         if folder:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             _check_private(path.parent)
-        handle, name = tempfile.mkstemp(prefix=".token-", dir=path.parent)  # 0600, and a name of its own
+        handle, name = tempfile.mkstemp(prefix=".token-", dir=path.parent)  # mode 0600, and a unique name
         try:
             with os.fdopen(handle, "w") as stream:
                 stream.write(token + "\n")
@@ -60,7 +60,7 @@ def write_token(path: Path, token: str, *, folder: bool = False) -> None:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file that belongs to this user and to nobody else, "" where there is none."""
+    """Return the token in a file that only this user can read or write, "" if there is no such file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -80,7 +80,7 @@ def remove_token(path: Path, token: str) -> None:
 
 
 def _check_private(folder: Path) -> None:
-    """Raise PermissionError unless the folder belongs to this user alone: another could have made it first."""
+    """Raise PermissionError unless the folder is private to this user: another user could have created it first."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise PermissionError(0, f"other users may write to the folder {str(folder)!r}")

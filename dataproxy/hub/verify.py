@@ -1,4 +1,4 @@
-"""Looking for damage in a store that no hub has open."""
+"""The search for damage in a store that no hub has open."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["CHECKED_PAGES", "Damage", "StoreReport", "check_pages", "verify_stor
 
 _MARK: Final = b"dataproxy hub store"
 _DAMAGE_MOST: Final = 1000
-#: Pages (512 MiB of them) that are looked at when a hub opens a store; then branches of its trees alone.
+#: Pages (512 MiB) that are read when a hub opens a store; after that, only branches of its trees are read.
 CHECKED_PAGES: Final = 1 << 17
-_STREAM_COUNTED: Final = 12  # bytes of a stream's row: its number, its entries
-_LATER: Final = {"blocks"}  # trees that a store has since a hub of this release opened it
+_STREAM_COUNTED: Final = 12  # bytes of a stream's row up to the count of its entries
+_LATER: Final = {"blocks"}  # trees that a store has only after a hub of this release has opened it
 _FIXED: Final = 48  # bytes of a queue header before its texts
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Name one damage: where it is and what is wrong."""
+    """Hold one finding: where the damage is, and what is wrong."""
 
     where: str
     what: str
@@ -38,7 +38,7 @@ class Damage:
 
 @dataclass(slots=True)
 class StoreReport:
-    """Say what was checked and what is damaged; ``damage`` has the first thousand findings, ``damages`` counts all."""
+    """Hold the results of a check; ``damage`` has the first thousand findings, ``damages`` counts all."""
 
     path: str
     pages: int = 0
@@ -58,7 +58,7 @@ class StoreReport:
         return self.damages == 0
 
     def note(self, where: str, what: str) -> None:
-        """Add a damage."""
+        """Add a finding."""
         self.damages += 1
         if len(self.damage) < _DAMAGE_MOST:
             self.damage.append(Damage(where, what))
@@ -67,10 +67,10 @@ class StoreReport:
 def verify_store(
     path: str | os.PathLike[str], progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> StoreReport:
-    """Compare every page, row and entry of a store with what it says about itself, and return what was found.
+    """Compare every page, row and entry of a store with its checksums and counts, and return the findings.
 
-    ``progress`` is called now and then with the pages that were looked at and the pages there are.  Nothing is
-    changed.  Raises StoreError when there is no store, a hub has it open, or it cannot be read.
+    ``progress`` is called at times with the number of pages that were checked and the number of all pages.  Nothing is
+    changed.  Raises StoreError if there is no store, a hub has it open, or it cannot be read.
     """
     path = os.fspath(path)
     report = StoreReport(path)
@@ -88,11 +88,11 @@ def verify_store(
 
 
 def check_pages(path: str, *, to_read: bool = False) -> None:
-    """Look whether the library can follow the pages of a store, before it maps them; quick, and bounded in pages.
+    """Check that the library can follow the pages of a store, before it maps them; reads a bounded number of pages.
 
-    Nothing is said of a directory without a store, of one that a hub has open, or of one that cannot be read: who opens
-    the store finds that out.  ``to_read`` keeps no hub out: where one commits meanwhile, which has looked itself,
-    nothing is said either.  Raises StoreError for damage.
+    Ignores a directory without a store, a store that a hub has open, and a store that cannot be read: opening it raises
+    these errors.  ``to_read`` does not lock the store against hubs; if a hub commits during the check, its result is
+    ignored, because the hub has checked the store itself.  Raises StoreError for damage.
     """
     found: list[tuple[str, str]] = []
     name = Path(path, "data.mdb")
@@ -106,10 +106,10 @@ def check_pages(path: str, *, to_read: bool = False) -> None:
             ) as file,
         ):
             top = file.open()
-            # Of two meta pages the library takes the newer; a loss of power may leave any state in the other.
+            # The library uses the newer of two meta pages; a loss of power may leave any state in the other one.
             found = [one for one in found if not one[1].endswith(("belong there", "follow each other"))]
             if top is None and all(what == "it is none of this library" for _, what in found):
-                return  # the library says so, too
+                return  # the library reports this itself
             trees = {} if top is None or found else file.trees(top)
             found += _follow(file, trees)
             if to_read and file.moved():
@@ -128,11 +128,11 @@ def check_pages(path: str, *, to_read: bool = False) -> None:
 
 
 def _follow(file: PageFile, trees: dict[str, Tree]) -> list[tuple[str, str]]:
-    """Walk through the trees, the catalog first; return where the index has not as many rows as a stream has entries.
+    """Walk through the trees, the catalog first; return where the index and the catalog count different entries.
 
-    Who reads a stream goes by the index, and would not see what it leaves out.
+    Readers of a stream use the index, and would miss entries that are not in it.
     """
-    said: Counter[bytes] = Counter()  # by numbers of log and stream
+    said: Counter[bytes] = Counter()  # entries by the catalog; keys are the numbers of log and stream
     there: Counter[bytes] = Counter()
     for tree in sorted(trees.values(), key=lambda tree: tree.leaves + tree.overflows):
         for key, value in file.scan(tree, CHECKED_PAGES):
@@ -140,7 +140,7 @@ def _follow(file: PageFile, trees: dict[str, Tree]) -> list[tuple[str, str]]:
                 said[key[:4] + value[:4]] = int.from_bytes(value[4:_STREAM_COUNTED], "big")
             elif tree.name == "index":
                 there[key[:8]] += 1
-    if file.pages >= CHECKED_PAGES:  # some leaves were left out
+    if file.pages >= CHECKED_PAGES:  # not all leaves were read
         return []
     return [
         ("index", f"{there[place]} entries are named, {said[place]} should be (log and stream {place.hex()})")
@@ -160,7 +160,7 @@ def _opened(path: Path, report: StoreReport, progress: Callable[[int, int], None
 
 @contextmanager
 def _held(path: str) -> Iterator[None]:
-    """Keep hubs out meanwhile.  Raises StoreError, OSError."""
+    """Lock the store against hubs for the time of a ``with`` block.  Raises StoreError, OSError."""
     held = []
     try:
         for name in (path, os.path.join(path, "writer.lock")):  # noqa: PTH118
@@ -184,7 +184,7 @@ def _held(path: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Counts:
-    """Count what was found of a log or of one of its streams."""
+    """Count the entries that were found of a log, or of one of its streams."""
 
     entries: int = 0
     records: int = 0
@@ -219,7 +219,7 @@ class _Check:
         self._next_block = -1
 
     def run(self) -> None:
-        """Look at everything."""
+        """Check all rows and compare the counts."""
         look = {
             "meta": self._meta,
             "logs": self._log,
@@ -323,7 +323,7 @@ class _Check:
         return f"log {log}" if row is None else row[0]
 
     def _compare(self) -> None:
-        """Compare what the catalog says with what is there."""
+        """Compare the counts of the catalog with the rows that were found."""
         for log in sorted({*self._log_rows, *self._in_logs}):
             counts = self._in_logs[log]
             if log not in self._log_rows:

@@ -1,6 +1,6 @@
-"""The one table of metrics that the Prometheus collector and the OpenTelemetry meters are made from.
+"""The table of metrics, from which the Prometheus collector and the OpenTelemetry meters are made.
 
-Names and attributes follow the OpenTelemetry conventions for messaging clients where these have a word
+Names and attributes follow the OpenTelemetry conventions for messaging clients where these have a name
 (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/); the others begin with
 ``dataproxy.producer.``.
 """
@@ -26,7 +26,7 @@ class Point(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """Describe a metric; ``points`` reads it from a snapshot.
+    """Describe a metric; ``points`` returns its values from a snapshot.
 
     ``counter`` tells whether it only grows; ``unit`` is in UCUM.
     """
@@ -59,12 +59,12 @@ def _sent(stats: ProducerStats) -> Iterator[Point]:
     yield Point(stats.delivered, {})
     for code, count in sorted(stats.errors.items(), key=lambda item: str(item[0])):
         if code == _DROPPED:
-            continue  # never sent; counted by a metric of its own
+            continue  # never sent; counted by another metric
         yield Point(count, {"error.type": str(code)})
 
 
 def _of_connections(*fields: str) -> Callable[[ProducerStats], Iterator[Point]]:
-    """Return the sum of some fields over the connections to each proxy."""
+    """Return a function that sums some fields over the connections to each proxy."""
 
     def points(stats: ProducerStats) -> Iterator[Point]:
         sums: dict[tuple[str, str], int] = {}
@@ -96,9 +96,9 @@ def _load(stats: ProducerStats) -> Iterator[Point]:
 
 
 def _server(address: str) -> tuple[str, str]:
-    """Return host and port of a connection's address, which ends with the numeric one where the host is a name.
+    """Return host and port of a connection's address; if the host is a name, the address also has the numeric one.
 
-    Connections to several addresses of one name are connections to one server.
+    Connections to several addresses of one name count as connections to one server.
     """
     host, _, port = address.partition(" (")[0].rpartition(":")
     return host.strip("[]"), port

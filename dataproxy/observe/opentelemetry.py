@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["watch"]
 
-#: The producers of each provider: of instruments with one name an SDK calls the first one's callback only.
+#: The producers of each provider: if several instruments have one name, an SDK calls only the first one's callback.
 _watched: weakref.WeakKeyDictionary[MeterProvider, Watched] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 

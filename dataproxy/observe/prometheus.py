@@ -78,7 +78,7 @@ def watch(
         if collector is None:
             collector = _collectors[registry] = ProducerCollector()
         collector.add(producer, name)
-        registry.register(collector)  # without names it may be there already; it may also have been taken out
+        registry.register(collector)  # it may be registered already, or the application has removed it
     return collector
 
 

@@ -43,7 +43,7 @@ class _Spans:
     def sending(
         self, group_id: str, stream_id: str, attrs: Mapping[str, str] | None
     ) -> Iterator[tuple[SpanContext, dict[str, str]]]:
-        """Hold the send span; yields its context and the message's attributes with the ``traceparent``."""
+        """Open the send span for a ``with`` block; yield its context, and the attributes with the ``traceparent``."""
         with self._tracer.start_as_current_span(
             f"send {stream_id}", kind=SpanKind.PRODUCER, attributes=_attributes(group_id, stream_id, "send")
         ) as span:
@@ -54,7 +54,7 @@ class _Spans:
 
     @contextmanager
     def settling(self, sent: SpanContext, group_id: str, stream_id: str) -> Iterator[Span]:
-        """Hold the span of the result, linked to that of the send; what ends the block is told in it and goes on."""
+        """Open the span of the result, linked to the send span, for a ``with`` block; it records its exception."""
         with self._tracer.start_as_current_span(
             f"settle {stream_id}",
             kind=SpanKind.CLIENT,
@@ -71,7 +71,7 @@ class _Spans:
                 span.set_status(Status(StatusCode.ERROR, str(error)))
                 raise
             except asyncio.CancelledError:
-                span.add_event("wait cancelled")  # the message goes on; what becomes of it is in the report
+                span.add_event("wait cancelled")  # the message is still in flight; its result is in the report
                 raise
 
 
@@ -110,7 +110,7 @@ class TracedProducer:
             with self._spans.settling(sent, group_id, stream_id) as span:
                 _tell(span, delivery.result(0))
         except DataProxyError:
-            pass  # told in the span; whoever waits for the delivery gets it too
+            pass  # recorded in the span; the waiter for the delivery gets it too
 
 
 class TracedAsyncProducer:
@@ -137,7 +137,7 @@ class TracedAsyncProducer:
     ) -> Coroutine[Any, Any, Delivered]:
         """Accept one message; the await ends with its ack.  Arguments and errors as for ``AsyncProducer.send``.
 
-        Where the wait is cancelled, the settle span says so: the result is not known to it.
+        If the wait is cancelled, the settle span has the event "wait cancelled" instead of a result.
         """
         group = self.producer.config.group_id if group_id is None else group_id
         with self._spans.sending(group, stream_id, attrs) as (sent, shared):
@@ -147,7 +147,7 @@ class TracedAsyncProducer:
     async def _settled(
         self, result: Awaitable[Delivered], sent: SpanContext, group_id: str, stream_id: str
     ) -> Delivered:
-        """Wait for the result and make its span, which is short as that of a Delivery: nothing is held open."""
+        """Wait for the result, then make its span; as for a Delivery, no span is open during the wait."""
         try:
             delivered = await result
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""The producers that are watched: held weakly, told apart by a name, read when somebody asks."""
+"""The producers that are shown in monitoring: weak references with a name, read on demand."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Watched:
     def add(self, producer: Producer | AsyncProducer, name: str = "") -> None:
         """Watch ``producer``; it replaces one of the same ``name``.
 
-        Without a name it is numbered where another one has none: two of them must not have the same labels.
+        Several producers without a name are numbered, because no two may have the same labels.
         """
         with self._lock:
             name = name or self._free_name(producer)
             self._producers[name] = weakref.ref(producer)
 
     def _free_name(self, producer: Producer | AsyncProducer) -> str:
-        """Return "", "2", "3", ...: the first that belongs to this producer, or to none that lives.  Needs the lock."""
+        """Return the first of "", "2", "3", ... that is this producer's, or no living producer's.  Needs the lock."""
         for number in itertools.count(1):
             name = "" if number == 1 else str(number)
             known = self._producers.get(name)
@@ -47,8 +47,8 @@ class Watched:
     def snapshots(self) -> Iterator[tuple[dict[str, str], ProducerStats]]:
         """Yield the common attributes and one snapshot of each producer that can give one.
 
-        Left out are producers that are gone, an AsyncProducer that is not open yet, and in a forked child the
-        producers of its parent: none of them may keep the others from being seen.
+        Left out are producers that no longer exist, an AsyncProducer that is not open yet, and in a forked child the
+        parent's producers: an error of one of them must not hide the others.
         """
         with self._lock:
             known = list(self._producers.items())

@@ -1,4 +1,4 @@
-"""Load tests: open-loop load by a plan, latencies from each message's planned time, and reports of what was found.
+"""Load tests: open-loop load by a plan, latencies from each message's planned time, and reports of the results.
 
 Used by ``dataproxy perf``; docs/perf.md explains what the figures mean.
 """

@@ -10,7 +10,7 @@ from dataproxy.errors import ConfigError
 
 __all__ = ["DRAWN", "make_bodies", "read_lines"]
 
-#: Bodies of drawn sizes that are made; then they come again.
+#: Number of different bodies with random sizes; after these they repeat.
 DRAWN: Final = 4096
 _MOST: Final = 16 << 20
 _MOST_LINES_BYTES: Final = 256 << 20
@@ -19,7 +19,7 @@ _EXPONENTIAL: Final = re.compile(r"exp:(\d+)")
 
 
 def make_bodies(size: str, seed: int) -> list[bytes]:
-    """Return bodies of ``size``: ``N`` bytes each, ``N-M`` for drawn ones between, ``exp:MEAN`` for a long tail.
+    """Return bodies of ``size``: ``N`` bytes each, ``N-M`` for random sizes between, ``exp:MEAN`` for a long tail.
 
     They hold random letters and digits, which compress about as text with few repetitions does.  Raises ConfigError.
     """

@@ -1,4 +1,4 @@
-"""The charts of a result, as inline SVG without a library, a script or anything to fetch, and as PNG files."""
+"""The charts of a result: as inline SVG, without a library, a script or a download, and as PNG files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Hold the points of one line; where one has None for y, the line is broken."""
+    """Hold the points of one line; the line has a gap where y is None."""
 
     name: str
     points: Sequence[tuple[float, float | None]]
@@ -91,7 +91,7 @@ def _with_hub(series: Iterable[Second], own: Line, hub: Line) -> list[Line]:
 
 
 def percentile_curve(result: Result) -> Chart:
-    """Return latency over percentile; each step to the right has a tenth of the samples of the one before it.
+    """Return latency over percentile; each step to the right has a tenth of the samples of the step before it.
 
     It ends where less than one sample is left.
     """
@@ -138,7 +138,7 @@ def svg(chart: Chart) -> str:
 
 
 class _Frame:
-    """Turn values into places."""
+    """Turn values into coordinates of the drawing."""
 
     def __init__(self, xs: tuple[float, float], ys: tuple[float, float]) -> None:
         self.xs, self.ys = xs, ys

@@ -1,4 +1,4 @@
-"""Two sets of runs compared: what differs by more than the runs of one set differ among themselves."""
+"""Comparison of two sets of runs: it finds differences that are larger than those between runs of one set."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Difference", "chance", "compare"]
 
-#: Share of comparisons of equal sets in which some difference may be claimed.
+#: Share of comparisons of equal sets that may wrongly report a difference.
 LEVEL: Final = 0.05
-_EXACT: Final = 20_000  # divisions of the runs that are tried, all of them if there are no more
+_EXACT: Final = 20_000  # divisions of the runs that are tried; all of them if there are fewer
 _SEED: Final = 1
 _MEASURES: Final[dict[str, Callable[[Result], float | None]]] = {
     "p50": lambda result: result.percentile(50),
@@ -29,16 +29,16 @@ _MEASURES: Final[dict[str, Callable[[Result], float | None]]] = {
     "p99.9": lambda result: result.percentile(99.9),
     "rate": lambda result: result.rate,
 }
-#: What may differ between runs of the same load.
+#: Fields that may differ between runs of the same load.
 _FREE: Final = ("target", "seed", "group")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Compare one measure: medians, B against A as a factor, noise within the sets, and how often chance does as much.
+    """Hold the comparison of one measure: medians, the factor B / A, the noise in the sets, and the p-value.
 
-    ``noise`` is the largest distance of a run from the median of its set, as a share of it.  ``told`` says that the
-    difference is more than noise, together with all other measures.
+    ``noise`` is the largest distance of a run from the median of its set, as a share of that.  ``told`` says that the
+    difference is more than noise, corrected for the number of measures.
     """
 
     name: str
@@ -61,14 +61,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Hold the differences of two sets of runs, the number of runs in each, and notes that limit what they say."""
+    """Hold the differences of two sets of runs, the number of runs in each, and notes on their limits."""
 
     runs: tuple[int, int]
     differences: list[Difference]
     notes: list[str]
 
     def worse(self, tolerance: float = 0.0) -> list[Difference]:
-        """Return where B is worse by more than a share of A."""
+        """Return the differences in which B is worse by more than ``tolerance``, a share of A."""
         return [one for one in self.differences if one.worse and abs(one.change) > tolerance]
 
     def verdict(self, tolerance: float = 0.0) -> str:
@@ -135,15 +135,15 @@ def _noise(values: Sequence[float]) -> float:
 
 
 def _attainable(a: int, b: int) -> float:
-    """Return the smallest chance that so many runs can show."""
+    """Return the smallest p-value that is possible with ``a`` and ``b`` runs."""
     return (2 if a == b else 1) / math.comb(a + b, a)
 
 
 def chance(left: Sequence[float], right: Sequence[float]) -> float:
-    """Return how often runs that were divided by lot into two such sets differ as much as these (permutation test).
+    """Return the p-value of a permutation test: how often random divisions of the runs differ as much as these.
 
-    The difference is that of the means of the logarithms.  All divisions are tried where there are not too many, else
-    some of them, drawn from a fixed seed.
+    The difference is that of the means of the logarithms.  All divisions are tried if there are not too many, else a
+    random part of them, drawn with a fixed seed.
     """
     values = [math.log(value) for value in (*left, *right)]
     n, total = len(left), math.fsum(values)
@@ -158,7 +158,7 @@ def chance(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def _told(chances: Sequence[float]) -> list[bool]:
-    """Return which differences are more than noise; one of all is claimed wrongly in ``LEVEL`` of cases (Holm)."""
+    """Return which differences are more than noise, so that any is wrong in at most ``LEVEL`` of cases (Holm)."""
     out = [False] * len(chances)
     for place, (found, number) in enumerate(sorted((found, number) for number, found in enumerate(chances))):
         if found > LEVEL / (len(chances) - place):

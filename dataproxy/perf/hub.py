@@ -1,4 +1,4 @@
-"""The hub of a run: what it has stored, and one as a process of its own for runs without a target."""
+"""The hub of a run: its counts of stored messages, and a hub process for runs without a target."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["HubFigures", "HubProcess", "hub_process"]
 
-_PERIOD: Final = 0.5  # seconds between two questions
+_PERIOD: Final = 0.5  # seconds between two requests
 _PATIENCE: Final = 2.0  # seconds for an answer
-_SETTLE: Final = 5.0  # seconds for the last figure
-_START: Final = 30.0  # seconds until a hub's process has said where it listens
+_SETTLE: Final = 5.0  # seconds until the last count must be complete
+_START: Final = 30.0  # seconds until a hub's process must have printed where it listens
 _OK: Final = 200
 
 
 class HubFigures:
-    """Ask a hub now and then how many messages it has stored, from a thread of its own: it may not answer.
+    """Ask a hub at intervals how many messages it has stored; on its own thread, since the hub may not answer.
 
-    ``url`` is its Manager door; ``process`` its process where that is on this machine and known.
+    ``url`` is its Manager door; ``process`` the id of its process, if that is known and on this machine.
     """
 
     def __init__(self, url: str, process: int | None = None) -> None:
@@ -53,11 +53,11 @@ class HubFigures:
         self._ended.set()
 
     def stored(self) -> int | None:
-        """Return how many messages were stored since ``begin``, as far as is known; None where nothing is."""
+        """Return the messages stored since ``begin``, by the last answer; None without an answer."""
         return None if self._last is None or self._first is None else self._last - self._first
 
     def settled(self, delivered: int) -> int | None:
-        """Return the last figure, for which there is some time until it has reached ``delivered``."""
+        """Return the last count; wait for some seconds until it reaches ``delivered``."""
         deadline = time.monotonic() + _SETTLE
         while True:
             self._last = self._ask() or self._last
@@ -67,7 +67,7 @@ class HubFigures:
             time.sleep(_PERIOD / 10)
 
     def cpu(self) -> float | None:
-        """Return the processor seconds of its process so far, None where that is not known."""
+        """Return the CPU seconds of its process so far, None if the process is not known."""
         if self._process is None:
             return None
         try:
@@ -77,7 +77,7 @@ class HubFigures:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> int | None:
-        """Return the resident bytes of its process, None where that is not known."""
+        """Return the resident bytes of its process, None if the process is not known."""
         return None if self._process is None else resident_bytes(str(self._process))
 
     def _ask_on(self) -> None:
@@ -103,7 +103,7 @@ class HubProcess:
         command = [sys.executable, "-m", "dataproxy", "hub", *where, *ports]
         self._process = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )  # Ctrl-C in a terminal is meant for the run, whose last answers it has to give
+        )  # a new session: Ctrl-C in a terminal must not end the hub before the run has its last answers
         timer = threading.Timer(_START, self._process.kill)
         timer.start()
         try:
@@ -122,15 +122,15 @@ class HubProcess:
         return self._process.pid
 
     def freeze(self) -> None:
-        """Stop the process where it is; connections stay open."""
+        """Stop the process with SIGSTOP; its connections stay open."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let the process go on."""
+        """Let the process continue."""
         self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End the process and wait for that."""
+        """End the process and wait for its end."""
         self.thaw()
         self._process.terminate()
         try:
@@ -144,7 +144,7 @@ class HubProcess:
 
 @contextlib.contextmanager
 def hub_process(store: str = "") -> Iterator[HubProcess]:
-    """Run a hub for the time of a ``with`` block."""
+    """Run a hub's process for the time of a ``with`` block."""
     running = HubProcess(store)
     try:
         yield running

@@ -1,8 +1,8 @@
-"""A load sent from event loops: a task for each message, which awaits ``AsyncProducer.send`` as a service's tasks do.
+"""A load from event loops: a task for each message, which awaits ``AsyncProducer.send`` as a service's tasks do.
 
-The plan is kept by a timer of the kernel, since those of event loops count in milliseconds.  A message's lateness
-counts until its task makes the call, and its latency until the await has returned in its task: what a busy loop adds is
-in both.
+A timer of the kernel keeps the plan, since timers of event loops have a resolution of milliseconds.  A message's
+lateness counts until its task makes the call, and its latency until the await returns in the task: the delays of a busy
+loop are in both.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["loop_name", "run_in_loop", "send_by_tasks"]
 
 T = TypeVar("T")
 
-_EACH_TURN: Final = 256  # tasks that are made before others may run
+_EACH_TURN: Final = 256  # tasks that are created before others may run
 
 
 def loop_name() -> str:
-    """Return which event loop runs a load: ``uvloop`` where that is installed, else ``asyncio``."""
+    """Return the name of the event loop for loads: ``uvloop`` if it is installed, else ``asyncio``."""
     return "asyncio" if importlib.util.find_spec("uvloop") is None else "uvloop"
 
 
@@ -44,10 +44,10 @@ def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
 async def send_by_tasks(
     generator: Generator, start_us: int, calls: Sequence[Callable[[bytes], Awaitable[object]]], bodies: Sequence[bytes]
 ) -> None:
-    """Send the plan of a generator by calls to be awaited, both lists in turn, and wait for all results.
+    """Send the plan of a generator by awaited ``calls`` with ``bodies``, each list in turn; wait for all results.
 
-    ``start_us`` of ``time.monotonic_ns() // 1000`` is the moment that the plan counts from.  ``Generator.stop`` ends
-    the sending.  Raises what a call raises, but for BufferFullError and errors of single messages, which are counted.
+    The plan begins at ``start_us``, a value of ``time.monotonic_ns() // 1000``.  ``Generator.stop`` ends the sending.
+    Raises what a call raises, except for BufferFullError and errors of single messages, which are counted.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
@@ -93,7 +93,7 @@ async def send_by_tasks(
 
 
 async def _send(generator: Generator, planned: int, call: Callable[[bytes], Awaitable[object]], body: bytes) -> None:
-    """Send one message and count what became of it."""
+    """Send one message and count its result."""
     if not generator.begin_message(planned):
         return
     try:

@@ -1,4 +1,4 @@
-"""Plans of arrivals: when messages are due, as a text that people write and as pieces for the generator."""
+"""Plans of arrivals: the times at which messages are due, as a text from the user and as pieces for the generator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUFFIX: Final = {"k": 1e3, "M": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Describe a piece of time: seconds, messages a second at its two ends, and messages due at its first moment."""
+    """Describe a piece of time: its seconds, messages/s at its start and end, and messages due at its first moment."""
 
     seconds: float
     begin: float
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Return how long it takes."""
+        """Return the length of the plan in seconds."""
         return math.fsum(piece.seconds for piece in self.pieces)
 
     @property
@@ -55,7 +55,7 @@ class Plan:
         return math.fsum(piece.messages for piece in self.pieces)
 
     def share(self, of: int) -> list[tuple[float, float, float, float]]:
-        """Return the pieces of one of several threads, as the generator takes them."""
+        """Return the pieces for one of ``of`` threads, as the generator takes them."""
         return [(piece.seconds, piece.begin / of, piece.end / of, piece.jump / of) for piece in self.pieces]
 
 

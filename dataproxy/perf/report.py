@@ -15,12 +15,12 @@ _MIB = 1 << 20
 
 
 def milliseconds(seconds: float | None) -> str:
-    """Return a time for people; ``-`` for None."""
+    """Return a time in milliseconds as text; ``-`` for None."""
     return "-" if seconds is None else f"{seconds * 1000:,.2f} ms"
 
 
 def verdict_line(result: Result) -> str:
-    """Return the first line of every report: whether the run says anything, and in which kind of loop it was run."""
+    """Return the first line of every report: whether the run is valid, and whether its loop was open or closed."""
     if reasons := result.invalid:
         return f"INVALID: {'; '.join(reasons)}"
     if result.closed:
@@ -29,7 +29,7 @@ def verdict_line(result: Result) -> str:
 
 
 def text_report(result: Result) -> str:
-    """Return the report in plain lines; without percentiles where the run is not valid."""
+    """Return the report in plain lines, without percentiles if the run is not valid."""
     load, counts = result.load, result.counts
     how = f"{load['threads']} threads" if load["threads"] > 1 else "1 thread"
     loop = "closed loop" if result.closed else f"plan {load['plan']}, {load['arrivals']} arrivals, seed {load['seed']}"
@@ -48,7 +48,7 @@ def text_report(result: Result) -> str:
 
 
 def _path(load: dict[str, Any]) -> str:
-    """Return the way of sending, and what of a Python caller's work is in it."""
+    """Return the way of sending in words, and which part of a Python caller's work it includes."""
     if load["path"] == "send_nowait":
         return "send_nowait by compiled code without the interpreter"
     if load["path"] == "asyncio":
@@ -86,7 +86,7 @@ def _latency_lines(result: Result) -> list[str]:
 
 
 def _rests(behind: int) -> str:
-    """Return on how many samples a percentile rests."""
+    """Return in words how many samples are larger than a percentile."""
     if not behind:
         return "this is the largest sample"
     return f"{behind:,} {'sample is' if behind == 1 else 'samples are'} larger"

@@ -1,4 +1,4 @@
-"""What a run has found, as an object and as JSON from which every report can be made again."""
+"""The result of a run, as an object and as JSON, from which every report can be made again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["PERCENTS", "SCHEMA", "Percentile", "Result", "Second", "read_result"
 SCHEMA: Final = "dataproxy.perf/1"
 #: Percentiles that reports show.
 PERCENTS: Final = (50.0, 90.0, 99.0, 99.9, 99.99)
-#: Percentiles at which the generator's own lateness must not show.
+#: Percentiles at which the generator's own lateness is checked.
 _JUDGED: Final = (50.0, 90.0, 99.0)
-#: The part of a latency that may be the generator's own lateness.
+#: The largest allowed share of the generator's own lateness in a latency.
 _SHARE: Final = 0.1
 
 
@@ -91,11 +91,11 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Return the messages a second that were delivered, from the start to the last result."""
+        """Return the delivered messages a second, from the start to the last result."""
         return float(self.counts["delivered"]) / self.seconds if self.seconds > 0 else 0.0
 
     def percentile(self, percent: float) -> float | None:
-        """Return a latency in seconds, None without any."""
+        """Return the latency in seconds at a percentile from 0 to 100; None without results."""
         found = self.latencies.percentile(percent)
         return None if found is None else found / 1e6
 
@@ -150,12 +150,12 @@ class Result:
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-_Number = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]  # a step of 1 is not lost in rounding
+_Number = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]  # within this range, floats represent steps of 1 exactly
 _Span = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
 class _LoadFields(msgspec.Struct):
-    """What reports say of a load."""
+    """The fields of a load that reports show."""
 
     target: str
     plan: str
@@ -185,7 +185,7 @@ class _CountFields(msgspec.Struct):
 
 
 class _SecondFields(msgspec.Struct):
-    """What charts draw of a second."""
+    """The fields of a second that charts draw."""
 
     at: _Number
     seconds: _Span

@@ -1,4 +1,4 @@
-"""One run of a load: sends by the plan, watches every second, and returns what was found."""
+"""One run of a load: sends by the plan, collects the figures of every second, and returns the result."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = ["PATHS", "Load", "run_load"]
 
 T = TypeVar("T")
 
-#: Ways of sending; the first one makes no call of Python's for a message.
+#: Ways of sending; the first one makes no Python call for a message.
 PATHS: Final = ("send_nowait", "send", "send_batch", "send_arrow", "asyncio")
-_TICK: Final = 0.02  # seconds between two looks for results
+_TICK: Final = 0.02  # seconds between two checks for results
 _LEAD: Final = 0.05  # seconds from the start of the threads to the first message
 _CONNECT: Final = 10.0  # seconds that the first connection may take
 _LINES: Final = 3  # message type of packs that are one record each
-_END: Final = 60.0  # seconds that a thread has to end
-_ROWS: Final = 4096  # messages that are prepared for a call at least, before they come again
+_END: Final = 60.0  # seconds in which a thread must end
+_ROWS: Final = 4096  # at least so many messages are prepared for calls before they repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Say what to send, where to, and how.
+    """Describe a load: the messages, the target, and the way of sending.
 
     ``options`` are those of the producer.  ``size`` is that of the bodies (see ``make_bodies``), ``lines`` a file whose
     lines are sent instead.  ``batch`` messages are due at the same time and sent in one call.  With ``closed_loop``
@@ -92,7 +92,7 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
     kind = AsyncProducer if load.path == "asyncio" else Producer
     producer = kind(load.target, group_id=load.group, **load.options)
     if producer.config.message_type == _LINES:
-        hub = None  # it counts packs then, not messages
+        hub = None  # with this message type the hub counts packs, not messages
     try:
         if isinstance(producer, AsyncProducer):
             run_in_loop(producer.open())
@@ -117,7 +117,7 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
             machine=describe_machine(), planned=load.plan.messages, seconds=seconds, max_lag=load.max_lag,
             counts=counts, stored=stored, stopped=stopped, latencies=latencies, lags=lags, series=watcher.series,
         )  # fmt: skip
-    finally:  # what was not delivered is in the result
+    finally:  # undelivered messages are counted in the result
         if isinstance(producer, AsyncProducer):
             run_in_loop(producer.close())
         else:
@@ -135,7 +135,7 @@ def _describe(load: Load) -> dict[str, Any]:
 
 
 def _connect(producer: Producer | AsyncProducer) -> None:
-    """Wait for the first connection, so that its making is in no latency.  Raises TransportError."""
+    """Wait for the first connection, so that connecting is not part of a latency.  Raises TransportError."""
     deadline = time.monotonic() + _CONNECT
     while not any(link.state == "active" for link in producer.stats().connections):
         if time.monotonic() > deadline:
@@ -166,12 +166,12 @@ class _Runner(threading.Thread):
         )  # fmt: skip
 
     def begin(self, start_us: int) -> None:
-        """Start the thread, whose plan counts from that moment."""
+        """Start the thread; its plan begins at ``start_us``, a value of ``time.monotonic_ns() // 1000``."""
         self._start_us = start_us
         self.start()
 
     def run(self) -> None:
-        """Send; what goes wrong is kept in ``error``."""
+        """Send the plan; an exception is kept in ``error``."""
         load, start_us = self._load, self._start_us
         try:
             if load.closed_loop:
@@ -199,7 +199,7 @@ class _Runner(threading.Thread):
         return [stream.send_arrow for stream in self._streams], tables
 
     def _awaited(self, producer: AsyncProducer) -> list[Callable[[bytes], Awaitable[object]]]:
-        """Return the calls whose results a task awaits."""
+        """Return the calls whose results the tasks await."""
         handles = {stream.stream_id: producer.stream(stream.stream_id) for stream in self._streams}
         return [_keyed(handles[stream.stream_id].send, key) for stream, key in self._places()]
 
@@ -216,16 +216,16 @@ class _Runner(threading.Thread):
 
 
 def _keyed(call: Callable[..., T], key: str | None) -> Callable[[Any], T]:
-    """Return a call of one argument."""
+    """Return a call with one argument, the body, for a call with a key."""
     if key is None:
         return call
     return lambda argument: call(argument, key=key)
 
 
 def _drive(producer: Producer | AsyncProducer, load: Load, runners: list[_Runner], watcher: Watch) -> tuple[str, float]:
-    """Run all threads to the end; return what stopped them before, and the seconds to the last result.
+    """Run all threads to the end; return the name of an interruption ("" without one), and the seconds of the run.
 
-    They are the plan's, where all results came before its end.
+    These count to the last result, or to the plan's end if that is later.
     """
     stopped = ""
     start = time.monotonic_ns() // 1000 + round(_LEAD * 1e6)
@@ -239,11 +239,11 @@ def _drive(producer: Producer | AsyncProducer, load: Load, runners: list[_Runner
                 break
             time.sleep(_TICK)
     except KeyboardInterrupt as interruption:
-        stopped = type(interruption).__name__  # of the command line SIGTERM has one of its own
+        stopped = type(interruption).__name__  # SIGTERM raises another class in the command line
     for runner in runners:
         runner.generator.stop()
     for runner in runners:
-        # Its last call may wait for room; tasks of an event loop then wait for their results, too.
+        # Its last call may wait for room; with an event loop, its tasks then also wait for their results.
         runner.join(float(producer.config.max_block) + float(producer.config.delivery_timeout) + _END)
     deadline = time.monotonic() + float(producer.config.delivery_timeout) + 5
     with contextlib.suppress(KeyboardInterrupt):
@@ -253,4 +253,4 @@ def _drive(producer: Producer | AsyncProducer, load: Load, runners: list[_Runner
     ended = time.monotonic()
     watcher.end()
     seconds = ended - start / 1e6
-    return stopped, seconds if stopped else max(seconds, load.plan.seconds)  # the last gap of the plan counts, too
+    return stopped, seconds if stopped else max(seconds, load.plan.seconds)  # the gap after the last message counts

@@ -1,4 +1,4 @@
-"""The largest rate that a target takes within a bound on its latency, by runs of different rates."""
+"""The search for the largest rate at which latencies stay within their bounds, by runs of different rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROWTH: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Describe one run of the search; ``reason`` says why it did not pass, empty where it did."""
+    """Describe one run of the search; ``reason`` says why it failed, empty if it passed."""
 
     rate: float
     result: Result
@@ -44,12 +44,12 @@ def find_max(
     tries: int = 2,
     watch: Callable[[Step], object] | None = None,
 ) -> Found:
-    """Search for the largest rate (messages a second) at which each percentile keeps to its bound (s).
+    """Search for the largest rate (messages a second) at which each percentile is within its bound (s).
 
-    Rates grow twofold from ``first`` until one fails or ``most`` has passed; then the interval is halved until it is
-    smaller than ``within`` of the rate, or ``least`` has failed.  A rate has failed when it failed ``tries`` times;
-    everything has to be delivered.  ``run`` makes one run; what it raises ends the search.  Raises KeyboardInterrupt
-    for a run that was stopped.
+    The rate is doubled from ``first`` on until a rate fails or ``most`` has passed; then the interval is halved until
+    it is smaller than ``within`` of the rate, or ``least`` has failed.  A rate fails if ``tries`` runs fail; a run also
+    fails if a message is not delivered.  ``run`` makes one run; its exceptions end the search.  Raises
+    KeyboardInterrupt for a run that was interrupted.
     """
     steps: list[Step] = []
 

@@ -1,4 +1,4 @@
-"""Bounds that a run has to keep to, for pipelines that act on an exit code."""
+"""Thresholds for the results of a run, for pipelines that check the exit code."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Thresholds", "parse_thresholds"]
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Hold the largest latency (s) at each of some percentiles, and the smallest rate (delivered messages a second)."""
+    """Hold the largest latency (s) at some percentiles, and the smallest rate (delivered messages a second)."""
 
     latencies: dict[float, float]
     rate: float = 0.0
 
     def problems(self, result: Result) -> list[str]:
-        """Return a line for each bound that the run does not keep to; a run that is not valid keeps to none."""
+        """Return a line for each threshold that the run does not keep; a run that is not valid keeps none."""
         if (self.latencies or self.rate) and result.invalid:
             return ["thresholds cannot be judged: the run is not valid"]
         out = []
@@ -39,7 +39,7 @@ class Thresholds:
 
 
 def parse_thresholds(texts: Iterable[str], rate: float = 0.0) -> Thresholds:
-    """Return the bounds of texts such as ``p99=20ms`` and of a rate.  Raises ConfigError."""
+    """Return the thresholds from texts such as ``p99=20ms`` and a rate.  Raises ConfigError."""
     found: dict[float, float] = {}
     for text in texts:
         name, _, bound = text.partition("=")

@@ -1,4 +1,4 @@
-"""What is watched while a load runs: every second of it, and the machine."""
+"""Observation of a running load: the figures of every second, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARK: Final = 99.0  # percentile of the generator's lateness that the series sh
 
 
 def resident_bytes(process: str = "self") -> int:
-    """Return the resident memory of a process, 0 where the system does not tell."""
+    """Return the resident memory of a process in bytes, 0 if it is not known."""
     try:
         pages = int(Path("/proc", process, "statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -36,7 +36,7 @@ def resident_bytes(process: str = "self") -> int:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return processor, cores, memory (bytes), kernel, versions, and the load average before the run's end."""
+    """Return processor, cores, memory (bytes), kernel, versions, and the present load average."""
     return {
         "processor": _first("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)),
@@ -49,7 +49,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _first(file: str, name: str) -> str:
-    """Return the value of the first line ``name : value`` of a file of the system's, "" without one."""
+    """Return the value of the first line ``name : value`` of a file of the system, "" without one."""
     try:
         lines = Path(file).read_text().splitlines()
     except OSError:
@@ -58,7 +58,7 @@ def _first(file: str, name: str) -> str:
 
 
 class Watch:
-    """Look at a running load often, and note a Second when one is over.  Thread: the one that made it."""
+    """Check a running load often, and note a Second when it is over.  Thread: the one that made the object."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Watch:
             self._told(second)
 
     def _lag(self) -> float | None:
-        """Return the generator's lateness at p99 since the start."""
+        """Return the generator's lateness in seconds at p99 since the start; None without messages."""
         self._lags.clear()
         for generator in self._generators:
             generator.add_lags(self._lags)

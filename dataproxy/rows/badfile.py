@@ -39,9 +39,9 @@ def read_bad_records(text: str) -> str:
 
 
 class BadFile:
-    """Take the rows of one call that cannot be sent; its file appears, whole, when the call ends without an error.
+    """Collect the rows of one call that cannot be sent; the complete file appears if the call ends without an error.
 
-    Without a bad row there is no file.  Thread rule: the call's.
+    Without a bad row there is no file.  Thread: that of the call.
     """
 
     def __init__(self, folder: str) -> None:
@@ -54,7 +54,7 @@ class BadFile:
         return self._folder / f".{self._name}"
 
     def add(self, row: int, error: DataProxyError, columns: bytes | None) -> None:
-        """Take one row.  Raises ConfigError for a folder that cannot be written, and OSError."""
+        """Add one row.  Raises ConfigError for a folder that cannot be written, and OSError."""
         if self._file is None:
             self._file = self._open()
         facts = {"row": row, "code": error.code, "reason": error.message}
@@ -72,7 +72,7 @@ class BadFile:
             ) from problem
 
     def close(self) -> None:
-        """Make the file appear.  Raises OSError."""
+        """Close the file and give it its final name.  Raises OSError."""
         if self._file is None:
             return
         self._file.flush()
@@ -81,18 +81,18 @@ class BadFile:
         self._draft.rename(self._folder / self._name)
 
     def abandon(self) -> None:
-        """Remove what was written: the call failed."""
+        """Remove the unfinished file: the call failed."""
         if self._file is not None:
             self._file.close()
             self._draft.unlink(missing_ok=True)
 
 
 def refuser(where: str, file: BadFile | None) -> Callable[[int, DataProxyError, bytes | None], object] | None:
-    """Return what takes a bad row; None where the first one ends the call."""
+    """Return the function that takes a bad row; None if the first bad row ends the call."""
     if where == FAIL:
         return None
     return _drop if file is None else file.add
 
 
 def _drop(row: int, error: DataProxyError, columns: bytes | None) -> None:
-    """Take a row that nobody keeps."""
+    """Drop a row."""

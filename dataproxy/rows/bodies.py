@@ -1,4 +1,4 @@
-"""What a row's body is made of: one column as it is, or several columns as JSON, delimited or key-value text."""
+"""The body of a row: one column unchanged, or several columns as JSON, delimited or key-value text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARKS: Final = ("separator", "kv_separator", "escape", "quote", "line_separator
 
 @dataclass(frozen=True, slots=True)
 class BodyOptions:
-    """What the options say about bodies; `form` is empty where no format is named."""
+    """The options for bodies; `form` is empty if no format is named."""
 
     form: str = ""
     columns: tuple[str, ...] = ()
@@ -41,11 +41,11 @@ class BodyOptions:
 
     @property
     def made(self) -> bool:
-        """Tell whether bodies are made of columns."""
+        """Tell whether bodies are made from columns."""
         return self.form not in ("", "raw")
 
     def check_name(self, name: str) -> None:
-        """Raise ConfigError for a column name that key-value text cannot carry; readers do not unmask keys."""
+        """Raise ConfigError for a column name that key-value text cannot hold: readers know no escapes in keys."""
         marks = {self.separator, self.joint, self.escape, self.quote, self.line_separator} - {""}
         if self.form == "kv" and (not name or marks & set(name)):
             raise ConfigError(
@@ -66,11 +66,11 @@ class BodyFormat:
     columns: tuple[int, ...] = ()
 
     def in_zone(self, name: str) -> BodyFormat:
-        """Return the format with a session's time zone, where the options name none and columns do not bring it."""
+        """Return the format with the session's time zone ``name``, unless the options name one."""
         return self if self.options.time_zone else replace(self, options=replace(self.options, time_zone=name))
 
     def encoder(self) -> BodyEncoder | None:
-        """Return the encoder of a task; None where the body is a column."""
+        """Return the encoder of a task; None if the body is a column."""
         options = self.options
         if not options.made:
             return None
@@ -91,15 +91,15 @@ class BodyFormat:
 
 
 RAW_FORMAT: Final = BodyFormat()
-"""The body is a column, at the place that the column plan says."""
+"""The body is a column, at the place in the column plan."""
 
 
 def settle_body(own: Mapping[str, Any], *, null_given: bool, say: Callable[[str], str]) -> BodyOptions:
-    """Return what options say about bodies; ``null_given`` tells that ``null_text`` is not a default.
+    """Return the options for bodies; ``null_given`` tells that ``null_text`` is not a default.
 
-    ``own`` has a value for each of `BodyOptions` by the names of Python's options (``kv_separator``, ``time_zone``),
-    and ``say`` returns what users call such an option.  An empty ``null_text`` that was given says that nulls and empty
-    texts may be written alike.
+    ``own`` has a value for each field of `BodyOptions` by the names of Python's options (``kv_separator``,
+    ``time_zone``), and ``say`` returns the user's name of such an option.  An empty ``null_text`` that was given allows
+    that nulls and empty texts are written in the same way.
     Raises ConfigError for a separator that is not one ASCII character, for two equal ones, for a ``null_text`` that
     holds one, and for an unknown time zone.
     """
@@ -139,7 +139,7 @@ def settle_body(own: Mapping[str, Any], *, null_given: bool, say: Callable[[str]
 
 
 def _mark(name: str, text: str) -> str:
-    r"""Return the character that a text names: itself, ``\t``, ``\u0001``, or its code as InLong's Manager has it."""
+    r"""Return the character that a text names: itself, ``\t``, ``\u0001``, or its code, as in InLong's Manager."""
     mark = _NAMED.get(text, text)
     code = _CODE.fullmatch(text)
     if code:

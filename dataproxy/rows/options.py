@@ -63,10 +63,10 @@ _KNOWN: Final = tuple(RowOptions.__annotations__)
 
 
 def read_row_options(form: object, given: Mapping[str, Any]) -> tuple[dict[str, Any], BodyOptions]:
-    """Return the options with their defaults, and what they say about bodies.
+    """Return the options with their defaults, and the options for bodies.
 
-    Raises ConfigError for a name that there is not, a wrong type, a choice that is none, an option without effect on
-    the format, and separators that cannot be.
+    Raises ConfigError for an unknown name, a wrong type, a value that is not a choice, an option without effect on the
+    format, and invalid separators.
     """
     if form not in FORMATS:
         raise ConfigError(f"format={shown(form)} is not among {', '.join(FORMATS)}", hint='the default is "json"')
@@ -114,7 +114,7 @@ def read_row_options(form: object, given: Mapping[str, Any]) -> tuple[dict[str, 
 
 
 def _columns(name: str, value: object) -> tuple[str, ...]:
-    """Return names of columns, given as one or as several.  Raises ConfigError."""
+    """Return names of columns, given as one text or as several.  Raises ConfigError."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
         raise ConfigError(f"option {name} is a name or a list of names, not {shown(value)}", hint="name columns")

@@ -1,4 +1,4 @@
-"""Which column of a table is what: those that a body is made of, and those that say where a row goes."""
+"""The meaning of a table's columns: columns for the body, and columns that route a row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ABSENT", "RowPlan", "plan_rows"]
 ABSENT: Final = -1
 _TEXT: Final = frozenset({"u", "U", "vu", "z", "Z", "vz"})
 _MAP: Final = frozenset({"+m", "+l"})
-_INDEX: Final = re.compile(r"__index_level_\d+__")  # of a pandas DataFrame
+_INDEX: Final = re.compile(r"__index_level_\d+__")  # the index of a pandas DataFrame
 _TYPES: Final = {
     "n": "null", "b": "bool", "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32", "I": "uint32",
     "l": "int64", "L": "uint64", "e": "float16", "f": "float32", "g": "float64", "z": "binary", "Z": "large_binary",
@@ -33,7 +33,7 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """Where the columns of a table are: an index, or ABSENT."""
+    """The places of a table's columns: an index, or ABSENT."""
 
     body: BodyFormat
     group_id: int = ABSENT
@@ -46,16 +46,16 @@ class RowPlan:
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """Return the columns from which a row is shown to people."""
+        """Return the columns that are shown of a row in errors and files of bad rows."""
         routes = (self.group_id, self.stream_id, self.dt, self.message_id, self.key, self.attr_map, *self.attrs)
         return tuple(sorted({*self.body.columns, *routes} - {ABSENT}))
 
 
 def plan_rows(table: ArrowTable, own: Mapping[str, Any], body: BodyOptions) -> RowPlan:
-    """Return where the columns are that settled options name; all others are the body where none are named.
+    """Return the places of the columns that the settled options name; without names, all others are the body.
 
-    Raises InvalidMessageError for a column that is missing, there twice or of a wrong type, and ConfigError for a name
-    that key-value text cannot carry.
+    Raises InvalidMessageError for a column that is missing, exists twice or has a wrong type, and ConfigError for a
+    name that key-value text cannot hold.
     """
     names = table.names
     attrs = [_place(names, "attrs_column", name) for name in own["attrs_column"]]
@@ -102,7 +102,7 @@ def _once(names: Sequence[str], name: str) -> None:
 
 
 def _place(names: Sequence[str], option: str, name: str) -> int:
-    """Return where a column is.  Raises InvalidMessageError."""
+    """Return the place of a column.  Raises InvalidMessageError."""
     if name not in names:
         near = get_close_matches(name, names, n=1)
         raise InvalidMessageError(
@@ -115,7 +115,7 @@ def _place(names: Sequence[str], option: str, name: str) -> int:
 
 
 def _text(table: ArrowTable, option: str, own: Mapping[str, Any]) -> int:
-    """Return where a column of texts is, ABSENT where the option names none."""
+    """Return the place of a column of texts, ABSENT if the option names none.  Raises InvalidMessageError."""
     name = own[option]
     if name is None:
         return ABSENT
@@ -126,7 +126,7 @@ def _text(table: ArrowTable, option: str, own: Mapping[str, Any]) -> int:
 
 
 def _time(table: ArrowTable, name: str | None) -> int:
-    """Return where the column of data times is, ABSENT where none is named."""
+    """Return the place of the column of data times, ABSENT if none is named.  Raises InvalidMessageError."""
     if name is None:
         return ABSENT
     at = _place(table.names, "dt_column", name)
@@ -139,7 +139,7 @@ def _time(table: ArrowTable, name: str | None) -> int:
 
 
 def _wrong(option: str, name: str, form: str, hint: str) -> InvalidMessageError:
-    """Return the error for a column of a type that its meaning cannot have."""
+    """Return the error for a column with a type that does not fit its meaning."""
     kind = _TYPES.get(form)
     if form.startswith("ts"):
         kind = "timestamp without a time zone" if form.endswith(":") else "timestamp"

@@ -1,4 +1,4 @@
-"""Errors of a table's rows in words: each names row, column and value, and what to do."""
+"""Error texts for a table's rows: each names row, column and value, and says what to do."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _WORDS: Final = {
 
 
 def row_error(kind: str, row: int, column: str | None, columns: bytes | None, facts: dict[str, Any]) -> Any:
-    """Return the error for a row, which counts from 0, and its column, if one is to blame.
+    """Return the error for a row, which counts from 0, and its faulty column, None without one.
 
-    ``columns`` is what to show of the row, as JSON.  ``facts`` has how many messages of the call were accepted, and
-    for some kinds ``error``, ``size``, ``limit`` or ``value``.
+    ``columns`` is the row as JSON, to be shown.  ``facts`` has the number of accepted messages of the call, and for
+    some kinds ``error``, ``size``, ``limit`` or ``value``.
     """
     accepted = facts.get("accepted", 0)
     details: dict[str, Any] = {"row": row, "item": row, "column": column, "accepted": accepted}

@@ -16,7 +16,7 @@ __all__ = ["find_zone", "zone_table"]
 _FIRST, _LAST = 1800, 2440  # years; from 2040 on the rules repeat every 400 years, as the calendar does
 _STEP: Final = 14 * 86400  # seconds; no zone has changed its offset twice within two weeks
 _FIXED: Final = re.compile(r"(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?)?|Z")
-# Names of three letters that Spark takes beside those of the IANA database, as Java has them.
+# Java's names of three letters, which Spark accepts besides those of the IANA database.
 _SHORT: Final = {
     "ACT": "Australia/Darwin",
     "AET": "Australia/Sydney",
@@ -72,9 +72,10 @@ def find_zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=16)
 def zone_table(name: str) -> tuple[bytes, bytes, int]:
-    """Return when which offset begins: seconds since 1970 (int64), seconds to add (int32), the year 2440.
+    """Return the changes of a zone's offset: seconds since 1970 (int64), seconds to add (int32), and the year 2440.
 
-    From the last number on the 400 years before it repeat.  Raises ConfigError for an unknown zone.
+    The last value is in seconds since 1970; from there on the 400 years before it repeat.  Raises ConfigError for an
+    unknown zone.
     """
     zone = find_zone(name)
     second = int((datetime(_FIRST, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())

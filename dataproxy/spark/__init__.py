@@ -43,7 +43,7 @@ __all__ = [
 
 
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
-_NO_LIMIT: Final = str(2**31 - 1)  # Spark's word for it
+_NO_LIMIT: Final = str(2**31 - 1)  # Spark's value for no limit
 
 
 def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCounters | None:

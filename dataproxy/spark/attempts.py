@@ -1,7 +1,8 @@
-"""What each attempt of a task leaves behind, however it ends, and what the driver makes of it.
+"""The files that each attempt of a task leaves, however it ends, and how the driver reads them.
 
-Spark hands the driver the books of attempts that it commits and nothing of all others.  So each attempt says in the
-room of its write that it has begun, and how it ended with which counts.  One that was killed has only begun.
+Spark gives the driver the books of the attempts that it commits, and nothing from all others.  So each attempt writes
+into the room of its write that it has begun, and later how it ended, with its counts.  The second file is missing if
+the attempt was killed.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _log = logger("spark.attempts")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt as the driver sees it: no counts where it has not said how it ended.
+    """One attempt as the driver sees it: without counts if it has not written how it ended.
 
-    Of the `acked` messages servers did not store `filtered` ones, since they had them.  `possibly_stored` messages were
-    not acknowledged and may be there all the same; `failed` counts all that were not acknowledged, by code.
+    Of the `acked` messages, servers did not store `filtered` ones again, since they had them.  `possibly_stored`
+    messages were not acknowledged but may be stored; `failed` counts all that were not acknowledged, by code.
     """
 
     run: str
@@ -57,10 +58,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Uncommitted:
-    """What attempts did that Spark has not committed: they failed, or a copy of them was faster.
+    """The counts of attempts that Spark has not committed: they failed, or a copy of them was faster.
 
-    `attempts` left these counts: `acked`, `possibly_stored`, and `failed` by code in words.  Of `silent` ones it is
-    known only that they were there: killed, still running, or on a machine that does not see the room.
+    `attempts` is the number of those with counts: `acked`, `possibly_stored`, and `failed` by code in words.  `silent`
+    attempts existed but left no counts: killed, still running, or on a machine that does not see the room.
     """
 
     attempts: int = 0

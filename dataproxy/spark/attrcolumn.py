@@ -15,12 +15,12 @@ _MARK: Final = ESCAPED_KEYS.encode()
 
 
 def escape_column(batch: pa.RecordBatch, at: int) -> tuple[pa.RecordBatch, frozenset[int]]:
-    """Escape a column; return the batch, and the rows that came with the reserved key, which are left as they are.
+    """Escape a column; return the batch, and the rows that have the reserved key, which are not changed.
 
-    It is a batch whose attributes, a map of texts at column ``at``, can travel whatever their values hold.
+    In the batch returned, the attributes (a map of texts at column ``at``) can be sent with any text as values.
 
-    It is the same batch where no value needs that, which one look at the whole column tells.  Texts that are no UTF-8
-    are taken as the bytes that they are.
+    It is the same batch if no value needs an escape; one search of the whole column finds this out.  Texts that are not
+    UTF-8 are read as bytes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -23,7 +23,7 @@ __all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy", "remov
 
 FAIL: Final = "fail"
 SKIP: Final = "skip"
-_COPIES: Final = 1  # attempts after the one that was committed: a speculative copy that lost
+_COPIES: Final = 1  # attempts after the committed one: a speculative copy that was slower
 _log = logger("spark.badrecords")
 
 
@@ -50,7 +50,7 @@ def _file_names(run: str, partition: int, attempt: int) -> tuple[str, str]:
 
 
 class BadRecords:
-    """Take the rows of one task that cannot be sent; its file appears, whole, when the task closes it.
+    """Collect the rows of one task that cannot be sent; the complete file appears when the task closes it.
 
     ``where`` is a policy of `read_policy` other than ``fail``.  Thread rule: the worker's one task thread.
     """
@@ -71,7 +71,7 @@ class BadRecords:
         return self.reasons.total()
 
     def add(self, batch: pa.RecordBatch, first_row: int, refused: Sequence[tuple[int, str, str]]) -> None:
-        """Take rows of a batch: (row, code, reason).  Raises OSError when the file cannot be written."""
+        """Add rows of a batch: (row, code, reason).  Raises OSError when the file cannot be written."""
         self.reasons.update(code for _, code, _ in refused)
         if self.where == SKIP or not refused:
             return
@@ -88,7 +88,7 @@ class BadRecords:
             self._file.write(head + b', "columns": ' + (columns or b"{}") + b"}\n")
 
     def close(self) -> str:
-        """Make the file appear; return its path, empty when no row was taken or none is kept."""
+        """Give the file its final name; return its path, "" when there was no row or rows are not kept."""
         if self._file is None:
             return ""
         self._file.close()
@@ -98,7 +98,7 @@ class BadRecords:
         return path
 
     def abandon(self) -> None:
-        """Remove what was written so far; the attempt failed."""
+        """Remove the unfinished file: the attempt failed."""
         if self._file is None:
             return
         try:
@@ -120,8 +120,9 @@ class BadRecords:
 def keep_committed(where: str, parts: Iterable[PartitionReport]) -> None:
     """Remove the files of other attempts of committed partitions, as far as the driver's machine sees them.
 
-    Looks for them by their names and never lists the folder, which a stream fills for months: a partition without
-    bad records has no such file in any attempt, and others have few attempts.  What cannot be removed is logged.
+    It looks for them by name and never lists the folder, to which a stream may add files for months: a partition
+    without bad records has no such file in any attempt, and other partitions have few attempts.  Files that cannot be
+    removed are logged.
     """
     if where in (FAIL, SKIP):
         return
@@ -139,7 +140,7 @@ def keep_committed(where: str, parts: Iterable[PartitionReport]) -> None:
 
 
 def remove_all(where: str, run: str) -> None:
-    """Remove the files of a batch that failed, as far as the driver's machine sees them; others stay, logged."""
+    """Remove the files of a failed batch that the driver's machine can see; files that stay are logged."""
     if where in (FAIL, SKIP):
         return
     from pyarrow import fs

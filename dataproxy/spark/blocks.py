@@ -1,9 +1,8 @@
-"""Record batches cut at the blocks of a partition's rows, for ids that hang on whole blocks.
+"""Record batches cut at the blocks of a partition's rows, for ids that depend on whole blocks.
 
-Arrow batches begin and end where Spark's settings, the sizes of rows and a plan's operators have them; blocks are
-counted from the partition's first row.  So the rows behind a batch's last whole block wait for the next batch, or for
-the end of the partition.  They wait for the task's own input alone, as the rows of a batch do that Spark is still
-filling, and no longer than the partition lasts.
+The sizes of Arrow batches depend on Spark's settings, the sizes of rows and the plan's operators; blocks are counted
+from the partition's first row.  So the rows after a batch's last whole block wait for the next batch, or for the end of
+the partition.  They wait only for the task's own input, like the rows of a batch that Spark is still filling.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ BLOCK_ROWS: Final = 256
 
 
 def whole_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of whole blocks; the last batch ends where the rows do.
+    """Yield the same rows in batches of whole blocks; the last batch ends with the last row.
 
     Rows are copied only into blocks that lie in more than one batch.  Raises InvalidMessageError for a block that is
     larger than an Arrow column can be (2 GiB).
     """
-    held: list[pa.RecordBatch] = []  # less than a block
-    missing = BLOCK_ROWS  # rows, until what is held is one
+    held: list[pa.RecordBatch] = []  # together less than a block
+    missing = BLOCK_ROWS  # rows that complete the block in ``held``
     for batch in batches:
         start = 0
         if held:
@@ -52,7 +51,7 @@ def whole_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of all parts as one batch.  Raises InvalidMessageError where one cannot hold them."""
+    """Return the rows of all parts as one batch.  Raises InvalidMessageError if they are too large for one."""
     import pyarrow as pa
 
     if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""Which types of columns have a text, so that bodies can be made of them."""
+"""The types of columns that have a text form, so that bodies can be made from them."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _SIMPLE: Final = (
     TimestampNTZType,
     TimestampType,
 )
-_DEPTH: Final = 60  # containers inside of each other
+_DEPTH: Final = 60  # most levels of containers in each other
 
 
 def check_body_type(name: str, kind: DataType, depth: int = 0) -> None:
-    """Raise ConfigError for a column of a type that has no text; ``name`` is shown, with the way into containers."""
+    """Raise ConfigError for a column of a type without a text form; ``name`` is shown with its path in containers."""
     parts = _parts(name, kind)
     if "\0" in name:
         raise ConfigError(
@@ -71,7 +71,7 @@ def check_body_type(name: str, kind: DataType, depth: int = 0) -> None:
 
 
 def check_carried_type(name: str, kind: DataType) -> None:
-    """Raise ConfigError for a column that is no part of a body and that Spark cannot hand to Python either."""
+    """Raise ConfigError for a column that is not part of a body and that Spark cannot hand to Python."""
     if isinstance(kind, YearMonthIntervalType):
         raise ConfigError(
             f"column {name!r} has type {kind.simpleString()}, which Spark cannot pass to Python",
@@ -98,14 +98,14 @@ def check_kept_types(schema: StructType) -> None:
 
 
 def nested_types(kind: DataType, name: str = "") -> Iterator[tuple[str, DataType]]:
-    """Yield every type inside of a container at any depth, each with the way to it."""
+    """Yield every type inside of a container at any depth, each with the path to it."""
     for part, of in _parts(name, kind):
         yield part.removeprefix("."), of
         yield from nested_types(of, part.removeprefix("."))
 
 
 def _parts(name: str, kind: DataType) -> list[tuple[str, DataType]]:
-    """Return the types inside of a container, each with the way to it."""
+    """Return the types directly inside of a container, each with the path to it."""
     if isinstance(kind, ArrayType):
         return [(f"{name}[]", kind.elementType)]
     if isinstance(kind, MapType):

@@ -1,4 +1,4 @@
-"""The sink's columns: which there may be, of which types, and where they are in a DataFrame."""
+"""The sink's columns: their names, their types, and their places in a DataFrame."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ColumnPlan:
     attrs: int = ABSENT
     msg_id: int = ABSENT
     key: int = ABSENT
-    body: tuple[int, ...] = ()  # columns that a body is made of, where there is no `value`
-    id_from: tuple[int, ...] = ()  # columns that say which row a row is
+    body: tuple[int, ...] = ()  # columns that a body is made from, if there is no `value`
+    id_from: tuple[int, ...] = ()  # columns whose values identify a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ _WAYS_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """Which columns have a meaning to the sink: the option ``columns`` (None where it is not given) or a prefix.
+    """The columns with a meaning for the sink, by the option ``columns`` (None if it is not given) or by a prefix.
 
-    The column ``key`` has one where ``ordered`` alone: it is too common a name to be taken from the data elsewhere.
+    The column ``key`` has a meaning only if ``ordered``: the name is so common that other writes have it as data.
     """
 
     columns: tuple[str, ...] | None = None
@@ -107,7 +107,7 @@ class Meanings:
         return tuple(name for name in _ROUTES if name != "key" or self.ordered)
 
     def by_name(self) -> dict[str, str]:
-        """Return the sink's column that each column of the DataFrame is, by its name in lower case.
+        """Return column name of the DataFrame (lower case) -> the sink's column that it stands for.
 
         Raises ConfigError for an unknown meaning, and for a meaning or a column that is named twice.
         """
@@ -135,7 +135,7 @@ class Meanings:
 
 
 BY_NAME = Meanings()
-"""Each of the sink's columns is the one of that name."""
+"""Each of the sink's columns has its own name in the DataFrame."""
 
 
 def plan_columns(
@@ -147,12 +147,12 @@ def plan_columns(
     meanings: Meanings = BY_NAME,
     id_from: Sequence[str] = (),
 ) -> ColumnPlan:
-    """Check a DataFrame's schema and return where the sink's columns are.
+    """Check a DataFrame's schema and return the places of the sink's columns.
 
-    With `group_given` or `stream_given` an option names the group or stream of all rows.  `body` says what bodies are
-    made of, `meanings` which columns route a message, and `id_from` which ones say what row a row is.  Names are
+    With `group_given` or `stream_given` an option names the group or stream of all rows.  `body` are the options for
+    bodies, `meanings` the columns that route a message, and `id_from` the columns that identify a row.  Names are
     compared without case.  Raises ConfigError for an unknown or repeated column, a wrong type, a missing ``value``,
-    group, stream or key, and, where bodies are made of columns, for one that would be neither in the body nor read.
+    group, stream or key, and, if bodies are made from columns, for a column that is neither in the body nor read.
     """
     id_columns = find_id_columns(schema, id_from)
     routes = meanings.by_name()
@@ -176,12 +176,12 @@ def plan_columns(
 
 
 def _spelled(routes: Mapping[str, str], meaning: str) -> str:
-    """Return the name that a column of a meaning has to have."""
+    """Return the name that a column with this meaning must have."""
     return next((name for name, of in routes.items() if of == meaning), meaning)
 
 
 def _check_key(meanings: Meanings, routes: Mapping[str, str], found: Collection[str]) -> None:
-    """Raise ConfigError where rows are to be ordered by key and no column is ``found`` for it."""
+    """Raise ConfigError if rows are to be ordered by key and no column ``found`` has the key."""
     if meanings.ordered and "key" not in found:
         raise ConfigError(
             "the option ordering=key is set, but no column holds the keys of rows",
@@ -212,7 +212,7 @@ def _check_type(name: str, kind: DataType, column: _Column, hint: str = "") -> N
 
 
 def _find_raw(schema: StructType, routes: Mapping[str, str], others: Collection[str]) -> dict[str, int]:
-    """Return where the columns are when one of them is the body; ``others`` are read and not sent."""
+    """Return the places of the columns if one of them is the body; ``others`` are read and not sent."""
     found: dict[str, int] = {}
     has_body = any(field.name.lower() in _BODIES for field in schema.fields)
     for index, field in enumerate(schema.fields):
@@ -240,7 +240,7 @@ def _find_raw(schema: StructType, routes: Mapping[str, str], others: Collection[
 def _find_made(
     schema: StructType, body: BodyOptions, routes: Mapping[str, str], given: set[str]
 ) -> tuple[dict[str, int], tuple[int, ...]]:
-    """Return where the columns with a meaning are, and the columns that the body is made of.
+    """Return the places of the columns with a meaning, and those of the columns that the body is made from.
 
     ``given`` are meanings for which an option names one value for all rows.
     """
@@ -260,7 +260,7 @@ def _find_made(
             continue
         column = _ROUTES[meaning]
         if meaning in given:
-            if not body.columns:  # else the user has said what the body is
+            if not body.columns:  # else the user has named the columns of the body
                 raise _neither(field.name, meaning)
         elif name not in wanted or column.accepts(field.dataType):
             hint = f"{_WAYS_OUT}, or name it in bodyColumns to send it as data; or {column.hint}"
@@ -283,7 +283,7 @@ def _find_made(
 
 
 def _neither(name: str, meaning: str) -> ConfigError:
-    """Return the error for a column that an option keeps from routing, and its name from the body."""
+    """Return the error for a column that an option keeps from routing, and whose name keeps it out of the body."""
     option = _GIVEN[meaning]
     return ConfigError(
         f"column {name!r} would be lost: the option {option} names the {meaning.removesuffix('_id')} of all rows, and a"
@@ -293,7 +293,7 @@ def _neither(name: str, meaning: str) -> ConfigError:
 
 
 def _unknown(name: str, known: Sequence[str], *, is_key: bool) -> ConfigError:
-    """Return the error for a column that the sink does not know, naming the nearest one."""
+    """Return the error for a column that the sink does not know, with the nearest name."""
     near = get_close_matches(name.lower(), known, n=1)
     if is_key:
         return ConfigError(f"column {name!r} has no meaning without the option ordering=key", hint=_NO_ORDER)

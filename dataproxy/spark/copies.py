@@ -1,7 +1,8 @@
-"""How many rows of a write may be there twice, by what its attempts said and what the servers filtered.
+"""The number of rows of a write that may be stored twice, from the counts of its attempts and of the servers.
 
-A server that leaves out what it has (the hub with ``dedupe``) says in each answer how many messages those were, and for
-how long it remembers them.  Other servers say nothing: whatever may have been sent twice to them may be there twice.
+A server that does not store copies (the hub with ``dedupe``) says in each answer how many messages were copies, and for
+how long it remembers messages.  Other servers say nothing: all rows that may have been sent twice to them may be stored
+twice.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ __all__ = ["copies_in_job", "copies_in_task"]
 
 
 def copies_in_task(part: PartitionReport) -> int:
-    """Return how many rows a task may have stored twice by what it sent again itself."""
+    """Return how many rows a task may have stored twice because it sent frames again itself."""
     return 0 if part.remembered else max(0, part.copies_possible - part.duplicates_filtered)
 
 
 def copies_in_job(parts: Sequence[PartitionReport], attempts: Iterable[Attempt]) -> int:
-    """Return how many rows may be there twice, an upper bound where attempts ended without a word.
+    """Return how many rows may be stored twice; an upper bound if attempts ended without counts.
 
-    Where every server still knew what the write had sent before (`PartitionReport.remembered`), a row that was
-    stored for an earlier attempt and not filtered in this one had another id, and is there twice.
+    If every server still remembered all rows that the write had sent before (`PartitionReport.remembered`), a row that
+    an earlier attempt stored and that was not filtered in this attempt had another id, and is stored twice.
     """
     committed = {part.record for part in parts if part.record}
     others: dict[int, list[Attempt]] = defaultdict(list)
@@ -38,7 +39,7 @@ def copies_in_job(parts: Sequence[PartitionReport], attempts: Iterable[Attempt])
 
 
 def _copies(part: PartitionReport, others: Sequence[Attempt]) -> int:
-    """Return how many rows of one partition may be there twice."""
+    """Return how many rows of one partition may be stored twice."""
     ended = [attempt for attempt in others if attempt.ended]
     numbers = {part.attempt, *(attempt.attempt for attempt in others)}
     silent = max(numbers) + 1 - len(numbers) + len(others) - len(ended)  # Spark counts attempts from 0

@@ -1,7 +1,7 @@
-"""Counters of a session's writes that the driver can read while they run: one accumulator of five numbers.
+"""Counters of a session's writes, which the driver can read while they run: one accumulator of five numbers.
 
-Spark adds up a task's part when the task has ended well, so a task that runs again after it had ended (a lost
-executor), a speculative copy and a replayed micro-batch are counted twice.  The commit's report is exact.
+Spark adds the numbers of a task when the task has succeeded.  So a task that runs again after it had succeeded (a lost
+executor), a speculative copy and a replayed micro-batch are counted twice.  The report of the commit is exact.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Tally:
         self._accumulator = accumulator
 
     def add(self, report: PartitionReport) -> None:
-        """Add the books of a finished task."""
+        """Add the counts of a finished task.  Thread rule: the worker's one task thread."""
         self._accumulator.add(
             Counts(
                 1,
@@ -84,12 +84,12 @@ class SinkCounters:
 
     @property
     def tally(self) -> Tally:
-        """Return what tasks add to."""
+        """Return the object that carries the accumulator into tasks."""
         return Tally(self._accumulator)
 
 
 def counting_source(tally: Tally) -> type[DataSource]:
-    """Return the format's class with an accumulator, which Spark pickles whole since it has no name to import."""
+    """Return the format's class with an accumulator; Spark pickles the whole class, since no import can find it."""
     from pyspark_dataproxy import DefaultSource
 
     class CountingDataProxySource(DefaultSource):

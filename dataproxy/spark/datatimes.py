@@ -1,4 +1,4 @@
-"""The span of data times that a write has sent, and a word of warning where it cannot be meant."""
+"""The range of data times that a write has sent, and a warning if it looks wrong."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["TimeSpan", "joined", "odd_times", "warn_once"]
 _log = logger("spark.times")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLENNIUM: Final = 946_684_800_000  # 2000-01-01 in milliseconds
-_AHEAD: Final = 366 * 86_400_000  # milliseconds; a plan for next year is nothing odd
+_AHEAD: Final = 366 * 86_400_000  # milliseconds; times of the next year are accepted, since plans have them
 _REMEMBERED: Final = 1000
 _said: Final[set[str]] = set()
 _LAST: Final = 253_402_300_800_000  # the year 10000
 
 
 class TimeSpan:
-    """Take the earliest and the latest data time of the batches of one task.
+    """Collect the earliest and the latest data time of the batches of one task.
 
     ``place`` is the index of the column; negative where there is none.  Thread rule: the worker's one task thread.
     """
@@ -35,7 +35,7 @@ class TimeSpan:
         self._found: tuple[int, int] | None = None
 
     def seen(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Hand on batches, each after a look at its times."""
+        """Yield the same batches; note the times of each before it."""
         for batch in batches:
             self._look(batch)
             yield batch
@@ -61,13 +61,13 @@ class TimeSpan:
 
 
 def joined(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """Return the span that holds all spans; None where there is none."""
+    """Return the range from the earliest to the latest time of all ranges; None without any."""
     known = [span for span in spans if span is not None]
     return (min(first for first, _ in known), max(last for _, last in known)) if known else None
 
 
 def odd_times(span: tuple[int, int] | None, now_ms: int) -> str:
-    """Return in words what is odd about a span: data times before 2000, or more than a year ahead; empty if nothing."""
+    """Return in words what is wrong with a range: times before 2000, or more than a year ahead; "" if nothing is."""
     if span is None:
         return ""
     first, last = span
@@ -86,7 +86,7 @@ def odd_times(span: tuple[int, int] | None, now_ms: int) -> str:
 
 
 def warn_once(name: str, span: tuple[int, int] | None) -> None:
-    """Say once in a process, of a write or a query by its name, that its data times are odd."""
+    """Log once in a process, for a write or a query with this name, that its data times look wrong."""
     words = odd_times(span, time.time_ns() // 1_000_000)
     if not words or name in _said:
         return
@@ -97,7 +97,7 @@ def warn_once(name: str, span: tuple[int, int] | None) -> None:
 
 
 def _text(ms: int) -> str:
-    """Return a time as text, or the number where it is beyond the calendar."""
+    """Return a time as text, or the number if it is beyond the calendar."""
     if not -62_135_596_800_000 <= ms < _LAST:
         return f"{ms} ms"
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(sep=" ", timespec="seconds")

@@ -1,6 +1,6 @@
-"""The driver's log, in the Python processes of Spark's own that plan and commit writes.
+"""The driver's log, in Spark's own Python processes that plan and commit writes.
 
-No application can configure logging there, so what the sink tells of a write would never be seen.
+No application can configure logging there, so the sink's records of a write would never be seen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _shown: Final[list[logging.Handler]] = []
 
 
 def open_log(wanted: bool) -> None:
-    """Let records of level INFO and above of ``dataproxy.spark`` be seen, or hide them again.
+    """Show records of ``dataproxy.spark`` of level INFO and above, or hide them again.
 
     They go to stderr, which Spark shares with the driver, or to Spark where it gathers the logs of Python workers.
     Does nothing in a process that is not Spark's own.  Thread rule: the process's one thread.
@@ -42,6 +42,6 @@ def is_sparks_own() -> bool:
 
 
 def commits_streams() -> bool:
-    """Tell whether this is the process in which Spark commits micro-batches, each of which it plans there once more."""
+    """Tell whether this is the process in which Spark commits micro-batches; it plans each of them there again."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return _COMMITS in (*sys.argv[1:], getattr(spec, "name", ""))  # the daemon is told what its workers run
+    return _COMMITS in (*sys.argv[1:], getattr(spec, "name", ""))  # the daemon's argument is its workers' module

@@ -11,7 +11,7 @@ from dataproxy.errors import ConfigError
 
 __all__ = ["open_folder", "read_folder"]
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # one letter alone is a folder or a drive
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a single letter is a folder or a drive, not a scheme
 _S3: Final = "write s3://; keys and region come from the environment of driver and executors, not from fs.s3a options"
 _HINTS: Final = {
     "s3a": _S3,
@@ -60,7 +60,7 @@ def open_folder(option: str, where: str) -> tuple[Any, str]:
             return fs.LocalFileSystem(), where
         system, path = fs.FileSystem.from_uri(where)
     except (ArrowException, OSError, ValueError) as error:
-        lines = str(error).splitlines() or [type(error).__name__]  # libhdfs is looked for in a hundred places
+        lines = str(error).splitlines() or [type(error).__name__]  # it lists every place of libhdfs
         raise ConfigError(
             f"option {option}={where!r} cannot be used: {lines[0]}",
             hint=_HINTS.get(where.partition(":")[0].lower(), "use a path, or a URI that pyarrow.fs knows"),

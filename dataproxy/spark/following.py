@@ -1,4 +1,4 @@
-"""Tasks follow the Manager: they begin with the driver's list of proxies, and ask for themselves once it is old."""
+"""Refreshing the proxies in tasks: a task begins with the driver's list, and asks the Manager itself when it is old."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SECRETS: Final = ("manager_secret_id", "manager_secret_key")
 
 @dataclass(frozen=True, slots=True)
 class KnownProxies:
-    """What the driver found: the proxies as a static target, and whom it asked for them and when.
+    """The proxies that the driver found, as a static target, with the Manager that it asked and the time.
 
-    ``manager`` is the address of the Manager, empty where the user named the proxies; ``secret`` tells that it was
-    asked with credentials; ``found_at`` is in seconds since 1970.  Holds no secret.
+    ``manager`` is the address of the Manager, empty if the user named the proxies; ``secret`` tells that the driver
+    used credentials; ``found_at`` is in seconds since 1970.  Holds no secret.
     """
 
     target: str
@@ -35,19 +35,19 @@ class KnownProxies:
     found_at: float = field(default=0.0, compare=False)
 
     def age(self) -> float:
-        """Return how many seconds ago the driver asked, by the clocks of both machines."""
+        """Return how many seconds ago the driver asked; it compares the clocks of both machines."""
         return time.time() - self.found_at
 
 
 NOT_ASKED: Final = KnownProxies("")
-"""Of options that no driver has made: there is no Manager to follow."""
+"""For options that no driver has made: there is no Manager to ask."""
 
 
 def asking(found: KnownProxies, config: ProducerConfig) -> ProducerConfig | None:
-    """Return the configuration by which a task asks the Manager; None where it cannot or need not.
+    """Return the configuration with which a task asks the Manager; None if it cannot or need not ask.
 
-    A plan holds no secrets: where the Manager wants them, the executors' environment has them, or the driver's
-    list stays what it is.
+    A plan holds no secrets.  If the Manager requires them, they must be in the executors' environment; else the task
+    keeps the driver's list.
     """
     if not found.manager:
         return None
@@ -59,7 +59,7 @@ def asking(found: KnownProxies, config: ProducerConfig) -> ProducerConfig | None
         return None
     try:
         return config.replace(target=found.manager, **values)
-    except ConfigError as error:  # of a variable that only this machine has
+    except ConfigError as error:  # from an environment variable of this machine
         _log.warning("the list of the Manager %s is not refreshed: %s", found.manager, error)
         return None
 
@@ -67,6 +67,6 @@ def asking(found: KnownProxies, config: ProducerConfig) -> ProducerConfig | None
 def first_question(interval: float, age: float) -> float:
     """Return how many seconds to wait before the first question, for a list that is `age` seconds old.
 
-    An old list is asked for at once, a fresh one when it gets old; tasks that begin together do not all ask together.
+    An old list is refreshed at once, a fresh one when it gets old; tasks that start together ask at different times.
     """
     return max(0.0, interval - max(0.0, age)) * random.uniform(0.5, 1.0)

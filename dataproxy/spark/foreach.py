@@ -52,13 +52,13 @@ class PartitionWriter:
     def __init__(self, plan: WritePlan, schema: StructType, context: SparkContext | None) -> None:
         self._plan = plan
         self._schema = schema
-        self._has_folds = context is not None  # Spark Connect makes its rows in another way
+        self._has_folds = context is not None  # rows of Spark Connect have no ``fold``
         self._reports: Accumulator[list[PartitionReport]] | None = None
         if context is not None:
             self._reports = context.accumulator([], _Reports())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a task gets."""
+        """Return the state for a task."""
         return {**self.__dict__, "_plan": replace(self._plan, job=new_run())}
 
     def __call__(self, rows: Iterable[Row]) -> None:
@@ -67,7 +67,7 @@ class PartitionWriter:
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
         context = TaskContext.get()
-        assert context is not None  # Spark calls this in tasks only
+        assert context is not None  # Spark calls this only in tasks
         place = TaskPlace(context.partitionId(), context.attemptNumber(), self._plan.job)
         report = write_batches(rows_to_batches(rows, self._schema, has_folds=self._has_folds), self._plan, place)
         warn_once(f"job {report.run}", report.times)

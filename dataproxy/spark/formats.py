@@ -1,4 +1,4 @@
-"""The sink's options for bodies that are made of columns."""
+"""The sink's options for bodies that are made from columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES: Final = {
     "time_zone": "timeZone",
 }
 
-# What has no effect on a format.
+# Options without effect, by format.
 _IDLE: Final[dict[str, set[str]]] = {
     "raw": {option.name for option in FORMAT_OPTIONS},
     "json": {"separator", "kvSeparator", "escape", "quote", "lineSeparator", "nullText"},
@@ -49,9 +49,9 @@ def check_used(form: str, given: Iterable[str]) -> None:
 
 
 def read_body_options(own: Mapping[str, Any], *, null_given: bool = False) -> BodyOptions:
-    """Return what the parsed options say about bodies; ``null_given`` tells that ``nullText`` is not a default.
+    """Return the options for bodies; ``null_given`` tells that ``nullText`` is not a default.
 
-    An empty ``nullText`` that was given says that nulls and empty texts may be written alike.
+    An empty ``nullText`` that was given allows that nulls and empty texts are written in the same way.
     Raises ConfigError for a separator that is not one ASCII character, for two equal ones, for `nullText` that holds
     one, and for an unknown time zone.
     """

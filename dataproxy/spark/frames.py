@@ -66,7 +66,7 @@ def to_messages(
 
 
 def _is_data(name: str, given: Mapping[str, str | Column | None]) -> bool:
-    """Tell whether a column is part of the body: no route by its name, or beside an argument that takes its place."""
+    """Tell whether a column is part of the body: its name has no meaning, or an argument replaces that column."""
     choice = given.get(name)
     if name not in _ROUTES or choice is None:
         return name not in _ROUTES
@@ -74,7 +74,7 @@ def _is_data(name: str, given: Mapping[str, str | Column | None]) -> bool:
 
 
 def _body(df: DataFrame, names: list[str], form: str, options: Mapping[str, str] | None) -> Column:
-    """Return the body, made of the columns ``names``.  Raises ConfigError."""
+    """Return the body, made from the columns ``names``.  Raises ConfigError."""
     if form == "raw":
         if "value" not in [name.lower() for name in names]:
             raise ConfigError(f"there is no column 'value' among {df.columns!r}", hint='use format="json" or "csv"')

@@ -1,7 +1,7 @@
-"""Ids of a column ``msg_id`` that look like ids which the sink makes of rows.
+"""Ids in a column ``msg_id`` that have the form of ids that the sink makes from rows.
 
-A hub compares no bodies of such ids, since they name the row by what is in it.  That is not so any more where rows were
-read from a hub, changed, and written under the id that they had: they would be taken for copies of what they were.
+For such ids a hub does not compare bodies, since the id is made from the content of the row.  This is no longer true
+for rows that were read from a hub, changed, and written with their old id: the hub would take them for copies.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = ["own_ids"]
 
-#: What ``hub/entryids`` takes for the id of a row: the write, the partition, six digits of number, eleven of digest.
+#: The form that ``hub/entryids`` takes for the id of a row: write, partition, 6 digits of number, 11 of digest.
 _ROWS: Final = r"^[0-9A-Za-z_-]{8}\.([0-9]+\.)?[0-9]+\.[A-Z][0-9A-Za-z_-]{5}[A-P][0-9A-Za-z_-]{10}$"
 _MARK: Final = "~"
 
 
 def own_ids(batch: pa.RecordBatch, column: int) -> pa.RecordBatch:
-    """Return a batch in which ids of that form end with ``~``; they are ids like any other then, with their bodies.
+    """Return a batch in which ids of that form end with ``~``, so that the hub compares their bodies.
 
-    The same id gets the same one whenever it is written.  ``column`` is the place of the ids, strings.
+    The same id always becomes the same id.  ``column`` is the place of the ids (strings).
     """
     import pyarrow as pa
     import pyarrow.compute as pc

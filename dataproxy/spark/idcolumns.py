@@ -1,4 +1,4 @@
-"""The columns of the option ``idFrom``, whose values together say which row a row is."""
+"""The columns of the option ``idFrom``, whose values together identify a row."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _EXACT: Final = (
 
 
 def find_id_columns(schema: StructType, names: Sequence[str]) -> tuple[int, ...]:
-    """Return where the columns of the option ``idFrom`` are, in its order; names are compared without case.
+    """Return the places of the columns of the option ``idFrom``, in its order; names are compared without case.
 
-    Raises ConfigError for a column that is not there, that is named twice or has the name of another one, and for a
+    Raises ConfigError for a column that does not exist, is named twice or has the name of another column, and for a
     type whose equal values may differ in their bytes.
     """
     places: list[int] = []
@@ -67,7 +67,7 @@ def find_id_columns(schema: StructType, names: Sequence[str]) -> tuple[int, ...]
 
 
 def _way_to(schema: StructType, name: str) -> str:
-    """Return how a column that is inside of another one, or that Spark hides, becomes one of its own."""
+    """Return a hint how to make a column from one that is inside of another column, or that Spark hides."""
     if "." not in name:
         return "select it too: without a format it is not sent, and with one bodyColumns can leave it out"
     last = name.rpartition(".")[2]

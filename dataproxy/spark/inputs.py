@@ -1,10 +1,9 @@
-"""Whether the rows of a task have come to their end, or were cut off.
+"""The check whether the rows of a task have ended, or were cut off.
 
-When what feeds a task fails (an operator in the JVM, another Python worker, a fetch), Spark shuts down its side of the
-connection to this worker, which Arrow and pickle alike take for the end of the rows.  Spark fails the task then, and
-its rows are sent again.  Nothing is wrong with those that were sent, unless what is sent of one row hangs on those
-behind it, as the digest of a block does: the last block of a cut partition would be another one than in the next
-attempt.
+When the source of a task's rows fails (an operator in the JVM, another Python worker, a fetch), Spark shuts down its
+side of the connection to this worker.  Arrow and pickle both take this for the end of the rows.  Spark then fails the
+task, and its rows are sent again.  The rows that were sent are correct, unless the id of a row depends on the rows
+after it, as with the digest of a block: the last block of a cut partition differs from that of the next attempt.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _WORKERS: Final = ("pyspark.worker", "__main__")
 
 
 def to_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Hand on all batches.  Raises TransportError behind the last one where Spark has cut the rows off.
+    """Yield all batches.  Raises TransportError after the last one if Spark has cut the rows off.
 
-    Where it cannot be told, as in a worker that is not PySpark's, what looks like the end is taken for it.
+    If this cannot be found out, as in a worker that is not PySpark's, the end of the input is the end of the rows.
     Thread rule: the worker's one task thread.
     """
     yield from batches
@@ -45,9 +44,9 @@ def to_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _worker_input() -> Any:
-    """Return the file from which PySpark's worker reads what Spark sends to it; None where there is none.
+    """Return the file from which PySpark's worker reads Spark's data; None if it is not found.
 
-    Spark hands it to nobody, so it is looked for among the variables of the worker's main function.
+    Spark has no API for it, so this function searches the variables of the worker's main function.
     """
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -58,17 +57,17 @@ def _worker_input() -> Any:
 
 
 def is_cut_off(source: Any) -> bool:
-    """Tell whether a connection's other side has ended it, and all that it sent has been read.
+    """Tell whether the other side has closed the connection, and all its data have been read.
 
-    Behind rows that have come to their end Spark says so, and keeps the connection for the next task.
+    After rows that have ended normally, Spark sends an end mark and keeps the connection for the next task.
     """
-    if _PEEK == socket.MSG_PEEK:  # no way to look without waiting
+    if _PEEK == socket.MSG_PEEK:  # this system cannot peek without waiting
         return False
-    with suppress(OSError):  # nothing there yet
+    with suppress(OSError):  # no data yet
         descriptor = os.dup(source.fileno())
         try:
             connection = socket.socket(fileno=descriptor)
-        except OSError:  # no connection
+        except OSError:  # not a connection
             os.close(descriptor)
             return False
         with connection:

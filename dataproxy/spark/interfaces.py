@@ -1,4 +1,4 @@
-"""What this PySpark and this session offer; stand-ins for the Data Source API where it does not exist (Spark 3.5)."""
+"""Features of this PySpark and this session; substitutes for the Data Source API, which Spark 3.5 does not have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ except ImportError:
     HAS_DATA_SOURCES = False
 
     class WriterCommitMessage:  # type: ignore[no-redef]
-        """Stand in for the base class of what a task reports."""
+        """Replace the base class of a task's report."""
 
         __slots__ = ()
 
@@ -37,7 +37,7 @@ def spark_context(spark: SparkSession) -> SparkContext | None:
 
 
 def schema_of(df: object) -> StructType:
-    """Return a DataFrame's schema; raises ConfigError for what is none."""
+    """Return a DataFrame's schema.  Raises ConfigError if ``df`` is not a DataFrame."""
     schema = getattr(df, "schema", None)
     if schema is None or not hasattr(df, "sparkSession"):
         raise ConfigError(f"{type(df).__name__!r} is not a Spark DataFrame", hint="pass the DataFrame that is written")

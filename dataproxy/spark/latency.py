@@ -1,4 +1,4 @@
-"""Latencies of tasks and jobs: small histograms that travel in commit messages and add up."""
+"""Latencies of tasks and jobs: small histograms in commit messages, which can be added."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Steps = tuple[tuple[int, int], ...]
 
 
 def since(now: Mapping[int, int], before: Mapping[int, int]) -> Steps:
-    """Return what came to a histogram between two looks at it."""
+    """Return the difference of two states of a histogram."""
     return tuple((bound, count - before.get(bound, 0)) for bound, count in now.items() if count > before.get(bound, 0))
 
 

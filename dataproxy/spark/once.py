@@ -1,4 +1,4 @@
-"""A consumer's own filter: of messages with the same id one stays."""
+"""A filter for consumers: of several messages with the same id only one stays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_copies(df: DataFrame, *, within: str | None = None) -> DataFrame:
             "a stream has no end, so its ids cannot all be kept",
             hint='set the longest time between copies, such as within="1 hour"',
         )
-    # A row without an id gets one that no other has: in a stream two halves would be two sources.
+    # A row without an id gets a unique one.  Filtering rows with and without ids apart would read a stream twice.
     keyed = df.withColumn(_OWN, f.expr("coalesce(nullif(msg_id, ''), uuid())"))
     key = ["group_id", "stream_id", _OWN]
     if not df.isStreaming:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["ITEM_ATTRIBUTES", "LINES", "SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
 
 ITEM_ATTRIBUTES: Final = 7
-"""The message type whose messages can have attributes, and so ids, of their own."""
+"""The message type whose messages can have their own attributes, and so their own ids."""
 LINES: Final = 3
-"""The message type whose messages are nothing but lines."""
+"""The message type whose messages are only lines."""
 # What Spark itself adds to a streaming write.
 _LINGER: Final = 1.0  # seconds that a pack may stay open; less where deliveries have little time
-_LATER: Final = 1.0  # seconds that a full buffer is waited for beyond delivery_timeout: the first row is lost before
+_LATER: Final = 1.0  # seconds that the wait for room exceeds delivery_timeout, so that a lost row ends it
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName")
 # Other SDKs' names of the secrets, which Spark does not know as such.
 _SHOWN: Final = {name.replace("_", mark): name for name in ("auth_id", "auth_key") for mark in ("_", "")}
@@ -42,14 +42,14 @@ _NO_PATH = (
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """What tasks need: the producer's settled options with the proxies that the driver found, the stream, no secrets.
+    """The options for tasks: those of the producer with the proxies that the driver found, and the stream; no secrets.
 
     Two equal objects may share one producer.
     """
 
     producer: tuple[tuple[str, Any], ...]
     stream_id: str
-    group_id: str = ""  # of rows whose column is null
+    group_id: str = ""  # the group of rows whose column is null
     proxies: KnownProxies = NOT_ASKED  # how the driver found the producer's target
 
     @property
@@ -58,13 +58,13 @@ class SinkOptions:
         return str(dict(self.producer).get("group_id", ""))
 
     def config(self) -> ProducerConfig:
-        """Return the producer's configuration; the executor's environment plays no part."""
+        """Return the producer's configuration; the executor's environment has no effect on it."""
         return load_producer_config(env={}, **dict(self.producer))
 
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """What the driver read from a write's options."""
+    """The options of a write, as the driver read them."""
 
     config: ProducerConfig
     stream_id: str
@@ -80,7 +80,7 @@ class SinkSettings:
     id_from: tuple[str, ...] = ()
 
     def for_tasks(self, proxies: KnownProxies) -> SinkOptions:
-        """Return what tasks get: `proxies` are those that the driver found."""
+        """Return the options for tasks; `proxies` are those that the driver found."""
         values = {
             name: value
             for name, value in self.config.as_dict().items()
@@ -148,14 +148,14 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
 
 
 def _read_meanings(columns: tuple[str, ...], prefix: str, ordered: bool) -> Meanings:
-    """Return which columns route.  Raises ConfigError where both options say so."""
+    """Return the columns that route.  Raises ConfigError if both options are given."""
     if columns and prefix:
         raise ConfigError("options columns and columnPrefix both say which columns have a meaning", hint="keep one")
     return Meanings(columns or None, prefix, ordered)
 
 
 def _value(given: Mapping[str, str], option: Option) -> Any:
-    """Return what was given for an option of the sink, with or without the prefix; its default otherwise."""
+    """Return the value of an option of the sink, given with or without the prefix, else its default."""
     spelled = [name for name in given if plain_name(name) == option.name.lower()]
     if len(spelled) > 1:
         raise ConfigError(f"options {spelled[0]!r} and {spelled[1]!r} both set {option.name}", hint="keep one")
@@ -165,10 +165,10 @@ def _value(given: Mapping[str, str], option: Option) -> Any:
 def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
     """Return the options with the sink's own defaults.
 
-    One connection for each worker process, since there are many; a full buffer is waited for as long as deliveries
-    are and a second, so that the first lost row ends the task; a pack may stay open for a second, since a task ends
-    with a flush and nothing is seen as written before that: rows of many streams fill their frames.  A column ``dt``
-    keeps its milliseconds where messages have attributes.
+    Each worker process has one connection, since there are many processes.  The wait for room is a second longer than
+    ``delivery_timeout``, so that the first lost row ends the task.  A pack may stay open for a second, so that rows of
+    many streams fill their frames; the task ends with a flush, before which no row counts as written.  A column ``dt``
+    keeps its milliseconds if messages have attributes.
     """
     changes: dict[str, Any] = {}
     if config.origin("connections").startswith("default"):

@@ -1,4 +1,4 @@
-"""Where the report of a write goes: the driver's log, a file, and a function of the user's."""
+"""The destinations of a write's report: the driver's log, a file, and a function of the user."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _log = logger("spark.reports")
 
 @dataclass(frozen=True, slots=True)
 class Outlets:
-    """Name the report file and the callback of a write, empty texts for none; tell whether the driver's log gets it.
+    """Hold the report file and the callback of a write ("" for none), and whether the driver's log gets the report.
 
-    ``room`` names the folder below which attempts leave their counts, empty for one of the driver's machine.
+    ``room`` names the folder below which attempts leave their counts, "" for a folder of the driver's machine.
     """
 
     file: str = ""
@@ -55,7 +55,7 @@ class Outlets:
                 _log.exception("the report callback %r raised", self.callback)
 
     def publish_aborted(self, report: JobReport, *, stream: bool = False) -> None:
-        """Save the report of a write that failed; where that fails too, a line in the log says so."""
+        """Save the report of a write that failed; if that fails too, log it."""
         if self.file:
             try:
                 _save(report, Path(self.file), append=stream)

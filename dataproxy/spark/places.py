@@ -1,4 +1,4 @@
-"""A word of warning where ids of rows hang on how Spark cuts partitions, and the rows may come again cut otherwise."""
+"""A warning if ids of rows depend on Spark's partitions, and a repeated write may have other partitions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _said: Final[set[Hashable]] = set()
 
 
 def say_what_ids_name(plan: WritePlan, *, stream: bool, again: bool = False) -> None:
-    """Say that ids are places of rows where a write may come again: a stream, or a batch that its user has named.
+    """Log that ids are places of rows, if a write may be repeated: a stream, or a batch that its user has named.
 
-    Not said where ids are made of columns, nor with ``reportLog=false``.  Said once in a process for writes to one
-    place, since a stream is planned for each micro-batch and ``foreachBatch`` gives each a name; with ``again`` always.
-    Spark's planning process goes on for a minute without work.  Thread rule: any thread.
+    Not logged if ids are made from columns, nor with ``reportLog=false``.  Logged once in a process for writes to one
+    place, with ``again`` always: a stream is planned for each micro-batch, and ``foreachBatch`` gives each a name.
+    Spark's planning process lives for a minute without work.  Thread rule: any thread.
     """
     if not plan.row_ids or plan.columns.id_from or not plan.outlets.log or not (stream or plan.id_run):
         return

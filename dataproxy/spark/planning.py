@@ -1,4 +1,4 @@
-"""What is checked and found out on the driver before a task runs, for batch and streaming writes alike."""
+"""Checks and look-ups on the driver before a task runs, for batch and for streaming writes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _log = logger("spark.planning")
 
 
 class ProxyMemory:
-    """Remember the proxies of a write for ``discovery_interval``, since streaming plans twice each micro-batch.
+    """Remember the proxies of a write for ``discovery_interval``, since a stream is planned twice for each micro-batch.
 
-    When asking again fails, the last list goes on: a Manager that is away must not stop a running query.
+    If a later request fails, the last list stays in use: a Manager that does not answer must not stop a running query.
     Thread rule: the one thread of Spark's planner process.
     """
 
@@ -42,7 +42,7 @@ class ProxyMemory:
         self._known: dict[object, tuple[float, KnownProxies]] = {}
 
     def proxies(self, settings: SinkSettings) -> KnownProxies:
-        """Return the proxies, looked up and tried when they are not fresh.
+        """Return the proxies; if the list is old, they are looked up and tried again.
 
         Raises DiscoveryError and TransportError when none was ever found.
         """
@@ -54,7 +54,7 @@ class ProxyMemory:
         try:
             proxies = find_proxies(settings.config)
             if settings.connect_check != "off" and known is None:
-                open_log(wanted=True)  # connectCheck itself is the switch of what it says
+                open_log(wanted=True)  # connectCheck itself switches its own records
                 check_connection(proxies, settings.config.connect_timeout, must=settings.connect_check == "fail")
                 open_log(settings.outlets.log)
             found = known_proxies(settings.config, proxies)
@@ -71,7 +71,7 @@ PROXIES: Final = ProxyMemory()
 
 
 def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
-    """Check options, columns and names, without a look at the network; return the settings.
+    """Check options, columns and names, without using the network; return the settings.
 
     Raises ConfigError for options, columns or target, InvalidMessageError for the group or stream.
     """
@@ -93,7 +93,7 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
 
 
 def _columns(settings: SinkSettings, schema: StructType) -> ColumnPlan:
-    """Return where the columns are.  Raises ConfigError."""
+    """Return the places of the columns.  Raises ConfigError."""
     return plan_columns(
         schema,
         group_given=bool(settings.config.group_id),
@@ -105,7 +105,7 @@ def _columns(settings: SinkSettings, schema: StructType) -> ColumnPlan:
 
 
 def _check_travel(columns: ColumnPlan, message_type: int) -> None:
-    """Refuse columns that messages of a type have no place for."""
+    """Refuse columns for which a message type has no place.  Raises ConfigError."""
     wanted = {"msg_id": (columns.msg_id, "use message type 7"), "attrs": (columns.attrs, "use message type 7 or 5")}
     for name, (place, way) in wanted.items():
         carried = message_type == ITEM_ATTRIBUTES or (name == "attrs" and message_type != LINES)

@@ -32,9 +32,9 @@ __all__ = ["PRODUCERS", "Books", "ProducerPool", "TaskProducer"]
 _log = logger("spark.producers")
 
 _KEPT: Final = 4  # producers that stay open; jobs of one application seldom use more targets or options
-_LOOK: Final = 0.1  # seconds between two looks for a lost message
-_GRACE: Final = 0.3  # seconds that others get for their answers once a message is lost
-_PROBE: Final = 0.25  # seconds for finding out which proxies take connections
+_LOOK: Final = 0.1  # seconds between two checks for a lost message
+_GRACE: Final = 0.3  # seconds that other messages get for their answers once a message is lost
+_PROBE: Final = 0.25  # seconds to find out which proxies accept connections
 _NAMED: Final = 8  # proxies that an error names
 _SLACK: Final = 5.0  # seconds that a flush may take beyond delivery_timeout, which bounds every result
 _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; its rows are sent again anyway
@@ -42,12 +42,12 @@ _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; i
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What became of the messages of one lease; `retries` counts frames.
+    """Counts of the messages of one lease by result; `retries` counts frames.
 
-    `copies_possible` counts messages of frames that were sent again though an earlier attempt may be stored,
-    `duplicates_filtered` those that a server did not store since it had them, and `conflicts` those whose id it knew
-    with another body.  `remembered` is for how many seconds every server that was asked remembers what it stores; None
-    where one did not say that it does.
+    `copies_possible` counts messages of frames that were sent again although an earlier attempt may be stored,
+    `duplicates_filtered` those that a server did not store because it had them, and `conflicts` those whose id it knew
+    with another body.  `remembered` is for how many seconds every server that was used remembers stored messages; None
+    if one did not say it.
     """
 
     accepted: int = 0
@@ -85,7 +85,7 @@ class TaskProducer:
         self._exact_time = config.exact_time
         self._escapes = config.attribute_escape == "percent"
         self._patience = config.delivery_timeout + _SLACK
-        self._producer = Producer(config=config)  # with the proxies that the driver found: nobody is asked
+        self._producer = Producer(config=config)  # with the driver's proxies: this asks no Manager
         manager = asking(options.proxies, config)
         if manager is not None:
             self._producer._follow(manager, first_question(config.discovery_interval, options.proxies.age()))
@@ -115,10 +115,10 @@ class TaskProducer:
     ) -> tuple[int, int]:
         """Hand over all rows of a batch in one native call; return rows skipped by policy, and bytes of bodies.
 
-        ``ids`` makes an id for each row: of columns, or, where it is a prefix, of the row's number, counted from
+        ``ids`` makes an id for each row: from columns, or, if it is a prefix, from the row's number, counted from
         ``first_row``, and the content of its block; then batches come from `whole_blocks`.  With ``encoder`` bodies are
-        made of columns.  With ``refused`` rows that cannot be sent are left out and added to it.  Blocks while the
-        buffer is full; once a message is lost it takes no more rows there.
+        made from columns.  With ``refused`` rows that cannot be sent are left out and added to it.  Blocks while the
+        buffer is full; once a message is lost, it stops waiting and takes no more rows.
         Raises InvalidMessageError (nothing of the batch was accepted) and BufferFullError.
         """
         marked: frozenset[int] | None = None
@@ -153,20 +153,20 @@ class TaskProducer:
         return _lost(self._counted()) > _lost(self._before)
 
     def settle(self) -> Books:
-        """Wait until every message has its result, or until one is lost and others had a moment; return the books."""
+        """Wait until every message has its result, or shortly after one is lost; return the books."""
         end = time.monotonic() + self._patience
         while not self.lost() and time.monotonic() < end:
             if self._flushed(_LOOK):
                 return self.books()
-        self._flushed(_GRACE)  # the books say what is still open
+        self._flushed(_GRACE)  # the books count messages without a result
         return self.books()
 
     def servers(self) -> int:
-        """Return how many proxies are known, each of which may be a store of its own."""
+        """Return how many proxies are known; each of them may have its own store."""
         return len(self._producer._known_endpoints())
 
     def proxies(self) -> str:
-        """Return the proxies in words, with the reason of each that takes no connection.  Blocks for a moment."""
+        """Return the proxies in words, with the reason for each that accepts no connection.  Blocks for 0.25 s."""
         endpoints = self._producer._known_endpoints()
         named = endpoints[:_NAMED]
         failures = unreachable(named, _PROBE, _PROBE)
@@ -175,7 +175,7 @@ class TaskProducer:
         return ", ".join(words) + (f" and {more} more" if more else "")
 
     def _flushed(self, seconds: float) -> bool:
-        """Send everything, and tell whether each message has its result within `seconds`."""
+        """Flush; tell whether each message has its result within `seconds`."""
         try:
             self._producer.flush(timeout=seconds)
         except FlushTimeout:
@@ -204,12 +204,12 @@ class TaskProducer:
         )
 
     def _frames(self) -> tuple[int, int]:
-        """Return frames that have their result, and successes that said how long the server remembers messages."""
+        """Return the frames with a result, and the successes that said how long the server remembers messages."""
         counts = self._producer._counts()
         return counts["settled_frames"], counts["filtered_frames"]
 
     def _remembered(self) -> int | None:
-        """Return the shortest time of this task for which servers remember messages, None where one did not say."""
+        """Return the shortest time in s for which a server of this task remembers messages, None if one did not say."""
         heard = self._producer._take_reach()
         if heard is not None:
             self._reach = heard if self._reach is None else min(heard, self._reach)
@@ -221,7 +221,7 @@ class TaskProducer:
         return since(self._producer._latency_steps(), self._steps_before)
 
     def close(self) -> None:
-        """Close the producer without waiting for what is open; its partition is written again anyway."""
+        """Close the producer without waiting for pending messages; the partition is written again anyway."""
         try:
             self._producer.close(timeout=_ABANDON)
         except DataProxyError as error:

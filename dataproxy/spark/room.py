@@ -31,7 +31,8 @@ def stream_name(options: Mapping[str, str]) -> str:
 def make_room(where: str, name: str) -> str:
     """Make the folder of a write in ``where`` (empty for one below the driver's temporary folder); return it.
 
-    Empty when it cannot be made, which is logged: a write does not fail for want of its books.  Thread rule: driver.
+    Returns "" and logs a warning if it cannot be made: a write must not fail because its counts cannot be kept.
+    Thread rule: the driver's thread that plans.
     """
     from pyarrow import ArrowException
 
@@ -51,18 +52,18 @@ def make_room(where: str, name: str) -> str:
 def _temporary() -> Path:
     """Return the folder of this user's writes below the temporary folder.  Raises OSError.
 
-    It has the machine's name, so that a task elsewhere never takes a folder of its own machine for it.
+    Its name contains the machine's name, so that a task on another machine does not use a folder of its own machine.
     """
     folder = Path(tempfile.gettempdir(), f"dataproxy-spark-{os.getuid()}-{socket.gethostname()}")
     folder.mkdir(mode=_OWN, exist_ok=True)
     found = folder.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040000 | _OWN:  # somebody else was there first
+    if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040000 | _OWN:  # another user has made it before
         raise PermissionError(f"{str(folder)!r} is not a folder that only this user can use")
     return folder
 
 
 class Room:
-    """Files of a room by their names; local ones without pyarrow's file systems, whose import takes its time.
+    """The files of a room, by name; local ones without pyarrow's file systems, whose import is slow.
 
     Every function raises OSError where the room cannot be reached.  Thread rule: one thread of each process.
     """
@@ -82,7 +83,7 @@ class Room:
         return self._opened
 
     def write(self, name: str, text: bytes) -> None:
-        """Write a file into the room, which is not made where it is not seen."""
+        """Write a file into the room; a room that does not exist on this machine is not created."""
         if self.is_local:
             with open(f"{self.where}/{name}", "wb", buffering=0) as file:  # noqa: PTH123 - each task calls this
                 file.write(text)
@@ -99,7 +100,7 @@ class Room:
             self.write(new, b"")
 
     def read(self, name: str) -> bytes:
-        """Return what a file holds."""
+        """Return the content of a file."""
         if self.is_local:
             return Path(self.where, name).read_bytes()
         system, folder = self._far()
@@ -116,7 +117,7 @@ class Room:
         return [entry.base_name for entry in system.get_file_info(fs.FileSelector(folder)) if entry.is_file]
 
     def clear(self, names: Iterable[str], *, keep: bool = False) -> None:
-        """Remove files, and without ``keep`` the room when none is left; what cannot be removed stays."""
+        """Remove files, and without ``keep`` also the empty room; errors of removing are ignored."""
         try:
             for name in names:
                 if self.is_local:

@@ -80,7 +80,7 @@ def _arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _converter(pa: Any, kind: Any, moment: Callable[[datetime], datetime]) -> Callable[[Any], Any] | None:
-    """Return what makes Arrow's idea of Spark's value, at any depth; None where they are the same.
+    """Return a function that turns Spark's value into the value for Arrow, at any depth; None if they are equal.
 
     A map comes from Spark as a dict, Arrow wants pairs; a timestamp comes in the local time of the process.
     """

@@ -1,4 +1,4 @@
-"""Names of writes: what the ids of their rows begin with."""
+"""Names of writes, with which the ids of their rows begin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def new_run() -> str:
 
 
 def named_run(run_id: str) -> str:
-    """Return the name for the ids of a write that its user has named: eight characters from the SHA-256 of that."""
+    """Return the name for the ids of a write with a ``runId``: eight characters from the SHA-256 of it."""
     return base64.urlsafe_b64encode(hashlib.sha256(b"run " + run_id.encode()).digest()[:_BYTES]).decode()
 
 

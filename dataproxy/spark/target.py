@@ -1,4 +1,4 @@
-"""Finding the proxies on the driver, so that a thousand tasks need not ask before they begin."""
+"""Finding the proxies on the driver, so that not every task has to ask for them at its start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logger("spark.target")
 
 
 def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
-    """Return the proxies of a write: those the target names, or what the Manager answers for the group.
+    """Return the proxies of a write: those that the target names, or the Manager's list for the group.
 
     Raises ConfigError for a bad target and for a Manager without the option ``groupId`` (a Manager answers for one
     group), DiscoveryError when the Manager gives no list.
@@ -48,16 +48,16 @@ def static_target(endpoints: Sequence[Endpoint]) -> str:
 
 
 def known_proxies(config: ProducerConfig, endpoints: Sequence[Endpoint]) -> KnownProxies:
-    """Return what tasks are told of proxies that were found just now."""
+    """Return the proxies, found at this moment, in the form for tasks."""
     target = parse_target(config.target)
     manager = str(target) if isinstance(target, ManagerTarget) else ""
     return KnownProxies(static_target(endpoints), manager, bool(manager and config.manager_secret_id), time.time())
 
 
 def unreachable(endpoints: Sequence[Endpoint], each: float, total: float) -> dict[Endpoint, str]:
-    """Return why a proxy takes no connection within `each` seconds, for those that take none.
+    """Return proxy -> reason, for each proxy that accepts no connection within `each` seconds.
 
-    They are tried side by side, names looked up on the way, for `total` seconds at most.  Blocks so long.
+    All proxies are tried at the same time, including the look-up of names.  Blocks for at most `total` seconds.
     """
 
     def connect(endpoint: Endpoint) -> bool:
@@ -75,9 +75,9 @@ def _reason(error: BaseException) -> str:
 
 
 def check_connection(endpoints: Sequence[Endpoint], timeout: float, *, must: bool) -> None:
-    """Connect to each proxy within `timeout` seconds and hang up; say in the log which ones do not answer.
+    """Connect to each proxy within `timeout` seconds and disconnect; log those that do not answer.
 
-    Raises TransportError naming every proxy with the reason when none answers and one `must`.
+    Raises TransportError, which names every proxy with the reason, if none answers and `must` is true.
     """
     failures = unreachable(endpoints, timeout, timeout * len(endpoints))
     named = "; ".join(f"{endpoint}: {why}" for endpoint, why in failures.items())

@@ -1,4 +1,4 @@
-"""Errors as a user of Spark reads them: options by the names that Spark's options have, and nothing above the error."""
+"""Errors for users of Spark: options have Spark's names, and the text has no traceback before the error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["causes_in_words", "code_in_words", "sparks_words"]
 
-_COLUMNS: Final = ("group_id", "stream_id")  # names of columns are as they are
+_COLUMNS: Final = ("group_id", "stream_id")  # names of columns, which are not translated
 _NAMES: Final = {name: camel_case(name) for name in PRODUCER.by_name if "_" in name and name not in _COLUMNS}
 _OPTION: Final = re.compile(r"(?<![\w.])(" + "|".join(sorted(_NAMES, key=len, reverse=True)) + r")(?!\w)")
 # PySpark's own switch, read when an exception is handed to the JVM.  A worker that has raised is not used again.
@@ -27,9 +27,9 @@ _NO_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def sparks_words() -> Iterator[None]:
-    """Give errors of this package that leave the block Spark's names of options, and spare its user the traceback.
+    """Translate option names to Spark's in this package's errors from the block, and hide their traceback.
 
-    What is raised for another reason keeps all that it has.
+    Other exceptions are not changed.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""Requests as a hub stores them, decoded: for its own readers, and for those that get them over its HTTP door.
+"""Decoding of stored requests: for the hub's own readers, and for readers that get them over its HTTP door.
 
-Runs on any thread, and needs no hub: pyarrow alone, for batches.
+Runs on any thread, without a hub; batches need pyarrow.
 """
 
 __all__: list[str] = []

@@ -29,7 +29,7 @@ _ORDER: Final = (
     "receive_ms",
     "source",
 )
-#: Bytes of a batch that is given even when it has fewer rows.
+#: Bytes of bodies and attributes with which a batch ends, even with fewer rows.
 _MUCH: Final = 64 << 20
 
 
@@ -40,7 +40,7 @@ _Shared = tuple[str, str, str, str, int, int, int, int]
 class ArrowRows:
     """Collect the records of entries until ``take`` turns them into record batches.
 
-    A batch ends at ``most_bytes`` of bodies and attributes, or behind the bodies of one entry that are more.
+    A batch ends at ``most_bytes`` of bodies and attributes, or after the bodies of one entry, if these are more.
     One thread at a time.
     """
 
@@ -49,33 +49,33 @@ class ArrowRows:
         self._bodies = Bytes()
         self._keys = Bytes()
         self._values = Bytes()
-        self._pairs = Numbers(4)  # where the attributes of each record end
+        self._pairs = Numbers(4)  # end of the attributes of each record
         self._pairs.add(0)
         self._texts = {name: Bytes() for name in _TEXTS}
         self._numbers = {name: Numbers(width) for name, width in _NUMBERS.items()}
-        # Of the last records, what they have in common and is not in the columns yet: rows with an id of their own each
-        # are a run of one, and share all but their attributes.
+        # The common values of the last records, which are not in the columns yet.  Rows with ids are runs of one record
+        # each, and have everything in common except their attributes.
         self._shared: _Shared = ("", "", "", "", 0, 0, 0, 0)
-        self._index = 0  # of the first of them
+        self._index = 0  # index of the first of these records
         self._pending = 0
 
         self._rows = 0
-        self._rest: pa.Array | None = None  # bodies of the run at hand that no batch has yet
+        self._rest: pa.Array | None = None  # bodies of the present run that are not in a batch yet
 
     def __len__(self) -> int:
         return self._rows
 
     def is_full(self, max_rows: int) -> bool:
-        """Tell whether it is time for ``take``: enough rows, or enough bytes, attributes included."""
+        """Tell whether ``take`` is due: enough rows, or enough bytes, including attributes."""
         return self._rows >= max_rows or self._bodies.nbytes + self._pair_bytes() >= self._most
 
     def _pair_bytes(self) -> int:
         return self._keys.nbytes + self._values.nbytes
 
     def add(self, entry: StoredEntry, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Add the records of an entry; yield batches where its attributes are too much for one.
+        """Add the records of an entry; yield batches if its attributes are too large for one.
 
-        Raises StoreError when it is damaged; ``take`` then gives what was there before, and the object is used no more.
+        Raises StoreError if it is damaged; ``take`` then yields the records before it, and must be the last call.
         """
         index = 0
         for attrs, count in entry.runs(self._bodies):
@@ -91,7 +91,7 @@ class ArrowRows:
                 yield from self.take(max_rows)
 
     def _room_for(self, attrs: dict[str, str]) -> int:
-        """Return how many records with these attributes a batch still takes, one at least."""
+        """Return how many more records with these attributes fit into the batch, at least one."""
         size = 1 + sum(len(text.encode()) for pair in attrs.items() for text in pair)
         return max(1, (self._most - self._pair_bytes()) // size)
 
@@ -112,7 +112,7 @@ class ArrowRows:
         self._rows += count
 
     def _settle(self) -> None:
-        """Put what the last records have in common into the columns."""
+        """Write the common values of the last records into the columns."""
         count, self._pending = self._pending, 0
         if not count:
             return
@@ -129,7 +129,7 @@ class ArrowRows:
         numbers["receive_ms"].add(receive_ms, count)
 
     def take(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield what was collected in batches of up to ``max_rows`` rows and start anew."""
+        """Yield the collected records in batches of up to ``max_rows`` rows, and start again without any."""
         if not self._rows:
             return
         batch = self._batch()

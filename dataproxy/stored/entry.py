@@ -1,4 +1,4 @@
-"""One stored request, as the hub keeps it: where it is, what the hub noted of it, and its records, still encoded."""
+"""One stored request, as the hub keeps it: its place, the hub's notes about it, and its records, not decoded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME_DIGITS: Final = 15  # the year 33658
 
 
 class StoredEntry(NamedTuple):
-    """Hold one stored request: where it is, its queue header, and its InLongMsg."""
+    """Hold one stored request: its place, its queue header, and its InLongMsg."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class StoredEntry(NamedTuple):
     def records(self, skip: int = 0) -> Iterator[tuple[bytes, dict[str, str]]]:
         """Yield (body, attributes) of each record behind the first ``skip``, decoded one at a time.
 
-        Raises StoreError where the entry is damaged, after the records before.
+        Raises StoreError if the entry is damaged, after the records before the damage.
         """
         try:
             yield from message.records(self.value, skip=skip)
@@ -37,9 +37,9 @@ class StoredEntry(NamedTuple):
             raise self._damaged(error) from error
 
     def runs(self, bodies: Bytes) -> Iterator[tuple[dict[str, str], int]]:
-        """Append bodies to a column; yield (attributes, number) of records in a row that share them, one at a time.
+        """Append bodies to a column; yield (attributes, number) for each run of records with the same attributes.
 
-        Raises StoreError where the entry is damaged, after what is before.
+        Raises StoreError if the entry is damaged, after the runs before the damage.
         """
         try:
             yield from message.runs(self.value, bodies)
@@ -57,7 +57,7 @@ class StoredEntry(NamedTuple):
 def time_of(attrs: dict[str, str], otherwise: int) -> int:
     """Return the data time in ms that the attributes give, else ``otherwise``.
 
-    ``dtMs`` is that of the message itself, ``dt`` that of its frame.  Numbers that no calendar holds are passed over.
+    ``dtMs`` is the time of the message itself, ``dt`` that of its frame.  Numbers beyond the calendar are ignored.
     """
     for name in ("dtMs", "dt"):
         text = attrs.get(name, "")

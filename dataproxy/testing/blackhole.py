@@ -1,7 +1,7 @@
-"""Packets to a socket that are lost: a filter in the kernel drops them before TCP sees them.
+"""Loss of all packets to a socket: a filter in the kernel drops them before TCP sees them.
 
-So the other end hears nothing at all, no acknowledgement either, as of a host that lost its power or its network.  Any
-user may set it on a socket of his own (Linux).
+So the peer gets no answer, not even an acknowledgement, as from a host without power or network.  Every user may set
+the filter on their own sockets (Linux).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PROGRAM: Final = struct.pack("HP", 1, ctypes.addressof(_CODE))
 
 
 def lose_packets(sock: socket.socket) -> None:
-    """Drop whatever comes for a socket from now on; a second call changes nothing.  Raises OSError."""
+    """Drop all packets for a socket from now on; a second call changes nothing.  Raises OSError."""
     sock.setsockopt(socket.SOL_SOCKET, _ATTACH, _PROGRAM)
 
 
@@ -32,7 +32,7 @@ def take_packets(sock: socket.socket) -> None:
 
 
 def check_can_lose() -> None:
-    """Raise HubError where the kernel has no such filters."""
+    """Raise HubError if the kernel has no such filters."""
     with socket.socket() as probe:
         try:
             lose_packets(probe)

@@ -22,7 +22,7 @@ __all__ = ["FaultProxy"]
 
 _BACKLOG: Final = 128
 _SECONDS: Final = 30.0
-_PAUSE_SECONDS: Final = 0.1  # before the next try when there were no descriptors
+_PAUSE_SECONDS: Final = 0.1  # before the next attempt, if there were no descriptors
 _NO_ROOM: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -123,7 +123,7 @@ class FaultProxy:
             one.close()
 
     def _order(self, act: Callable[[], object]) -> None:
-        """Have the thread do something, and wait until it is done."""
+        """Call ``act()`` on the proxy's thread and wait for its end.  Raises ClosedError, HubError."""
         done = threading.Event()
         with self._lock:
             if self._closed:
@@ -134,7 +134,7 @@ class FaultProxy:
             raise HubError("the fault proxy's thread does not answer", code="FAULTS", hint="close it")
 
     def _ring(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it was rung before
+        with contextlib.suppress(BlockingIOError):  # a wake-up is waiting already
             self._bell.send(b"!")
 
     def _run(self) -> None:
@@ -165,20 +165,20 @@ class FaultProxy:
             self._sweep(selector)
 
     def _obey(self, selector: selectors.BaseSelector) -> None:
-        """Shut or hide the listener while a fault wants that; a socket keeps its port, listening or not."""
+        """Shut or hide the listener while a fault requires it; the socket keeps its port all the time."""
         for tunnel in self._tunnels:
             tunnel.lose(self._faults)
         hidden = any(armed.fault._hides_host() for armed in self._faults)
         if hidden != self._hidden:
             self._hidden = hidden
-            self._accept()  # who is connected by now is a connection like others
+            self._accept()  # clients that connected before the change are connections like others
             (lose_packets if hidden else take_packets)(self._listener)
         shut = any(armed.fault.kind == "refuse" for armed in self._faults)
         if shut == self._shut:
             return
         self._shut = shut
         if shut:
-            self._accept()  # who is connected by now goes on
+            self._accept()  # clients that connected before the change continue
             if self._listener in selector.get_map():
                 selector.unregister(self._listener)
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -186,7 +186,7 @@ class FaultProxy:
             self._listener.listen(_BACKLOG)
 
     def _listen_again(self, selector: selectors.BaseSelector) -> None:
-        """Leave waiting connections alone while there are no descriptors for them, and look again a little later."""
+        """Stop accepting while there are no descriptors, and try again a little later."""
         registered = self._listener in selector.get_map()
         if self._choked and registered:
             selector.unregister(self._listener)
@@ -239,7 +239,7 @@ class FaultProxy:
                 return
             try:
                 server = socket.socket(self._upstream[0])
-            except OSError:  # no descriptor for the other half: this connection cannot be passed on
+            except OSError:  # no descriptor for the connection to the server: the client is dropped
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 client.close()
                 self._choked = True
@@ -263,7 +263,7 @@ class FaultProxy:
 
 
 def _address(text: str) -> tuple[int, Any]:
-    """Return (family, address) of the server behind.  Raises ConfigError."""
+    """Return (family, address) of the server behind the proxy.  Raises ConfigError."""
     host, colon, port = text.removeprefix("tcp://").rpartition(":")
     if not colon or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"upstream {text!r} is no address of one server", hint="give tcp://host:port")
@@ -283,7 +283,7 @@ def _listen(host: str, port: int) -> socket.socket:
             for one in (chooser, listener):
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             chooser.bind((host, port))
-            # A port that the kernel chose is given back when a socket stops listening, one that was named is not.
+            # A socket that stops listening gives up a port that the kernel chose, but keeps a port that was named.
             listener.bind(chooser.getsockname())
         listener.listen(_BACKLOG)
         listener.setblocking(False)

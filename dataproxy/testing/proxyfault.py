@@ -94,7 +94,7 @@ class ProxyFault:
         return cls(kind, **options)
 
     def _hides_host(self) -> bool:
-        """Tell whether nobody can connect meanwhile, since what clients send to the host is lost from the beginning."""
+        """Tell whether no client can connect, because packets to the host are lost from the beginning."""
         return (
             self.kind == "vanish"
             and self.side != "to_client"
@@ -135,13 +135,13 @@ class ArmedProxyFault:
         self._chosen: dict[int, bool] = {}
 
     def _chooses(self, connection: int) -> bool:
-        """Tell whether it is meant for a connection; decided once for each, in the order of their numbers."""
+        """Tell whether it applies to a connection; decided once for each, in the order of their numbers."""
         if connection not in self._chosen:
             self._chosen[connection] = self._decide(connection)
         return self._chosen[connection]
 
     def _strikes(self, side: str) -> bool:
-        """Tell whether it concerns a direction."""
+        """Tell whether it applies to a direction."""
         return self.fault.side in ("both", side)
 
     def _decide(self, connection: int) -> bool:

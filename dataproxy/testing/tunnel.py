@@ -1,4 +1,4 @@
-"""One connection through a fault proxy: two directions, each with its faults."""
+"""One connection through a fault proxy: two directions, and the effect of faults on each."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dataproxy.testing.proxyfault import ArmedProxyFault
 __all__ = ["Direction", "Tunnel"]
 
 _CHUNK: Final = 65536
-_HELD: Final = 262144  # most bytes of one direction between reading and writing
+_HELD: Final = 262144  # most bytes of one direction that are read and not yet written
 _STEPS: Final = 100  # writes a second of a direction with a bandwidth
-_STOPS: Final = ("freeze", "vanish")  # until they are taken back
+_STOPS: Final = ("freeze", "vanish")  # faults that hold until they are removed
 _ENDINGS: Final = ("reset", "close", "half_close", *_STOPS)
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -33,18 +33,18 @@ class Direction:
         self.taken = 0  # bytes read from the source
         self.given = 0  # bytes written to the sink
         self.ended = False  # the source has no more
-        self.closed = False  # the sink was told so
+        self.closed = False  # the sink was told that there is no more
         self.lost = False  # what the source sends gets lost on its way
         self._queue: deque[tuple[float, bytes]] = deque()  # (when it may go, bytes)
         self._held = 0
-        self._again = 0.0  # when a bandwidth allows the next write
+        self._again = 0.0  # time from which the bandwidth allows the next write
 
     def wants_bytes(self) -> bool:
         """Tell whether the source should be read."""
         return not self.ended and not self.closed and self._held < _HELD
 
     def take(self, faults: Iterable[ArmedProxyFault], now: float) -> None:
-        """Read what the source has.  Raises OSError."""
+        """Read the available bytes of the source.  Raises OSError."""
         try:
             data = bytearray(self.source.recv(_CHUNK))
         except BlockingIOError:
@@ -68,22 +68,22 @@ class Direction:
         self._queue.append((due, bytes(data)))
 
     def discard(self) -> None:
-        """Read and throw away what the source has.  Raises OSError."""
+        """Read the available bytes of the source and drop them.  Raises OSError."""
         with contextlib.suppress(BlockingIOError):
             self.ended = not self.source.recv(_CHUNK)
 
     def lose(self, lost: bool) -> None:
-        """Have what the source sends get lost, or not.  Raises OSError."""
+        """Drop all packets from the source, or stop dropping them.  Raises OSError."""
         if lost != self.lost:
             (lose_packets if lost else take_packets)(self.source)
             self.lost = lost
 
     def release(self, now: float) -> None:
-        """Let bytes go whose delay was taken back."""
+        """Let delayed bytes go: the delay was removed."""
         self._queue = deque((min(due, now), data) for due, data in self._queue)
 
     def due(self, now: float) -> float | None:
-        """Return when the next byte may be written, None when none waits or only for a fault's end."""
+        """Return when the next byte may be written; None if none waits, or only the end of a fault releases it."""
         if self.closed or not self._queue or self._queue[0][0] == float("inf"):
             return None
         return max(self._queue[0][0], self._again, now)
@@ -148,7 +148,7 @@ class Tunnel:
         self.client = client
         self.server = server
         self.connected = False
-        self.parting = False  # both sides were told the end; what they still send is thrown away
+        self.parting = False  # both sides were told the end; bytes that they still send are dropped
         self.gone = False
         self.directions = (Direction("to_server", client, server), Direction("to_client", server, client))
         self._struck: set[tuple[int, str]] = set()
@@ -157,7 +157,7 @@ class Tunnel:
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def events(self, faults: list[ArmedProxyFault], now: float) -> dict[socket.socket, int]:
-        """Return what to wait for at each socket."""
+        """Return the events to wait for, by socket."""
         wanted = {self.client: 0, self.server: 0}
         if not self.connected:
             wanted[self.server] = selectors.EVENT_WRITE
@@ -198,7 +198,7 @@ class Tunnel:
         return True
 
     def lose(self, faults: list[ArmedProxyFault]) -> None:
-        """Have get lost what faults say, and nothing else."""
+        """Drop the packets of the directions that faults name, and of no other."""
         for one in self.directions:
             one.lose(self.connected and self._stopped(one, faults, ("vanish",)))
 
@@ -248,22 +248,22 @@ class Tunnel:
             one.half_close()
 
     def release(self, now: float) -> None:
-        """Let go of what a delay held back."""
+        """Let delayed bytes of both directions go."""
         for one in self.directions:
             one.release(now)
 
     def reset(self) -> None:
-        """Have the proxy close both sides with RST."""
+        """Tell the proxy to close both sides with RST."""
         for one in (self.client, self.server):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.close()
 
     def close(self) -> None:
-        """Have the proxy close both sides."""
+        """Tell the proxy to close both sides."""
         self.gone = True
 
     def dispose(self) -> None:
-        """Release the sockets; the kernel ends what is left of the connections in order."""
+        """Close the sockets; the kernel then ends the connections."""
         self.lose([])
         self.client.close()
         self.server.close()

@@ -43,7 +43,7 @@ READ_SCHEMA: Final = StructType(
         StructField("source", StringType()),
     ]
 )
-"""What a read gives: the columns that the sink takes, then where a record is and when and from whom the hub got it."""
+"""The columns of a read: those of the sink, then a record's place, receive time and source address."""
 
 _MICROS: Final = pa.timestamp("us", tz="UTC")
 _RESERVED: Final = pa.array(sorted(RESERVED_ATTRS), pa.string())
@@ -58,9 +58,9 @@ _ARROW: Final[dict[type[DataType], pa.DataType]] = {
 
 
 class Shape:
-    """Turn batches of decoded records into those of some columns, which a schema names in its own order.
+    """Turn batches of decoded records into batches with the columns of a schema, in its order.
 
-    Raises ConfigError for a column that a read does not have, or not with that type.  Any thread.
+    Raises ConfigError for a column that a read does not have, or that has another type.  Any thread.
     """
 
     def __init__(self, schema: StructType) -> None:
@@ -89,12 +89,12 @@ def _same(name: str) -> Callable[[pa.RecordBatch], pa.Array]:
 
 
 def _time(name: str) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return a maker of times from a column of milliseconds."""
+    """Return a function that makes timestamps from a column of milliseconds."""
     return lambda records: records.column(name).cast(pa.timestamp("ms", tz="UTC")).cast(_MICROS)
 
 
 def _own_attrs(records: pa.RecordBatch) -> pa.Array:
-    """Return the attributes of the application, which the sink takes again: those of the protocol are left out."""
+    """Return the application's attributes, in the form of the sink; attributes of the protocol are left out."""
     attrs = records.column("attrs")
     ends = attrs.offsets.to_numpy()
     first, last = int(ends[0]), int(ends[-1])
@@ -106,7 +106,7 @@ def _own_attrs(records: pa.RecordBatch) -> pa.Array:
 
 
 def _message_id(records: pa.RecordBatch) -> pa.Array:
-    """Return the ids of messages as `Record.message_id` does, null where there are none."""
+    """Return the ids of messages as `Record.message_id` does, null for a message without one."""
     attrs = records.column("attrs")
     given, pack = (pc.map_lookup(attrs, name, "first") for name in ("msgid", "sid"))
     made = pc.binary_join_element_wise(_filled(pack), records.column("index").cast(pa.string()), ".")
@@ -114,7 +114,7 @@ def _message_id(records: pa.RecordBatch) -> pa.Array:
 
 
 def _filled(texts: pa.Array) -> pa.Array:
-    """Return texts with null in the place of empty ones."""
+    """Return texts with null in place of empty ones."""
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 

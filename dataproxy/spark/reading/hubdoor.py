@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["DoorAddress", "HubDoor", "LogState", "Page"]
 
 _THREAD: Final = "dataproxy-hub-read"
-#: Most of an answer: a page, or one entry of the largest frame that a hub takes, and room.
+#: Largest answer: a page, or one entry of the largest frame that a hub takes, with a margin.
 _MOST_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 18
-#: So often a request is made whose connection fails or whose answer breaks off; the same page is given again.
+#: Attempts for a request whose connection fails or whose answer breaks off; a page can be asked for again.
 _TRIES: Final = 3
 _PAUSE_S: Final = 0.2
-_TURN_S: Final = 1.0  # a hub whose pages are all being read says how long to wait; this at most
+_TURN_S: Final = 1.0  # longest wait, if a hub whose page slots are all taken says how long to wait
 _OK, _FORBIDDEN, _BUSY, _BROKEN, _MISSING = 200, 403, 503, 500, 404
 _SHOWN: Final = 300
 _COLUMNS: Final = ("offset", "receive_ms", "data_time_ms", "stream_id", "source", "value")
@@ -39,7 +39,7 @@ _COLUMNS: Final = ("offset", "receive_ms", "data_time_ms", "stream_id", "source"
 
 @dataclass(frozen=True, slots=True)
 class DoorAddress:
-    """Say where a hub's door is, what opens it, and how long a request may take (s)."""
+    """Hold the address of a hub's door, the credentials, and the time limit of a request (s)."""
 
     url: str
     authorization: str = field(repr=False)
@@ -47,7 +47,7 @@ class DoorAddress:
 
     @classmethod
     def of(cls, url: str, token: str, secret_id: str, secret_key: str, timeout: float) -> DoorAddress:
-        """Return the address with a token, or with an id and a key.  Raises ConfigError for both."""
+        """Return the address with a token, or with an id and a key.  Raises ConfigError if both are given."""
         if token and secret_id:
             raise ConfigError("options token and managerSecretId both authenticate at the hub", hint="keep one")
         if ":" in secret_id or not (token.isascii() and token.isprintable()):
@@ -62,7 +62,7 @@ class DoorAddress:
 
 
 class LogState(NamedTuple):
-    """Say which offsets of a log are stored: from ``first_offset`` up to, not including, ``next_offset``."""
+    """Hold the stored offsets of a log: from ``first_offset`` up to, not including, ``next_offset``."""
 
     partition: int
     first_offset: int
@@ -73,7 +73,7 @@ class LogState(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Hold entries of a range, where to go on, and which offsets in front of them are gone: ``lost``, FROM and TO."""
+    """Hold entries of a range, the next offset, and the dropped offsets before them: ``lost``, FROM and TO."""
 
     entries: list[StoredEntry]
     follows: int
@@ -99,7 +99,7 @@ class HubDoor:
             calls.close()
 
     def logs(self, group: str, time_ms: int | None = None) -> tuple[str, list[LogState]]:
-        """Return the name of the hub's store and the logs of a group, with their offsets at a time where one is given.
+        """Return the name of the hub's store and the logs of a group, with their offsets at ``time_ms`` if it is given.
 
         Raises TransportError, HubError, StoreError.
         """
@@ -126,10 +126,10 @@ class HubDoor:
         return store, sorted(rows)
 
     def entries(self, group: str, stream: str, partition: int, start: int, end: int) -> Page:
-        """Return entries from offset ``start`` on, in front of ``end``; a page without any ends the range.
+        """Return entries from offset ``start`` on, up to and not including ``end``; an empty page ends the range.
 
-        Raises TransportError for what cannot be had and for an answer that is not whole, RemoteProtocolError for what
-        is no page, HubError, StoreError.
+        Raises TransportError if the hub cannot be reached or the answer is not complete, RemoteProtocolError if the
+        answer is not a page, HubError, StoreError.
         """
         fields = {"group": group, "partition": str(partition), "from": str(start), "to": str(end)}
         if stream:
@@ -185,9 +185,9 @@ class HubDoor:
         return batch, facts
 
     def _get(self, path: str, fields: Mapping[str, str]) -> bytes:
-        """Return the body of an answer, asked for again where the hub is busy or the connection fails.
+        """Return the body of an answer; the request is repeated if the hub is busy or the connection fails.
 
-        Raises as ``entries`` does.
+        Raises what ``entries`` raises.
         """
         import urllib3
 
@@ -210,14 +210,14 @@ class HubDoor:
             time.sleep(_TURN_S if not wait.isdecimal() else min(_TURN_S, int(wait[:2])))
 
     def _within(self, path: str, fields: Mapping[str, str], seconds: float) -> tuple[int, str, bytes]:
-        """Return status, ``Retry-After`` and body of one answer that is whole within ``seconds``."""
+        """Return status, ``Retry-After`` and body of an answer that is complete within ``seconds``."""
         import urllib3
 
         from dataproxy.client.calls import Calls
 
         calls, self._calls = self._calls or Calls(), None
         try:
-            # On a thread: name service, headers and a body that comes byte by byte know no common time limit.
+            # On a thread: no timeout covers name service together with headers and a body that come byte by byte.
             answer = within(_THREAD, max(seconds, 0.0), lambda: self._ask(path, fields, calls, seconds), calls.end)
         except TimeoutError:
             raise TransportError(
@@ -255,7 +255,7 @@ class HubDoor:
         return response.status, response.headers.get("retry-after", ""), body
 
     def _read(self, response: urllib3.BaseHTTPResponse) -> bytes:
-        """Return the body; one shorter than its head says is an error of the connection."""
+        """Return the body; a body that is shorter than its head says is an error of the connection."""
         parts: list[bytes] = []
         left = _MOST_BYTES
         for part in response.stream(_CHUNK_BYTES, decode_content=False):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["READ_OPTIONS", "Bound", "ReadSettings", "read_settings"]
 
-#: Those that a read and a write have in common, as the producer's table calls them.
+#: Options that a read and a write have in common, by the names in the producer's table.
 _SHARED: Final = ("target", "groupId", "managerSecretId", "managerSecretKey")
-_EARLIEST, _LATEST = -2, -1  # Kafka's numbers for them
+_EARLIEST, _LATEST = -2, -1  # Kafka's numbers for the two ends
 _OFFSET_MOST: Final = 2**63 - 1
 _DIGITS: Final = 20
 _OF_WRITES: Final = {
@@ -37,7 +37,7 @@ _DOOR: Final = "give the address of the hub's Manager port, such as http://host:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Say where reading begins or ends: at a time, at offsets by partition, at one of all logs, else at its default.
+    """Hold an end of the range: a time, offsets by partition, one offset for all logs, else the default.
 
     None among the offsets stands for the default: the earliest entry, or the latest.
     """
@@ -49,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """What the driver read from the options of a read."""
+    """The options of a read, as the driver read them."""
 
     door: DoorAddress
     group_id: str
@@ -104,7 +104,7 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
 
 
 def _take(given: dict[str, str], known: dict[str, str], key: str, value: str) -> None:
-    """Note an option under its own name.  Raises ConfigError for one that is unknown or comes twice."""
+    """Add an option under its own name.  Raises ConfigError for an option that is unknown or comes twice."""
     word = plain_name(key)
     if word == "path":
         raise ConfigError(f"the read was given the path {value!r}", hint=f"call load() without one; {_DOOR}")

@@ -1,4 +1,4 @@
-"""What a read reads: settled once, on the driver, as ranges of offsets that hold still whatever comes later."""
+"""The plan of a read: ranges of offsets, decided once on the driver, so that later records are not in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logger("spark.reading")
 
 
 class LogRange(InputPartition):  # type: ignore[misc]  # mypy does not follow pyspark
-    """Name what one task reads: offsets of a partition of the hub's, from ``start`` up to and not including ``end``."""
+    """Hold the range for one task: offsets of one of the hub's partitions, from ``start`` up to, without, ``end``."""
 
     def __init__(self, partition: int, start: int, end: int) -> None:
         self.partition = partition
@@ -37,7 +37,7 @@ class LogRange(InputPartition):  # type: ignore[misc]  # mypy does not follow py
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What tasks need to read."""
+    """Everything that tasks need for a read."""
 
     door: DoorAddress
     group_id: str
@@ -48,7 +48,7 @@ class ReadPlan:
 
 
 def plan_read(options: Mapping[str, str]) -> ReadPlan:
-    """Check the options, ask the hub which offsets are there now, and return what is to be read of them.
+    """Check the options, ask the hub for its present offsets, and return the ranges to read.
 
     Raises ConfigError for options and offsets, StoreError (code DATA_LOST) for offsets that retention has dropped,
     TransportError and HubError when the hub cannot be asked.
@@ -79,7 +79,7 @@ def _offsets(
     if bound.time_ms is not None:
         _, found = door.logs(settings.group_id, bound.time_ms)
         at = {log.partition: log.offset for log in found if log.offset is not None}
-        # What came after the first look is not part of the read.
+        # Entries that came after the first request are not part of the read.
         return {log.partition: min(at.get(log.partition, log.next_offset), log.next_offset) for log in logs}
     if bound.offset is not None:
         return dict.fromkeys(default, bound.offset)
@@ -96,7 +96,7 @@ def _offsets(
 
 
 def _within_log(settings: ReadSettings, log: LogState, start: int, end: int) -> LogRange:
-    """Return the range as far as the log has it.  Raises ConfigError and StoreError where it does not."""
+    """Return the part of the range that the log has.  Raises ConfigError, and StoreError for dropped offsets."""
     if start > log.next_offset or end > log.next_offset:
         text = (
             f"partition {log.partition} of group {settings.group_id!r} ends at offset {log.next_offset}, but"
@@ -123,7 +123,7 @@ def _within_log(settings: ReadSettings, log: LogState, start: int, end: int) -> 
 
 
 def _split(whole: LogRange, log: LogState, settings: ReadSettings) -> list[LogRange]:
-    """Return a range in parts of about so many bytes, by the average entry of the log."""
+    """Return a range in parts of about the wanted bytes, estimated by the average entry of the log."""
     entries = whole.end - whole.start
     size = max(1, log.bytes // max(1, log.entries))
     each = max(1, settings.partition_bytes // size)
@@ -134,9 +134,9 @@ def _split(whole: LogRange, log: LogState, settings: ReadSettings) -> list[LogRa
 
 
 def tell_loss(group: str, stream: str, partition: int, lost: tuple[int, int], *, fail: bool) -> None:
-    """Raise StoreError (code DATA_LOST) for offsets that were dropped; write it into the log where it is not to fail.
+    """Raise StoreError (code DATA_LOST) for offsets that were dropped; without ``fail`` only log it.
 
-    Of one ``stream`` nobody knows any more whether it had some of them.
+    If the read is for one ``stream``, it is not known whether the dropped entries belonged to it.
     """
     what = f"the offsets {lost[0]} to {lost[1] - 1} of partition {partition} of group {group!r}"
     doubt = f"; it is unknown whether some of them belonged to stream {stream!r}" if stream else ""

@@ -1,4 +1,4 @@
-"""The reader of Spark's: ranges planned on the driver, pages fetched and decoded in tasks."""
+"""The reader for Spark: ranges are planned on the driver, pages are fetched and decoded in tasks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["HubReader"]
 
-#: Of a batch that is handed to Spark: its JVM holds one at a time, and so does the worker.
+#: Rows of a batch for Spark; the JVM and the worker each hold one batch at a time.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 4 << 20
 
 
 class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow pyspark
-    """Read what a plan names, as the columns of a schema.
+    """Read the ranges of a plan, with the columns of a schema.
 
     Raises ConfigError for a column that a read does not have.  Thread rule: Spark pickles it into tasks and uses a copy
     of its own in each process.
@@ -46,10 +46,10 @@ class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one range, oldest first; all of them, or an error.
 
-        Raises StoreError for entries that were dropped (code DATA_LOST) or are damaged, and where the hub has another
-        store than the one that was planned; TransportError, RemoteProtocolError and HubError as `HubDoor.entries` does.
+        Raises StoreError for entries that were dropped (code DATA_LOST) or are damaged, and if the hub now has another
+        store than at planning; and TransportError, RemoteProtocolError and HubError, as `HubDoor.entries` does.
         """
-        if not isinstance(partition, LogRange):  # what Spark makes where a plan has no ranges
+        if not isinstance(partition, LogRange):  # Spark's own object for a plan without ranges
             return iter(())
         return self._batches(partition)
 
