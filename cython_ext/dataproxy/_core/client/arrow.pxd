@@ -7,7 +7,7 @@ from dataproxy._core.plat.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchem
 
 
 cdef class ArrowChunks:             # iterates over the chunks of one object; GIL
-    cdef object keep                # capsules (and what they belong to)
+    cdef object keep                # capsules, and the objects that own them
     cdef ArrowArrayStream* stream   # NULL for a single array
     cdef ArrowSchema own_schema
     cdef ArrowSchema* schema

@@ -1,7 +1,9 @@
 """Arrow's C data interface: any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, without pyarrow.
 
-Formats taken as bodies: binary ``z``, utf8 ``u``, their large forms ``Z`` and ``U``, the view types ``vz``
+Formats accepted as bodies: binary ``z``, utf8 ``u``, their large forms ``Z`` and ``U``, the view types ``vz``
 and ``vu``, and fixed-size binary ``w:N``.
+
+Locality: GIL.  Locks: none.
 """
 
 from cpython.object cimport PyTypeObject
@@ -19,7 +21,7 @@ from dataproxy.errors import InvalidMessageError
 __all__ = ["ArrowChunks"]
 
 _TAKEN = "binary, string, their large and view forms, and fixed-size binary"
-_WIDTH_DIGITS = 9       # a body is much smaller than a gigabyte
+_WIDTH_DIGITS = 9       # digits of N in w:N; a body is much smaller than 1 GB
 _BODY_COLUMNS = ("value", "body")
 
 
@@ -39,13 +41,16 @@ cdef class ArrowChunks:
             self.own_schema.release(&self.own_schema)
 
     cdef void drop_chunk(self) noexcept:
-        """Release the chunk that ``next_chunk`` gave last.  Locality: GIL."""
+        """Release the chunk that ``next_chunk`` gave last."""
         if self.chunk.release != NULL:
             self.chunk.release(&self.chunk)
             memset(&self.chunk, 0, sizeof(ArrowArray))
 
     cdef ArrowArray* next_chunk(self) except? NULL:
-        """Return the next chunk, valid until the call after, or NULL at the end.  Locality: GIL."""
+        """Return the next chunk, valid until the next call, or NULL at the end.
+
+        Raises KeyboardInterrupt or InvalidMessageError when the stream failed.
+        """
         cdef const char* said
         if self.done:
             return NULL
@@ -56,7 +61,7 @@ cdef class ArrowChunks:
         if self.stream.get_next(self.stream, &self.chunk) != 0:
             said = self.stream.get_last_error(self.stream)
             why = said.decode("utf-8", "replace") if said != NULL else "it gave no reason"
-            if why.rstrip().endswith("\nKeyboardInterrupt"):        # pyarrow's words for a Ctrl-C in a Python reader
+            if why.rstrip().endswith("\nKeyboardInterrupt"):        # how pyarrow reports a Ctrl-C in a Python reader
                 raise KeyboardInterrupt
             raise InvalidMessageError(f"the Arrow stream failed while it was read: {why}", code="BAD_COLUMN")
         if self.chunk.release == NULL:
@@ -95,7 +100,7 @@ cdef ArrowChunks open_arrow(object data):
 
 
 cdef object _no_capsules(object data, str method, str wanted):
-    """Return the error for an object whose method breaks Arrow's interface.  Locality: GIL."""
+    """Return the error for an object whose method breaks Arrow's interface."""
     return InvalidMessageError(
         f"{method} of {type(data).__name__!r} returned no {wanted}",
         hint="pass a pyarrow, Polars, pandas (2.2+) or nanoarrow object", code="BAD_COLUMN")
@@ -111,7 +116,7 @@ cdef ArrowChunks _open_array(ArrowChunks chunks, tuple capsules, object owner=No
 
 
 cdef int column_index(ArrowSchema* schema, object column, object id_column) except -2:
-    """Return which child holds the bodies: -1 for the array itself.  Locality: GIL.
+    """Return which child holds the bodies: -1 for the array itself.
 
     ``column`` is a name, or None for the only column beside ``id_column``, ``value`` or ``body``.  Raises
     InvalidMessageError.
@@ -144,7 +149,7 @@ cdef int column_index(ArrowSchema* schema, object column, object id_column) exce
 
 
 cdef int _only(list names, object name) except -2:
-    """Return the place of the one column that has this name.  Locality: GIL.  Raises InvalidMessageError."""
+    """Return the place of the one column that has this name.  Raises InvalidMessageError."""
     n = names.count(name)
     if n > 1:
         raise InvalidMessageError(
@@ -153,7 +158,7 @@ cdef int _only(list names, object name) except -2:
 
 
 cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* rows) except -1:
-    """Describe one column of a chunk as rows of bodies.  Locality: GIL.  Raises InvalidMessageError."""
+    """Describe one column of a chunk as rows of bodies.  Raises InvalidMessageError."""
     cdef ArrowSchema* field = schema
     cdef ArrowArray* values = array
     cdef bytes form

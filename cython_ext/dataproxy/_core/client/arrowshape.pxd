@@ -1,4 +1,4 @@
-"""What Arrow's C data interface promises about a column's structs, looked at before they are read."""
+"""Checks of the structs of Arrow's C data interface, made before anything is read through them."""
 
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
 

@@ -1,7 +1,9 @@
-"""What Arrow's C data interface promises about a column's structs, looked at before they are read.
+"""Checks of the structs of Arrow's C data interface, made before anything is read through them.
 
 Checked are the counts, the pointers, the lengths of children, and the offsets of text and lists.  The interface does
-not say how large a buffer is, so that a length or a last offset beyond its buffer cannot be noticed.
+not say how large a buffer is.  So a length or a last offset that lies beyond its buffer cannot be noticed.
+
+Locality: GIL, except for ``index_kind``.  Locks: none.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
@@ -20,7 +22,7 @@ cdef enum:
 
 
 cdef str field_name(const ArrowSchema* schema):
-    """Return a field's name, empty for none.  Locality: GIL."""
+    """Return a field's name, empty for none."""
     return schema.name.decode("utf-8", "replace") if schema.name != NULL else ""
 
 
@@ -33,7 +35,7 @@ cdef object _broken(const ArrowSchema* schema, str why):
 
 
 cdef int check_schema(const ArrowSchema* schema) except -1:
-    """Check a type, without a look at its children's own.  Locality: GIL.  Raises InvalidMessageError."""
+    """Check the struct of a type, but not those of its children.  Raises InvalidMessageError."""
     cdef int64_t i
     if schema.format == NULL:
         raise _broken(schema, "it has no type")
@@ -46,10 +48,7 @@ cdef int check_schema(const ArrowSchema* schema) except -1:
 
 
 cdef int check_struct(const ArrowSchema* schema, const ArrowArray* array) except -1:
-    """Check one pair of structs, without a look at the children's own.  Locality: GIL.
-
-    Raises InvalidMessageError.
-    """
+    """Check one pair of structs, but not those of the children.  Raises InvalidMessageError."""
     cdef int64_t i
     check_schema(schema)
     if array.length < 0 or array.offset < 0 or array.length >= INT64_MAX - array.offset:
@@ -67,7 +66,7 @@ cdef int check_struct(const ArrowSchema* schema, const ArrowArray* array) except
 
 
 cdef int _offsets_of(const char* form) noexcept nogil:
-    """Return how wide the offsets of a type are, NO_OFFSETS for one without."""
+    """Return the width in bytes of a type's offsets, NO_OFFSETS for a type without offsets."""
     if strcmp(form, b"u") == 0 or strcmp(form, b"z") == 0 or strcmp(form, b"+l") == 0 or strcmp(form, b"+m") == 0:
         return OFFSETS32
     if strcmp(form, b"U") == 0 or strcmp(form, b"Z") == 0 or strcmp(form, b"+L") == 0:
@@ -76,7 +75,7 @@ cdef int _offsets_of(const char* form) noexcept nogil:
 
 
 cdef int _n_buffers(const char* form) noexcept nogil:
-    """Return how many buffers a type has at least: 0 for types that are not read."""
+    """Return the least number of buffers of a type; 0 for types that are not read."""
     if strcmp(form, b"+s") == 0 or strncmp(form, b"+w:", 3) == 0:
         return 1
     if strcmp(form, b"+vl") == 0 or strcmp(form, b"+vL") == 0:
@@ -142,7 +141,7 @@ cdef int64_t _bad_list_view(const ArrowArray* array, bint wide, int64_t n) noexc
 
 
 cdef int64_t _fixed_size(const char* digits) noexcept nogil:
-    """Return the number of a fixed size, at most that of 32 bits; 0 for what is none."""
+    """Return the number written in ``digits``, at most the largest of 32 bits; 0 for text that is no number."""
     cdef int64_t n = 0
     cdef int i = 0
     while 48 <= digits[i] <= 57 and i < 10:
@@ -152,7 +151,7 @@ cdef int64_t _fixed_size(const char* digits) noexcept nogil:
 
 
 cdef int index_kind(const char* form) noexcept nogil:
-    """Return the kind of a dictionary's indices, -1 for what cannot be one.  Locality: any.  Locks: none."""
+    """Return the kind of a dictionary's indices, -1 for other types.  Locality: any thread.  Locks: none."""
     cdef const char* letters = b"csilCSIL"
     cdef const char* at = strchr(<char*>letters, form[0]) if form[0] != 0 and form[1] == 0 else NULL
     return NODE_INT8 + <int>(at - letters) if at != NULL else -1
@@ -168,7 +167,7 @@ cdef int64_t _bad_index(const ArrowArray* array, int kind, int64_t n) noexcept n
 
 
 cdef int _check_dictionary(const ArrowSchema* schema, const ArrowArray* array, int depth) except -1:
-    """Check the indices and the values of a dictionary-encoded column."""
+    """Check the indices and the values of a dictionary-encoded column.  Raises InvalidMessageError."""
     cdef int kind = index_kind(schema.format)
     cdef int64_t i = -1
     if array.dictionary == NULL:
@@ -185,7 +184,7 @@ cdef int _check_dictionary(const ArrowSchema* schema, const ArrowArray* array, i
 
 
 cdef int _check_values(const ArrowSchema* schema, const ArrowArray* array) except -1:
-    """Check the buffers of a type that has some, and the children's lengths."""
+    """Check the buffers of a type that has buffers, and the lengths of the children.  Raises InvalidMessageError."""
     cdef int needed = _n_buffers(schema.format), width = _offsets_of(schema.format)
     cdef int64_t last = 0, i
     if array.n_buffers < needed:
@@ -241,15 +240,12 @@ cdef int _check_tree(const ArrowSchema* schema, const ArrowArray* array, int dep
 
 
 cdef int check_column(const ArrowSchema* schema, const ArrowArray* array) except -1:
-    """Check a column with all that is inside of it.  Locality: GIL.  Raises InvalidMessageError."""
+    """Check a column and everything inside of it.  Locality: GIL.  Raises InvalidMessageError."""
     return _check_tree(schema, array, 1)
 
 
 cdef int check_part(const ArrowSchema* schema, const ArrowArray* array, int at) except -1:
-    """Check one column of a record batch, which is the array itself when ``at`` is -1.  Locality: GIL.
-
-    Raises InvalidMessageError.
-    """
+    """Check one column of a record batch, which is the array itself when ``at`` is -1.  Raises InvalidMessageError."""
     if at < 0:
         return check_column(schema, array)
     check_struct(schema, array)

@@ -1,7 +1,9 @@
 """A table with Arrow's C interface, chunk by chunk.
 
-A chunk is checked once, as a whole, and is then sent in parts: what routes a part's rows are the chunk's columns, moved
-on to the part's first row.
+A chunk is checked once, as a whole, and is then sent in parts.  The columns that route the rows of a part are the
+chunk's columns, moved on to the part's first row.
+
+Locality: GIL, one thread a table; ``shift_rows`` any thread.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -22,7 +24,7 @@ __all__ = ["ArrowTable"]
 cdef class ArrowTable:
     """Hold a table that can be read once.  ``data`` has ``__arrow_c_stream__`` or ``__arrow_c_array__``.
 
-    Raises InvalidMessageError for what is no table, and what the object itself raises.
+    Raises InvalidMessageError for an object that is no table, and the errors that the object itself raises.
     """
 
     def __cinit__(self, data):
@@ -50,7 +52,7 @@ cdef class ArrowTable:
 
 
 cdef class RowPointers:
-    """Say where the text of each row lies: a dictionary's texts, repeated."""
+    """Point to the text of each row of a dictionary-encoded column: the dictionary's texts, repeated."""
 
     def __dealloc__(self):
         free(self.pointers)
@@ -58,7 +60,7 @@ cdef class RowPointers:
         free(self.validity)
 
     cdef int fill(self, const Rows* indices_of, const Rows* values, int kind, const uint8_t* indices) except -1:
-        """Look up all rows.  ``indices_of`` says which rows there are and which have no index.  Locality: GIL."""
+        """Look up all rows.  ``indices_of`` has the number of rows and their nulls.  Raises MemoryError."""
         cdef int64_t n = indices_of.n, i, at
         cdef size_t size = 0
         cdef bint there
@@ -100,10 +102,7 @@ cdef class TableChunk:
             self.own.release(&self.own)
 
     cdef int read_text(self, int at, Rows* out) except -1:
-        """Describe a column of text or binary, dictionary-encoded or not.  Locality: GIL.
-
-        Raises InvalidMessageError.
-        """
+        """Describe a column of text or binary, dictionary-encoded or not.  Raises InvalidMessageError."""
         cdef ArrowSchema* field = self.source.schema.children[at]
         cdef ArrowArray* values
         cdef RowPointers pointers
@@ -129,7 +128,7 @@ cdef class TableChunk:
         return 0
 
     cdef int open_shown(self, BodyEncoder encoder) except -1:
-        """Have the columns ready from which rows are shown.  Locality: GIL.  Raises InvalidMessageError."""
+        """Open the columns from which rows are shown, unless this was done.  Raises InvalidMessageError."""
         if not self.has_shown:
             encoder._open(&self.shown, self.source.schema, self.array)
             self.has_shown = True
@@ -137,7 +136,7 @@ cdef class TableChunk:
 
 
 cdef TableChunk next_table_chunk(ArrowTable table):
-    """Return the next chunk, None behind the last one.  Locality: GIL.  Raises InvalidMessageError."""
+    """Return the next chunk, None after the last one.  Raises InvalidMessageError."""
     cdef TableChunk out = TableChunk()
     cdef ArrowChunks chunks = table.chunks
     out.source = chunks
@@ -155,7 +154,7 @@ cdef TableChunk next_table_chunk(ArrowTable table):
 
 
 cdef void shift_rows(Rows* rows, int64_t start, int64_t n) noexcept nogil:
-    """Leave ``n`` rows from ``start`` on.  Locality: any thread.  Locks: none."""
+    """Keep only ``n`` rows, from ``start`` on.  Locality: any thread.  Locks: none."""
     rows.offset += start
     if rows.kind == ROWS_POINTERS:
         rows.pointers += start

@@ -1,4 +1,4 @@
-"""The sending calls of asyncio: the plain ones, and an await behind them."""
+"""The sending calls of asyncio: they make the plain calls and return what can be awaited."""
 
 from libc.stdint cimport uint32_t
 
@@ -9,13 +9,13 @@ from dataproxy._core.client.bell cimport Bell
 
 cdef class AsyncCore:
     cdef object target          # the Producer inside; None until it is open; GIL
-    cdef CoreHandle core        # the same
+    cdef CoreHandle core        # the same object, as its C type
     cdef object target_send     # its bound send
     cdef Bell bell              # of the loop that sent last
     cdef readonly dict _bells       # id of a loop -> its Bell, held open by this producer
-    cdef readonly int _queueing     # tasks that wait for room: who comes later waits behind them
+    cdef readonly int _queueing     # tasks that wait for room: later ones wait behind them
     cdef uint32_t generation    # of the process that made it
-    cdef bint ended             # every loop was let go
+    cdef bint ended             # no loop is used any more: the producer is closed
 
     cdef Bell here(self)
     cdef Bell ready(self)

@@ -1,6 +1,9 @@
-"""Sending in an event loop: whatever the plain call takes, with an await behind it and no wait inside.
+"""Sending in an event loop: each call takes what the plain call takes, can be awaited, and never blocks the loop.
 
-The calls forward their arguments untouched, so that they have every parameter that the plain ones have.
+The calls pass their arguments on unchanged, so they have every parameter that the plain calls have.
+
+Locality: GIL; the thread of a running event loop, unless a docstring says "any thread".  Locks: ``room`` and the
+calls that seal take batcher.lock.
 """
 
 cimport cython
@@ -33,28 +36,28 @@ __all__ = [
 
 
 cdef class AsyncCore:
-    """Forward sending calls to the plain producer inside.  ``later`` of the derived class finishes what must wait."""
+    """Forward sending calls to the plain producer inside.  ``later`` of the derived class does those that must wait."""
 
     def __cinit__(self, *args, **options):
         self._bells = {}
         self.generation = this_generation
 
-    # --- seams for the Python layer
+    # --- private calls for the Python layer
 
     def _attach(self, ProducerCore target not None):
-        """Use an open producer from now on.  The loop's thread that opened it."""
+        """Use an open producer from now on.  Thread: the loop that opened it."""
         self.core = target
         self.target_send = target.send
         self.target = target
 
     def _check(self):
-        """Raise ForkedError in a forked child, ClosedError once every loop was let go."""
+        """Raise ForkedError in a forked child, ClosedError after ``_let_go``.  Any thread."""
         self._check_process()
         if self.ended:
             raise ClosedError("the AsyncProducer is closed", hint="open a new one to continue")
 
     def _check_process(self):
-        """Raise ForkedError in a forked child."""
+        """Raise ForkedError in a forked child.  Any thread."""
         if self.generation != this_generation:
             raise ForkedError(
                 "this AsyncProducer was made before the process was forked; its threads, connections and event loop "
@@ -62,7 +65,7 @@ cdef class AsyncCore:
 
     @property
     def _inner(self):
-        """Return the plain producer.  Raises LocalProtocolError before it is open, and ForkedError."""
+        """Return the plain producer.  Raises LocalProtocolError before it is open, ForkedError in a forked child."""
         self._check_process()
         if self.target is None:
             raise LocalProtocolError(
@@ -71,7 +74,7 @@ cdef class AsyncCore:
 
     @property
     def _is_inherited(self):
-        """Tell whether it came through a fork."""
+        """Tell whether it was made in the parent of this process."""
         return self.generation != this_generation
 
     @property
@@ -80,11 +83,11 @@ cdef class AsyncCore:
         return self.target is not None
 
     def _join_queue(self):
-        """Count one more task that waits for room: who sends now waits behind it.  Thread: any."""
+        """Count one more task that waits for room: later sends wait behind it.  Any thread."""
         self._queueing += 1
 
     def _leave_queue(self):
-        """Count one less."""
+        """Count one task less.  Any thread."""
         self._queueing -= 1
 
     def _watch(self):
@@ -93,7 +96,7 @@ cdef class AsyncCore:
         return self.here()
 
     def _let_go(self):
-        """Let go of every loop.  Thread: any."""
+        """Release the Bell of every loop; no call can send any more.  Any thread."""
         cdef dict bells = self._bells
         self.ended = True
         self._bells = {}
@@ -102,10 +105,10 @@ cdef class AsyncCore:
             (<Bell>bell).release()
 
     cdef Bell here(self):
-        """Return the Bell of the running loop.  Locality: GIL.  Raises outside of a loop."""
+        """Return the Bell of the running loop.  Raises LocalProtocolError outside of a loop."""
         cdef Bell bell = self.bell
         if bell is not None and bell.drained_by == <unsigned long>PyThread_get_thread_ident():
-            return bell             # a task that it woke has sent: the usual case, without a look at the loop
+            return bell             # the usual case: a task that this Bell woke sends; the loop need not be asked
         bell = bell_here()
         if bell is not self.bell:
             if <size_t><void*>bell not in self._bells:
@@ -121,7 +124,10 @@ cdef class AsyncCore:
     # --- the hot calls
 
     cdef Bell ready(self):
-        """Return the running loop's Bell, None when the call must wait for something first.  Locality: GIL."""
+        """Return the running loop's Bell, None when the call must first wait for the producer or for room.
+
+        Raises ClosedError, ForkedError, LocalProtocolError.
+        """
         if self.ended or self.generation != this_generation or self.target is None or self._queueing:
             self._check()
             return None
@@ -130,8 +136,8 @@ cdef class AsyncCore:
     def send(self, stream_id, body, **options):
         """Accept one message; the await ends with its ack and returns the Delivered.
 
-        Parameters as for ``Producer.send``.  With room in the buffer the message is accepted by the call itself,
-        else once there is room, for which the await waits up to ``max_block``.  Raises what ``Producer.send``
+        Parameters as for ``Producer.send``.  If the buffer has room, the call itself accepts the message.  Otherwise
+        the await waits for room, up to ``max_block``, and then accepts it.  Raises what ``Producer.send``
         raises, and DeliveryFailed or DeliveryExpired.  Cancelling ends the wait; an accepted message is still
         delivered and counted.  Any running event loop.
         """
@@ -151,15 +157,18 @@ cdef class AsyncCore:
     def send_soon(self, *args, **options):
         """Accept one message at once and return its Delivery, which can be awaited.
 
-        Parameters as for ``Producer.send``.  It never waits: BufferFullError where there is no room (see
-        ``room``).  A result that is not retrieved is only counted in the report.  Any thread.
+        Parameters as for ``Producer.send``.  It never waits: raises BufferFullError if there is no room (see
+        ``room``).  A result that nobody retrieves is only counted in the report.  Any thread.
         """
         if self.generation != this_generation or self.target is None:
             return self._inner
         return self.target_send(*args, **options)
 
     def send_nowait(self, *args, **options):
-        """Accept one message at once and return nothing; never waits.  Parameters as ``Producer.send_nowait``."""
+        """Accept one message at once and return nothing.
+
+        It never waits: raises BufferFullError if there is no room.  Parameters as for ``Producer.send_nowait``.
+        """
         if self.generation != this_generation or self.target is None:
             return self._inner
         self.target.send_nowait(*args, **options)
@@ -167,9 +176,9 @@ cdef class AsyncCore:
     def send_batch(self, *args, **options):
         """Accept many messages; the await ends with all acks and returns a BatchDelivered.
 
-        Parameters as for ``Producer.send_batch``; ``bodies`` must not be changed before it returns.  It waits
-        for room without blocking the loop: a background thread accepts large batches, and batches without room,
-        one after the other.  Cancelling ends the wait; accepted messages are still delivered.
+        Parameters as for ``Producer.send_batch``; do not change ``bodies`` before the await has ended.  The call waits
+        for room without blocking the loop: a background thread accepts large batches, and batches for which there is
+        no room, one after the other.  Cancelling ends the wait; accepted messages are still delivered.
         """
         return self._batch_later("send_batch", args, options)
 
@@ -201,7 +210,7 @@ cdef class AsyncStream:
         return self.plain.stream_id
 
     def send(self, body, **options):
-        """Accept one message; the await ends with its ack.  Parameters as for ``Stream.send``."""
+        """Accept one message; the await ends with its ack and returns the Delivered.  Parameters as ``Stream.send``."""
         cdef Bell bell = self.producer.ready()
         if bell is not None:
             try:
@@ -213,13 +222,13 @@ cdef class AsyncStream:
         return self.producer._later(self.plain_send, (serialized_once(self.plain, body),), options, body)
 
     def send_soon(self, *args, **options):
-        """Accept one message at once and return its Delivery; never waits.  Parameters as for ``Stream.send``."""
+        """Accept one message at once and return its Delivery; BufferFullError without room.  As ``Stream.send``."""
         if self.producer.generation != this_generation:
             self.producer._check()
         return self.plain_send(*args, **options)
 
     def send_nowait(self, *args, **options):
-        """Accept one message at once and return nothing; never waits."""
+        """Accept one message at once and return nothing; BufferFullError without room.  As ``Stream.send_nowait``."""
         if self.producer.generation != this_generation:
             self.producer._check()
         self.plain.send_nowait(*args, **options)
@@ -241,12 +250,12 @@ cdef class AsyncStream:
 
 
 def turns(CoreHandle core):
-    """Return a number that grows whenever senders that wait for room may find some.  Thread: any."""
+    """Return a number that grows whenever there may be room again for waiting senders.  Any thread."""
     return atomic_load(&core.engine.books.turns)
 
 
 def room(CoreHandle core):
-    """Return (bytes, messages) that would be accepted now; messages is -1 without such a limit.  Thread: any."""
+    """Return (bytes, messages) that would be accepted now; messages is -1 without such a limit.  Any thread."""
     cdef int64_t free_bytes, messages = -1
     g = core.engine
     pthread_mutex_lock(&g.batcher.lock)
@@ -261,7 +270,7 @@ def room(CoreHandle core):
 
 
 def seal_all(CoreHandle core):
-    """Send everything on its way; return the serial that all accepted so far have at most.  Thread: any."""
+    """Seal all open packs; return the largest serial of the packs sealed so far.  Any thread."""
     cdef int64_t mark
     with nogil:
         mark = batcher_seal_all(&core.engine.batcher)
@@ -269,7 +278,7 @@ def seal_all(CoreHandle core):
 
 
 def seal_idle(CoreHandle core):
-    """With nothing in flight send what is open: only what is sent can make room.  Thread: any."""
+    """Seal all open packs if nothing is in flight: only packs that are sent can make room.  Any thread."""
     with nogil:
         if books_idle(&core.engine.books):
             batcher_seal_all(&core.engine.batcher)
@@ -278,31 +287,31 @@ def seal_idle(CoreHandle core):
 def checked_body(
     Stream stream not None, body, *, attrs=None, dt=None, message_id=None, key=None, on_delivery=None,
 ):
-    """Return a copy of a body that ``stream.send`` would accept once there is room; raises what that raises."""
+    """Return a copy of a body that ``stream.send`` would accept if there was room; raises what ``send`` raises."""
     return stream.checked(body, attrs, dt, message_id, key, on_delivery)
 
 
 def waiting_body(Stream stream not None, bytes body not None):
-    """Return what to hand to ``stream.send`` later for a body of `checked_body`.  Thread: any."""
+    """Return the object to pass to ``stream.send`` later for a body of `checked_body`.  Any thread."""
     return body if stream.serializer is None else Serialized(body)
 
 
 def waiting_args(ProducerCore core not None, tuple args, dict options):
-    """Return the arguments of ``core.send`` with the body made by the stream's serializer now.  Thread: any."""
+    """Return the arguments of ``core.send``; the stream's serializer makes the body now.  Any thread."""
     if len(args) != 2:
         return args
     return args[0], serialized_once(core.find(args[0], options.get("group_id")), args[1])
 
 
 def new_batch(CoreHandle core):
-    """Return a BatchDelivery without a message, for ``grow_batch``.  Thread: any."""
+    """Return a BatchDelivery without a message, for ``grow_batch``.  Any thread."""
     cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
     out.core = core
     return out
 
 
 def grow_batch(BatchDelivery batch, Delivery delivery):
-    """Add one message to a batch; neighbours in a pack share an entry.  Thread: the batch's only one."""
+    """Add one message to a batch; neighbours in a pack share an entry.  One thread a batch.  Raises MemoryError."""
     atomic_add(&delivery.verdict.refs, 1)
     if segments_add(&batch.segments, delivery.verdict, delivery.index, 1) != ST_OK:
         raise MemoryError("no memory for the results of a batch")

@@ -20,7 +20,7 @@ cdef enum:
     NO_KEY = -1
 
 
-ctypedef struct Extras:     # what goes with the bodies of one call
+ctypedef struct Extras:     # what one call says about its bodies
     int64_t when_ms         # data time, NO_TIME without one
     Slice attrs             # item attributes of each message
     Slice own_id            # of a single message; rows have theirs beside the bodies
@@ -28,10 +28,10 @@ ctypedef struct Extras:     # what goes with the bodies of one call
     int exempt              # Exempt
 
 
-cdef enum Exempt:           # which bounds of memory do not hold a call back
+cdef enum Exempt:           # which bounds of memory a call may exceed
     EX_NOTHING = 0
-    EX_RESULTS = 1          # waiting results: the call is made where callbacks run
-    EX_ALL = 2              # its messages were accepted before
+    EX_RESULTS = 1          # that of waiting results: the call is made on the thread of the callbacks
+    EX_ALL = 2              # all: its messages were accepted before
 
 
 cdef enum OnFull:           # what happens to a message for which there is no room
@@ -61,19 +61,19 @@ ctypedef struct Batcher:
     int on_full             # OnFull
     int64_t limit_bytes
     int64_t limit_messages  # 0: bounded by bytes alone
-    int64_t spare_room      # bytes of memory that are kept for small packs: larger ones get no more than they need then
-    int64_t span_ms         # messages with their own time share a pack within such a span
+    int64_t spare_room      # bytes of memory kept for small packs: when no more is free, larger ones get what they need
+    int64_t span_ms         # messages with a time of their own share a pack if they lie in the same span of so many ms
     int key_buckets         # 0: ordering is off
     bint lines              # message type 3: bodies joined by LF
     bint report_all         # every pack's result goes to the completion queue
     # Guarded by lock.
     pthread_mutex_t lock
     size_t max_frame        # bytes of the largest frame that the next message may be in
-    size_t least_body       # a body of so many bytes fits every stream
+    size_t least_body       # a body of at most so many bytes fits the frames of every stream
     StreamTable streams
     PackList open           # in the order of opening
-    int64_t accepted
-    int64_t accepted_bytes  # bodies
+    int64_t accepted        # messages
+    int64_t accepted_bytes  # of their bodies
     int64_t open_messages
     int64_t charged         # bytes ever counted against the limit
     int64_t paused_at       # `charged` when a sender of batches last paused
@@ -84,7 +84,7 @@ ctypedef struct Batcher:
     bint tick_armed
     bint closed
     Staging staged          # accepted and counted as open, in no pack yet
-    int walks               # calls that keep streams without references: none is freed meanwhile
+    int walks               # calls that use streams without a reference: until they end no stream is freed
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil

@@ -1,7 +1,8 @@
 """Batcher: appends bodies behind a length prefix to the open pack of their stream.
 
-One lock guards all open packs of a producer; an append holds it for tens of nanoseconds.  A pack is
-sealed when the next message like the last one would not fit, when it is old enough, or on a flush.
+One lock, ``Batcher.lock``, guards all open packs of a producer; an append holds it for tens of nanoseconds.  A pack is
+sealed when the next message, if it is like the last one, would not fit, when it is old enough, or on a flush.  A
+seal takes books.lock, then the lock of an executor's inbox.  In this module "lock" is ``Batcher.lock``.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -52,7 +53,7 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
 
 
 cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil:
-    """Return what a body may take in a frame with so long a text, 0 for nothing.  Locality: any.  Locks: takes lock."""
+    """Return the most bytes of a body in a frame with ``text_n`` bytes of text.  Locality: any.  Locks: takes lock."""
     cdef size_t room
     pthread_mutex_lock(&b.lock)
     room = openpack_room(b, text_n)
@@ -61,10 +62,10 @@ cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil:
 
 
 cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
-    """Let no message be accepted from now on that would need a larger frame than ``max_frame``.
+    """Refuse from now on every message that would need a frame of more than ``max_frame`` bytes.
 
-    Locality: any thread.  Locks: takes lock; books.lock and an inbox's when it seals.  What was accepted before keeps
-    the frame that it was promised: an open pack that is larger than a new one may be is sealed as it is.
+    Locality: any thread.  Locks: takes lock; books.lock and an inbox's when it seals.  Messages that were accepted
+    before are sent in frames of the old limit: an open pack that is too large for the new limit is sealed as it is.
     """
     cdef Pack* p
     cdef Pack* following
@@ -90,7 +91,7 @@ cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
 
 
 cdef inline void _placed(Batcher* b, Pack* p, size_t need) noexcept nogil:
-    """Count what was written into a pack; seal that when another one like it would not fit.  Locks: lock is held."""
+    """Count an item that was written; seal its pack if another such item would not fit.  Locks: lock is held."""
     item_placed(p, need)
     if p.body_n + need > p.most or p.count >= b.batch_messages:
         openpack_seal(b, p)
@@ -132,7 +133,7 @@ cdef int batcher_unstage(Batcher* b) noexcept nogil:
 
 
 cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
-    """Accept a message without touching its pack; False when it has to go there itself.  Locks: lock is held."""
+    """Accept a message without touching its pack; False if it must go into its pack now.  Locks: lock is held."""
     if b.closed or n > b.least_body or not has_room(b, need):
         return False
     if b.staged.n == 0 and not memory_fits(b, STAGED_MEMORY):
@@ -143,7 +144,7 @@ cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t ne
     if b.staged.n == 1:
         b.staged.since_us = b.clock.now_us()
     elif b.staged.n == STAGED:
-        batcher_unstage(b)                  # without memory it stays, and the next message is not accepted
+        batcher_unstage(b)                  # without memory they stay staged, and the next message is not accepted
     return True
 
 
@@ -169,11 +170,12 @@ cdef inline int _take(
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, Verdict** verdict, uint32_t* index,
 ) noexcept nogil:
-    """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED, ST_NO_MEMORY, or for one that has changed ST_INVALID.
+    """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED, ST_NO_MEMORY, ST_LIMIT or ST_INVALID.
 
-    Locality: any thread.  Locks: takes lock.  ST_LIMIT: it is larger than its stream takes, perhaps only since a moment
-    ago.  A message that is dropped for want of room is accepted; with any status but ST_OK nothing is.  With
-    ``verdict`` the caller gets a reference to the pack's verdict and the message's index in it.
+    Locality: any thread.  Locks: takes lock.  ST_INVALID: the body has changed since it was checked.  ST_LIMIT: it is
+    too large for its stream, perhaps because the limit has just become lower.  A message that is dropped because there
+    is no room counts as accepted; with any status except ST_OK nothing was accepted.  If ``verdict`` is not NULL, the
+    caller gets a reference to the pack's verdict, and the message's index in the pack.
     """
     cdef Pack* p = NULL
     cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
@@ -208,9 +210,10 @@ cdef int batcher_append(
 
 
 cdef inline void _fetch_next(const Pack* p) noexcept nogil:
-    """Ask for where the next message goes: taking a lock waits until all that was written has its memory.
+    """Prefetch the memory of the next message: taking a lock waits until all earlier writes have reached the cache.
 
-    Some hundred packs have no room in the nearest cache, but the lines that are written next do.  Locks: lock is held.
+    The nearest cache cannot hold some hundred packs, but it can hold the lines that are written next.
+    Locks: lock is held.
     """
     cdef uint8_t* to = p.buf + p.head + p.body_n
     prefetch_write(to + LINE)
@@ -218,9 +221,9 @@ cdef inline void _fetch_next(const Pack* p) noexcept nogil:
 
 
 cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil:
-    """Accept one checked message that has nothing but its body; what is no line of ``lines``.
+    """Accept one checked message that consists of its body alone; not for packs of ``lines``.
 
-    Locality: any thread.  Locks: takes lock.  Results as of ``batcher_append``, which does what is not quick.
+    Locality: any thread.  Locks: takes lock.  Results as of ``batcher_append``, which it calls in all other cases.
     """
     cdef Extras x
     cdef size_t need = n + 4
@@ -252,7 +255,7 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
 
 
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil:
-    """Tell whether so much would be accepted now.  Locality: any thread.  Locks: takes lock."""
+    """Tell whether so many bytes and messages would be accepted now.  Locality: any thread.  Locks: takes lock."""
     cdef int64_t packs = charge // <int64_t>b.batch_bytes + messages // b.batch_messages + 1
     cdef bint fits
     pthread_mutex_lock(&b.lock)
@@ -264,7 +267,7 @@ cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept no
 
 
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
-    """Seal every open pack; return the serial that all messages accepted so far have at most.
+    """Seal every open pack; return the largest serial of a pack sealed so far.
 
     Locality: any thread.  Locks: takes lock, then books.lock.
     """
@@ -280,7 +283,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
 
 
 cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil:
-    """Seal the pack of ``v`` if it is open: somebody waits for it.  Locality: any thread.  Locks: takes lock."""
+    """Seal the pack of ``v`` if it is open, because somebody waits.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&b.lock)
     if v.open_pack != NULL:
         openpack_seal_old(b, <Pack*>v.open_pack)
@@ -288,7 +291,7 @@ cdef void batcher_seal_of(Batcher* b, Verdict* v) noexcept nogil:
 
 
 cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
-    """Count staged messages as dropped: they can be in no pack any more.  Locks: lock is held; takes books.lock."""
+    """Count staged messages as dropped: no pack can take them any more.  Locks: lock is held; takes books.lock."""
     cdef uint32_t i, at = 0
     cdef int64_t charge = 0
     for i in range(b.staged.n):
@@ -303,7 +306,7 @@ cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
 
 
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
-    """Seal what has lingered; return when to come again, or -1.  Locality: executor 0.  Locks: takes lock."""
+    """Seal old packs; return the time of the next tick (us), or -1.  Locality: executor 0.  Locks: takes lock."""
     cdef int64_t due = -1
     cdef Pack* p
     cdef Pack* following
@@ -327,10 +330,10 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
 
 
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
-    """Close the batcher; open packs go to ``out`` as sealed.
+    """Close the batcher; open packs are counted as sealed and put into ``out``.
 
-    Locality: any thread.  Locks: takes lock, then books.lock.  Messages that are staged for want of memory are counted
-    as dropped.
+    Locality: any thread.  Locks: takes lock, then books.lock.  Messages that are still staged because there was no
+    memory are counted as dropped.
     """
     cdef Pack* p
     pthread_mutex_lock(&b.lock)

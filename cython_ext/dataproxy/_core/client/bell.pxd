@@ -15,17 +15,17 @@ cdef class Bell:                # the loop's thread, unless said otherwise
     cdef LoopQueue* queue
     cdef bint closed
     cdef uint32_t generation    # of the process that made it
-    cdef unsigned long drained_by       # ident of the thread that wakes tasks now: the loop runs there; 0: none
+    cdef unsigned long drained_by       # ident of the thread that wakes tasks now, which is the loop's; 0: none
     cdef int64_t users          # producers that keep it open; GIL
     cdef dict waits             # key of a LoopWait -> list of Waiters, or a function
-    cdef dict hasty             # CoreHandle -> [(key, list of Waiters)] to be sealed when the loop has turned
+    cdef dict hasty             # CoreHandle -> [(key, list of Waiters)] to be sealed in the loop's next turn
     cdef Verdict* newest        # the pack that somebody waited for last; borrowed from a LoopWait in waits
     cdef list newest_waiters
-    cdef LoopWait* taken           # rang, not looked at yet
-    cdef LoopWait* current         # its waiters are being woken
+    cdef LoopWait* taken           # settled waits that were taken from the queue and are not handled yet
+    cdef LoopWait* current         # the wait whose waiters are being woken
     cdef list batch
     cdef Py_ssize_t at
-    cdef tuple facts            # of current's pack
+    cdef tuple facts            # of the pack of ``current``
 
     cdef bint inherited(self)
     cdef list waiters_of(self, CoreHandle core, Verdict* v)

@@ -1,7 +1,10 @@
-"""Bells: every task that waits for a pack is woken by one reading of its loop's eventfd.
+"""Bells: one reading of a loop's eventfd wakes every task of that loop whose pack is settled.
 
-It is woken from within the loop's reader callback, as a handle of the loop's own would wake it, so that nothing is
-scheduled per message.
+The tasks are woken inside the loop's reader callback, in the way in which a handle of the loop would wake them.  So
+nothing is scheduled for a single message.
+
+Locality: GIL, the thread of the Bell's loop, unless a docstring says otherwise.  Locks: waits take books.lock;
+``drain`` and ``close`` take the queue's.
 """
 
 import asyncio
@@ -30,7 +33,7 @@ from dataproxy.errors import LocalProtocolError, TransportError
 __all__ = ["Bell", "current_bell", "open_bells"]
 
 cdef enum:
-    WAKES = 512         # tasks woken before the loop gets to do something else
+    WAKES = 512         # tasks woken before the loop may do its other work
 
 cdef dict _bells = {}   # id of a loop -> its open Bell, which keeps the loop alive; GIL
 cdef object _running_loop = asyncio._get_running_loop
@@ -38,13 +41,16 @@ cdef WakeFunction wake_waiter = NULL
 
 
 cdef void set_wake(WakeFunction function):
-    """Say what wakes a waiter.  Locality: GIL, once, before the first wait."""
+    """Set the function that wakes a waiter.  Locality: GIL, called once, before the first wait."""
     global wake_waiter
     wake_waiter = function
 
 
 cdef Bell bell_here():
-    """Return the Bell of the running loop, opened on first use.  Locality: GIL.  Raises outside of a loop."""
+    """Return the Bell of the running loop, opened on first use.  Locality: GIL, a thread with a running loop.
+
+    Raises LocalProtocolError outside of a loop, TransportError without an eventfd.
+    """
     loop = _running_loop()
     if loop is None:
         raise LocalProtocolError(
@@ -67,7 +73,7 @@ def current_bell():
 
 
 def open_bells():
-    """Return how many loops have an open Bell.  Thread: any."""
+    """Return how many loops have an open Bell.  Any thread."""
     return len(_bells)
 
 
@@ -75,7 +81,7 @@ def open_bells():
 cdef class Bell:
     """Wake one event loop when packs are settled that some of its tasks wait for.
 
-    It lives from the first wait on its loop until no producer uses it and nobody waits.
+    It is open from the first wait on its loop until no producer uses it and nobody waits.
     """
 
     def __init__(self, loop):
@@ -105,7 +111,7 @@ cdef class Bell:
     # --- life
 
     cdef bint inherited(self):
-        """Tell whether it came through a fork: then its loop and its lock are the parent's.  Locality: GIL."""
+        """Tell whether it was made before a fork: then its loop and its lock belong to the parent.  Locality: GIL."""
         return self.generation != this_generation
 
     def acquire(self):
@@ -113,7 +119,7 @@ cdef class Bell:
         self.users += 1
 
     def release(self):
-        """Let go of one producer; the last one closes it, unless somebody waits.  Thread: any."""
+        """Count one producer less; the last one closes the Bell, unless somebody waits.  Any thread."""
         self.users -= 1
         if self.users or self.closed or self.inherited():
             return
@@ -124,16 +130,16 @@ cdef class Bell:
         else:
             try:
                 self.loop.call_soon_threadsafe(self.close_idle)
-            except RuntimeError:        # it was closed in between
+            except RuntimeError:        # the loop was closed in between
                 self.close()
 
     def close_idle(self):
-        """Close it if nothing holds it open."""
+        """Close the Bell if no producer uses it and nobody waits."""
         if not self.users and not self.waits and self.taken == NULL and self.batch is None:
             self.close()
 
     def close(self):
-        """Release the eventfd.  Tasks of an open loop do not wait any more when this is called."""
+        """Release the eventfd.  When this is called, no task of an open loop waits any more."""
         cdef LoopWait* w
         if self.closed or self.inherited():
             return
@@ -156,7 +162,7 @@ cdef class Bell:
     # --- waiting
 
     cdef list waiters_of(self, CoreHandle core, Verdict* v):
-        """Return the list of those who wait for a pack, or None if it is settled."""
+        """Return the list of the Waiters of a pack, or None if it is settled.  Raises MemoryError."""
         cdef LoopWait* w
         if v == self.newest:
             return self.newest_waiters
@@ -180,9 +186,9 @@ cdef class Bell:
         return <list>found
 
     def hasten(self, CoreHandle core):
-        """Send the packs that tasks wait for: the loop has turned, so they have the messages of all its tasks.
+        """Seal the packs that tasks wait for, after one turn of the loop: then they hold the messages of all tasks.
 
-        If there are packs on their way they wait for the results of those, and get more messages meanwhile.
+        If packs are in flight, the seal waits for their results, and the open packs get more messages meanwhile.
         """
         if self.closed or self.inherited():
             return
@@ -190,16 +196,19 @@ cdef class Bell:
             self.seal_awaited(core)
 
     def seal_awaited(self, CoreHandle core):
-        """Seal what ``hasten`` is about."""
+        """Seal the packs that ``hasten`` has noted and that are still waited for."""
         cdef Verdict* v
         for key, waiters in self.hasty.pop(core, ()):
-            if self.waits.get(key) is waiters:      # so its result was not looked at, and the verdict is still there
+            if self.waits.get(key) is waiters:      # its result was not handled yet, so the verdict still exists
                 v = <Verdict*><size_t>key
                 with nogil:
                     batcher_seal_of(&core.engine.batcher, v)
 
     def call_on_room(self, CoreHandle core, int64_t seen, function):
-        """Call ``function()`` once when bytes of the buffer came back; False if some did since ``seen``."""
+        """Call ``function()`` once when there may be room in the buffer; False if that happened since ``seen``.
+
+        Raises MemoryError.
+        """
         cdef LoopWait* w = wait_new(self.queue, NULL, MARK_ROOM)
         if w == NULL:
             raise MemoryError("no memory for a wait")
@@ -211,7 +220,10 @@ cdef class Bell:
         return False
 
     def call_on_settled(self, CoreHandle core, int64_t mark, function):
-        """Call ``function()`` once when all packs up to the serial ``mark`` are settled; False if they are."""
+        """Call ``function()`` once when all packs up to the serial ``mark`` are settled; False if they are already.
+
+        Raises MemoryError.
+        """
         cdef LoopWait* w = wait_new(self.queue, NULL, mark)
         if w == NULL:
             raise MemoryError("no memory for a wait")
@@ -223,7 +235,7 @@ cdef class Bell:
         return False
 
     def call_in_turn(self, function):
-        """Call ``function()`` once after everything that has rung so far."""
+        """Call ``function()`` once, after all waits that are queued now were handled.  Raises MemoryError."""
         cdef LoopWait* w = wait_new(self.queue, NULL, MARK_ROOM)
         if w == NULL:
             raise MemoryError("no memory for a wait")
@@ -233,7 +245,7 @@ cdef class Bell:
     # --- waking
 
     cdef int next_batch(self) except -1:
-        """Open what rang next: 1, or 0 if there is nothing.  Locality: the loop's thread."""
+        """Begin with the next settled wait; 1, or 0 if there is none."""
         cdef LoopWait* w = self.taken
         if w == NULL:
             return 0
@@ -253,7 +265,7 @@ cdef class Bell:
         return 1
 
     cdef void end_batch(self):
-        """Be done with what rang.  Locality: the loop's thread."""
+        """End the work on the current wait and release it."""
         if self.current != NULL:
             wait_free(self.current)
             self.current = NULL
@@ -261,7 +273,7 @@ cdef class Bell:
         self.facts = None
 
     def drain(self):
-        """Wake those whose packs are settled; the reader callback of the loop."""
+        """Wake the tasks whose packs are settled; the reader callback of the loop."""
         self.drained_by = <unsigned long>PyThread_get_thread_ident()
         try:
             self.wake_all()
@@ -269,7 +281,7 @@ cdef class Bell:
             self.drained_by = 0
 
     cdef int wake_all(self) except -1:
-        """Do the work of ``drain``.  Locality: the loop's thread, outside of any task."""
+        """Do the work of ``drain``.  It runs outside of any task."""
         cdef int left = WAKES
         cdef LoopWait* w
         cdef LoopWait* last
@@ -291,7 +303,7 @@ cdef class Bell:
                         return 0
                     left -= 1
                     item = self.batch[self.at]
-                    self.batch[self.at] = None      # what is done with is free at once, for the next to be made of
+                    self.batch[self.at] = None      # a finished Waiter is freed at once, and its memory is used again
                     self.at += 1
                     if self.facts is not None:
                         wake_waiter(item)

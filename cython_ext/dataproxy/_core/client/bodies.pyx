@@ -1,4 +1,7 @@
-"""Making bodies from the columns of a record batch: JSON, delimited text, key-value text."""
+"""Making bodies from the columns of a record batch: JSON, delimited text, key-value text.
+
+Locality: GIL, one thread at a time for each encoder; rows are encoded without the GIL.  Locks: none.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -27,11 +30,11 @@ _TIMES = {
     "millis": TIME_MILLIS,
 }
 _ZONED = (b"tss:", b"tsm:", b"tsu:", b"tsn:")
-_PLAIN = frozenset(b"0123456789+-.:TZEabcdefghijklmnopqrstuvwxyzNI ")     # of values that are no text
+_PLAIN = frozenset(b"0123456789+-.:TZEabcdefghijklmnopqrstuvwxyzNI ")     # bytes in values that are not text
 
 
 cdef int _code(str text) except? -1:
-    """Return the byte of one ASCII character, -1 for an empty text."""
+    """Return the byte of one ASCII character, -1 for an empty text.  Raises ConfigError for any other text."""
     if not text:
         return -1
     if len(text) != 1 or ord(text) > 127:
@@ -43,9 +46,10 @@ cdef class BodyEncoder:
     """Make one body for each row of a record batch, without the GIL.
 
     ``form`` is json, csv or kv; ``columns`` are the indices of the body's columns in their order.  ``zone_table`` is
-    called with the name of a time zone and returns ``(starts, offsets, period_from)``: the seconds (int64 bytes) at
-    which an offset (int32 bytes) begins, and where the table's last 400 years begin to repeat.  Raises ConfigError for
-    texts that are not one ASCII character.  Thread rule: one thread at a time.
+    called with the name of a time zone and returns ``(starts, offsets, period_from)``: UTC seconds (int64 as bytes),
+    the offset in seconds that begins at each (int32 as bytes), and the UTC second from which on the last 400 years of
+    the table repeat.  Raises ConfigError for texts that are not one ASCII character, and MemoryError.  Thread rule: one
+    thread at a time.
     """
 
     def __cinit__(
@@ -82,7 +86,7 @@ cdef class BodyEncoder:
         free(self.zone_names)
 
     cdef bint _knows(self, bytes name):
-        """Tell whether a time zone is among those that are known.  Locality: GIL."""
+        """Tell whether a time zone is known already."""
         cdef int i
         for i in range(self.n_zones):
             if self.zone_names[i] == name:
@@ -90,7 +94,7 @@ cdef class BodyEncoder:
         return False
 
     cdef int _learn_zone(self, bytes name) except -1:
-        """Add a time zone to those that are known.  Locality: GIL."""
+        """Add a time zone.  Raises MemoryError, and what ``zone_table`` raises."""
         cdef bytes starts, offsets
         cdef Zone* zones
         cdef const char** names
@@ -115,7 +119,10 @@ cdef class BodyEncoder:
         return 0
 
     cdef int _open(self, NodeTree* tree, ArrowSchema* schema, ArrowArray* array) except -1:
-        """Read a batch's columns into ``tree``, which is closed when this raises.  Locality: GIL."""
+        """Read a batch's columns into ``tree``, which is closed when this raises.
+
+        Raises InvalidMessageError for a column that has no text form, and MemoryError.
+        """
         cdef ArrowSchema* culprit = NULL
         cdef int status, known
         cdef bytes form
@@ -146,9 +153,9 @@ cdef class BodyEncoder:
                     hint="cast it to string", code="BAD_COLUMN")
 
     cdef int make(self, ArrowSchema* schema, ArrowArray* array, Lines* lines) except -1:
-        """Encode all rows of a struct array.  `lines_free` is owed, whatever happens.  Locality: GIL.
+        """Encode all rows of a struct array.  The caller calls `lines_free`, also after an error.
 
-        Raises InvalidMessageError for a column that has no text, and MemoryError.
+        Raises InvalidMessageError for a column that has no text form, and MemoryError.
         """
         cdef NodeTree tree
         cdef int status
@@ -163,7 +170,7 @@ cdef class BodyEncoder:
         return 0
 
     def measure(self, batch):
-        """Encode a record batch for nobody; return the bytes of its bodies.  For benchmarks."""
+        """Encode a record batch and throw the bodies away; return their size in bytes.  For benchmarks."""
         cdef ArrowChunks chunks = open_arrow(batch)
         cdef ArrowArray* array = chunks.next_chunk()
         cdef Lines lines
@@ -179,7 +186,7 @@ cdef class BodyEncoder:
     def texts(self, batch):
         """Return the body of each row of a record batch, None for rows that cannot be written.
 
-        Raises InvalidMessageError for a column that has no text.
+        Raises InvalidMessageError for a column that has no text form, and MemoryError.
         """
         cdef ArrowChunks chunks = open_arrow(batch)
         cdef ArrowArray* array = chunks.next_chunk()
@@ -187,7 +194,7 @@ cdef class BodyEncoder:
         cdef int64_t i
         memset(&lines, 0, sizeof(Lines))
         found = []
-        if array == NULL:               # a stream gives no chunk for no rows
+        if array == NULL:               # a stream without rows gives no chunk
             return found
         try:
             self.make(chunks.schema, array, &lines)
@@ -207,11 +214,11 @@ cdef class BodyEncoder:
 cdef int _mark(
     LineStyle* style, str separator, str joint, str escape, str quote, str line_separator,
 ) except -1:
-    """Set the characters of delimited text by the rules of InLong's Sort.
+    """Set the characters of delimited text by the rules of InLong's Sort.  Raises ConfigError.
 
-    Text is masked by the escape character in front of what has a meaning, or else by quote characters around
-    it.  A reader that splits lines undoes an escaped line separator in delimited text; in key-value text it
-    does not, so there such a character cannot travel.
+    In text, the escape character is put in front of each special character; without an escape character, quote
+    characters are put around it.  A reader that splits lines undoes an escaped line separator in delimited text, but
+    not in key-value text.  So a key-value text cannot contain a line separator.
     """
     cdef int between = _code(separator), at = _code(joint), line = _code(line_separator), c
     style.separator = between

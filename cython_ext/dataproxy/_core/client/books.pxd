@@ -25,7 +25,7 @@ ctypedef struct Books:
     int64_t failed
     int64_t expired
     int64_t dropped
-    int64_t maybe_delivered     # failed and expired ones with an attempt that was written and never answered
+    int64_t maybe_delivered     # failed and expired messages with an attempt that was written and never answered
     int64_t delivered_bytes     # charged bytes: bodies and their framing
     int64_t settled_packs
     int64_t resent              # attempts beyond the first, of settled packs
@@ -40,8 +40,8 @@ ctypedef struct Books:
     # Read without the lock by the batcher: atomic.
     int64_t released            # bytes given back to the buffer limit
     int64_t released_messages
-    int64_t turns               # grows whenever senders that wait may find room: bytes, memory or results told
-    int64_t awaiting            # 1 while some of them may wait for that
+    int64_t turns               # grows whenever there may be room for waiting senders: bytes, memory or results
+    int64_t awaiting            # 1 while senders may wait for a change of ``turns``
     int64_t shed_bytes          # memory of packs that were given up and not yet put away by their executors
 
 

@@ -1,7 +1,7 @@
-"""Counts of every message's fate, and the waits for it.
+"""Counts of what became of every message, and the waits for it.
 
-``accepted`` and ``open`` live with the batcher under its lock; everything after the seal lives here.  A
-message is moved from one to the other with both locks held, so that at any moment, exactly,
+``accepted`` and ``open`` are in the batcher under its lock; all counts after the seal are here, under ``Books.lock``
+("lock" below).  A message is moved from one to the other while both locks are held.  So at any moment, exactly,
 ``accepted = open + in_flight + delivered + failed + expired + dropped``.
 """
 
@@ -76,7 +76,7 @@ cdef void _count_code(Books* k, int code, int64_t messages) noexcept nogil:
         k.code_counts[k.n_codes] = messages
         k.n_codes += 1
     else:
-        k.code_counts[CODES - 1] += messages    # more kinds than slots: the last one gathers the rest
+        k.code_counts[CODES - 1] += messages    # more codes than slots: the last slot counts all others
 
 
 cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogil:
@@ -99,7 +99,7 @@ cdef void verdict_fill(Verdict* v, const Pack* p, int64_t latency) noexcept nogi
 
 
 cdef void _collect(Books* k, Verdict* v) noexcept nogil:
-    """Move the waits of a settled pack to those that the next wake hands over."""
+    """Move the waits of a settled pack to the list that the next wake hands over.  Locks: lock is held."""
     cdef LoopWait* w = <LoopWait*>v.loop_waits
     cdef LoopWait* following
     v.loop_waits = NULL
@@ -130,7 +130,7 @@ cdef void _unlink(Books* k, Pack* p) noexcept nogil:
 cdef inline void _count(
     Books* k, int outcome, int code, uint32_t messages, int64_t size, int64_t latency, bint maybe,
 ) noexcept nogil:
-    """Count messages that share a result; ``size`` is their charge, ``maybe`` whether they may have arrived."""
+    """Count messages that share a result; ``size``: their charge in bytes; ``maybe``: they may have arrived."""
     if outcome == OUT_DELIVERED:
         k.delivered += messages
         k.delivered_bytes += size
@@ -174,9 +174,9 @@ cdef void books_settle(Books* k, Pack* p, int64_t now_us) noexcept nogil:
 
 
 cdef void books_turn(Books* k) noexcept nogil:
-    """Let senders that wait look again: memory was given back.  Locality: any thread.
+    """Let waiting senders try again, because memory was given back.  Locality: any thread.
 
-    Locks: takes lock if some wait.
+    Locks: takes lock if any sender waits.
     """
     atomic_add(&k.turns, 1)
     if atomic_load(&k.awaiting):
@@ -232,7 +232,7 @@ cdef void books_drop(Books* k, Pack* p, int code, int64_t now_us) noexcept nogil
 
 
 cdef void books_put_away(Books* k, Pack* p) noexcept nogil:
-    """Note that nobody refers any more to a pack that was given up.  Locality: any thread.  Locks: lock is held."""
+    """Note that the last reference to a pack that was given up is gone.  Locality: any thread.  Locks: lock is held."""
     atomic_add(&k.shed_bytes, -p.shed)
     p.shed = 0
 
@@ -251,7 +251,7 @@ cdef void books_refuse(Books* k, int64_t messages, int code) noexcept nogil:
 
 
 cdef int64_t books_mark(Books* k) noexcept nogil:
-    """Return the serial that everything sealed so far has at most.
+    """Return the largest serial of a pack sealed so far.
 
     Locality: any thread.
     Locks: takes lock.
@@ -288,7 +288,7 @@ cdef bint books_wait_mark(Books* k, int64_t mark, int64_t deadline_us) noexcept 
 
 
 cdef bint books_idle(Books* k) noexcept nogil:
-    """Tell whether nothing is sealed and unsettled.  Locality: any thread.  Locks: takes lock."""
+    """Tell whether every sealed pack is settled.  Locality: any thread.  Locks: takes lock."""
     cdef bint idle
     pthread_mutex_lock(&k.lock)
     idle = k.in_flight_packs == 0
@@ -306,14 +306,14 @@ cdef int64_t books_lost(Books* k) noexcept nogil:
 
 
 cdef bint books_wait_room(Books* k, int64_t seen, int64_t deadline_us) noexcept nogil:
-    """Wait until senders have a turn again, or had one since ``seen``; False at the deadline.
+    """Wait until ``turns`` is not ``seen`` any more: there may be room; False at the deadline.
 
     Locality: application thread.
     Locks: takes lock.
     """
     cdef bint changed
     pthread_mutex_lock(&k.lock)
-    atomic_store(&k.awaiting, 1)        # before the look: whoever gives a turn does it the other way round
+    atomic_store(&k.awaiting, 1)        # before ``turns`` is read: a thread that changes ``turns`` reads this after it
     while atomic_load(&k.turns) == seen and clock_us() < deadline_us:
         _wait(k, deadline_us)
         atomic_store(&k.awaiting, 1)
@@ -334,9 +334,9 @@ cdef bint books_wait_verdict(Books* k, Verdict* v, int64_t deadline_us) noexcept
 
 
 cdef void books_wake(Books* k) noexcept nogil:
-    """Wake every waiter, thread or event loop, and give senders a turn.
+    """Wake every waiting thread and event loop, and let waiting senders try again.
 
-    Locality: executor; a sender that gives up packs.  Locks: lock is held by the caller; queues'.
+    Locality: executor; a sender that gives up packs.  Locks: lock is held by the caller; takes the queues'.
     """
     atomic_add(&k.turns, 1)
     atomic_store(&k.awaiting, 0)
@@ -349,7 +349,7 @@ cdef void books_wake(Books* k) noexcept nogil:
 
 
 cdef bint books_await_verdict(Books* k, LoopWait* w) noexcept nogil:
-    """Have ``w`` ring when its pack is settled; False (and it stays the caller's) if that was already.
+    """Wake the loop of ``w`` when its pack is settled; False, and ``w`` stays the caller's, if it is settled already.
 
     Locality: any thread.  Locks: takes lock.
     """
@@ -364,7 +364,7 @@ cdef bint books_await_verdict(Books* k, LoopWait* w) noexcept nogil:
 
 
 cdef bint _await(Books* k, LoopWait* w, bint pending) noexcept nogil:
-    """Add a wait of the books, if it still has to wait, and release the lock."""
+    """Add a wait of the books if ``pending``, and release the lock, which the caller has taken."""
     if pending:
         w.next = k.loop_waits
         k.loop_waits = w
@@ -373,7 +373,7 @@ cdef bint _await(Books* k, LoopWait* w, bint pending) noexcept nogil:
 
 
 cdef bint books_await_room(Books* k, LoopWait* w, int64_t seen) noexcept nogil:
-    """Have ``w`` ring when senders have a turn; False (and it stays the caller's) if they had one since ``seen``.
+    """Wake the loop of ``w`` when ``turns`` is not ``seen``; False, and ``w`` stays the caller's, if it is so already.
 
     Locality: any thread.  Locks: takes lock.
     """
@@ -383,7 +383,7 @@ cdef bint books_await_room(Books* k, LoopWait* w, int64_t seen) noexcept nogil:
 
 
 cdef bint books_await_mark(Books* k, LoopWait* w) noexcept nogil:
-    """Have ``w`` ring when all packs up to its mark are settled; False (and it stays the caller's) if they are.
+    """Wake the loop of ``w`` when all packs up to its mark are settled; False if they are: ``w`` stays the caller's.
 
     Locality: any thread.  Locks: takes lock.
     """

@@ -1,11 +1,14 @@
-"""``send_nowait`` as the interpreter calls it: the common call is done without making arguments of it.
+"""``send_nowait`` as the interpreter calls it: the usual call is made without building an argument tuple.
 
-A call with a body of ``bytes`` and nothing else goes straight to the batcher; every other one, and each that finds
-something out of the ordinary (a fork, a full buffer, a closed producer), is made again as the method was written.
+A call with a body of ``bytes`` and nothing else goes straight to the batcher.  Every other call is passed to the
+method as it was written, and so is each call that meets a special case (a fork, a full buffer, a closed producer).
 
-What ``stream.send_nowait`` gives is an object of its own kind.  A bound method would be an object that refers to the
-stream's handle, and each call writes the counts of references of both: with many streams, which no cache holds, two
-waits for memory.  Here all that a call needs lies in the line of memory that the interpreter has touched anyway.
+``stream.send_nowait`` gives an object of its own type.  A bound method would be an object that refers to the
+stream's handle, and each call would write the reference counts of both.  With more streams than the cache can hold,
+these are two waits for memory.  Here everything that a call needs lies in the cache line that the interpreter has
+read already.
+
+Locality: GIL.  Locks: a send takes batcher.lock.
 """
 
 cimport cython
@@ -29,8 +32,8 @@ from dataproxy._core.plat.pytype cimport (
 __all__ = ["BoundSend", "SendMethod"]
 
 cdef enum:
-    QUICK = 4096            # bodies of more bytes cost so much that the way does not count
-    FILLED = 56             # bytes of what a BoundSend needs
+    QUICK = 4096            # bytes; copying a larger body costs so much that the saved call does not count
+    FILLED = 56             # bytes of a BoundSend's fields
 
 cdef object _written = Stream.send_nowait               # the methods as they were written
 cdef object _written_of_producer = ProducerCore.send_nowait
@@ -39,13 +42,13 @@ cdef CallSlot _call_written_of_producer = NULL
 
 
 cdef inline bint _quick(Engine* g, CStream* s, PyObject* body) noexcept:
-    """Accept a body that fits; False when nothing was done.  Locality: GIL.  Locks: takes batcher.lock."""
+    """Accept a body that fits; False when nothing was done."""
     return batcher_append_plain(
         &g.batcher, s, <const uint8_t*>bytes_text(body), <size_t>bytes_size(body)) == ST_OK
 
 
 cdef inline bint _by_handle(Stream stream, PyObject* body) noexcept:
-    """Accept a body by a stream's handle; False when nothing was done.  Locality: GIL.  Locks: takes batcher.lock."""
+    """Accept a body by a stream's handle; False when nothing was done."""
     if stream.generation != this_generation or stream.particular or not is_bytes(body):
         return False
     if <size_t>bytes_size(body) - 1 >= QUICK:           # empty ones too
@@ -59,7 +62,7 @@ cdef PyObject* _nothing() noexcept:
 
 
 cdef PyObject* _call_method(PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL:
-    """Call ``Stream.send_nowait`` with a stream first."""
+    """Call ``Stream.send_nowait``; its first argument is a stream.  Raises TypeError for anything else."""
     cdef Py_ssize_t n = count_args(nargsf)
     if n and type_of(args[0]) != <PyTypeObject*>Stream:
         raise TypeError(f"Stream.send_nowait needs a Stream first, not {<object>args[0]!r}")
@@ -69,7 +72,7 @@ cdef PyObject* _call_method(PyObject* function, PyObject** args, size_t nargsf, 
 
 
 cdef PyObject* _call_producer(PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL:
-    """Call ``Producer.send_nowait`` with a producer first."""
+    """Call ``Producer.send_nowait``; its first argument is a producer.  Raises TypeError for anything else."""
     cdef Py_ssize_t n = count_args(nargsf)
     cdef PyObject* found
     if n and not is_kind(args[0], <PyTypeObject*>ProducerCore):
@@ -77,7 +80,7 @@ cdef PyObject* _call_producer(PyObject* function, PyObject** args, size_t nargsf
     if names == NULL and n == 3 and is_text(args[1]):
         found = dict_value(<PyObject*>(<ProducerCore>args[0]).own_streams, args[1])
         if found == NULL:
-            PyErr_Clear()           # the method is the one to raise
+            PyErr_Clear()           # the method itself will raise the error
         elif _by_handle(<Stream>found, args[2]):
             return _nothing()
     return _call_written_of_producer(<PyObject*>_written_of_producer, args, nargsf, names)
@@ -103,7 +106,7 @@ cdef PyObject* _call_slow(PyObject* function, PyObject** args, size_t nargsf, Py
 
 
 cdef void _follow(BoundSend me) noexcept:
-    """Take over where the handle's stream lies, which may have moved into another process's engine.  Locality: GIL."""
+    """Copy the addresses of the handle's engine and stream; after a fork they are those of the child's engine."""
     cdef Stream owner = me.owner
     if owner.generation != this_generation or me.engine == owner.core.engine:
         return
@@ -121,7 +124,7 @@ cdef class BoundSend:
     cdef CStream* stream
     cdef Stream owner
     cdef object __weakref__
-    cdef char spare[FILLED]     # with the collector's own it makes two lines of memory, of which calls touch the second
+    cdef char spare[FILLED]     # with the collector's header: two cache lines, of which calls touch only the second
 
     def __init__(self):
         raise TypeError("made by stream.send_nowait")
@@ -164,7 +167,7 @@ cdef class BoundSend:
         return hash((BoundSend, id(self.owner)))
 
     def __reduce__(self):
-        return getattr, (self.owner, "send_nowait")     # the stream then says that it cannot be pickled
+        return getattr, (self.owner, "send_nowait")     # pickling the stream then raises the error
 
     def __repr__(self):
         return f"<bound method Stream.send_nowait of {self.owner!r}>"
@@ -213,7 +216,7 @@ cdef class SendMethod:
 
 
 cdef int _install() except -1:
-    """Put the quick ways in front of the written methods."""
+    """Make calls of ``send_nowait`` try the fast functions of this module first."""
     global _call_written, _call_written_of_producer
     cdef BoundSend bound = BoundSend.__new__(BoundSend)
     cdef SendMethod method = SendMethod()

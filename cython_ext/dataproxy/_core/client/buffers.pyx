@@ -1,7 +1,9 @@
-"""Objects with the buffer protocol (PEP 3118) as bytes: what they may hand out, and what cannot be sent.
+"""Objects with the buffer protocol (PEP 3118) as bytes: which memory they may export, and what cannot be sent.
 
-An exporter may leave out shape, strides and suboffsets whatever a consumer asks for (ctypes does), so each is looked at
-before it is used, and sizes that contradict each other are refused before one byte is read.
+An exporter may leave out shape, strides and suboffsets, whatever a consumer asks for (ctypes does).  So each of them is
+checked before it is used, and sizes that contradict each other are refused before any byte is read.
+
+Locality: GIL.  Locks: none.
 """
 
 import re
@@ -21,7 +23,7 @@ cdef enum:
 
 _NAMES = re.compile(":[^:]*:")                  # of fields, in a structured format
 # Objects, pointers, functions, text: their memory holds addresses, or characters without an encoding.  Z alone is a
-# pointer to text, before f, d or g it makes a complex number.
+# pointer to text; before f, d or g it means a complex number.
 _NO_BYTES = re.compile("[OPXwuz&]|Z(?![fdg])")
 
 
@@ -41,7 +43,7 @@ cdef bint _agrees(const Py_buffer* v) noexcept:
     if v.len > 0 and v.buf == NULL or v.ndim > 1 and v.shape == NULL:
         return False
     if v.ndim == 1 and v.shape == NULL and (v.strides != NULL or v.suboffsets != NULL):
-        return False                    # PEP 3118 forbids it: there is nothing that they could be used with
+        return False                    # PEP 3118 forbids strides or suboffsets without a shape
     if v.ndim == 0 or v.shape == NULL:
         return n == 0 and v.len == 0 or n > 0 and v.len % n == 0 and (v.ndim == 1 or v.len == n)
     for i in range(v.ndim):
@@ -57,11 +59,7 @@ cdef bint _agrees(const Py_buffer* v) noexcept:
 
 
 cdef object buffer_open(object thing, Py_buffer* view):
-    """Open ``view`` on an object, which the caller releases, and return None; else why it is not bytes.
-
-    Locality: GIL.
-    Locks: none.
-    """
+    """Open ``view`` on an object and return None; the caller releases it.  Otherwise return why it is not bytes."""
     try:
         PyObject_GetBuffer(thing, view, PyBUF_FULL_RO)
     except (BufferError, TypeError, ValueError) as error:
@@ -77,12 +75,12 @@ cdef object buffer_open(object thing, Py_buffer* view):
 
 
 cdef bint buffer_is_plain(const Py_buffer* view) noexcept:
-    """Tell whether the bytes lie one behind the other in the order of the items.  Locality: GIL.  Locks: none."""
+    """Tell whether the bytes lie one behind the other in the order of the items."""
     return view.len == 0 or is_contiguous(view, b"C")
 
 
 cdef bytes buffer_copy(const Py_buffer* view):
-    """Return the bytes of all items in order.  Locality: GIL.  Locks: none."""
+    """Return the bytes of all items in order."""
     cdef bytes out = PyBytes_FromStringAndSize(NULL, view.len)
     if view.len:
         copy_buffer(PyBytes_AS_STRING(out), view, view.len, b"C")
@@ -92,7 +90,7 @@ cdef bytes buffer_copy(const Py_buffer* view):
 cdef bytes buffer_bytes(object body, object item):
     """Return a copy of a body that is not ``bytes``, number ``item`` of its batch (None: a single one).
 
-    Raises InvalidMessageError.  Locality: GIL.  Locks: none.
+    Raises InvalidMessageError.
     """
     cdef Py_buffer view
     if isinstance(body, str) or not PyObject_CheckBuffer(body):

@@ -18,7 +18,7 @@ cdef enum RunProblem:       # why the run builder stopped at a row
     RUN_NO_MEMORY = 5
     RUN_NULL_NAME = 6
     RUN_BAD_ID = 7
-    RUN_MARKED = 8          # the row was found wanting before
+    RUN_MARKED = 8          # an earlier check refused the row
     RUN_BAD_KEY = 9
 
 
@@ -53,7 +53,7 @@ ctypedef struct Run:        # consecutive rows that go to one pack kind of one s
 ctypedef struct Columns:    # borrowed from the Arrow structs
     Rows value              # with value.ids, if there is a column of ids
     Rows ids
-    bint ids_made           # they were made here: no check is needed
+    bint ids_made           # the ids were made here, so they need no check
     bint has_group
     Rows group
     bint has_stream
@@ -79,7 +79,7 @@ ctypedef struct RunTable:
     int64_t messages
     int64_t bytes           # charge of all messages
     int64_t body_bytes
-    bint apart              # the row before was left out: the next one begins a run
+    bint apart              # the row before was left out, so the next one begins a new run
     Stream* ahead[64]       # of the next rows, NULL where it is not known yet or a name is null
     int64_t ahead_from      # first of these rows
     int64_t ahead_to

@@ -1,8 +1,10 @@
-"""Record batches as runs: neighbouring rows with the same stream, span of time, attributes and key bucket share one.
+"""Record batches as runs: neighbouring rows with the same stream, span of time, attributes and key bucket share a run.
 
-All rows are looked at before the first is accepted.  Comparing names with the row before makes the
-common case, long runs of one stream, cost a few nanoseconds a row.  The streams of other rows are looked for in
-groups: where there are many, none of them is in a cache.
+All rows are checked before the first is accepted.  Names are compared with those of the row before.  So in the
+usual case, long runs of one stream, a row costs a few nanoseconds.  The streams of other rows are looked up in
+groups, because a cache cannot hold many streams.
+
+Locality: any thread, without the GIL.  Locks: none, except where a docstring names batcher.lock.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -28,16 +30,16 @@ from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unloc
 cdef enum:
     AHEAD = 64              # rows whose streams are looked for together; the size of RunTable.ahead
 
-cdef enum:                  # what is known of a row's names
+cdef enum:                  # what ``kind`` of a row says about its names
     NAMES_NEW = 0
-    NAMES_AS_BEFORE = 1     # those of the row before, nulls left aside
+    NAMES_AS_BEFORE = 1     # the same as in the row before, not counting rows with null names
     NAMES_NULL = 2
 
 cdef int64_t TIME_LIMIT_MS = <int64_t>4294967296 * 1000     # type 7 counts seconds in 32 bits
 
 
 cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil:
-    """Give row ``i``'s data time in milliseconds, NO_TIME for a null; False out of range.
+    """Set ``ms`` to row ``i``'s data time in milliseconds, NO_TIME for a null; False if it is out of range.
 
     Locality: any thread.
     Locks: none.
@@ -58,7 +60,7 @@ cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nog
 
 
 cdef bint _plain(const uint8_t* p, size_t n) noexcept nogil:
-    """Tell whether attribute text can travel: ASCII, none of & = NUL."""
+    """Tell whether attribute text can be sent: ASCII without & = and NUL."""
     cdef size_t i
     for i in range(n):
         if p[i] >= 128 or p[i] == 38 or p[i] == 61 or p[i] == 0:
@@ -69,7 +71,7 @@ cdef bint _plain(const uint8_t* p, size_t n) noexcept nogil:
 cdef int _attr_text(const AttrColumn* column, int64_t i, Buf* out, size_t* n) noexcept nogil:
     """Append row ``i``'s attributes as text.  ST_OK, ST_INVALID or ST_NO_MEMORY.
 
-    Reserved names are looked for above, once for each new key.
+    Reserved names are refused by the callers, once for each new key.
     """
     cdef int64_t at = column.offset + i, k
     cdef const uint8_t* p = NULL
@@ -86,18 +88,18 @@ cdef int _attr_text(const AttrColumn* column, int64_t i, Buf* out, size_t* n) no
         failed |= buf_put(out, p, size)
         failed |= buf_put_u8(out, 61)
         if not rows_get(&column.values, k, &p, &size) or not _plain(p, size) or size and p[size - 1] <= 32:
-            return ST_INVALID               # servers cut blanks and control characters off the end of a value
+            return ST_INVALID               # servers remove blanks and control characters at the end of a value
         failed |= buf_put(out, p, size)
     n[0] = out.n - before
     return ST_NO_MEMORY if failed else ST_OK
 
 
 cdef inline bint _key_bucket(const Columns* c, int64_t i, int* bucket) noexcept nogil:
-    """Give the bucket of row ``i``'s key, NO_KEY for a null; False for one that is no key."""
+    """Set ``bucket`` to that of row ``i``'s key, NO_KEY for a null; False for a value that cannot be a key."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     if not rows_get(&c.key, i, &p, &n):
-        return True                         # it is not ordered, as a message of the producer without a key
+        return True                         # like a message that is sent without a key: it is not ordered
     bucket[0] = row_bucket(p, n, c.key_buckets)
     return bucket[0] >= 0
 
@@ -143,7 +145,7 @@ cdef Run* _add_run(RunTable* t) noexcept nogil:
 
 
 cdef bint _names(const Columns* c, int64_t i, Slice* group, Slice* stream) noexcept nogil:
-    """Give row ``i``'s names; False when one is null and there is no other for it."""
+    """Set row ``i``'s names; False when one is null and has no default."""
     group[0] = c.default_group
     stream[0] = c.default_stream
     if c.has_group and not _name(&c.group, i, group) and group.n == 0:
@@ -152,9 +154,9 @@ cdef bint _names(const Columns* c, int64_t i, Slice* group, Slice* stream) noexc
 
 
 cdef void _look_ahead(Batcher* b, const Columns* c, RunTable* t, int64_t from_row) noexcept nogil:
-    """Find the streams of the next rows: first all slots, then all streams, so that memory is waited for once.
+    """Find the streams of the next rows: first all slots, then all streams, so that their memory loads overlap.
 
-    Locks: takes the batcher's.
+    Locks: takes batcher.lock.
     """
     cdef uint64_t hashes[AHEAD]
     cdef Slice groups[AHEAD]
@@ -190,7 +192,10 @@ cdef void _look_ahead(Batcher* b, const Columns* c, RunTable* t, int64_t from_ro
 cdef Stream* _stream_of(
     Batcher* b, const Columns* c, RunTable* t, int64_t i, Stream* last, int* problem,
 ) noexcept nogil:
-    """Return row ``i``'s stream; NULL with a problem when its names are null or not known yet."""
+    """Return row ``i``'s stream; NULL with a problem when its names are null or not known yet.
+
+    Locks: may take batcher.lock.
+    """
     cdef Slice group, stream
     cdef Stream* found = NULL
     if last != NULL and not c.has_group and not c.has_stream:
@@ -204,7 +209,7 @@ cdef Stream* _stream_of(
         problem[0] = RUN_NULL_NAME
         return NULL
     pthread_mutex_lock(&b.lock)
-    found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))     # it may have been made since
+    found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))     # it may have been added in the meantime
     pthread_mutex_unlock(&b.lock)
     if found == NULL:
         problem[0] = RUN_NEW_STREAM
@@ -305,7 +310,7 @@ cdef bint _alike(const Columns* c, bint lines) noexcept nogil:
 
 
 cdef void _go_on(const Columns* c, RunTable* t) noexcept nogil:
-    """Put rows that are alike into the newest run, up to one that has to be looked at."""
+    """Put rows that are alike into the newest run, up to the first row that needs a full check."""
     cdef Run* run = &t.runs[t.n - 1]
     cdef const uint8_t* p = NULL
     cdef size_t size = 0, text_n = 0, limit
@@ -328,9 +333,9 @@ cdef void _go_on(const Columns* c, RunTable* t) noexcept nogil:
 cdef void build_runs(
     Batcher* b, const Columns* columns, RunTable* table, bint skip_null, bint skip_empty, bint lines,
 ) noexcept nogil:
-    """Go on building runs from ``table.next_row``; stops there with ``table.problem`` set.
+    """Build runs from ``table.next_row`` on; stops at a row with ``table.problem`` set, RUN_DONE at the end.
 
-    Locality: any thread.  Locks: takes batcher.lock, anew for every so many rows.
+    Locality: any thread.  Locks: takes batcher.lock, again for each group of AHEAD rows.
     """
     cdef int skips = (1 if skip_null else 0) | (2 if skip_empty else 0)
     cdef bint alike = _alike(columns, lines)

@@ -11,8 +11,8 @@ cdef enum:
     EVENT_ROOM = 512        # events kept while the dispatcher is busy; further ones are counted
     OUTCOMES = 5            # one more than the largest Outcome of a message
     WATCH_COST = 320        # bytes of a Watch, of the list that it is in, and of its own callback's arguments
-    PACKS_AT_ONCE = 1024    # that the dispatcher takes
-    MESSAGES_AT_ONCE = 16384
+    PACKS_AT_ONCE = 1024    # most packs that the dispatcher takes in one call
+    MESSAGES_AT_ONCE = 16384    # and most messages in them
 
 
 ctypedef struct Event:
@@ -23,9 +23,9 @@ ctypedef struct Event:
 
 
 ctypedef struct Trouble:    # what went wrong last with a connection
-    int kind                # io.link.LinkEvent, or NOT_FOUND of dataproxy.lasterror; 0: nothing has
+    int kind                # io.link.LinkEvent, or NOT_FOUND of dataproxy.lasterror; 0: nothing went wrong
     int detail
-    bint healed             # that proxy was reached since
+    bint healed             # the same proxy was reached since then
     int64_t at_us
     char label[64]
     char text[160]
@@ -36,19 +36,19 @@ ctypedef struct Completions:
     PackPool* spares
     StreamTable* streams
     int64_t most            # bytes that may wait for callbacks
-    bint sheds              # beyond them the oldest reports are counted and not made: else senders are held back
+    bint sheds              # beyond ``most`` the oldest reports are only counted, not made; otherwise senders wait
     pthread_mutex_t lock
     pthread_cond_t ready
     # Guarded by lock.
-    PackList owed           # older than all others: their reports will not be made, their own callbacks will
+    PackList owed           # older than all others: no reports of them are made, but their own callbacks are called
     PackList packs
     int64_t untold[5]       # by Outcome: messages whose report was not made
     Event* events           # EVENT_ROOM of them
-    Event* taken            # as many, for the dispatcher alone until it comes again
+    Event* taken            # as many; only the dispatcher reads them, until its next call
     int n_events
     int64_t lost_events
     Trouble trouble
-    bint poked              # Python left something for the dispatcher
+    bint poked              # Python code has left work for the dispatcher
     bint closed
     int64_t bytes           # atomic: memory of results that wait, here and with the dispatcher
 

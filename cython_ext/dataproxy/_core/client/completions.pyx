@@ -1,7 +1,7 @@
-"""Completion queue: executors put, the dispatcher takes some at once and then takes the GIL.
+"""Completion queue: executors put packs in; the dispatcher takes some of them and only then takes the GIL.
 
-What waits here is bounded (docs/decisions/0012-memory.md): senders are held back, or the oldest reports are counted
-in place of being made.
+The memory of what waits here is bounded (docs/decisions/0012-memory.md): either senders are held back, or the oldest
+reports are only counted and not made.  In this module "lock" is ``Completions.lock``.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -58,7 +58,7 @@ cdef void completions_close(Completions* c) noexcept nogil:
 
 
 cdef int64_t _takes(const Pack* p) noexcept nogil:
-    """Return the bytes of a settled pack, of its parts' results if it was split among them."""
+    """Return the memory of a settled pack in bytes; if it was split, with the results of its parts."""
     cdef int64_t n = pack_memory(p.cap)
     if p.parts != NULL:
         n += <int64_t>(sizeof(Parts) + p.parts.cap * sizeof(Part) + p.parts.texts.cap)
@@ -66,14 +66,14 @@ cdef int64_t _takes(const Pack* p) noexcept nogil:
 
 
 cdef void completions_count(Completions* c, Pack* p) noexcept nogil:
-    """Count what a settled pack that waits takes now.  Locality: its owner.  Locks: none."""
+    """Count the memory that a waiting settled pack takes now.  Locality: its owner.  Locks: none."""
     cdef int64_t now = _takes(p)
     atomic_add(&c.bytes, now - p.waits)
     p.waits = now
 
 
 cdef void _untold(Completions* c, const Pack* p) noexcept nogil:
-    """Count the messages of a pack whose report is given up.  Locks: lock is held."""
+    """Count the messages of a pack whose report will not be made.  Locks: lock is held."""
     cdef uint32_t i
     if p.outcome != OUT_MIXED:
         c.untold[p.outcome] += p.count
@@ -83,9 +83,9 @@ cdef void _untold(Completions* c, const Pack* p) noexcept nogil:
 
 
 cdef void completions_shed(Completions* c, int64_t more, PackList* spent) noexcept nogil:
-    """Where nobody is held back: count the oldest reports as untold until ``more`` bytes are within the bound.
+    """If senders are not held back: count the oldest reports as not made until ``more`` bytes are within the bound.
 
-    Locality: any thread.  Locks: lock is held.  Packs of which nothing else is wanted go to ``spent``.
+    Locality: any thread.  Locks: lock is held.  Packs that nothing else needs go to ``spent``.
     """
     cdef Pack* p
     cdef int kind
@@ -126,10 +126,10 @@ cdef void completions_put(Completions* c, PackList* packs) noexcept nogil:
 
 
 cdef bint completions_give_back(Completions* c, PackList* packs) noexcept nogil:
-    """Give packs of which nothing is wanted to the pool, and up their streams: True as `stream_release` says it.
+    """Give packs that nothing needs to the pool and release their streams; True if any `stream_release` was True.
 
     Locality: any thread.
-    Locks: takes the pool's.  Where nobody looks at the answer, the dispatcher tidies when it comes for the others.
+    Locks: takes the pool's.  If a caller ignores the result, the dispatcher calls ``streams_tidy`` at its next turn.
     """
     cdef bint idle = False
     cdef Pack* p = list_pop(packs)
@@ -148,7 +148,7 @@ cdef void completions_untold(Completions* c, int64_t* untold) noexcept nogil:
 
 
 cdef void _some(PackList* source, PackList* packs, int64_t* messages) noexcept nogil:
-    """Move packs from ``source`` to ``packs`` until these are as many as Python gets at once.  Locks: lock is held."""
+    """Move packs from ``source`` to ``packs``, at most as many as Python gets in one call.  Locks: lock is held."""
     cdef Pack* p = source.head
     while p != NULL and packs.n < PACKS_AT_ONCE and (packs.n == 0 or messages[0] + p.count <= MESSAGES_AT_ONCE):
         list_remove(source, p)
@@ -179,7 +179,7 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
 
 
 cdef bint _is_trouble(int kind) noexcept nogil:
-    """Tell whether an event says why messages may not be delivered, and no other fact of theirs says it."""
+    """Tell whether an event gives a reason why messages are not delivered that their own results do not give."""
     return (
         kind == LE_CONNECT_FAILED or kind == LE_LOST or kind == LE_SILENT or kind == LE_PROTOCOL or kind == LE_DRAINED
         or kind == LE_DEAF or kind == LE_FRAMING or kind > LE_UNEXPECTED)
@@ -188,7 +188,7 @@ cdef bint _is_trouble(int kind) noexcept nogil:
 cdef void completions_trouble(
     Completions* c, int kind, const char* label, int detail, Slice text, int64_t now,
 ) noexcept nogil:
-    """Keep an event of a connection if it is the last that went wrong, or mends that.
+    """Keep an event of a connection if it is a failure; mark the failure as healed if the event ends it.
 
     Locality: executor; any thread.  Locks: takes lock.
     """
@@ -220,9 +220,9 @@ cdef void completions_last_trouble(Completions* c, Trouble* out) noexcept nogil:
 
 
 cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil:
-    """Put the trouble into the text of a pack that no server has said anything about; True where it did.
+    """Put the trouble into the text of a pack for which no server has given a reason; True if it was put.
 
-    It belongs to the pack if it came while the pack was under way, or if its proxy was not reached since.
+    It belongs to the pack if it came while the pack was on its way, or if its proxy was not reached since then.
     Locality: the owner of the pack.  Locks: none.
     """
     if trouble.kind == 0 or p.refused != 0 or p.code >= 0 or p.code < LC_CLOSED or p.error_text != NULL:
@@ -264,7 +264,7 @@ cdef bint completions_wait(Completions* c, int64_t deadline_us) noexcept nogil:
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,
 ) noexcept nogil:
-    """Wait for something and take it, of packs no more than some; False when the queue has ended and is empty.
+    """Wait for something and take it, at most PACKS_AT_ONCE packs; False when the queue has ended and is empty.
 
     Locality: dispatcher, without the GIL.  Locks: takes lock.  ``events`` stay as they are until the next call.
     """
@@ -293,7 +293,7 @@ cdef bint completions_take(
 
 
 cdef void completions_poke(Completions* c) noexcept nogil:
-    """Have the dispatcher look for what Python left.  Locality: any thread.  Locks: takes lock."""
+    """Wake the dispatcher for work that Python code has left.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&c.lock)
     c.poked = True
     pthread_cond_signal(&c.ready)

@@ -1,4 +1,7 @@
-"""Deliveries read the settlement of their pack; nothing is done per message when the ack comes."""
+"""Deliveries read the result of their pack; when the ack comes, no work is done for single messages.
+
+Locality: GIL, any thread; released while a call waits.  Locks: waits take batcher.lock, then books.lock.
+"""
 
 cimport cython
 from cpython.object cimport PyTypeObject
@@ -28,7 +31,7 @@ __all__ = ["BatchDelivery", "Delivery"]
 
 cdef enum:
     SLICE_US = 100000
-    GRACE_US = 1000000      # settlement is due at the delivery timeout; this much later a wait gives up
+    GRACE_US = 1000000      # a pack is settled at its delivery timeout at the latest; a wait ends this much later
 
 
 cdef int keep_ids(const Rows* rows, int64_t start, int64_t end, Buf* out) noexcept nogil:
@@ -50,7 +53,7 @@ cdef int keep_ids(const Rows* rows, int64_t start, int64_t end, Buf* out) noexce
 
 
 cdef Delivery new_delivery(CoreHandle core, Verdict* verdict, uint32_t index, object own_id):
-    """Make a Delivery that takes over one reference to ``verdict``.  Locality: GIL.  Locks: none."""
+    """Make a Delivery that takes over one reference to ``verdict``.  Locality: GIL."""
     cdef Delivery d = Delivery.__new__(Delivery)
     d.core = core
     d.verdict = verdict
@@ -71,7 +74,7 @@ cdef object _waiters = None
 
 
 cdef object _waiter_module():
-    """Return client/waiter, which loads asyncio; nobody else pays for that.  Locality: GIL."""
+    """Return client/waiter, which imports asyncio; programs that never await do not import it."""
     global _waiters
     if _waiters is None:
         from dataproxy._core.client import waiter
@@ -80,9 +83,9 @@ cdef object _waiter_module():
 
 
 cdef int _wait(CoreHandle core, Verdict* v, int64_t deadline_us) except -1:
-    """Wait for a verdict: 1 when it is there, 0 at the deadline.  GIL, released while waiting.
+    """Wait for a verdict: 1 when it is final, 0 at the deadline.  GIL, released while waiting.
 
-    A pack that somebody waits for is sealed: one message at a time needs no linger.
+    A pack that somebody waits for is sealed at once: a program that waits for each message should not wait for linger.
     """
     cdef int64_t now
     cdef bint done, sealed = False
@@ -134,9 +137,9 @@ cdef class Delivery:
 
     @property
     def id(self):
-        """Return the message's id: the caller's ``message_id``, or else one that the producer made.
+        """Return the message's id: the caller's ``message_id``, or an id that the producer made.
 
-        It is known at once, is the same in all attempts, and consumers find it.  Any thread.
+        It is known at once and is the same in all attempts, and consumers can read it.  Any thread.
         """
         return self.own_id if self.own_id is not None else message_id(self.verdict.id.decode(), self.index)
 
@@ -148,12 +151,12 @@ cdef class Delivery:
     def result(self, timeout=None):
         """Wait up to ``timeout`` seconds (None: until ``delivery_timeout`` has passed) and return a Delivered.
 
-        Raises DeliveryFailed, DeliveryExpired, or DeliveryPending if it is not known yet (the message is
-        still in flight).  In a forked child ForkedError.  Ctrl-C interrupts the wait.  Any thread.
+        Raises DeliveryFailed, DeliveryExpired, or DeliveryPending if the result is not known in time (the message is
+        still in flight).  Raises ForkedError in a forked child.  Ctrl-C interrupts the wait.  Any thread.
         """
         check_own(self, self.generation)
         if timeout is not None:
-            _deadline(self.core, timeout)       # what is no wait is refused, also where none is needed
+            _deadline(self.core, timeout)       # a wrong timeout is refused also when no wait is needed
         if not atomic_load(&self.verdict.done) and not _wait(
                 self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(
@@ -162,7 +165,10 @@ cdef class Delivery:
         return outcome_of(facts_once(self.core, self.verdict, self.index), self.index, self.own_id)
 
     def exception(self, timeout=None):
-        """Return the DeliveryError of a message that was not delivered, else None; waits like ``result``."""
+        """Return the DeliveryError of a message that was not delivered, else None.
+
+        It waits like ``result`` and raises DeliveryPending and ForkedError like ``result``.  Any thread.
+        """
         check_own(self, self.generation)
         if not _wait(self.core, self.verdict, _deadline(self.core, timeout)):
             raise DeliveryPending(f"the message has no result after {timeout!r} s{self.core._trouble()}")
@@ -171,15 +177,16 @@ cdef class Delivery:
         return delivery_error(facts_at(self.verdict, self.index), self.index, self.own_id)
 
     def __await__(self):
-        """Wait in an event loop for what ``result`` returns or raises; any number of tasks may, of any loop."""
+        """Wait in an event loop for what ``result`` returns or raises; any number of tasks of any loops may wait."""
         check_own(self, self.generation)
         return _waiter_module().await_delivery(self)
 
     def add_done_callback(self, callback):
-        """Have ``callback(delivery)`` called once with the result known.
+        """Call ``callback(delivery)`` once, when the result is known.
 
-        It runs on the dispatcher's thread, or at once in the calling thread if the result is already known
-        (as in concurrent.futures).  Its exceptions are logged.  Any thread.
+        The callback runs on the dispatcher's thread, or at once in the calling thread if the result is already known
+        (as in concurrent.futures).  Its exceptions are logged.  Raises ConfigError for an object that cannot be called,
+        and ForkedError in a forked child.  Any thread.
         """
         check_callback(callback)
         check_own(self, self.generation)
@@ -215,7 +222,7 @@ cdef class BatchDelivery:
         return self.segments.messages
 
     cdef str own_id(self, size_t* at):
-        """Return the caller's id whose entry begins at ``at`` and move on, None without ids.  Locality: GIL."""
+        """Return the caller's id whose entry begins at ``at`` and move ``at`` to the next one; None without ids."""
         cdef size_t start = at[0] + 1
         if at[0] >= self.own_ids.n:
             return None
@@ -238,15 +245,16 @@ cdef class BatchDelivery:
         return out
 
     def done(self):
-        """Return whether every message has its final result.  Never blocks; in a forked child ForkedError."""
+        """Return whether every message has its final result.  Never blocks; raises ForkedError in a forked child."""
         check_own(self, self.generation)
         return _all_done(&self.segments)
 
     def result(self, timeout=None):
         """Wait for all and return a BatchDelivered: counts, and the failures by range of messages.
 
-        Raises DeliveryPending if ``timeout`` seconds (None: until ``delivery_timeout`` has passed) were not
-        enough. It does not raise for messages that failed: look at ``.ok`` or ``.failures``.  Any thread.
+        Raises DeliveryPending if results are missing after ``timeout`` seconds (None: when ``delivery_timeout`` has
+        passed), and ForkedError in a forked child.  It does not raise for messages that failed: look at ``.ok`` or
+        ``.failures``.  Any thread.
         """
         cdef int64_t deadline = _deadline(self.core, timeout)
         cdef int64_t i, at = 0, good = 0
@@ -255,7 +263,7 @@ cdef class BatchDelivery:
         cdef Verdict* v
         check_own(self, self.generation)
         failures = []
-        if self.segments.n and deadline > now_us():     # its last pack may be open, and is waited for last
+        if self.segments.n and deadline > now_us():     # the last pack may still be open: seal it before all waits
             batcher_seal_of(&self.core.engine.batcher, self.segments.items[self.segments.n - 1].verdict)
         for i in range(self.segments.n):
             v = self.segments.items[i].verdict
@@ -281,7 +289,7 @@ cdef class BatchDelivery:
         return BatchDelivered(at, good, self.skipped, tuple(failures), self.refused, self.refusals)
 
     def __await__(self):
-        """Wait in an event loop for what ``result`` returns; any number of tasks may, of any loop."""
+        """Wait in an event loop for what ``result`` returns; any number of tasks of any loops may wait."""
         check_own(self, self.generation)
         return _waiter_module().await_batch(self).__await__()
 

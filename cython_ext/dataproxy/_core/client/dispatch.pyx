@@ -1,4 +1,7 @@
-"""The dispatcher's side of the completion queue: wait without the GIL, then one batch of Python values."""
+"""The dispatcher's side of the completion queue: wait without the GIL, then make one batch of Python values.
+
+Locality: the dispatcher, GIL; released while it waits.  Locks: completions.lock; books.lock for a moment at the end.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -26,12 +29,12 @@ cdef list _reports(Pack* p):
 
 
 def next_batch(CoreHandle core, double seconds):
-    """Wait up to ``seconds`` for completions and return them, or None when no more will ever come.
+    """Wait up to ``seconds`` for completions and return them, or None when there will be no more.
 
     Returns (reports, callbacks, events, lost events, untold): a report is (group id, stream id, place of
     the first message, messages, facts, the caller's ids or None, bytes), a callback (Watch, facts, bytes), an event
-    (kind, label, detail, text).  The bytes go to ``let_go`` when the calls were made.  ``untold`` counts messages, by
-    outcome from ``delivered`` on, whose reports were given up so far.
+    (kind, label, detail, text).  Pass the bytes to ``let_go`` after the calls were made.  ``untold`` counts the
+    messages whose reports were not made so far, by outcome from ``delivered`` on.
     Thread: the dispatcher alone.
     """
     cdef PackList packs
@@ -85,7 +88,7 @@ def next_batch(CoreHandle core, double seconds):
 
 
 def let_go(CoreHandle core, int64_t size):
-    """Count results of ``size`` bytes as told; True while so many wait that senders may be held back.  Any thread."""
+    """Count results of ``size`` bytes as reported; True while so many wait that senders may be blocked.  Any thread."""
     g = core.engine
     with nogil:
         size = atomic_add(&g.completions.bytes, -size)

@@ -1,4 +1,7 @@
-"""The parts of one producer and the hooks between them."""
+"""The parts of one producer, and the hooks by which they call each other.
+
+Each function says its thread and its locks; no lock is held while the GIL is acquired.
+"""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
@@ -47,7 +50,7 @@ cdef void _give_back(Engine* g, PackList* packs) noexcept nogil:
 
 
 cdef void _settled(void* context, PackList* packs) noexcept nogil:
-    """Enter results into the books, then recycle the packs or hand them to Python.
+    """Enter results into the books, then recycle the packs or put them into the queue for Python.
 
     Locality: executor; a sender that gives up open packs.  Locks: takes the batcher's if a lane became idle (never for
     open packs), then books.lock, then completions.lock, an inbox's or the pool's.
@@ -70,13 +73,13 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
             promised += p.waits
         p = p.next
     if promised:
-        atomic_add(&g.completions.bytes, promised)      # before the books let go of what was promised
+        atomic_add(&g.completions.bytes, promised)      # before the books stop counting these packs as in flight
     if g.batcher.key_buckets:
         order_settled(&g.batcher, packs)
     pthread_mutex_lock(&g.books.lock)
     p = list_pop(packs)
     while p != NULL:
-        if p.outcome == OUT_DROPPED:    # in the books already
+        if p.outcome == OUT_DROPPED:    # the books have its result already
             books_put_away(&g.books, p)
         else:
             books_settle(&g.books, p, now)
@@ -106,7 +109,7 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
 
 
 cdef void _explain(Engine* g, PackList* packs) noexcept nogil:
-    """Say with packs that expired or were cut off what went wrong last.  Locks: takes completions.lock."""
+    """Put the last connection failure into the text of packs that expired or were closed.  Locks: completions.lock."""
     cdef Trouble trouble
     cdef bint known = False
     cdef Pack* p = packs.head
@@ -206,9 +209,9 @@ cdef void engine_abandon_open(Engine* g) noexcept nogil:
 
 
 cdef void engine_retire(Engine* g) noexcept nogil:
-    """Give back descriptors and spare buffers; only reading goes on.  Locality: who joined the threads.
+    """Give back descriptors and spare buffers; results and counts can still be read.
 
-    Locks: takes the pool's.
+    Locality: the thread that joined the engine's threads.  Locks: takes the pool's.
     """
     cdef int i
     for i in range(g.n_executors):

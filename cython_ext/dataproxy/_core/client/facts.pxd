@@ -1,4 +1,4 @@
-"""Facts of a result as Python values, for dataproxy.outcomes to put into words."""
+"""Facts of a result as Python values, from which dataproxy.outcomes makes results and errors."""
 
 from libc.stdint cimport int64_t, uint32_t
 

@@ -1,6 +1,8 @@
 """Facts of a result as Python values.
 
-All messages of a pack share them, but for those of a pack that was split (``OUT_MIXED``): there they are its parts'.
+All messages of a pack share its facts.  Only in a pack that was split (``OUT_MIXED``) each part has its own.
+
+Locality: GIL; ``same_result`` any thread.  Locks: none.
 """
 
 from dataproxy._core.base.parts cimport Part, Parts
@@ -9,7 +11,7 @@ __all__: list = []
 
 
 cdef uint32_t same_result(const Verdict* v, uint32_t place, uint32_t most) noexcept:
-    """Return how many messages from ``place`` on, of ``most``, share a result.  Locality: any thread.  Locks: none."""
+    """Return how many messages from ``place`` on, of ``most``, share a result.  Locality: any thread."""
     cdef const Part* part
     if v.parts == NULL:
         return most
@@ -46,7 +48,7 @@ cdef tuple facts_at(Verdict* v, uint32_t place):
 
 
 cdef list facts_of(Verdict* v, object watch):
-    """Return (watch, facts) for a callback, or for each run of its messages that share them.  Locality: GIL."""
+    """Return (watch, facts) for a callback, or for each run of its messages that share them."""
     cdef uint32_t first, left, n
     if v.parts == NULL or watch.delivery is not None:
         return [(watch, verdict_facts(v))]
@@ -64,7 +66,7 @@ cdef list facts_of(Verdict* v, object watch):
 
 
 cdef list with_size(list found, int64_t size):
-    """Return what ``facts_of`` or ``reports_of`` found, each with the bytes to let go of: the last has all.  GIL."""
+    """Return the list of ``facts_of`` or ``reports_of`` with bytes for ``let_go``: the last entry has all, others 0."""
     cdef Py_ssize_t i, last = len(found) - 1
     return [(*found[i], size if i == last else 0) for i in range(last + 1)]
 

@@ -1,4 +1,7 @@
-"""Base of the producer's facade: life of the engine, and the waits that Ctrl-C can interrupt."""
+"""Base of the producer's facade: life of the engine, and the waits that Ctrl-C can interrupt.
+
+Locality: GIL, any thread.  Locks: none, except in ``wait_room``.
+"""
 
 from threading import get_ident
 
@@ -21,17 +24,17 @@ __all__ = ["CoreHandle"]
 cdef double LONGEST_S = 1e9
 
 cdef enum:
-    SLICE_US = 100000       # a signal is looked for at least this often
+    SLICE_US = 100000       # the longest time between two checks for signals
 
 
 cdef int64_t microseconds(object seconds) except -1:
-    """Return a wait in microseconds, infinite ones as thirty years; ConfigError for what is no wait.  Locality: GIL."""
+    """Return seconds as microseconds, infinity as thirty years; raises ConfigError for other values.  Locality: GIL."""
     cdef double value = checked_seconds(seconds)
     return <int64_t>(min(value, LONGEST_S) * 1e6)
 
 
 cdef int check_own(object thing, uint32_t generation) except -1:
-    """Raise ForkedError for what was inherited by a forked child: its result is known in the parent alone.
+    """Raise ForkedError for an object that a forked child inherited: only the parent knows its result.
 
     Locality: GIL.
     """
@@ -58,17 +61,17 @@ cdef class CoreHandle:
 
     @property
     def _inherited(self):
-        """Tell whether it was made before a fork and has not begun again in this process.  Any thread."""
+        """Tell whether it was made before a fork and was not started again in this process.  Any thread."""
         return self.generation != this_generation
 
     def begin_again(self):
-        """Refuse to work in a forked child; kinds that can begin again there do so instead.  Any thread."""
+        """Raise ForkedError in a forked child; a derived class may start again there instead.  Any thread."""
         raise ForkedError(
             f"this {type(self).__name__} was opened before the process was forked; its threads and connections "
             "belong to the parent", hint="open one in the child process")
 
     def _trouble(self):
-        """Return what went wrong last as the end of a sentence, empty where nothing did.  Any thread."""
+        """Return the last failure as the end of a sentence, empty without one.  Any thread."""
         return ""
 
     def _refuse_closed(self):
@@ -76,7 +79,7 @@ cdef class CoreHandle:
         raise ClosedError("the producer is closed", hint="open a new one to continue")
 
     cdef int check_may_wait(self, str what) except -1:
-        """Raise LocalProtocolError inside a callback of this producer: ``what`` would hold up all others."""
+        """Raise LocalProtocolError inside a callback of this producer: ``what`` would block all other callbacks."""
         if self._callers and get_ident() in self._callers:
             raise LocalProtocolError(
                 f"{what} was called inside a callback of the same producer and would block every other callback",
@@ -84,7 +87,7 @@ cdef class CoreHandle:
         return 0
 
     cdef int check_usable(self) except -1:
-        """Begin again in a forked child; raise ClosedError when closed.  Locality: GIL.  Locks: none."""
+        """Start again in a forked child, or raise ForkedError there; raise ClosedError when closed.  Locality: GIL."""
         if self.closed:
             self._refuse_closed()
         if self.generation != this_generation:
@@ -94,7 +97,7 @@ cdef class CoreHandle:
     cdef int look_for_signals(self) except -1:
         """Run signal handlers that are due, and raise what they raise.  Locality: GIL, between two waits.
 
-        Where a handler has forked, this is the child's copy of a wait for the parent's engine: ForkedError.
+        If a handler has forked, the child continues a copy of a wait for the parent's engine: raises ForkedError.
         """
         cdef uint32_t before = this_generation
         PyErr_CheckSignals()
@@ -105,29 +108,29 @@ cdef class CoreHandle:
         return 0
 
     def _suspend_when_full(self):
-        """Let no thread wait for room but that which calls ``wait_here``.  Before the first message."""
+        """Let only the thread that calls ``_wait_here`` wait for room.  Called before the first message."""
         self.suspends = self.blocks
 
     def _wait_here(self):
-        """Let this thread wait for room.  Thread: the errands' of an AsyncProducer."""
+        """Allow the calling thread to wait for room.  Thread: the errands' of an AsyncProducer."""
         self.waiting_thread = <unsigned long>PyThread_get_thread_ident()
 
     cdef bint suspended(self):
-        """Tell whether this thread must not wait for room.  Locality: GIL.  Locks: none."""
+        """Tell whether this thread must not wait for room.  Locality: GIL."""
         return self.suspends and self.waiting_thread != <unsigned long>PyThread_get_thread_ident()
 
     cdef bint calls_back(self) except -1:
-        """Tell whether waiting results must not hold this thread back: it is needed to tell them.  Locality: GIL."""
+        """Tell whether this thread makes the callbacks: then waiting results must not block it.  Locality: GIL."""
         if self._callers and get_ident() in self._callers:
             return True
         return self._makes_callbacks is not None and not self.suspended() and self._makes_callbacks()
 
     cdef int wait_room(self, int64_t seen, int64_t deadline_us) except -1:
-        """Wait for room in the buffer: 1 when senders had a turn since ``seen``, 0 at the deadline.
+        """Wait for room in the buffer: 1 when there may be room since ``seen``, 0 at the deadline (us).
 
-        Locality: GIL, released while waiting.  Locks: takes batcher.lock, then books.lock.  With nothing in
-        flight it seals what is open, since only sealed packs can be delivered; otherwise open packs go on
-        growing.  Raises what a signal handler raises.
+        Locality: GIL, released while waiting.  Locks: takes batcher.lock, then books.lock.  If nothing is in flight,
+        it seals all open packs, because only sealed packs can be delivered; otherwise open packs go on growing.
+        Raises what a signal handler raises, and ForkedError.
         """
         cdef Engine* g = self.engine
         cdef int64_t now = now_us()

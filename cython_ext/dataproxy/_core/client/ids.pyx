@@ -1,7 +1,7 @@
 """Ids that need no coordination: random bits of the producer and a serial number of the pack.
 
-A pack has its id from the first message on and keeps it over every attempt, so that a consumer can tell
-a second copy from a second message.  The id is one attribute of the frame; ``<id>.<index>`` is a message's.
+A pack has its id from its first message on and keeps it in all attempts.  So a consumer can tell a second copy
+from a second message.  The id is one attribute of the frame; ``<id>.<index>`` is the id of a message.
 """
 
 from libc.stdint cimport uint8_t, uint64_t
@@ -18,8 +18,8 @@ cdef const char* HEX = b"0123456789abcdef"
 cdef uint64_t ids_seed() noexcept nogil:
     """Return 64 random bits.  Locality: any thread.  Locks: none.
 
-    It needs neither the GIL nor memory.  A kernel without random bytes (none since 3.17) leaves the clocks and an
-    address.
+    It needs neither the GIL nor memory.  If the kernel gives no random bytes (Linux before 3.17), the bits are made
+    from the clocks and an address.
     """
     cdef uint64_t bits = 0, mixed
     if getrandom(&bits, sizeof(bits), 0) != sizeof(bits):
@@ -30,7 +30,7 @@ cdef uint64_t ids_seed() noexcept nogil:
 
 
 cdef void ids_renew(PackIds* ids) noexcept nogil:
-    """Begin a new instance: with a new producer, and in a forked child before its first message.
+    """Begin a new instance: for a new producer, and in a forked child before its first message.
 
     Locality: the owner.  Locks: the owner's is held, or nobody else sees ``ids``.  It needs neither the GIL
     nor memory.
@@ -62,7 +62,7 @@ cdef int ids_next(PackIds* ids, char* to) noexcept nogil:
 
 
 cdef bint own_id_valid(const uint8_t* p, size_t n) noexcept nogil:
-    """Tell whether a caller's id can travel: 1 to 128 printable ASCII characters without blank & = |.
+    """Tell whether a caller's id can be sent: 1 to 128 printable ASCII characters without blank & = |.
 
     Locality: any thread.
     Locks: none.

@@ -1,4 +1,7 @@
-"""Where the ids of callers lie: one text, a sequence of them, or a column of Arrow data."""
+"""Where the ids of callers come from: one text, a sequence of them, or a column of Arrow data.
+
+Locality: GIL.  Locks: none.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_CheckExact
@@ -17,12 +20,12 @@ __all__: list = []
 
 
 cdef object exact_text(object value):
-    """Return text as a plain ``str``, whatever a subclass says of itself; anything else as it is.  Locality: GIL."""
+    """Return text as a plain ``str``, also for an instance of a subclass; any other object as it is."""
     return str.__str__(value) if isinstance(value, str) and not PyUnicode_CheckExact(value) else value
 
 
 cdef int own_id_of(object value, Slice* out) except -1:
-    """Point ``out`` at one id, which lives as long as ``value``.  Raises InvalidMessageError.  Locality: GIL."""
+    """Point ``out`` at one id, whose memory is valid as long as ``value``.  Raises InvalidMessageError."""
     cdef Py_ssize_t n = 0
     cdef const char* p
     if not isinstance(value, str):
@@ -38,7 +41,7 @@ cdef int own_id_of(object value, Slice* out) except -1:
 
 
 cdef BodyList id_rows(object ids, int64_t n):
-    """Describe the ids of ``n`` bodies as rows; ``rows_check`` looks at their characters.  Locality: GIL.
+    """Describe the ids of ``n`` bodies as rows; ``rows_check`` looks at their characters.
 
     Raises InvalidMessageError for a wrong number of them, or one that is neither text nor bytes.
     """
@@ -82,7 +85,7 @@ cdef BodyList id_rows(object ids, int64_t n):
 
 
 cdef object bad_id(const Rows* rows, int64_t i, int64_t item, int64_t accepted):
-    """Return the error for row ``i`` of the ids, the message ``item`` of its call.  Locality: GIL."""
+    """Return the error for row ``i`` of the ids, the message ``item`` of its call."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     if not rows_get(rows, i, &p, &n):

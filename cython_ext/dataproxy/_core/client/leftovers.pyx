@@ -1,7 +1,8 @@
 """The buffers of packs that failed, expired or were dropped, up to a limit of their own.
 
 A pack's buffer moves here as it is, framed and compressed or not; nothing is copied or decoded before somebody
-iterates.  What comes when the limit is reached is counted and let go: the oldest losses tell most.
+iterates.  Messages that come after the limit is reached are counted and not kept, because the oldest losses say most
+about the cause.  In this module "lock" is ``Leftovers.lock``.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -21,7 +22,7 @@ from dataproxy._core.plat.thread cimport (
 )
 
 cdef enum:
-    MOST_UNPACKED = 1073741824      # far above any pack
+    MOST_UNPACKED = 1073741824      # bytes; no pack is nearly so large
 
 
 cdef void leftovers_open(Leftovers* l) noexcept nogil:
@@ -46,7 +47,7 @@ cdef void leftovers_close(Leftovers* l) noexcept nogil:
 
 
 cdef Leftover* _from_pack(Pack* p, int64_t now_us) noexcept nogil:
-    """Return a leftover that owns the buffer of ``p``, or NULL without memory (``p`` is unchanged then)."""
+    """Return a leftover that takes over the buffer of ``p``; NULL without memory, and then ``p`` is unchanged."""
     cdef Leftover* x = <Leftover*>calloc(1, sizeof(Leftover))
     cdef uint8_t* tight
     if x == NULL:
@@ -65,7 +66,7 @@ cdef Leftover* _from_pack(Pack* p, int64_t now_us) noexcept nogil:
             return NULL
         memcpy(x.buf, p.buf, x.end)
     else:
-        tight = <uint8_t*>realloc(p.buf, x.end)     # it may have been made for more
+        tight = <uint8_t*>realloc(p.buf, x.end)     # the buffer may be larger than its content
         x.buf = tight if tight != NULL else p.buf
         p.buf = NULL
         p.cap = 0
@@ -83,7 +84,7 @@ cdef Leftover* _from_pack(Pack* p, int64_t now_us) noexcept nogil:
 cdef void leftovers_keep(Leftovers* l, Pack* p, int64_t now_us) noexcept nogil:
     """Take over the buffer of a settled pack that was not delivered, if there is room.
 
-    Locality: whoever settles it, before the books show it.  Locks: takes lock.
+    Locality: the thread that settles the pack, before the books count it.  Locks: takes lock.
     """
     cdef int64_t need = <int64_t>(p.head + p.body_n + sizeof(Leftover) + sizeof(p.verdict[0]))
     cdef Leftover* x = NULL
@@ -110,7 +111,7 @@ cdef void leftovers_missed(Leftovers* l, int64_t messages) noexcept nogil:
 
 
 cdef Leftover* leftovers_take(Leftovers* l) noexcept nogil:
-    """Take out the oldest, still charged; NULL when there is none.  Locality: any thread.  Locks: takes lock."""
+    """Take out the oldest one, which stays charged; NULL when there is none.  Locality: any.  Locks: takes lock."""
     cdef Leftover* x
     pthread_mutex_lock(&l.lock)
     x = l.first
@@ -124,7 +125,7 @@ cdef Leftover* leftovers_take(Leftovers* l) noexcept nogil:
 
 
 cdef void leftovers_put_back(Leftovers* l, Leftover* x) noexcept nogil:
-    """Put one that is not spent back to the front.  Locality: any thread.  Locks: takes lock."""
+    """Put one whose messages were not all read back to the front.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&l.lock)
     x.next = l.first
     l.first = x
@@ -153,7 +154,7 @@ cdef void leftovers_counts(Leftovers* l, int64_t* charged, int64_t* not_kept) no
 
 
 cdef int leftover_open(Leftover* x) noexcept nogil:
-    """Make the items readable: unpack a compressed block.  ST_OK or a failure.  Locality: its owner.  Locks: none."""
+    """Unpack a compressed block, so that items can be read; ST_OK or a failure.  Locality: its owner.  Locks: none."""
     cdef Buf out
     cdef int status
     if not x.compressed:
@@ -172,7 +173,7 @@ cdef int leftover_open(Leftover* x) noexcept nogil:
 
 
 cdef bint leftover_next(Leftover* x, Slice* body, Slice* attrs) noexcept nogil:
-    """Move past the next undelivered message of an open one; False when there is none.
+    """Read the next undelivered message of an open leftover and move past it; False when there is none.
 
     Locality: its owner.
     Locks: none.

@@ -1,4 +1,7 @@
-"""Watches go from the books to their loops' queues when the books ring; no step of it wants the GIL."""
+"""Waits of event loops: they move from the books to the queues of their loops; no step needs the GIL.
+
+Each queue has a lock of its own.
+"""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -33,14 +36,14 @@ cdef LoopQueue* loopqueue_new() noexcept nogil:
 
 
 cdef void loopqueue_release(LoopQueue* q) noexcept nogil:
-    """Drop one reference.  Locality: any thread.  Locks: none is held that guards ``q``."""
+    """Drop one reference.  Locality: any thread.  Locks: the caller holds none that guards ``q``."""
     if atomic_add(&q.refs, -1) == 0:
         pthread_mutex_destroy(&q.lock)
         free(q)
 
 
 cdef void loopqueue_close(LoopQueue* q) noexcept nogil:
-    """Release the descriptor and what is queued; later waits are thrown away.
+    """Release the descriptor and the queued waits; waits that come later are released at once.
 
     Locality: the Bell's owner, once.  Locks: takes lock.
     """
@@ -61,7 +64,7 @@ cdef void loopqueue_close(LoopQueue* q) noexcept nogil:
 
 
 cdef void loopqueue_poke(LoopQueue* q) noexcept nogil:
-    """Make the loop look at its queue.  Locality: any thread.  Locks: takes lock."""
+    """Make the eventfd readable, so that the loop reads its queue.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&q.lock)
     if q.fd >= 0 and not q.poked:
         q.poked = True
@@ -88,10 +91,10 @@ cdef LoopWait* loopqueue_take(LoopQueue* q) noexcept nogil:
 
 
 cdef void loopqueue_put(LoopQueue* q, LoopWait* w) noexcept nogil:
-    """Queue a wait that rang and poke its loop.  Locality: any thread.  Locks: takes q.lock."""
+    """Queue a wait that has ended and wake its loop.  Locality: any thread.  Locks: takes q.lock."""
     cdef bint taken = False
     w.next = NULL
-    atomic_add(&q.refs, 1)          # once queued, the loop may free the wait and with it the last other reference
+    atomic_add(&q.refs, 1)          # the loop may free a queued wait at once, and with it the last other reference
     pthread_mutex_lock(&q.lock)
     if q.fd >= 0:
         taken = True
@@ -110,7 +113,7 @@ cdef void loopqueue_put(LoopQueue* q, LoopWait* w) noexcept nogil:
 
 
 cdef void waits_ring(LoopWait** list) noexcept nogil:
-    """Hand every wait of a list to its loop.  Locality: any thread.  Locks: books.lock is held; the queues'."""
+    """Hand every wait of a list to its loop.  Locality: any thread.  Locks: books.lock is held; takes the queues'."""
     cdef LoopWait* w = list[0]
     cdef LoopWait* following
     list[0] = NULL
@@ -154,7 +157,7 @@ cdef LoopWait* wait_new(LoopQueue* q, Verdict* v, int64_t mark) noexcept nogil:
 
 
 cdef void wait_free(LoopWait* w) noexcept nogil:
-    """Release a wait that is in no list.  Locality: any thread.  Locks: none of its queue is held."""
+    """Release a wait that is in no list.  Locality: any thread.  Locks: the caller does not hold its queue's."""
     if w.verdict != NULL:
         verdict_release(w.verdict)
     loopqueue_release(w.queue)

@@ -1,7 +1,8 @@
-"""Open packs: found or opened for a message, grown, sealed when they are full or need not wait.
+"""Open packs: found or opened for a message, grown, and sealed when they are full or need not wait.
 
-Each function is called under the lock of its batcher.  Whoever lets go of that lock leaves no open pack without a
-message: one that was opened for a message which then did not come in is given back by ``openpack_undo``.
+Each function is called while the lock of its batcher is held ("lock" below).  When a caller releases that lock, no
+open pack may be empty: if a pack was opened for a message and the message was not accepted, ``openpack_undo`` gives
+the pack back.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -30,7 +31,7 @@ cdef enum:
     SMALL = 16384           # bytes of a pack that grows in large steps
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
     ITEM_LENGTH_SIZE = 4
-    STEP = 1024             # beyond what is needed, by which packs grow when memory is scarce
+    STEP = 1024             # bytes that a pack gets beyond its need when it grows and memory is scarce
 
 
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
@@ -44,7 +45,7 @@ cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs)
 
 
 cdef size_t openpack_room(const Batcher* b, size_t text_n) noexcept nogil:
-    """Return what a body may take beside all else in a frame with so long a text, 0 for nothing.
+    """Return the most bytes of a body in a frame with ``text_n`` bytes of text, 0 if no body fits.
 
     Locality: any thread.  Locks: lock is held.
     """
@@ -56,9 +57,9 @@ cdef size_t openpack_room(const Batcher* b, size_t text_n) noexcept nogil:
 
 
 cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil:
-    """Find out what a body may take beside all else in a frame of ``s``.  Locality: any.  Locks: lock is held."""
+    """Set ``s.max_body``, the most bytes of a body in a frame of ``s``.  Locality: any thread.  Locks: lock is held."""
     cdef size_t room = openpack_room(b, s.text_n)
-    relaxed_store(<int64_t*>&s.max_body, <int64_t>room)         # senders look at it without the lock
+    relaxed_store(<int64_t*>&s.max_body, <int64_t>room)         # senders read it without the lock
     b.least_body = min(b.least_body, room)
 
 
@@ -79,7 +80,7 @@ cdef Lane* _lane(Batcher* b, Stream* s, int bucket) noexcept nogil:
 
 
 cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
-    """Send an open pack, which holds a message, on its way.
+    """Give an open pack, which holds a message, to its executor.
 
     Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's.
     """
@@ -110,7 +111,7 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
 
 
 cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil:
-    """Give back a pack that no message came into.  Locality: any thread.  Locks: lock is held; takes the pool's."""
+    """Give back a pack without a message.  Locality: any thread.  Locks: lock is held; takes the pool's."""
     streams_forget(<Stream*>p.stream, p)
     list_remove(&b.open, p)
     stream_release(&b.streams, <Stream*>p.stream)
@@ -129,12 +130,12 @@ cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil:
 
 
 cdef inline size_t _frame_size(const Batcher* b, const Stream* s, size_t n) noexcept nogil:
-    """Return the buffer that ``n`` bytes of items take, what their frame adds included."""
+    """Return the size in bytes of a buffer for ``n`` bytes of items and everything that their frame adds."""
     return b.wire.head_room + n + s.text_n + ATTRS_SPARE
 
 
 cdef int64_t openpack_least(const Batcher* b, const Stream* s, size_t need) noexcept nogil:
-    """Return how much memory accepting ``need`` bytes may take at most when memory is scarce.
+    """Return the most bytes of memory that accepting ``need`` bytes may take when memory is scarce.
 
     Locality: any thread.  Locks: lock is held.
     """
@@ -142,7 +143,7 @@ cdef int64_t openpack_least(const Batcher* b, const Stream* s, size_t need) noex
 
 
 cdef void _fit_all(Batcher* b, const Pack* but) noexcept nogil:
-    """Let open packs keep the memory that they need now.  Locks: lock is held."""
+    """Make open packs give back the memory that they do not need now.  Locks: lock is held."""
     cdef Pack* p = b.open.head
     while p != NULL:
         if p != but:
@@ -152,9 +153,9 @@ cdef void _fit_all(Batcher* b, const Pack* but) noexcept nogil:
 
 
 cdef bint _find_memory(Batcher* b, int64_t bytes, const Pack* but) noexcept nogil:
-    """Tell whether there is so much, if need be after open packs gave back what they do not need.  Locks: lock is held.
+    """Tell whether ``bytes`` of memory are free; if not, open packs first give back memory.  Locks: lock is held.
 
-    They are asked when enough new ones were opened since: what a look costs is shared by as many.
+    Open packs are asked only after enough new ones were opened, so that each new pack pays a small part of the search.
     """
     if memory_fits(b, bytes):
         return True
@@ -170,7 +171,7 @@ cdef int _take(Batcher* b, Stream* s, const Lane* lane, size_t need, int exempt,
     cdef size_t cap = hint if hint > FIRST_CAP else FIRST_CAP
     cdef size_t full = min(b.batch_bytes, s.max_body + ITEM_LENGTH_SIZE)
     if cap < full and pack_loose(_frame_size(b, s, cap)) >= _frame_size(b, s, full):
-        cap = full                          # a stream that fills its packs: none has to grow, and none is fitted then
+        cap = full                          # this stream fills its packs: with this size they never have to grow
     if cap < need:
         cap = need
     if b.on_full == OF_BLOCK and exempt < EX_RESULTS and not results_fit(b):
@@ -237,7 +238,7 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
     if items != ITEM_ATTRS and bucket == NO_TIME:
         return s.plain
     if s.newest == NULL or s.newest.items == items and s.newest.bucket == bucket:
-        return s.newest                     # mostly, and nothing but its own memory is touched
+        return s.newest                     # the usual case, which touches no memory of other packs
     i = s.n_others - 2
     while i >= 0:
         if s.others[i].items == items and s.others[i].bucket == bucket:
@@ -249,9 +250,9 @@ cdef Pack* _find(Batcher* b, Stream* s, Lane* lane, int items, int64_t bucket) n
 cdef int openpack_grow(Batcher* b, Pack* p, size_t need, int exempt) noexcept nogil:
     """Make room for ``need`` more bytes in an open pack; ST_OK, ST_NO_MEMORY, or ST_FULL at the bound of memory.
 
-    Locality: any thread.  Locks: lock is held.  A small one grows fourfold, so that little is copied, and never beyond
-    what a full one takes: memory that is touched in part is paid for in whole pages.  Where memory is scarce it
-    grows by little.
+    Locality: any thread.  Locks: lock is held.  A small pack grows fourfold, so that little is copied, but never beyond
+    the size of a full one, because the system gives memory in whole pages.  If memory is scarce, it grows only by
+    STEP.
     """
     cdef size_t full = p.head + p.most + (<Stream*>p.stream).text_n + ATTRS_SPARE
     cdef size_t least = p.head + p.body_n + need
@@ -279,8 +280,8 @@ cdef int openpack_for(
 ) noexcept nogil:
     """Find or open a pack with room for ``need`` more bytes; ST_OK, ST_NO_MEMORY, or ST_FULL at the bound of memory.
 
-    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.  A pack that it opened
-    holds nothing: under the same hold of the lock the caller puts a message in, or undoes it.
+    Locality: any thread.  Locks: lock is held; takes books.lock, then an inbox's, when it seals.  A new pack is
+    empty: before the caller releases the lock, it puts a message in or calls ``openpack_undo``.
     """
     cdef int items = ITEM_ATTRS if with_attrs else (ITEM_LINES if b.lines else ITEM_LENGTH)
     cdef int64_t when_ms = extras.when_ms

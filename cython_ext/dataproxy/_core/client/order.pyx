@@ -1,9 +1,9 @@
 """Order by key.
 
-A key belongs to one of ``key_buckets`` buckets, and each bucket of a (group, stream) is a lane: its messages go
-into packs of its own, and a pack is sent when its predecessor's result is final (``io/lanes.pyx``).  While a
-lane is busy its open pack goes on growing instead of being sealed for its age, so that a slow proxy makes
-larger packs and not more of them.
+A key belongs to one of ``key_buckets`` buckets, and each bucket of a (group, stream) is a lane.  The messages of a lane
+go into packs of their own, and a pack is sent when the result of its predecessor is final (``io/lanes.pyx``).  While a
+lane is busy, its open pack is not sealed for its age but goes on growing.  So a slow proxy gets larger packs, and not
+more of them.
 """
 
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
@@ -58,19 +58,19 @@ cdef inline int _bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
 
 
 cdef int row_bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
-    """Return the bucket of a key's bytes, -1 where a key cannot have so many.  Locality: any thread.  Locks: none."""
+    """Return the bucket of a key's bytes, -1 for a wrong number of bytes.  Locality: any thread.  Locks: none."""
     return _bucket(p, n, buckets) if 0 < n <= KEY_MAX else -1
 
 
 cdef object no_ordering():
-    """Return the error for a key where ordering is off.  Locality: GIL."""
+    """Return the ConfigError for a key when ordering is off.  Locality: GIL."""
     return ConfigError(
         "key= was given, but ordering is 'none'",
         hint="open the producer with ordering='key', or leave the key out: without ordering it has no effect")
 
 
 cdef int key_bucket(object key, int buckets) except -1:
-    """Return the bucket of a key; ``buckets`` is 0 where ordering is off.  Locality: GIL.
+    """Return the bucket of a key; ``buckets`` is 0 if ordering is off.  Locality: GIL.
 
     Raises ConfigError without ordering, InvalidMessageError for a key of a wrong type or size.
     """
@@ -109,7 +109,7 @@ def bucket_of(key, int buckets):
 
 
 cdef void order_settled(Batcher* b, const PackList* packs) noexcept nogil:
-    """Seal what waited for these results with an open pack that is old enough.
+    """Seal the old open packs of lanes that waited for these results.
 
     Locality: executor.  Locks: takes the batcher's lock if a lane became idle, then books.lock, then an inbox's.
     The packs have their results and still belong to the caller.
@@ -128,7 +128,7 @@ cdef void order_settled(Batcher* b, const PackList* packs) noexcept nogil:
     while p != NULL:
         if p.counted:
             lane = <Lane*>p.lane
-            # Whoever counts down to nothing comes here: a tick before that saw a busy lane, one after it seals.
+            # The thread that counts down to zero comes here: an earlier tick saw a busy lane, a later one seals it.
             if lane.open != NULL and lane.open.lingered and atomic_load(&lane.unsettled) == 0:
                 openpack_seal(b, lane.open)
         p = p.next

@@ -1,12 +1,12 @@
-"""A full buffer, where ``on_full`` says to drop.
+"""What happens when the buffer is full and ``on_full`` says to drop.
 
-``drop_newest`` counts the message as accepted and dropped and keeps nothing of it.  ``drop_oldest`` gives up
-whole packs of which no byte was ever handed to a socket, oldest first, until the message fits.
+``drop_newest`` counts the message as accepted and dropped and keeps nothing of it.  ``drop_oldest`` gives up whole
+packs, oldest first, until the message fits; no byte of these packs was ever given to a socket.
 
-A sealed pack is in some list of its executor by then, and nobody waits for that thread: the sender claims
-the pack (``Pack.claim``), enters its result in the books, which makes the room, and leaves it to the executor
-to take the pack out of its list.  The executor claims packs too, before it writes or settles them, so that a
-pack that was given up is never written, and one that is being written is never given up.
+A sealed pack is already in some list of its executor, and the sender does not wait for the executor's thread.  The
+sender claims the pack (``Pack.claim``) and enters its result in the books, which makes the room.  The executor takes
+the pack out of its list later.  The executor also claims packs, before it writes or settles them.  So a pack that
+was given up is never written, and a pack that is being written is never given up.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -39,7 +39,7 @@ cdef inline bint _fits(const Batcher* b, size_t need, int64_t memory) noexcept n
 
 
 cdef bint _enough(Batcher* b, size_t need, int64_t memory) noexcept nogil:
-    """Tell whether giving up packs can make the room: none is given up in vain.  Locks: both are held."""
+    """Tell whether giving up packs can make enough room; otherwise none is given up.  Locks: both are held."""
     cdef Books* k = b.books
     cdef int64_t bytes = b.charged + <int64_t>need - atomic_load(&k.released) - b.limit_bytes
     cdef int64_t messages = 0
@@ -55,7 +55,7 @@ cdef bint _enough(Batcher* b, size_t need, int64_t memory) noexcept nogil:
         shed += relaxed_load(&p.memory)
         p = books_unsent(k, p)
     if shed > b.limit_bytes + SHED_SLACK:
-        return False                    # the executors are behind: memory stays bounded
+        return False                    # the executors have not freed enough packs yet: keeps memory bounded
     p = b.open.head
     while (bytes > 0 or messages > 0 or heap > 0) and p != NULL:
         bytes -= <int64_t>p.body_n
@@ -78,7 +78,7 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
             else:
                 sealed[1].dropped_next = p
             sealed[1] = p
-        return True                     # claimed by its executor meanwhile: look again
+        return True                     # its executor has claimed it in the meantime: try the next
     if young == NULL:
         return False
     streams_forget(<Stream*>young.stream, young)
@@ -98,8 +98,8 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
 cdef bint make_room(Batcher* b, size_t need, int64_t memory) noexcept nogil:
     """Give up the oldest unsent packs until a message of ``need`` bytes fits; False when they are not enough.
 
-    ``memory``: what it may take of that, 0 where it goes into a pack that is there.
-    Locality: any thread.  Locks: the batcher's is held; takes books.lock, then the executors' and what the
+    ``memory``: bytes of new memory that the message may take, 0 if it goes into an existing pack.
+    Locality: any thread.  Locks: the batcher's is held; takes books.lock, then the executors' and those that the
     owner's ``settled`` takes.  It waits for no other thread.
     """
     cdef PackList opened

@@ -1,6 +1,6 @@
-"""One way over the items of a pack; the caller's ids of a settled one that the dispatcher has still to tell of.
+"""The only walk over the items of a pack; and the caller's ids of a settled pack, until the dispatcher reports them.
 
-The ids outlive a pack's other bytes.
+The ids are kept longer than the other bytes of a pack.  Locality: the owner of the pack.  Locks: none.
 """
 
 from libc.stddef cimport size_t
@@ -19,11 +19,11 @@ from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES
 __all__: list = []
 
 cdef enum:
-    LARGEST = 1 << 30       # of an unpacked body; it was ours before it was compressed
+    LARGEST = 1 << 30       # bytes of an unpacked body; this producer compressed it, so no smaller limit is needed
 
 
 cdef bint _part(ItemWalk* w, Slice* part) noexcept nogil:
-    """Take a length and so many bytes; False when they are not all there."""
+    """Take a length and so many bytes; False when some of them are missing."""
     cdef size_t n
     if w.n < 4:
         return False
@@ -37,7 +37,7 @@ cdef bint _part(ItemWalk* w, Slice* part) noexcept nogil:
 
 
 cdef bint item_next(ItemWalk* w, Slice* body, Slice* attrs) noexcept nogil:
-    """Take the next item; False when no whole one is left.  Nothing is read behind the last byte.
+    """Take the next item; False when no complete one is left.  Nothing is read beyond the last byte.
 
     Locality: any thread that has the bytes.
     Locks: none.
@@ -56,7 +56,7 @@ cdef bint item_next(ItemWalk* w, Slice* body, Slice* attrs) noexcept nogil:
 
 
 cdef int _copy_id(Slice attrs, Buf* ids) noexcept nogil:
-    """Append the id that an item's attributes begin with, behind its length (at most 128) in a byte."""
+    """Append the id at the beginning of an item's attributes: its length (at most 128) in one byte, then the id."""
     cdef const uint8_t* text = attrs.p
     cdef size_t n = attrs.n
     cdef size_t end = OWN_ID_KEY
@@ -70,9 +70,9 @@ cdef int _copy_id(Slice attrs, Buf* ids) noexcept nogil:
 
 
 cdef void pack_keep_ids(Pack* p) noexcept nogil:
-    """Replace the items of a pack by the ids that the caller gave them; by nothing without memory for them.
+    """Replace the items of a pack by the ids that the caller gave them; without memory, by nothing.
 
-    Locality: who settled it.  Locks: none.
+    Locality: the thread that settled the pack.  Locks: none.
     """
     cdef Buf plain, ids
     cdef ItemWalk walk
@@ -96,7 +96,7 @@ cdef void pack_keep_ids(Pack* p) noexcept nogil:
     pack_strip(p)
     if status != ST_OK:
         buf_free(&ids)
-        p.own_ids = False       # the pack's own ids must do
+        p.own_ids = False       # the messages are then reported with the ids that the producer made
         return
     p.buf = ids.p
     p.cap = ids.cap
@@ -108,7 +108,7 @@ cdef void pack_keep_ids(Pack* p) noexcept nogil:
 cdef list pack_own_ids(Pack* p):
     """Return the caller's id of each message, None for those without, or None for a pack without any.
 
-    Locality: GIL, owner of a pack that pack_keep_ids has seen.  Locks: none.
+    Locality: GIL, owner of a pack that pack_keep_ids has seen.
     """
     cdef const uint8_t* text = p.buf
     cdef size_t at = 0

@@ -1,6 +1,9 @@
-"""Facade of the producer's compiled core: the hot calls, and the seams for the Python layer above.
+"""Facade of the producer's compiled core: the calls that send, and the private calls of the Python layer above.
 
 ``dataproxy.Producer`` derives from ``ProducerCore`` and adds configuration, discovery, threads and close.
+
+Locality: GIL, any thread, unless a docstring says otherwise; released while a call waits.  Locks: sends and seals take
+batcher.lock; no lock is held while Python code runs.
 """
 
 cimport cython
@@ -40,7 +43,7 @@ __all__ = ["CompletionsWait", "ExecutorLoop", "ProducerCore"]
 
 cdef enum:
     SLICE_US = 100000
-    KEPT_NAMES = 4096       # handles by name, used or not
+    KEPT_NAMES = 4096       # handles by name before unused ones are dropped
 
 _ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
 
@@ -81,7 +84,7 @@ cdef class ExecutorLoop:
         raise TypeError("made by ProducerCore._executor_loop")
 
     def __call__(self):
-        """Work until ``_stop_executors``.  Releases the GIL for good."""
+        """Work until ``_stop_executors``.  Thread: the executor's own; the GIL is released until the end."""
         executor = self.executor
         with nogil:
             executor_run(executor)
@@ -89,13 +92,16 @@ cdef class ExecutorLoop:
 
 @cython.final
 cdef class CompletionsWait:
-    """Wait for completions of an engine; the dispatcher sees to it that the engine is there."""
+    """Wait for completions of an engine; the dispatcher makes sure that the engine still exists."""
 
     def __init__(self):
         raise TypeError("made by ProducerCore._completions_wait")
 
     def wait(self, double seconds):
-        """Wait up to ``seconds`` until there is something, or nothing will come any more; False when time is over."""
+        """Wait up to ``seconds`` for completions, or for the end of the queue; False when time is over.
+
+        Thread: the dispatcher; releases the GIL.
+        """
         cdef int64_t deadline = now_us() + microseconds(seconds)
         cdef bint found
         completions = self.completions
@@ -105,7 +111,7 @@ cdef class CompletionsWait:
 
 
 cdef class ProducerCore(CoreHandle):
-    """Own one engine.  ``options`` is a mapping of settled option values (seconds, bytes)."""
+    """Own one engine.  ``options`` is a mapping of checked option values (seconds, bytes)."""
 
     def __init__(self, dict options, SendPolicy policy):
         self.options = options
@@ -116,7 +122,7 @@ cdef class ProducerCore(CoreHandle):
         self.closed = False
 
     cdef int open_engine(self) except -1:
-        """Fill the blank engine; after an error it is a blank again.  Locality: GIL.  Locks: none."""
+        """Fill the empty engine; after an error it is empty again.  Raises MemoryError and TransportError."""
         cdef LinkConfig links
         cdef FrameRules rules
         cdef int status
@@ -159,7 +165,7 @@ cdef class ProducerCore(CoreHandle):
 
     def __dealloc__(self):
         if self.engine != NULL:
-            # Inherited through fork, or never stopped: the threads may still use it.  Leaked on purpose.
+            # Inherited through fork, or never stopped: the threads may still use it, so it is never freed.
             if self.made and self.finished and self.generation == this_generation:
                 engine_free(self.engine)
                 self.made = False
@@ -167,10 +173,13 @@ cdef class ProducerCore(CoreHandle):
                 free(self.engine)
             self.engine = NULL
 
-    # --- seams for the Python layer
+    # --- private calls for the Python layer
 
     def _bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys, serializer=None):
-        """Return the Stream of checked names and attribute text with these keys.  Thread: any."""
+        """Return the Stream of checked names and attribute text; ``frame_keys`` are the names of the attributes.
+
+        Raises InvalidMessageError when the text leaves no room for a body, and MemoryError.  Any thread.
+        """
         cdef Stream out = Stream.__new__(Stream)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
         cdef Slice names[3]
@@ -201,10 +210,10 @@ cdef class ProducerCore(CoreHandle):
         return out
 
     def _open_again(self):
-        """Make an empty engine beside the one that a forked child inherited, which is never touched again.
+        """Make an empty engine; the engine that a forked child inherited stays as it is and is never touched again.
 
-        ``_adopt`` ends what this begins; until then all other calls see an inherited producer.  Raises MemoryError
-        and TransportError.  Thread: one at a time.
+        Call ``_adopt`` afterwards; until then all other calls see an inherited producer.  Raises MemoryError and
+        TransportError.  Thread: one at a time.
         """
         cdef Engine* inherited = self.engine
         self.engine = <Engine*>calloc(1, sizeof(Engine))
@@ -219,27 +228,27 @@ cdef class ProducerCore(CoreHandle):
         self.open_engine()
 
     def _adopt(self, bint running):
-        """Let all calls use what ``_open_again`` made; where its threads do not run, it can be called again."""
+        """Let all calls use the engine of ``_open_again``; unless ``running``, ``_open_again`` may be repeated."""
         if running:
             self.generation = this_generation
         else:
             self.closed = False
 
     def _give_up(self):
-        """Take nothing more, and have nothing to stop: the close of a producer that was only inherited."""
+        """Close a producer that was only inherited: it accepts nothing more, and it has no threads to stop."""
         self.closed = True
 
     def _set_endpoints(self, list endpoints, list links):
-        """Give (label, address, port, family, other address) of each proxy, and the links wanted of each executor.
+        """Set (label, address, port, family, other address) of each proxy, and the number of links of each executor.
 
         The other address is an IPv6 one, or "".
 
-        Raises ConfigError for an address that is not numeric.  Thread: any.
+        Raises ConfigError for an address that is not numeric, and MemoryError.  Any thread.
         """
         cdef int i, n = len(endpoints), status = ST_OK
         cdef Endpoint* array
         if self.finished:
-            return                  # a late answer to the discovery: nobody is left to hear of it
+            return                  # the discovery answered after the close: no executor needs the list
         array = <Endpoint*>calloc(<size_t>max(1, n), sizeof(Endpoint))
         if array == NULL:
             raise MemoryError("no memory for the proxy list")
@@ -263,7 +272,7 @@ cdef class ProducerCore(CoreHandle):
             free(array)
 
     def _set_frame_limit(self, size_t size):
-        """Accept from now on what fits a frame of ``size`` bytes; what was accepted before is sent as it is.
+        """Accept from now on messages that fit a frame of ``size`` bytes; earlier ones are sent as they are.
 
         Thread: any.
         """
@@ -283,20 +292,20 @@ cdef class ProducerCore(CoreHandle):
         return out
 
     def _completions_wait(self):
-        """Return what the dispatcher waits with while it has no reference to the producer."""
+        """Return the object with which the dispatcher waits while it has no reference to the producer."""
         cdef CompletionsWait out = CompletionsWait.__new__(CompletionsWait)
         out.completions = &self.engine.completions
         return out
 
     def _poke(self):
-        """Have the dispatcher come out of its wait.  Thread: any, a finalizer's too."""
+        """End the dispatcher's wait.  Thread: any, also that of a finalizer."""
         if self.made:
             completions_poke(&self.engine.completions)
 
     def _keeps_names(self, bint forget):
-        """Tell whether there are handles by name, after those were dropped that were not used since the last time.
+        """Tell whether there are handles by name.
 
-        They are dropped if ``forget`` says so.  Thread: any.
+        With ``forget`` the handles that were not used since the last such call are dropped first.  Any thread.
         """
         if forget and self.generation == this_generation:
             self.forget_unused()
@@ -309,7 +318,7 @@ cdef class ProducerCore(CoreHandle):
         cdef bint settled = False
         g = self.engine
         if self.generation != this_generation or not self.made:
-            return True         # nothing was accepted here
+            return True         # this process has accepted nothing
         with nogil:
             mark = batcher_seal_all(&g.batcher)
         while not settled:
@@ -329,7 +338,7 @@ cdef class ProducerCore(CoreHandle):
         self.check_usable()
 
     def _begin_close(self):
-        """Accept nothing from now on; what was accepted goes on."""
+        """Accept nothing from now on; messages that were accepted are still sent."""
         self.closed = True
         pthread_mutex_lock(&self.engine.batcher.lock)
         self.engine.batcher.closed = True
@@ -363,20 +372,20 @@ cdef class ProducerCore(CoreHandle):
         return counts_dict(self.engine)
 
     def _note_trouble(self, int kind, str text):
-        """Keep what went wrong where there is no connection, or (LE_CONNECTED) that it did not.  Thread: any."""
+        """Note a failure that belongs to no connection, or (LE_CONNECTED) that it is over.  Any thread."""
         cdef bytes said = text.encode("utf-8", "replace")
         if self.made and self.generation == this_generation:
             completions_trouble(
                 &self.engine.completions, kind, b"", 0, slice_of(<const char*>said, len(said)), now_us())
 
     def _latency_steps(self):
-        """Return the histogram of latencies as upper bound in us -> messages; it only grows.  Thread: any."""
+        """Return the histogram of latencies: upper bound in us -> messages; its counts only grow.  Any thread."""
         return latency_steps(self.engine) if self.generation == this_generation else {}
 
     def _take_reach(self):
-        """Return for how many seconds servers say that they remember messages, the shortest since the last call.
+        """Return how many seconds servers remember message ids: the shortest time they told since the last call.
 
-        None where none has said so.  Thread: one, while nothing is in flight.
+        None if no server has told it.  Thread: one, while nothing is in flight.
         """
         cdef int64_t seconds = take_reach(self.engine) if self.generation == this_generation else -1
         return None if seconds < 0 else seconds
@@ -386,15 +395,15 @@ cdef class ProducerCore(CoreHandle):
         return link_list(self.engine) if self.generation == this_generation else []
 
     def _age(self):
-        """Return seconds since the producer was opened, in a forked child since it was first used there."""
+        """Return the seconds since the producer was opened; in a forked child, since it was first used there."""
         if self.generation != this_generation:
             return 0.0
         return (now_us() - self.opened_us) / 1e6
 
-    # --- the hot calls
+    # --- the sending calls
 
     cdef Stream find(self, object stream_id, object group_id):
-        """Return the Stream for these names, made and checked on first use and kept.
+        """Return the Stream for these names.  It is made and checked on first use, and kept.
 
         Locality: GIL.  Locks: takes the batcher's where a stream is new.
         """
@@ -414,11 +423,11 @@ cdef class ProducerCore(CoreHandle):
                 self.forget_unused()
             self.own_streams[names] = found
             if len(self.own_streams) == 1:
-                self._poke()            # the dispatcher looks from now on whether they are used
+                self._poke()            # from now on the dispatcher checks whether they are used
         return <Stream>found
 
     cdef int forget_unused(self) except -1:
-        """Drop the handles by name whose streams were not used since the last time; make room for as many again.
+        """Drop the handles by name whose streams were not used since the last call; allow as many new ones.
 
         Locality: GIL.
         Locks: takes the batcher's for each that goes.
@@ -433,13 +442,13 @@ cdef class ProducerCore(CoreHandle):
         """Accept one message and return nothing; its result is counted and reported like any other.
 
         ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
-        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str; for a subclass
-        of str (an ``Enum``), here and in names, the text that it contains is used.  ``dt``: its
-        data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id of the caller's, see
-        ``Stream.send_nowait``; without it the message gets one.  ``key``: bytes or text; with ``ordering="key"``
+        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str; for an instance of a
+        subclass of str (an ``Enum``), here and in names, the text that it contains is used.  ``dt``: the message's
+        data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id that the caller chooses, see
+        ``Stream.send_nowait``; without it the producer makes an id.  ``key``: bytes or text; with ``ordering="key"``
         messages of one key keep their order.  Waits up to ``max_block`` for room.
 
-        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
+        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError; then the message was not accepted.
         Any thread.
         """
         self.find(stream_id, group_id).put(body, attrs, dt, message_id, key, NULL, NULL)
@@ -448,7 +457,7 @@ cdef class ProducerCore(CoreHandle):
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
         ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
-        and in the same place.
+        and on the same thread.
         """
         return self.find(stream_id, group_id).sent(body, attrs, dt, message_id, key, on_delivery)
 

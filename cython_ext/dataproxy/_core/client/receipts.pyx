@@ -1,6 +1,8 @@
-"""Results as Python values, made without a call of a Python class: many are made at once.
+"""Results as Python values.  Many are made at once, so they are made without calling a Python class.
 
-What is made here equals what ``dataproxy.outcomes`` makes; that module alone knows errors.
+The objects made here are equal to those that ``dataproxy.outcomes`` makes.  Only that module makes errors.
+
+Locality: GIL.  Locks: none.
 """
 
 cimport cython
@@ -23,7 +25,7 @@ __all__ = ["results"]
 
 
 cdef tuple facts_once(CoreHandle core, Verdict* v, uint32_t place):
-    """Return the facts of a message of a settled pack; those of the last pack asked for are kept.  Locality: GIL."""
+    """Return the facts of a message of a settled pack; those of the last pack asked for are kept."""
     if v.parts != NULL:
         return facts_at(v, place)
     if core.told is None or memcmp(core.told_id, v.id, sizeof(v.id)) != 0:
@@ -33,7 +35,7 @@ cdef tuple facts_once(CoreHandle core, Verdict* v, uint32_t place):
 
 
 cdef object _name(object pack_id, uint32_t position):
-    """Return ``outcomes.message_id``'s text.  Locality: GIL."""
+    """Return ``outcomes.message_id``'s text."""
     cdef uint8_t digits[10]
     cdef int n = 10
     cdef uint32_t rest = position
@@ -63,7 +65,7 @@ cdef inline void _put(object out, Py_ssize_t at, object value) noexcept:
 
 
 cdef object receipt(tuple facts, uint32_t position, object own_id):
-    """Return the Delivered of a message of a delivered pack.  Locality: GIL."""
+    """Return the Delivered of a message of a delivered pack."""
     cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
     _put(out, 0, facts[5])
     _put(out, 1, facts[3])
@@ -78,7 +80,7 @@ cdef object receipt(tuple facts, uint32_t position, object own_id):
 cdef bint _renew(
     PyObject* out, object group, object stream, tuple facts, uint32_t position, object own_id,
 ) except -1:
-    """Make another message's DeliveryResult of one that nobody has kept; False for any other.  Locality: GIL."""
+    """Turn a DeliveryResult that nobody has kept into that of another message; False if somebody has kept it."""
     cdef PyObject* inner
     if type_of(out) != <PyTypeObject*>DeliveryResult or not is_alone(out):
         return False
@@ -97,7 +99,7 @@ cdef bint _renew(
 
 
 cdef object _result(object group, object stream, tuple facts, uint32_t position, object own_id):
-    """Return the DeliveryResult of a message of a delivered pack.  Locality: GIL."""
+    """Return the DeliveryResult of a message of a delivered pack."""
     cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 4)
     _put(out, 0, group)
     _put(out, 1, stream)
@@ -111,8 +113,8 @@ cdef object _result(object group, object stream, tuple facts, uint32_t position,
 def results(watch, tuple facts, uint32_t first, uint32_t count, list spare=None):
     """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread.
 
-    ``spare`` is a list that this function made earlier and that the caller alone still has: it is filled anew, and
-    those results in it that nobody else has kept become those of other messages.
+    ``spare`` is a list that this function made earlier and that only the caller still has.  It is filled again: results
+    in it that nobody else has kept are turned into those of other messages.
     """
     cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, own_id, out
     cdef uint32_t offset = watch.first, i, k

@@ -1,4 +1,7 @@
-"""Record batches whose columns say where each row goes: the way of the Spark sink into the producer."""
+"""Record batches whose columns say where each row goes; the Spark sink sends its rows through this module.
+
+Locality: GIL, any thread; released while rows are copied and while a call waits.  Locks: batcher.lock.
+"""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -47,7 +50,7 @@ cdef str _name(bint has_column, const Rows* column, int64_t i, str other):
 
 
 cdef class Findings:
-    """Collect the rows of a batch that are left out: ``refused`` is None where the first one ends the call."""
+    """Collect the rows of a batch that are left out; if ``refused`` is None, the first such row ends the call."""
     cdef list refused           # (row, code, reason)
     cdef dict before            # row -> the error that was found before the runs were built
     cdef bytearray marks
@@ -60,11 +63,11 @@ cdef class Findings:
         self.marks = None
 
     cdef bint is_added(self, int64_t row):
-        """Tell whether a row's attribute _escaped, if it has one, was added by who escaped them.  Locality: GIL."""
+        """Tell whether a row's attribute _escaped, if it has one, was added when its attributes were escaped."""
         return self.marked is not None and row not in self.marked
 
     cdef int mark(self, Columns* c, int64_t row, object error) except -1:
-        """Note that a row cannot be sent; raises ``error`` where none may be left out.  Locality: GIL."""
+        """Note that a row cannot be sent; raises ``error`` if no row may be left out."""
         if self.refused is None:
             raise error
         if self.marks is None:
@@ -76,7 +79,7 @@ cdef class Findings:
 
 
 cdef object _of_row(object error, int64_t i):
-    """Return an error of a name or an attribute as that of row ``i``."""
+    """Return an error about a name or an attribute, with row ``i`` added to it."""
     if "item" in error.details:
         return error
     return InvalidMessageError(
@@ -84,7 +87,7 @@ cdef object _of_row(object error, int64_t i):
 
 
 cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings) except -1:
-    """Act on what stopped the run builder: make a stream, or raise the error of that row."""
+    """Handle the row at which the run builder stopped: make a stream, or raise the error of that row."""
     cdef int64_t i = t.next_row
     row_group = _name(c.has_group, &c.group, i, group)
     row_stream = _name(c.has_stream, &c.stream, i, stream)
@@ -122,7 +125,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
 
 
 cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1:
-    """Refuse reserved attribute names: each distinct key that is good is checked once by the rules in Python."""
+    """Refuse reserved attribute names; the Python rules check each distinct valid key once."""
     cdef const AttrColumn* a = &c.attrs
     cdef int64_t i, k
     good = set()
@@ -140,7 +143,7 @@ cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1
 
 
 cdef object _key_problem(ProducerCore core, str key, str value, object other):
-    """Return the error of a bad key with the value that it has; ``other`` where that is null."""
+    """Return the error of a bad key together with its value; ``other`` if the value is null."""
     if value is None:
         return other
     try:
@@ -151,7 +154,7 @@ cdef object _key_problem(ProducerCore core, str key, str value, object other):
 
 
 cdef int _check_lines(Columns* c, const Lines* lines, Findings findings) except -1:
-    """Refuse rows with a value that their text cannot carry."""
+    """Refuse rows with a value that the text format cannot represent."""
     cdef int64_t i
     if lines.n_refused == 0:
         return 0
@@ -173,7 +176,7 @@ cdef int _read_routes(
     ArrowSchema* schema, ArrowArray* array, Columns* c, int group_id, int stream_id, int dt, int attrs, int key,
     int key_buckets,
 ) except -1:
-    """Find the columns that say where each row goes."""
+    """Describe the columns that say where each row goes.  Raises InvalidMessageError and ConfigError."""
     if group_id >= 0:
         column_rows(schema, array, group_id, &c.group)
         c.has_group = True
@@ -201,14 +204,14 @@ def send_record_batch(
 
     ``value`` and the other numbers are column indices, -1 for none; with ``encoder`` the bodies are made from other
     columns.  ``marked``: attributes were escaped; these rows, which had the mark before, are refused.  ``group`` and
-    ``stream`` are the names of rows without a column, or where it is null.  ``message_id`` is a column of ids without
-    nulls; instead, ``row_ids`` is a RowKeys, or the prefix of ids that are made from each row's number, counted from
-    ``first_row``, and the content of the 256 rows of its block: batches then begin at a multiple of 256, and only the
-    last one of all may end elsewhere.  ``key`` is a column of keys, with ``ordering="key"`` alone: rows of one key
-    keep their order, a null is none.  Null and empty bodies follow ``null_value`` and ``empty_value``.  All rows are
-    checked before the first is accepted.  With ``refused`` rows that cannot be sent are left out and added to it as
-    (row, code, reason).  With ``lost_before`` a full buffer ends the call where more messages than that were lost: the
-    rest of the batch is not accepted, as ``report().accepted`` tells.
+    ``stream`` are the names of rows for which there is no column, or a null in it.  ``message_id`` is a column of ids
+    without nulls.  Instead of it, ``row_ids`` is a RowKeys, or a prefix: then ids are made from the prefix, from each
+    row's number, counted from ``first_row``, and from the content of the 256 rows of its block.  Batches then begin at
+    a multiple of 256, and only the last batch may end elsewhere.  ``key`` is a column of keys and needs
+    ``ordering="key"``: rows of one key keep their order; a null means no key.  Null and empty bodies follow
+    ``null_value`` and ``empty_value``.  All rows are checked before the first is accepted.  With ``refused`` rows that
+    cannot be sent are left out and added to that list as (row, code, reason).  With ``lost_before`` a full buffer ends
+    the call if more messages than that were lost: the rest of the batch is not accepted, see ``report().accepted``.
     Raises InvalidMessageError naming the row, BufferFullError, ClosedError, ForkedError, ValueError.  Any thread.
     """
     cdef ArrowChunks chunks = open_arrow(batch)
@@ -220,7 +223,7 @@ def send_record_batch(
     cdef bytes default_group = group.encode(), default_stream = stream.encode()
     cdef Findings findings
     core.check_usable()
-    if array == NULL:               # a stream gives no chunk for no rows
+    if array == NULL:               # a stream without rows gives no chunk
         return 0, 0, 0, 0
     memset(&c, 0, sizeof(Columns))
     memset(&t, 0, sizeof(RunTable))
@@ -268,7 +271,10 @@ cdef int _make_ids(
     ProducerCore core, ArrowSchema* schema, ArrowArray* array, Columns* c, RowIds* made, object row_ids,
     int64_t first_row,
 ) except -1:
-    """Have ids made: those of a RowKeys are there afterwards, those by places when their rows are written."""
+    """Prepare the ids: those of a RowKeys are made now, those by row numbers when their rows are written.
+
+    Raises ValueError and InvalidMessageError.
+    """
     cdef bytes prefix
     cdef const uint8_t* p
     cdef size_t n
@@ -294,7 +300,7 @@ cdef int _accept(
     ProducerCore core, Columns* c, RunTable* t, str group, str stream, Findings findings, RowIds* made,
     int64_t lost_before,
 ) except -1:
-    """Check all rows, then accept them; meanwhile no stream goes, since runs have no references to theirs."""
+    """Check all rows, then accept them.  Until then no stream is freed, because runs hold no references to them."""
     cdef Engine* g = core.engine
     streams_walk(&g.batcher)
     try:
@@ -324,7 +330,7 @@ cdef int _build(ProducerCore core, Columns* c, RunTable* t, str group, str strea
 
 
 cdef int64_t _sent_before(const Columns* c, int64_t row) noexcept:
-    """Return how many of the first rows were messages: the others were skipped."""
+    """Return how many of the rows before ``row`` are messages; the others were skipped."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i, count = 0

@@ -1,4 +1,4 @@
-"""Messages that were dropped when they were offered, on their way to ``on_delivery``."""
+"""Messages that were dropped on arrival, until ``on_delivery`` reports them."""
 
 from libc.stdint cimport int64_t, uint32_t
 

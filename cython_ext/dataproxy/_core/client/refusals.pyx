@@ -1,8 +1,8 @@
 """One entry of the completion queue stands for all dropped messages of a stream until the dispatcher takes it.
 
-So a callback that stands still costs no memory, however many messages are dropped.  Ids of the caller's have to
-be kept: they stand in an entry of their own, as pack_keep_ids leaves them, up to a limit; beyond it a message is
-reported with an id that was made for it.
+So if a callback does not return, dropped messages take no more memory, however many there are.  Ids given by the
+caller have to be kept.  They are in an entry of their own, in the form that pack_keep_ids makes, up to a limit.
+Beyond the limit a message is reported with an id that was made for it.  In this module "lock" is ``Completions.lock``.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -85,7 +85,7 @@ cdef int refusals_add(
     Completions* c, PackIds* ids, Stream* s, int64_t messages, Slice own_id, int64_t now, Verdict** verdict,
     uint32_t* index,
 ) noexcept nogil:
-    """Have the dispatcher tell of messages that were dropped when they were offered; ST_OK or ST_NO_MEMORY.
+    """Queue a report of messages that were dropped on arrival; ST_OK or ST_NO_MEMORY.
 
     Locality: any thread.  Locks: the batcher's is held; takes lock, then the pool's.  ``own_id``: of a single message.
     ``verdict``, if not NULL, gets a reference and ``index`` the first message's place.
@@ -113,7 +113,7 @@ cdef int refusals_add(
         completions_count(c, p)
         completions_shed(c, 0, &spent)
     elif p != NULL and p.count == 0:
-        s.refused[with_id] = NULL           # an entry tells of a message at least
+        s.refused[with_id] = NULL           # an entry must report at least one message
         list_remove(&c.packs, p)
         _free_entry(p)
     pthread_mutex_unlock(&c.lock)
@@ -122,7 +122,7 @@ cdef int refusals_add(
 
 
 cdef void refusals_detach(Completions* c, Pack* p) noexcept nogil:
-    """Let ``p``, which was taken out of the queue, grow no further.  Locality: dispatcher.  Locks: takes lock."""
+    """Add no more messages to ``p``, which was taken out of the queue.  Locality: dispatcher.  Locks: takes lock."""
     cdef Stream* s = <Stream*>p.stream
     cdef int kind
     pthread_mutex_lock(&c.lock)

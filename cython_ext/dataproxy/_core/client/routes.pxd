@@ -1,4 +1,4 @@
-"""Columns that route rows, and what stands in them."""
+"""Columns that route rows, and their values."""
 
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,7 @@
-"""Columns of a record batch that say when and where its rows go."""
+"""Columns of a record batch that say when and where its rows go.
+
+Locality: GIL.  Locks: none.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -12,7 +15,7 @@ from dataproxy.errors import InvalidMessageError
 
 
 cdef int time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn* out) except -1:
-    """Describe a column of data times.  Locality: GIL.  Raises InvalidMessageError."""
+    """Describe a column of data times.  Raises InvalidMessageError."""
     cdef ArrowArray* values
     cdef bytes form
     check_part(schema, array, at)
@@ -33,7 +36,7 @@ cdef int time_column(ArrowSchema* schema, ArrowArray* array, int at, TimeColumn*
 
 
 cdef int attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn* out) except -1:
-    """Describe a column of attributes, a map of texts.  Locality: GIL.  Raises InvalidMessageError."""
+    """Describe a column of attributes, a map of texts.  Raises InvalidMessageError."""
     cdef ArrowSchema* form
     cdef ArrowArray* values
     cdef bytes kind
@@ -62,7 +65,7 @@ cdef int attr_column(ArrowSchema* schema, ArrowArray* array, int at, AttrColumn*
 
 
 cdef str text_at(const Rows* column, int64_t i):
-    """Return row ``i`` of a column of text, None for a null.  Locality: GIL."""
+    """Return row ``i`` of a column of text, None for a null."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     if not rows_get(column, i, &p, &n):
@@ -71,7 +74,7 @@ cdef str text_at(const Rows* column, int64_t i):
 
 
 cdef bytes bytes_at(const Rows* column, int64_t i):
-    """Return row ``i`` of a column, which is not null.  Locality: GIL."""
+    """Return row ``i`` of a column, which is not null."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     rows_get(column, i, &p, &n)
@@ -79,7 +82,7 @@ cdef bytes bytes_at(const Rows* column, int64_t i):
 
 
 cdef dict attrs_at(const AttrColumn* column, int64_t i):
-    """Return row ``i``'s attributes.  Locality: GIL."""
+    """Return row ``i``'s attributes."""
     cdef int64_t at = column.offset + i, k
     out = {}
     for k in range(column.offsets[at], column.offsets[at + 1]):

@@ -1,4 +1,4 @@
-"""Ids of the rows of a record batch: a prefix, the row's number, and the digest of the block of rows it stands in."""
+"""Ids of the rows of a record batch: a prefix, the row's number, and the digest of the block that the row is in."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -12,12 +12,12 @@ cdef enum:
     ROW_BLOCK_BITS = 8      # a block has 256 rows, the last one of a partition may have fewer
 
 
-ctypedef struct RowIds:     # one place of text, in which the id of one row after the other is written
+ctypedef struct RowIds:     # one text buffer, into which the id of one row after the other is written
     const Columns* columns  # borrowed
     int64_t first_row       # number of the batch's first row
     uint64_t sixty_four     # the text has the number of one of these rows
     uint64_t block          # and the digest of this block
-    size_t digit_at         # where the last digit of the number stands, all that changes within sixty-four rows
+    size_t digit_at         # place of the number's last digit: only this changes within sixty-four rows
     size_t text_n
     uint8_t text[OWN_ID_KEY + OWN_ID_MAX + ROW_NUMBER_TEXT + ROW_HASH_TEXT]     # msgid=PREFIX, number, digest
     Rows rows               # all of the same width, and each at the same place

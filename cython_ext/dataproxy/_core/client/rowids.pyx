@@ -1,9 +1,11 @@
-"""Row ids are made when their rows go into a pack; sixteen bytes of a row are hashed by one multiplication.
+"""Row ids are made when their rows go into a pack; one multiplication hashes sixteen bytes of a row.
 
-Rows have the digest of their whole block, so that a hub can remember 256 of them as one.  It makes the rows of a block
-that is not the same after a replay new messages: such a replay may double rows, it never loses one.  It is no
-defence against made-up collisions.  A block's rows are hashed just before the first of them is written, so that they
-are still in the cache when they are.
+Rows have the digest of their whole block, so that a hub can remember 256 of them as one.  If a block is not the same
+after a replay, its rows become new messages: such a replay may store rows twice, but it never loses one.  The digest
+does not protect against collisions that somebody makes on purpose.  The rows of a block are hashed just before the
+first of them is written, so that they are still in the cache when they are written.
+
+Locality: one thread for each ``RowIds``.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -23,7 +25,7 @@ cdef const char* DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 cdef inline uint64_t _fold(uint64_t a, uint64_t b) noexcept nogil:
-    """Return both halves of a * b in one word, in which each bit of either side has a part."""
+    """Return both halves of a * b combined in one word, which depends on each bit of ``a`` and ``b``."""
     cdef uint64_t low = 0
     cdef uint64_t high = multiply(a, b, &low)
     return high ^ low
@@ -34,10 +36,10 @@ cdef inline uint64_t _stir(uint64_t h, uint64_t word) noexcept nogil:
 
 
 cdef inline uint64_t _bytes(uint64_t h, const uint8_t* p, size_t n) noexcept nogil:
-    """Stir in bytes and their number; the last word reaches back into the one before where there is one."""
+    """Add bytes and their number to the hash; the last word overlaps the one before, if there is one."""
     cdef uint64_t first = 0, last = 0, beside
     h += n * GOLDEN
-    if n > 64:                  # two chains of multiplications, of which neither waits for the other
+    if n > 64:                  # two independent chains of multiplications, which run at the same time
         beside = h ^ GOLDEN
         while n > 32:
             h = _fold(load_be64(p) ^ ROOT_2, load_be64(p + 8) ^ h)
@@ -107,7 +109,7 @@ cdef inline void _hash_text(uint8_t* to, uint64_t hash) noexcept nogil:
 
 
 cdef uint64_t _digest(const Columns* c, int64_t first) noexcept nogil:
-    """Return the digest of the block whose first row is ``first``: all that its rows send, in their order."""
+    """Return the digest of the block whose first row is ``first``: of everything that its rows send, in order."""
     cdef int64_t i, end = min(first + (1 << ROW_BLOCK_BITS), c.value.n)
     cdef uint64_t h = GOLDEN
     for i in range(first, end):
@@ -116,7 +118,7 @@ cdef uint64_t _digest(const Columns* c, int64_t first) noexcept nogil:
 
 
 cdef inline void _settle(RowIds* ids, uint64_t number) noexcept nogil:
-    """Write the digest of a row's block, and all digits of its number but the last, unless they stand there."""
+    """Write the digest of a row's block, and all digits of its number but the last, unless they are there already."""
     cdef uint8_t* to = ids.text + ids.digit_at - (ROW_NUMBER_TEXT - 1)
     cdef uint64_t block = number >> ROW_BLOCK_BITS
     if number >> 6 == ids.sixty_four:
@@ -132,9 +134,9 @@ cdef inline void _settle(RowIds* ids, uint64_t number) noexcept nogil:
 cdef void row_ids_begin(
     RowIds* ids, const Columns* columns, const uint8_t* prefix, size_t prefix_n, int64_t first_row,
 ) noexcept nogil:
-    """Prepare the ids of a batch whose first row begins a block; ``prefix`` makes a valid id.
+    """Prepare the ids of a batch whose first row begins a block; the caller has checked that ``prefix`` is valid.
 
-    ``first_row`` is that row's number.  The batch has whole blocks, but for the last one of a partition.
+    ``first_row`` is that row's number.  The batch has whole blocks; only the last block of a partition may be shorter.
     Locality: owner.
     Locks: none.
     """
@@ -154,14 +156,14 @@ cdef void row_ids_begin(
 
 
 cdef void row_ids_make(RowIds* ids, int64_t i) noexcept nogil:
-    """Write the id of row ``i`` where ``rows`` has the ids of all.  Locality: owner.  Locks: none."""
+    """Write the id of row ``i`` to the place to which ``rows`` points for all rows.  Locality: owner.  Locks: none."""
     cdef uint64_t number = <uint64_t>(ids.first_row + i)
     _settle(ids, number)
     ids.text[ids.digit_at] = <uint8_t>_digit(number, 0)
 
 
 cdef void row_ids_put(RowIds* ids, int64_t i, uint8_t* to) noexcept nogil:
-    """Write an item's attribute text for row ``i``, nothing but its id, to its place.
+    """Write an item's attribute text for row ``i``, which is its id alone, to ``to``.
 
     Locality: owner.
     Locks: none.

@@ -1,9 +1,11 @@
 """Ids of rows by the values of columns that identify them, whatever partition and place a row has.
 
-An id is a prefix and 128 bits of a hash of group, stream and values.  Its key is known to all, since every process of
-every version has to make the same ids: it is no defence against made-up collisions.
-Rows that follow each other with equal values, as those that ``explode`` makes of one, are counted, and the number goes
-into the hash: they are different messages.
+An id is a prefix and 128 bits of a hash of group, stream and values.  The key of the hash is public, because every
+process of every version has to make the same ids.  So it does not protect against collisions made on purpose.
+Rows that follow each other and have equal values, as those that ``explode`` makes of one row, are counted.  The number
+goes into the hash, because they are different messages.
+
+Locality: GIL, one thread at a time.  Locks: none.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -32,7 +34,7 @@ cdef enum:
     HASH_TEXT = 22      # 128 bits in base64url
     BITS = 1
     TEXT = 0
-    IS_NULL = 0         # what stands in front of a value
+    IS_NULL = 0         # the byte in front of a value says its kind
     IS_NUMBER = 1
     IS_TEXT = 2
 
@@ -81,7 +83,7 @@ cdef inline int64_t _number(const KeyColumn* column, int64_t at) noexcept nogil:
 
 
 cdef int _join(Buf* to, const KeyColumn* columns, Py_ssize_t n, int64_t i) noexcept nogil:
-    """Put the values of row ``i`` one behind the other, so that no other values read the same."""
+    """Append the values of row ``i``, so that different values never make the same bytes."""
     cdef const uint8_t* p = NULL
     cdef size_t size = 0
     cdef Py_ssize_t k
@@ -107,7 +109,7 @@ cdef int _join(Buf* to, const KeyColumn* columns, Py_ssize_t n, int64_t i) noexc
 
 
 cdef Slice _name(bint has_column, const Rows* column, int64_t i, Slice other) noexcept nogil:
-    """Return a row's group or stream: that of all rows where it has none of its own."""
+    """Return a row's group or stream, ``other`` if it has none of its own."""
     cdef Slice found = slice_of(NULL, 0)
     return found if has_column and rows_get(column, i, &found.p, &found.n) else other
 
@@ -146,7 +148,7 @@ cdef class RowKeys:
         buf_free(&self.ids)
 
     cdef const Rows* make(self, ArrowSchema* schema, ArrowArray* array, const Columns* c) except NULL:
-        """Return the ids of the rows of a batch, good until the next call.  Locality: GIL.
+        """Return the ids of the rows of a batch, valid until the next call.
 
         Raises InvalidMessageError for a column without an exact binary form.
         """
@@ -177,7 +179,7 @@ cdef class RowKeys:
 
 
 cdef int _seal(Buf* to, Hash128 values, uint64_t equals, Slice group, Slice stream) noexcept nogil:
-    """Put what the hash of an id is made of."""
+    """Append the bytes of which an id is the hash."""
     cdef int status
     to.n = 0
     status = buf_put_be64(to, values.first)
@@ -189,7 +191,7 @@ cdef int _seal(Buf* to, Hash128 values, uint64_t equals, Slice group, Slice stre
 
 
 cdef int _put_ids(RowKeys keys, const Columns* c, const KeyColumn* columns, Py_ssize_t n) noexcept:
-    """Put the ids of all rows, for which there is room.  Locality: GIL."""
+    """Put the ids of all rows, for which there is room."""
     cdef const uint8_t* prefix = <const uint8_t*>PyBytes_AS_STRING(keys.prefix)
     cdef size_t prefix_n = <size_t>PyBytes_GET_SIZE(keys.prefix)
     cdef uint8_t* to = keys.ids.p

@@ -1,7 +1,10 @@
 """Many rows of foreign memory into open packs.
 
-Rows of many streams in turn touch memory that no cache holds: the stream, its open pack, and the end of the pack's
-bytes, each known when the one before has come.  A window of runs asks for all of one kind before it needs the first.
+If neighbouring rows belong to different streams, they touch memory that no cache holds: the stream, its open pack, and
+the end of the pack's bytes.  Each address is known only when the one before was loaded.  So a window of runs first
+prefetches all memory of one kind, before it needs the first of it.
+
+Locality: any thread, without the GIL.  Locks: "lock" is ``Batcher.lock``.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -27,20 +30,20 @@ from dataproxy._core.plat.clock cimport pause_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
-    ROWS_A_LOCK = 4096      # rows dropped before other senders get their turn
-    ROWS_A_LOOK = 64        # rows dropped before it is looked again for packs to give up
-    WINDOW = 64             # runs whose memory is asked for ahead, under one hold of the lock
+    ROWS_A_LOCK = 4096      # most rows that are dropped before the lock is released
+    ROWS_A_LOOK = 64        # most rows that are dropped before the next search for packs to give up
+    WINDOW = 64             # runs whose memory is prefetched, while the lock is held once
     WINDOW_ROWS = 256       # of them in sum
-    TAIL_LINES = 3          # asked for at the end of a pack's bytes
-    AHEAD_BYTES = 4194304   # unwritten, from which on a sender of batches pauses (docs/decisions/0010-pauses.md)
+    TAIL_LINES = 3          # cache lines prefetched at the end of a pack's bytes
+    AHEAD_BYTES = 4194304   # unwritten bytes from which on a sender of batches pauses (docs/decisions/0010-pauses.md)
     STRIDE_BYTES = 262144   # accepted between two pauses
-    PAUSE_US = 20           # with the timer's slack it becomes 75 or so
-    AHEAD = 3               # bodies: each is an object of its own, somewhere
-    BODY_LINES = 16         # asked for of each; of longer ones the processor finds the rest by itself
+    PAUSE_US = 20           # the timer's slack makes it about 75
+    AHEAD = 3               # bodies prefetched: each is an object at an address of its own
+    BODY_LINES = 16         # cache lines prefetched of each; the processor itself prefetches the rest of longer bodies
 
 
 cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept nogil:
-    """Remember that ``count`` messages from ``first`` on lie in ``p``.  Locks: the batcher's is held."""
+    """Note that ``count`` messages from ``first`` on are in ``p``.  Locks: lock is held."""
     cdef Verdict* v = NULL
     cdef uint32_t index = 0
     if openpack_claim(p, &v, &index) != ST_OK:
@@ -49,7 +52,7 @@ cdef int _note(Segments* g, Pack* p, uint32_t first, uint32_t count) noexcept no
 
 
 cdef inline void _fetch_body(const Rows* rows, int64_t i) noexcept nogil:
-    """Ask for the first lines of one body among objects.  Locality: any thread.  Locks: none."""
+    """Prefetch the first cache lines of one body.  Locality: any thread.  Locks: none."""
     cdef const uint8_t* p = rows.pointers[i]
     cdef const uint8_t* end = p + min(rows.lengths[i], BODY_LINES * LINE)
     while p < end:
@@ -63,7 +66,7 @@ cdef int _fill(
     """Append rows to one pack until it is full, the limit is reached or the rows end.  Locks: lock is held.
 
     ST_OK, ST_FULL, ST_NO_MEMORY, or ST_INVALID for a row that has changed since it was checked; ``at`` is exact.
-    With ``made`` the ids are written when their rows are, where they belong if nothing stands beside them.
+    With ``made`` the ids are written with their rows, directly into the pack if there are no other attributes.
     """
     cdef const uint8_t* body = NULL
     cdef size_t n = 0, need, text_n = attrs.n
@@ -115,7 +118,7 @@ cdef int _fill(
 cdef int _overflow(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, Slice attrs, Segments* segments, RowIds* made,
 ) noexcept nogil:
-    """Make room for the row at ``at``, or drop it and those behind it that do not fit either.  Locks: lock is held.
+    """Make room for the row at ``at``, or drop it and the next rows that do not fit.  Locks: lock is held.
 
     ST_OK, or ST_NO_MEMORY with ``at`` exact.
     """
@@ -130,7 +133,7 @@ cdef int _overflow(
         if rows_get(rows, i, &body, &n) and n:
             if rows.ids != NULL:
                 if count > 0 and b.report_all:
-                    break                   # each is told of with its own id
+                    break                   # each such row is reported with its own id
                 if made != NULL:
                     row_ids_make(made, i)
                 rows_get(rows.ids, i, &own_id.p, &own_id.n)
@@ -154,7 +157,7 @@ cdef int _one_pack(
     Batcher* b, Stream* s, const Rows* rows, int64_t* at, int64_t end, const Extras* extras, Segments* segments,
     RowIds* made,
 ) noexcept nogil:
-    """Accept rows as far as one pack takes them.  Locks: the batcher's is held."""
+    """Accept the rows that one pack has room for.  Locks: lock is held."""
     cdef int status
     cdef uint32_t before
     cdef bint full
@@ -175,7 +178,7 @@ cdef int _one_pack(
     if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
         status = ST_NO_MEMORY
     if p.count == 0:
-        openpack_undo(b, p)                 # no row found room, or none is left that is sent
+        openpack_undo(b, p)                 # there was no room for a row, or all remaining rows are skipped
     elif at[0] < end and not full or p.body_n >= p.most or p.count >= b.batch_messages:
         openpack_seal(b, p)
     return _overflow(b, s, rows, at, end, extras.attrs, segments, made) if full else status
@@ -202,10 +205,11 @@ cdef int rowpacks_append(
 ) noexcept nogil:
     """Accept checked rows of one stream from ``at`` on; ``at`` moves past what was accepted or skipped.
 
-    Locality: any thread.  Locks: takes the batcher's, anew for each pack.  ST_OK when all are in, else ST_FULL,
+    Locality: any thread.  Locks: takes the batcher's, again for each pack.  ST_OK when all are in, else ST_FULL,
     ST_CLOSED, ST_INVALID, ST_LIMIT (the row at ``at`` is too large now) or ST_NO_MEMORY with ``at`` exact.  Rows that
-    are dropped for want of room are accepted.
-    With ``may_pause`` a sender that is far ahead lets the executors write meanwhile what its cache still holds.
+    are dropped because there is no room count as accepted.
+    With ``may_pause`` a sender that is far ahead of the connections pauses, so that the executors write packs while
+    the cache still holds them.
     """
     cdef int status = ST_OK
     cdef bint pause
@@ -220,7 +224,7 @@ cdef int rowpacks_append(
 
 
 cdef int64_t _window(const Run* runs, int64_t n) noexcept nogil:
-    """Return how many of the first runs are short enough to share one hold of the lock, one at least."""
+    """Return how many of the first runs are appended while the lock is held once, at least one."""
     cdef int64_t i = 0, rows = 0
     while i < n and i < WINDOW and rows < WINDOW_ROWS:
         rows += runs[i].end - runs[i].start
@@ -229,12 +233,12 @@ cdef int64_t _window(const Run* runs, int64_t n) noexcept nogil:
 
 
 cdef inline Pack* _likely(const Run* r, bint with_ids) noexcept nogil:
-    """Return the open pack that a run's rows will mostly join, or NULL.  Locks: the batcher's is held."""
+    """Return the open pack that a run's rows will probably join, or NULL.  Locks: lock is held."""
     return r.stream.newest if with_ids or r.text_n or r.when != NO_TIME else r.stream.plain
 
 
 cdef void _fetch(const Run* runs, int64_t n, bint with_ids) noexcept nogil:
-    """Ask for what appending these runs reads and writes, one kind after the other.  Locks: the batcher's is held."""
+    """Prefetch the memory that appending these runs touches, one kind after the other.  Locks: lock is held."""
     cdef int64_t i
     cdef size_t k
     cdef Pack* p
@@ -259,10 +263,10 @@ cdef int rowpacks_append_runs(
 ) noexcept nogil:
     """Accept checked rows from ``at`` of run number ``run`` on; both move past what was accepted or skipped.
 
-    ``made`` writes the ids that ``rows`` have, NULL: they have none, or the caller's own.  ``segments`` notes where the
-    rows lie, NULL: nobody asks.
+    ``made`` writes the ids of ``rows``; NULL: they have none, or the caller's own.  ``segments`` notes the packs of the
+    rows; NULL: not wanted.
 
-    Locality: any thread.  Locks: takes the batcher's, anew for each window.  Results as of ``rowpacks_append``.
+    Locality: any thread.  Locks: takes the batcher's, again for each window.  Results as of ``rowpacks_append``.
     """
     cdef const Run* r
     cdef Extras x

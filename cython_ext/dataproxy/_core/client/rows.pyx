@@ -9,7 +9,7 @@ from dataproxy._core.client.ids cimport OWN_ID_KEY, own_id_valid
 cdef void rows_check(
     const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
 ) noexcept nogil:
-    """Look at every row before any is accepted.  Locality: any thread.  Locks: none.
+    """Check every row before any is accepted.  Locality: any thread.  Locks: none.
 
     ``max_body`` is the stream's, ``attrs_n`` the size of the attributes that every item carries.
     """

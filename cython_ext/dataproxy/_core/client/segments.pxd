@@ -1,4 +1,4 @@
-"""What one call put where: runs of messages that share a verdict."""
+"""The packs into which one call put its messages: runs of messages that share a verdict."""
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -11,7 +11,7 @@ ctypedef struct Segment:    # consecutive messages of one pack
     uint32_t count
 
 
-ctypedef struct Segments:   # what one call put where
+ctypedef struct Segments:   # of the messages of one call
     Segment* items
     int64_t n
     int64_t cap

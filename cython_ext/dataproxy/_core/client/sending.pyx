@@ -1,4 +1,8 @@
-"""The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once."""
+"""The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once.
+
+Locality: GIL, any thread; released while rows are copied and while a call waits.  Locks: none, unless a docstring
+names batcher.lock.
+"""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
@@ -42,7 +46,7 @@ __all__ = ["SendPolicy", "Stream"]
 
 @cython.final
 cdef class SendPolicy:
-    """Hold what the sending calls need of the configuration."""
+    """Hold the settings that the sending calls use."""
 
     def __init__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
         self.message_type = message_type
@@ -52,7 +56,7 @@ cdef class SendPolicy:
         self.item_text = item_text
 
     cdef int check_ids(self) except -1:
-        """Raise InvalidMessageError when messages cannot carry ids of the caller's.  Locality: GIL."""
+        """Raise InvalidMessageError when messages of this type cannot carry ids that the caller chooses."""
         if self.message_type != 7:
             raise InvalidMessageError(
                 f"message ids need frames of type 7, not message_type={self.message_type}",
@@ -62,14 +66,14 @@ cdef class SendPolicy:
 
 @cython.final
 cdef class Serialized:
-    """Hold the bytes of an object that has been through its serializer, and waits for room."""
+    """Hold the bytes that a serializer made of an object, while they wait for room."""
 
     def __init__(self, bytes body not None):
         self.body = body
 
 
 cdef object serialized_once(Stream stream, object body):
-    """Return what ``stream`` sends in place of an object, made by its serializer now.  Locality: GIL.  Locks: none."""
+    """Return what ``stream`` sends for an object: its serializer makes it now.  Raises InvalidMessageError."""
     if stream.serializer is None or type(body) is Serialized:
         return body
     return Serialized(bytes(stream.serialized(body, None)))
@@ -100,7 +104,7 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
 
 
 cdef object partly(object error, int64_t accepted):
-    """Return ``error`` of a call, with how many of its messages were accepted where it does not say.  Locality: GIL."""
+    """Return ``error`` of a call, with the number of its messages that were accepted, unless it says it already."""
     if "accepted" not in error.details:
         error._details["accepted"] = accepted
         if accepted:
@@ -112,7 +116,7 @@ cdef object partly(object error, int64_t accepted):
 cdef object outgrown(
     const Rows* rows, int64_t i, int64_t before, const CStream* stream, size_t attrs_n, int64_t accepted,
 ):
-    """Return the error for a row that no frame has room for since the proxies' limit was lowered.  Locality: GIL."""
+    """Return the error for a row that is too large for a frame since the proxies' limit was lowered."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef size_t limit = body_limit(<size_t>relaxed_load(<int64_t*>&stream.max_body), attrs_n)
@@ -124,8 +128,9 @@ cdef int append_blocking(
     CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
     BatchDelivery out, int64_t before,
 ) except -1:
-    """Accept checked rows, waiting for room as configured; ``before`` were accepted earlier in this call.
+    """Accept checked rows and wait for room as configured; ``before`` rows were handled earlier in this call.
 
+    Raises BufferFullError, ClosedError, ForkedError, InvalidMessageError, MemoryError.
     Locality: GIL, released while rows are copied and while waiting.  Locks: takes batcher.lock.
     """
     cdef int status
@@ -168,14 +173,14 @@ cdef class Stream:
         raise TypeError("Stream objects are made by Producer.stream")
 
     def __dealloc__(self):
-        if self.stream != NULL and self.generation == this_generation:      # not what a parent process has
+        if self.stream != NULL and self.generation == this_generation:      # not a stream of a parent process
             stream_release(&self.core.engine.batcher.streams, self.stream)
             streams_tidy(&self.core.engine.batcher)
 
     cdef int bind(self) except -1:
-        """Find this handle's stream in the engine of this process, a forked child.  Locality: GIL.
+        """Find this handle's stream in the engine of this process, which is a forked child.
 
-        Locks: takes batcher.lock.  Raises ClosedError, and what a new start of the producer raises.
+        Locks: takes batcher.lock.  Raises ClosedError, and the errors of starting the producer again.
         """
         cdef CoreHandle core = self.core
         cdef bytes group = self.group_id.encode(), name = self.stream_id.encode()
@@ -189,14 +194,14 @@ cdef class Stream:
         return 0
 
     cdef size_t max_body(self):
-        """Return the largest body that fits a frame now.  Locality: GIL.  Locks: none."""
+        """Return the largest body that fits a frame now.  Locality: GIL."""
         return <size_t>relaxed_load(<int64_t*>&self.stream.max_body)
 
     def __reduce__(self):
         raise TypeError("a Stream belongs to its producer and cannot be pickled; make a producer in each process")
 
     cdef int check_bytes(self, const uint8_t* p, size_t n, const Extras* x) except -1:
-        """Raise InvalidMessageError for a body that cannot be sent.  Locality: GIL.  Locks: none."""
+        """Raise InvalidMessageError for a body that cannot be sent.  Locality: GIL."""
         cdef size_t limit
         if self.generation != this_generation:
             self.bind()
@@ -237,9 +242,9 @@ cdef class Stream:
                 raise_full(core, 0)
 
     cdef object serialized(self, object body, object item):
-        """Return the bytes of an object, which is item number ``item`` of a batch or (None) alone.  Locality: GIL.
+        """Return the bytes of an object, which is item number ``item`` of a batch or (None) alone.
 
-        Locks: none.  Raises InvalidMessageError.
+        Raises InvalidMessageError when the serializer fails or returns something else.  Locality: GIL.
         """
         if type(body) is Serialized:
             return (<Serialized>body).body
@@ -252,7 +257,7 @@ cdef class Stream:
         return made
 
     cdef list all_serialized(self, object bodies):
-        """Return the bytes of all objects of a batch.  Locality: GIL.  Locks: none.  Raises InvalidMessageError."""
+        """Return the bytes of all objects of a batch.  Locality: GIL.  Raises InvalidMessageError."""
         if isinstance(bodies, (str, bytes, bytearray, dict)):
             raise serializer_batch_problem(bodies)
         try:
@@ -262,7 +267,7 @@ cdef class Stream:
         return [self.serialized(body, item) for item, body in enumerate(items)]
 
     cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key):
-        """Fill ``x``; the caller keeps what is returned as long as ``x``.  Locality: GIL.  Locks: none."""
+        """Fill ``x``; the caller keeps the returned object as long as ``x``.  Raises for values that cannot be sent."""
         cdef object text = None
         x.when_ms = NO_TIME
         x.attrs = slice_of(NULL, 0)
@@ -309,18 +314,19 @@ cdef class Stream:
     def send_nowait(self, body, *, attrs=None, dt=None, message_id=None, key=None):
         """Accept one message and return nothing; its result is counted and reported like any other.
 
-        ``body`` is bytes-like and not empty; ``attrs`` are attributes of this message alone; ``dt`` is its
-        data time, milliseconds since 1970 or an aware datetime; ``message_id`` is an id of the caller's, 1 to
-        128 characters of printable ASCII without blanks, ``&``, ``=`` and ``|``, that consumers find as
-        attribute ``msgid`` (``message_type`` 7 only); with ``ordering="key"`` messages of one ``key`` (bytes or
+        ``body`` is bytes-like and not empty.  ``attrs`` are attributes of this message alone.  ``dt`` is its
+        data time, milliseconds since 1970 or an aware datetime.  ``message_id`` is an id that the caller chooses: 1 to
+        128 characters of printable ASCII without blanks, ``&``, ``=`` and ``|``; consumers find it as
+        attribute ``msgid`` (``message_type`` 7 only).  With ``ordering="key"`` messages of one ``key`` (bytes or
         text, 1 to 1024 bytes) are stored in the order in which they were accepted.  Waits up to ``max_block``
         for room.
-        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError: then nothing was accepted.
+        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError; then the message was not accepted.
+        Any thread.
         """
         self.put(body, attrs, dt, message_id, key, NULL, NULL)
 
     cdef bytes checked(self, object body, object attrs, object dt, object own_id, object key, object on_delivery):
-        """Return a copy of a body that ``send`` would accept once there is room; raises what it raises.  GIL."""
+        """Return a copy of a body that ``send`` would accept if there was room; raises what ``send`` raises."""
         cdef Extras x
         cdef bytes copy
         if on_delivery is not None:
@@ -341,7 +347,7 @@ cdef class Stream:
         if on_delivery is not None:
             check_callback(on_delivery)
         if own_id is not None:
-            own_id = exact_text(own_id)         # a Delivery's id is what has travelled
+            own_id = exact_text(own_id)         # a Delivery has the id exactly as it was sent
         self.put(body, attrs, dt, own_id, key, &verdict, &index)
         out = new_delivery(self.core, verdict, index, own_id)
         if on_delivery is not None:
@@ -352,7 +358,7 @@ cdef class Stream:
         """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
 
         ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
-        and in the same place.
+        and on the same thread.
         """
         return self.sent(body, attrs, dt, message_id, key, on_delivery)
 
@@ -397,7 +403,7 @@ cdef class Stream:
         return 0
 
     cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1:
-        """Have ``on_delivery`` called for what was accepted, also when the call ends with an error.  GIL."""
+        """Register ``on_delivery`` for the accepted messages, also when the call ends with an error."""
         if on_delivery is not None:
             watch_segments(
                 self.core, self.group_id, self.stream_id, &out.segments, out.ids() if out.own_ids.n else None,
@@ -411,9 +417,9 @@ cdef class Stream:
         protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``; ctypes and shared memory too),
         each record one body.  Items that hold objects, addresses or text are refused.
         ``message_ids`` is a sequence with an id (text or bytes) for each body, ``key`` the key of all of them.
-        All are checked before the first is accepted.  Raises InvalidMessageError naming the item,
-        BufferFullError with ``details["accepted"]`` exact, ClosedError, ForkedError.  ``on_delivery`` is called
-        with one DeliveryResult for each message.
+        All bodies are checked before the first is accepted.  Raises InvalidMessageError naming the item,
+        BufferFullError with the exact ``details["accepted"]``, ClosedError, ForkedError.  ``on_delivery`` is called
+        with one DeliveryResult for each message.  Waits up to ``max_block`` for room.  Any thread.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef BodyList source
@@ -444,7 +450,7 @@ cdef class Stream:
         a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow
         ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk says how many
         messages of the earlier ones were accepted.  ``on_delivery`` is called with one DeliveryResult for each
-        message.
+        message.  Any thread.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
         cdef ArrowChunks chunks = open_arrow(data)

@@ -1,4 +1,7 @@
-"""One consistent look at the books, and at each connection."""
+"""One consistent copy of the books, and one of each connection.
+
+Locality: GIL.  Locks: none, unless a docstring names them.
+"""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -16,7 +19,7 @@ from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load, relaxed_stor
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 
-# Upper bounds in seconds, as the OpenTelemetry conventions advise for the duration of a messaging operation.
+# Upper bounds in seconds: those of the OpenTelemetry conventions for the duration of a messaging operation.
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 
@@ -30,7 +33,7 @@ cdef dict _latency_dict(const Hist* h):
 
 
 cdef dict _pools_dict(Engine* g):
-    """Return the sums of what each executor counts by itself.  Locality: GIL.  Locks: none."""
+    """Return the sums of what each executor counts by itself.  Locality: GIL."""
     cdef int64_t held_back = 0, retries = 0, unmatched = 0, duplicates = 0
     cdef int64_t copies = 0, known = 0, differed = 0, filtered = 0
     cdef LinkPool* pool
@@ -52,7 +55,7 @@ cdef dict _pools_dict(Engine* g):
 
 
 cdef tuple trouble_tuple(Engine* g):
-    """Return what went wrong last as `dataproxy.lasterror` takes it, None for nothing.  Locality: GIL."""
+    """Return the last failure in the form that `dataproxy.lasterror` takes, None without one.  Locality: GIL."""
     cdef Trouble trouble
     completions_last_trouble(&g.completions, &trouble)
     if trouble.kind == 0:
@@ -63,9 +66,9 @@ cdef tuple trouble_tuple(Engine* g):
 
 
 cdef dict counts_dict(Engine* g):
-    """Return all counters of one moment.  Locality: GIL.  Locks: takes batcher.lock, then books.lock.
+    """Return all counters, read at one moment.  Locality: GIL.  Locks: takes batcher.lock, then books.lock.
 
-    The locks are held for the copying of numbers alone; no Python object is made under them.
+    The locks are held only while numbers are copied; no Python object is made meanwhile.
     """
     cdef int64_t accepted, accepted_bytes, open_messages, charged, in_flight, frames, delivered, failed, expired
     cdef int64_t dropped, maybe_delivered, memory, results
@@ -120,7 +123,7 @@ cdef dict counts_dict(Engine* g):
 
 
 cdef int64_t take_reach(Engine* g) noexcept nogil:
-    """Return for how many seconds servers remember what they stored, the shortest heard since the last call; -1: none.
+    """Return how many seconds servers remember message ids: the shortest time told since the last call, -1: none.
 
     Locality: one thread, with nothing in flight.
     Locks: none.
@@ -136,7 +139,7 @@ cdef int64_t take_reach(Engine* g) noexcept nogil:
 
 
 cdef dict latency_steps(Engine* g):
-    """Return the histogram itself, as upper bound in us -> messages.  Locality: GIL.  Locks: takes books.lock."""
+    """Return the histogram of latencies: upper bound in us -> messages.  Locality: GIL.  Locks: takes books.lock."""
     cdef Hist latency
     cdef int i
     pthread_mutex_lock(&g.books.lock)

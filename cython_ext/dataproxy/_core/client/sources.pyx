@@ -1,4 +1,7 @@
-"""Where the bodies of a batch lie: in a sequence of bytes-like objects, or in one buffer of records."""
+"""Where the bodies of a batch lie: in a sequence of bytes-like objects, or in one buffer of records.
+
+Locality: GIL.  Locks: none.
+"""
 
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
@@ -37,7 +40,7 @@ cdef class BodyList:
 
 
 cdef list _copy(list items):
-    """Return a copy; the headers of its items, which are written for that, are asked for ahead.  Locality: GIL."""
+    """Return a copy of a list.  Copying writes the header of each item, so the headers are prefetched."""
     cdef Py_ssize_t i, n = PyList_GET_SIZE(items)
     cdef list out = PyList_New(n)
     cdef object item
@@ -51,7 +54,7 @@ cdef list _copy(list items):
 
 
 cdef BodyList _sequence(BodyList out, list items):
-    """Describe the items of a list that nobody else has.  Locality: GIL."""
+    """Describe the items of a list to which nobody else has a reference.  Raises InvalidMessageError, MemoryError."""
     cdef int64_t i, n = PyList_GET_SIZE(items)
     cdef object body
     cdef bytes copy
@@ -63,7 +66,7 @@ cdef BodyList _sequence(BodyList out, list items):
     for i in range(n):
         body = items[i]
         if not PyBytes_CheckExact(body):
-            copy = buffer_bytes(body, i)        # other kinds may change while the lock is held elsewhere
+            copy = buffer_bytes(body, i)        # objects of other types may change while this thread waits for a lock
             if out.views is None:
                 out.views = []
             out.views.append(copy)
@@ -78,15 +81,15 @@ cdef BodyList _sequence(BodyList out, list items):
 
 
 cdef bint _is_record(bytes form):
-    """Tell whether items of one byte are records (NumPy's S1, V1, structs), and not the bytes of one body.
-
-    Locality: GIL.
-    """
+    """Tell whether items of one byte are records (NumPy's S1, V1, structs), and not the bytes of one body."""
     return form in (b"1s", b"1x") or form.startswith(b"T{")
 
 
 cdef BodyList _records(BodyList out, object data):
-    """Take an array: one-dimensional with items of a fixed width, or two-dimensional bytes, rows packed."""
+    """Take an array: one-dimensional with items of a fixed width, or two-dimensional bytes without gaps.
+
+    Raises InvalidMessageError.
+    """
     cdef Py_buffer* v = &out.view
     cdef bytes packed
     reason = buffer_open(data, v)
@@ -110,7 +113,7 @@ cdef BodyList _records(BodyList out, object data):
     out.rows.base = <const uint8_t*>v.buf
     out.rows.stride = v.strides[0] if v.strides != NULL else out.rows.width
     if v.suboffsets != NULL:
-        packed = buffer_copy(v)         # its rows, or the bytes of a row, lie behind pointers
+        packed = buffer_copy(v)         # the rows are not in one piece of memory
         out.keep = packed
         out.rows.base = <const uint8_t*>PyBytes_AS_STRING(packed)
         out.rows.stride = out.rows.width
@@ -118,7 +121,7 @@ cdef BodyList _records(BodyList out, object data):
 
 
 cdef BodyList body_rows(object bodies):
-    """Describe a batch as rows; raises InvalidMessageError that names the item and its type.  Locality: GIL."""
+    """Describe a batch as rows.  Raises InvalidMessageError that names the item and its type, and MemoryError."""
     cdef BodyList out = BodyList()
     if isinstance(bodies, (str, bytes, bytearray)):
         raise InvalidMessageError(

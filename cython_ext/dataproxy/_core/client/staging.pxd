@@ -15,7 +15,7 @@ ctypedef struct Staging:    # guarded by the batcher's lock
     uint32_t ends[64]       # where each body ends in bytes
     uint8_t bytes[16384]
     uint32_t n
-    int64_t since_us        # when the first one came; with messages alone
+    int64_t since_us        # when the first message came; not used when empty
 
 
 cdef bint staging_put(Staging* t, Stream* s, const uint8_t* body, size_t n) noexcept nogil

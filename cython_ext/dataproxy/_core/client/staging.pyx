@@ -1,9 +1,9 @@
 """Where messages wait when there are so many open packs that no cache holds them.
 
-Appending to one of them waits for memory three times: for the stream, its open pack, and the end of the pack's bytes,
-each known when the one before has come.  A message put here waits for none.  When this is full, or anything
-else touches the open packs, all go to their packs in the order in which they came, and the memory of all is asked for
-before the first needs it.
+To append to such a pack a thread waits for memory three times: for the stream, its open pack, and the end of the
+pack's bytes; each address is known only when the one before was loaded.  A message that is staged waits for none of
+them.  When this buffer is full, or when anything else touches the open packs, all staged messages go to their packs
+in the order in which they came, and the memory of all is prefetched before the first needs it.
 """
 
 from libc.stdint cimport uint8_t, uint32_t
@@ -13,7 +13,7 @@ from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
 
 cdef enum:
-    TAIL_LINES = 3          # asked for at the end of a pack's bytes
+    TAIL_LINES = 3          # cache lines prefetched at the end of a pack's bytes
 
 
 cdef bint staging_put(Staging* t, Stream* s, const uint8_t* body, size_t n) noexcept nogil:
@@ -30,7 +30,7 @@ cdef bint staging_put(Staging* t, Stream* s, const uint8_t* body, size_t n) noex
 
 
 cdef void staging_fetch(const Staging* t) noexcept nogil:
-    """Ask for the open packs of all messages, then for the ends of their bytes.
+    """Prefetch the open packs of all messages, then the ends of their bytes.
 
     Locality: any thread.  Locks: the batcher's is held.
     """
@@ -48,7 +48,7 @@ cdef void staging_fetch(const Staging* t) noexcept nogil:
 
 
 cdef void staging_keep(Staging* t, uint32_t first) noexcept nogil:
-    """Forget the messages before ``first``.  Locality: any thread.  Locks: the batcher's is held."""
+    """Remove the messages before ``first``.  Locality: any thread.  Locks: the batcher's is held."""
     cdef uint32_t i, gone = t.ends[first - 1] if first else 0
     for i in range(first, t.n):
         t.streams[i - first] = t.streams[i]

@@ -1,12 +1,12 @@
 """How long a stream lives: as long as something refers to it.
 
-What refers to a stream is counted: handles, packs from their opening until they are given back, what ``undelivered()``
-may still ask for, and streams with attributes that share its lanes.  Staged messages and calls that walk over many
-streams are not: nothing is freed while they are there.
+References are counted: those of handles, of packs from their opening until they are given back, of what
+``undelivered()`` may still ask for, and of streams with attributes that share its lanes.  Staged messages and calls
+that walk over many streams are not counted.  While there are any, no stream is freed.
 
-Only the batcher's lock keeps others from finding a stream in the table, and who gives a last pack back may hold that
-lock already, or must not wait for it.  So nobody gives up the last reference: it is left on a list, and whoever holds
-the lock next takes stock.  A stream on the list without any other reference goes.
+Only the batcher's lock prevents others from finding a stream in the table.  A thread that gives back the last pack of
+a stream may hold that lock already, or must not wait for it.  So no thread gives up the last reference: it is left on
+a list, and the next holder of the lock checks that list.  A stream on it without any other reference is freed.
 """
 
 from dataproxy._core.base.status cimport ST_OK
@@ -17,7 +17,7 @@ from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unloc
 
 
 cdef bint _was_last(Stream* s) noexcept nogil:
-    """Give up the list's reference; True when there is no other."""
+    """Give up the reference of the idle list; True when there is no other.  Locks: the batcher's is held."""
     return atomic_add(&s.users, -1) == 0
 
 
@@ -50,7 +50,7 @@ cdef void streams_tidy(Batcher* b) noexcept nogil:
 
 
 cdef void streams_walk(Batcher* b) noexcept nogil:
-    """Free no stream until ``streams_walked``: the caller keeps many without a reference to each.
+    """Free no stream until ``streams_walked``: the caller uses many streams without a reference to each.
 
     Locality: any thread.  Locks: takes the batcher's.
     """

@@ -25,20 +25,20 @@ ctypedef struct Stream:         # lives as long as something refers to it; its t
     Pack** others               # open packs of one span of time or with item attributes
     int n_others
     size_t size_hint            # bytes of the last sealed pack
-    Stream* bare                # of the same names without attributes: it has the lanes; a reference; NULL until needed
+    Stream* bare                # the stream of the same names without attributes: owns the lanes; a reference; or NULL
     Lane** lanes                # by key bucket, NULL until needed
     int n_lanes
-    Pack* refused[2]            # on_delivery has to hear of them (client/refusals.pyx); guarded by Completions.lock
-    int64_t users               # atomic: what refers to it
+    Pack* refused[2]            # dropped messages to be reported (client/refusals.pyx); guarded by Completions.lock
+    int64_t users               # atomic: number of references
     Stream* next_idle           # in StreamTable.idle
-    int64_t used                # atomic: a pack was opened since somebody asked
+    int64_t used                # atomic: not 0 if a pack was opened since the last check
 
 
 ctypedef struct StreamTable:    # guarded by the batcher's lock
     Stream** slots
     size_t mask
     size_t n
-    int64_t idle            # atomic, a Stream*: on the list they have one reference more, the last of some
+    int64_t idle            # atomic, a Stream*: first of the idle list, which holds a reference to each stream in it
 
 
 cdef inline size_t streams_text_size(Slice group, Slice stream, Slice attrs) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Table of streams; names and attributes were checked before they come here."""
+"""Table of streams; the caller has checked the names and attributes."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -24,16 +24,16 @@ cdef void stream_hold(Stream* s) noexcept nogil:
 
 
 cdef bint stream_release(StreamTable* t, Stream* s) noexcept nogil:
-    """Give up a reference; True when ``streams_tidy`` has something to do that it had not before.
+    """Give up a reference; True when this has given ``streams_tidy`` new work.
 
-    Locality: any thread.  Locks: none needed.
+    Locality: any thread.  Locks: none.
     """
     cdef int64_t n = atomic_load(&s.users)
     while n > 1:
         if atomic_replace(&s.users, n, n - 1):
             return False
         n = atomic_load(&s.users)
-    # The last one becomes the list's.  Until the list is read nobody else can find that he has the last.
+    # The last reference passes to the idle list.  Until that list is read, no other thread can find itself the last.
     n = atomic_load(&t.idle)
     while True:
         s.next_idle = <Stream*>n
@@ -43,7 +43,7 @@ cdef bint stream_release(StreamTable* t, Stream* s) noexcept nogil:
 
 
 cdef void streams_fetch(const Stream* s) noexcept nogil:
-    """Ask for what comparing names reads.  Locality: any thread.  Locks: none."""
+    """Prefetch the memory that a comparison of names reads.  Locality: any thread.  Locks: none."""
     prefetch(s)
     prefetch(<const uint8_t*>s + LINE)
     prefetch(<const uint8_t*>s + TEXT_AT)
@@ -145,7 +145,7 @@ cdef void _grow(StreamTable* t) noexcept nogil:
     cdef Stream* s
     cdef Stream* following
     if slots == NULL:
-        return                  # longer chains, nothing worse
+        return                  # without memory only the chains become longer
     for i in range(t.mask + 1):
         s = t.slots[i]
         while s != NULL:

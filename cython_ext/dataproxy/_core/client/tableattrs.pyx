@@ -1,7 +1,9 @@
 """Attributes of rows that are written out first: from columns of their own, or escaped.
 
-A row's attributes are Python objects here, which costs a microsecond or so for each.  A map column without escapes
-needs none and does not come this way.
+A row's attributes are Python objects here, which costs about a microsecond for each.  A map column without escapes
+needs no such objects and does not come here.
+
+Locality: GIL.  Locks: none.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -25,7 +27,7 @@ cdef class AttrTexts:
         free(self.lengths)
 
     cdef int describe(self, list rows, AttrColumn* out) except -1:
-        """Describe ``rows``, a list of (key, value) for each, as a column of attributes.  Locality: GIL."""
+        """Describe ``rows``, a list of (key, value) for each, as a column of attributes.  Raises MemoryError."""
         cdef int64_t n = sum(map(len, rows)), i = 0, row
         cdef bytes key, value
         self.keep = rows
@@ -58,9 +60,9 @@ cdef void _side(Rows* out, const uint8_t** pointers, const int64_t* lengths, int
 
 
 cdef list attrs_in_columns(BodyEncoder encoder, NodeTree* tree, list keys, int64_t start, int64_t n):
-    """Return a list of (key, value) for each row from ``start`` on; a null is no attribute.
+    """Return a list of (key, value) for each of ``n`` rows from ``start`` on; a null value gives no attribute.
 
-    ``keys`` are the names of ``encoder``'s columns, of which ``tree`` was made.  Locality: GIL.
+    ``keys`` are the names of ``encoder``'s columns, of which ``tree`` was made.
     """
     cdef Buf text
     cdef const Node* node
@@ -86,10 +88,7 @@ cdef list attrs_in_columns(BodyEncoder encoder, NodeTree* tree, list keys, int64
 
 
 cdef list attrs_in_map(const AttrColumn* column, int64_t n):
-    """Return a list of (key, value) for each of the first rows of a map column; None stands for a null value.
-
-    Locality: GIL.
-    """
+    """Return a list of (key, value) for each of the first rows of a map column; None stands for a null value."""
     cdef const uint8_t* p = NULL
     cdef size_t size = 0
     cdef int64_t i, k, at

@@ -1,4 +1,7 @@
-"""Some thousand rows of a table, from their bodies to the runs that are accepted."""
+"""Some thousand rows of a table, from their bodies to the runs that are accepted.
+
+Locality: GIL, one thread at a time; functions without the GIL on any thread.  Locks: none.
+"""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdint cimport int64_t, uint8_t
@@ -12,7 +15,7 @@ from dataproxy._core.encode.nodes cimport NodeTree
 
 from dataproxy.errors import InvalidMessageError
 
-cdef int64_t FIRST_SECOND = 946684800           # of the year 2000: as milliseconds nobody means these weeks of 1970
+cdef int64_t FIRST_SECOND = 946684800           # 2000-01-01; read as milliseconds these numbers are days of early 1970
 cdef int64_t LAST_SECOND = 4294967296
 
 
@@ -30,7 +33,7 @@ cdef class TablePart:
         lines_free(&self.lines)
 
     cdef int mark(self, int64_t i, object error) except -1:
-        """Note that a row cannot be sent; the first reason stays.  Locality: GIL."""
+        """Note that a row cannot be sent; if it was noted before, the earlier reason stays."""
         if self.marks is None:
             self.marks = bytearray(self.c.value.n)
             self.c.marked = <const uint8_t*>PyByteArray_AS_STRING(self.marks)
@@ -40,7 +43,7 @@ cdef class TablePart:
 
 
 cdef list checked_attrs(SendPolicy policy, list entries):
-    """Return one row's attributes as they travel.  Locality: GIL.  Locks: none.  Raises InvalidMessageError."""
+    """Return one row's attributes as they are sent.  Raises InvalidMessageError.  Locality: GIL."""
     if not entries:
         return entries
     attrs = {}
@@ -58,7 +61,7 @@ cdef int part_lines(
     Lines* lines, NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t start, int64_t n,
     size_t usual,
 ) noexcept nogil:
-    """Encode rows from ``start`` on; `lines_free` is owed.  ST_OK or ST_NO_MEMORY.
+    """Encode ``n`` rows from ``start`` on; ST_OK or ST_NO_MEMORY.  The caller calls `lines_free` in both cases.
 
     Locality: any thread.
     Locks: none.
@@ -71,7 +74,7 @@ cdef int part_lines(
 
 
 cdef int64_t next_in_seconds(const TimeColumn* column, int64_t i, int64_t n) noexcept nogil:
-    """Return the first row from ``i`` on whose time is one of our days in seconds, -1 for none.
+    """Return the first row from ``i`` on whose time seems to be in seconds, not milliseconds; -1 for none.
 
     Locality: any thread.
     Locks: none.
@@ -87,7 +90,7 @@ cdef int64_t next_in_seconds(const TimeColumn* column, int64_t i, int64_t n) noe
 
 
 cdef int64_t messages_between(const Rows* rows, int64_t start, int64_t end) noexcept nogil:
-    """Return how many of some rows are messages: the others were skipped.  Locality: any thread.  Locks: none."""
+    """Return how many rows from ``start`` to ``end`` are messages, not skipped.  Locality: any thread.  Locks: none."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i, count = 0

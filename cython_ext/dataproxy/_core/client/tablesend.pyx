@@ -1,4 +1,4 @@
-"""Rows of a table into the producer: made, checked, and accepted when all of a large piece are good.
+"""Rows of a table into the producer: made and checked; a large piece is accepted when all of its rows are good.
 
 A table is cut into parts of some thousand rows.  Parts are made and checked until their bodies come to `PIECE_BYTES`
 or the table ends; then all of them are accepted.  So a table that is not larger is accepted as a whole or not at all.
@@ -45,14 +45,14 @@ from dataproxy.outcomes import Refusal
 __all__ = ["send_table"]
 
 cdef enum:
-    PART_ROWS = 8192            # made in one go: their bodies mostly stay in the second-level cache
+    PART_ROWS = 8192            # rows made at once: their bodies mostly stay in the second-level cache
     PIECE_BYTES = 33554432      # of bodies that are checked before the first of them is accepted
     NAMED = 100                 # refused rows that a result names
 
 
 @cython.final
 cdef class TableSend:
-    """Do one call of ``send_rows``.  Locality: GIL, one thread."""
+    """Do one call of ``send_rows``.  Locality: GIL, one thread.  Locks: sends take batcher.lock."""
     cdef ProducerCore core
     cdef ArrowTable table
     cdef BodyEncoder encoder, shower, attr_encoder
@@ -143,13 +143,13 @@ cdef class TableSend:
     # --- checking
 
     cdef object problem(self, str kind, TablePart p, int64_t i, int column, dict facts):
-        """Return the error of row ``i`` of a part, about one column or (-1) none in particular."""
+        """Return the error of row ``i`` of a part, about one column, or (-1) about the whole row."""
         name = self.table.names[column] if column >= 0 else None
         facts["accepted"] = self.out.segments.messages
         return self.explain(kind, p.first + i, name, self.shown(p, i, column), facts)
 
     cdef bytes shown(self, TablePart p, int64_t i, int column):
-        """Return a row's columns, or one of them, as JSON; None where that cannot be had."""
+        """Return a row's columns, or one of them, as JSON; None if they cannot be encoded."""
         cdef Lines lines
         cdef int status
         cdef const int* columns = self.shower.columns
@@ -168,7 +168,7 @@ cdef class TableSend:
             lines_free(&lines)
 
     cdef int check_lines(self, TablePart p) except -1:
-        """Note the rows with a value that their text cannot carry."""
+        """Note the rows with a value that their text format cannot represent."""
         cdef int64_t i
         for i in range(p.lines.n):
             if p.lines.refused[i]:
@@ -177,12 +177,12 @@ cdef class TableSend:
         return 0
 
     cdef int culprit(self, TablePart p, int64_t i) except -2:
-        """Return the first column of a row's body that its text cannot carry."""
+        """Return the first column of a row's body that its text format cannot represent."""
         cdef Lines lines
         cdef int pair[2]
         cdef int k, status
         for k in range(self.encoder.n_columns):
-            pair[0] = pair[1] = self.encoder.columns[k]         # a value alone may be empty, beside another it may not
+            pair[0] = pair[1] = self.encoder.columns[k]         # a body of one value may be empty, of two it may not
             memset(&lines, 0, sizeof(Lines))
             status = part_lines(&lines, &p.chunk.bodies, pair, 2, &self.encoder.style, p.start + i, 1, 256)
             refused = status == ST_OK and lines.n_refused != 0
@@ -192,7 +192,7 @@ cdef class TableSend:
         return -1
 
     cdef int check_times(self, TablePart p) except -1:
-        """Note the rows whose data time counts seconds."""
+        """Note the rows whose data time seems to be in seconds, not milliseconds."""
         cdef int64_t i = 0
         while True:
             with nogil:
@@ -233,13 +233,13 @@ cdef class TableSend:
         return 0
 
     cdef int blamed_attrs(self, TablePart p):
-        """Return the column to name for bad attributes, -1 where it is one of several."""
+        """Return the column that an error of attributes names, -1 if there are several."""
         if self.attr_map >= 0:
             return self.attr_map
         return self.attr_encoder.columns[0] if self.attr_encoder.n_columns == 1 else -1
 
     cdef int check_map_keys(self, TablePart p) except -1:
-        """Note the rows with reserved attribute names; each distinct name is looked at once."""
+        """Note the rows with reserved attribute names; each distinct name is checked once."""
         cdef int64_t i, k, at
         for i in range(p.c.value.n):
             at = p.c.attrs.offset + i
@@ -261,7 +261,7 @@ cdef class TableSend:
         return 0
 
     cdef int note(self, TablePart p, int64_t i, object error) except -1:
-        """Leave a row out, or raise ``error`` where none may be left out."""
+        """Leave a row out, or raise ``error`` if no row may be left out."""
         if self.refuse is None:
             raise error
         return p.mark(i, error)
@@ -285,7 +285,7 @@ cdef class TableSend:
             p.t.apart = True
 
     cdef int left_out(self, TablePart p, int64_t i, object error) except -1:
-        """Count a row that is left out, and hand it to whom keeps such rows."""
+        """Count a row that is left out, and pass it to ``refuse``."""
         self.out.refused += 1
         if self.out.refused <= NAMED:
             self.out.refusals = (*self.out.refusals, Refusal(p.first + i, error.code, error.message))
@@ -293,7 +293,7 @@ cdef class TableSend:
         return 0
 
     cdef object solve(self, TablePart p, int64_t i):
-        """Act on what stopped the run builder at row ``i``: make a stream, or return the error of that row."""
+        """Handle row ``i``, at which the run builder stopped: make a stream, or return the row's error."""
         cdef Columns* c = &p.c
         cdef int problem = p.t.problem
         if problem == RUN_NEW_STREAM:
@@ -321,14 +321,14 @@ cdef class TableSend:
         raise MemoryError("no memory for the rows of a table")
 
     cdef object make_stream(self, TablePart p, int64_t i):
-        """Make the stream of row ``i``; return the error of a name that cannot travel."""
+        """Make the stream of row ``i``; return the error of a name that cannot be sent."""
         group = text_at(&p.c.group, i) if p.c.has_group else None
         stream = text_at(&p.c.stream, i) if p.c.has_stream else None
         try:
             self.core.find(self.stream if stream is None else stream, self.group if group is None else group)
         except InvalidMessageError as error:
             if not p.c.has_group and not p.c.has_stream:
-                raise                       # of the call, and of no row
+                raise                       # an error of the call, not of a row
             column = self.group_id if group is not None and stream is None else self.stream_id
             return self.problem("other", p, i, column, {"error": error})
         return None
@@ -363,7 +363,7 @@ cdef class TableSend:
         return 0
 
     cdef int accept(self, list parts) except -1:
-        """Accept all messages of some parts, which are good."""
+        """Accept all messages of some parts, whose rows were all checked."""
         cdef TablePart p
         cdef int64_t bytes = 0, messages = 0
         for p in parts:
@@ -380,7 +380,7 @@ cdef class TableSend:
         return 0
 
     cdef int append(self, TablePart p) except -1:
-        """Accept one part's messages, waiting for room as configured."""
+        """Accept one part's messages and wait for room as configured."""
         cdef ProducerCore core = self.core
         cdef Engine* g = core.engine
         cdef int64_t run = 0, row = 0, seen, deadline = 0, accepted
@@ -413,7 +413,7 @@ cdef class TableSend:
             self.remember(p, run, row)
 
     cdef int remember(self, TablePart p, int64_t last, int64_t row) except -1:
-        """Note ids and streams of the messages in the runs before ``last``, and of that one's up to ``row``."""
+        """Note ids and streams of the messages in the runs before ``last``, and in run ``last`` up to ``row``."""
         cdef const Run* r
         cdef int64_t i, end
         for i in range(min(last + 1, p.t.n)):
@@ -429,7 +429,7 @@ cdef class TableSend:
         return 0
 
     cdef int watch(self, object on_delivery) except -1:
-        """Have ``on_delivery`` called for what was accepted, with the names of each message's stream."""
+        """Register ``on_delivery`` for the accepted messages, with the names of each message's stream."""
         cdef Segments some
         cdef int64_t i = 0, first, at = 0, end = 0, owner = -1, seen = 0
         ids = self.out.ids() if self.out.own_ids.n else None
@@ -464,8 +464,8 @@ def send_table(
 
     ``encoder`` makes the bodies, ``shower`` shows a row to people, and ``attr_encoder`` writes columns that are
     attributes, ``attr_keys`` by name.  The numbers are column indices, -1 for a column that is not there.  ``explain``
-    is called with (kind, row, column, shown columns, facts) and returns the error of a row; ``refuse`` with (row,
-    error, shown columns) for each one that is left out, and where it is None the first bad row ends the call.
+    is called with (kind, row, column, shown columns, facts) and returns the error of a row.  ``refuse`` is called with
+    (row, error, shown columns) for each row that is left out; if it is None, the first bad row ends the call.
     Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError.  Any thread.
     """
     cdef TableSend s = TableSend()

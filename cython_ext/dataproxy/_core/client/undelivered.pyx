@@ -1,4 +1,7 @@
-"""Messages that were not delivered, one at a time and only when asked for."""
+"""Messages that were not delivered, one at a time and only when asked for.
+
+Locality: GIL.  Locks: Leftovers.lock for each pack; batcher.lock when a stream is freed.
+"""
 
 cimport cython
 from libc.stdint cimport uint32_t
@@ -24,8 +27,8 @@ __all__ = ["UndeliveredMessages"]
 cdef class UndeliveredMessages:
     """Iterate over messages that were accepted and not delivered, in the order of their results.
 
-    Each is handed out once.  Made by ``Producer.undelivered``.  An iteration that is given up loses nothing: the next
-    one goes on there.  Any thread, but one at a time.
+    Each message is returned once.  Made by ``Producer.undelivered``.  If an iteration stops early, nothing is lost: the
+    next one continues there.  Any thread, but one at a time.  Raises MemoryError.
     """
 
     cdef CoreHandle core
@@ -49,8 +52,8 @@ cdef class UndeliveredMessages:
     cdef Leftover* next_pack(self) except? NULL:
         """Return the pack that the next message is in, readable, or NULL when there is none.  Locality: GIL.
 
-        Without memory to unpack it this is raised, and tried again by the next call.  One that cannot be unpacked is
-        let go, and its messages are counted as not kept.
+        Raises MemoryError when there is no memory to unpack it; the next call tries again.  A pack that cannot be
+        unpacked is released, and its messages are counted as not kept.
         """
         cdef Leftover* x
         cdef int status
@@ -68,7 +71,7 @@ cdef class UndeliveredMessages:
                 self.spent(x)
 
     cdef int spent(self, Leftover* x) except -1:
-        """Let go of a pack; messages that it should still hold are counted as not kept.  Locality: GIL."""
+        """Release a pack; messages that were not read from it are counted as not kept.  Locality: GIL."""
         cdef CStream* stream = x.stream
         self.current = NULL
         if x.index < x.count:

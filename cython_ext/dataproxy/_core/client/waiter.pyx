@@ -1,4 +1,7 @@
-"""Waiters: a coroutine to asyncio until they are waited for, a future of asyncio's kind from then on."""
+"""Waiters: asyncio sees a coroutine until somebody waits for a Waiter, and from then on a future.
+
+Locality: GIL, the thread of the Waiter's loop.  Locks: a wait that begins takes books.lock.
+"""
 
 import sys
 import warnings
@@ -25,8 +28,8 @@ from dataproxy.outcomes import delivery_error
 __all__ = ["Waiter", "await_batch", "await_delivery"]
 
 cdef enum:
-    FRESH = 0           # nobody waits yet, and nobody has looked
-    WAITING = 1         # in its pack's list
+    FRESH = 0           # nobody waits, and nobody has asked for the state
+    WAITING = 1         # in the list of its pack
     DONE = 2
     CANCELLED = 3
 
@@ -56,7 +59,7 @@ cdef Delivery _of_segment(BatchDelivery batch, int64_t i):
 
 
 cdef Waiter new_waiter(Bell bell, Delivery delivery, bint keep):
-    """Return a fresh Waiter; unless ``keep``, it takes over what the Delivery holds, which is no use then.
+    """Return a fresh Waiter; unless ``keep``, it takes over what the Delivery holds, and the Delivery is unusable then.
 
     Locality: GIL.
     """
@@ -79,11 +82,11 @@ cdef Waiter new_waiter(Bell bell, Delivery delivery, bint keep):
 cdef class Waiter:
     """One await of a message's result, made by ``AsyncProducer.send`` and by ``await delivery``.
 
-    To asyncio it is a coroutine: ``create_task``, ``TaskGroup``, ``gather``, ``ensure_future``, ``shield``,
-    ``as_completed`` and ``wait_for`` make of it what they make of any.  Once somebody waits for it, it has what an
-    ``asyncio.Future`` documents, and does the same: any number of tasks may await it and each gets the same result;
-    cancelling one of those cancels the wait of all.  Cancelling ends the wait and nothing else: the message is on
-    its way and stays in the books.  Its loop's thread.
+    For asyncio it is a coroutine: ``create_task``, ``TaskGroup``, ``gather``, ``ensure_future``, ``shield``,
+    ``as_completed`` and ``wait_for`` take it like any coroutine.  Once somebody waits for it, it has the documented
+    methods of an ``asyncio.Future`` and behaves like one: any number of tasks may await it and each gets the same
+    result; cancelling one of these tasks cancels the wait of all.  Cancelling ends only the wait: the message is on
+    its way and is still counted.  Thread: that of its loop.
     """
 
     def __init__(self):
@@ -102,7 +105,7 @@ cdef class Waiter:
     # --- as an awaitable and a coroutine
 
     def __await__(self):
-        return self             # an iteration keeps nothing of its own, so that all awaits can share it
+        return self             # an iteration has no state of its own, so all awaits can share this object
 
     def __iter__(self):
         return self
@@ -114,11 +117,11 @@ cdef class Waiter:
         raise StopIteration(self.result())
 
     def send(self, value):
-        """Start or go on, as a coroutine does."""
+        """Start or continue, as a coroutine does.  Raises what ``result`` raises, or StopIteration with the result."""
         return self.__next__()
 
     def throw(self, kind, value=None, trace=None):
-        """Raise the exception in the place of an await, as a coroutine does; others go on waiting."""
+        """Raise the exception at the await, as a coroutine does; other tasks go on waiting."""
         if sys.version_info >= (3, 12) and (value is not None or trace is not None):
             warnings.warn(
                 "the (type, exc, tb) signature of throw() is deprecated, use the single-arg signature instead.",
@@ -136,13 +139,13 @@ cdef class Waiter:
         raise value if trace is None else value.with_traceback(trace)
 
     def close(self):
-        """Give up one await, as for a coroutine; the message is not touched, and others go on waiting."""
+        """End one await, as for a coroutine; this does not change the message, and other tasks go on waiting."""
 
     # --- as a future
 
     @property
     def _asyncio_future_blocking(self):
-        # None says to asyncio that it is no future, so that it makes a task of the coroutine.
+        # None tells asyncio that this is not a future, so asyncio makes a task of the coroutine.
         return None if self.state == FRESH else self.blocking
 
     @_asyncio_future_blocking.setter
@@ -172,7 +175,7 @@ cdef class Waiter:
         return self.state == CANCELLED
 
     def cancel(self, msg=None):
-        """End the wait, for all who wait; the message goes on.  Returns False when there was a result already."""
+        """End the wait of all tasks; the message is still sent.  Returns False when there was a result already."""
         if self.look() >= DONE:
             return False
         self.state = CANCELLED
@@ -234,7 +237,7 @@ cdef class Waiter:
                 n += 1
             else:
                 kept.append(pair)
-        if self.callback is not None:       # a comparison has added some
+        if self.callback is not None:       # a comparison of callbacks has added others
             kept += [(self.callback, self.context), *(self.more or ())]
         self.callback, self.context = kept.pop(0) if kept else (None, None)
         self.more = kept or None
@@ -247,7 +250,7 @@ cdef class Waiter:
     # --- inside
 
     cdef int begin(self) except -1:
-        """Join the list of the pack, or be done at once."""
+        """Enter the list of the pack, or end at once if it is settled.  Raises LocalProtocolError, MemoryError."""
         cdef Verdict* v = self.verdict
         cdef list waiters = None
         if not atomic_load(&v.done):
@@ -263,20 +266,20 @@ cdef class Waiter:
         return 0
 
     cdef bint pending(self) except -1:
-        """Tell whether there is nothing to go on with yet; the wait is begun here if need be."""
+        """Tell whether the result is still missing; begins the wait if nobody waits yet."""
         if self.state == FRESH:
             self.begin()
         return self.look() == WAITING
 
     cdef int block(self) except -1:
-        """Mark what an await yields, for its task to take."""
+        """Set the mark with which an await tells its task to wait for this object.  Raises RuntimeError."""
         if self.blocking:
             raise RuntimeError("await wasn't used with future")
         self.blocking = True
         return 0
 
     cdef int look(self) noexcept:
-        """Return the state: it is done as soon as its pack is settled, also before the loop calls the callbacks."""
+        """Return the state: done as soon as the pack is settled, also before the loop calls the callbacks."""
         if self.state < DONE and atomic_load(&self.verdict.done):
             if self.state == WAITING:
                 return DONE
@@ -292,7 +295,7 @@ cdef class Waiter:
         return 0
 
     cdef tuple take_callbacks(self):
-        """Return (callback, context, more), which are those of nobody any more."""
+        """Return (callback, context, more) and remove them from the Waiter."""
         taken = self.callback, self.context, self.more
         self.callback = None
         self.context = None
@@ -300,7 +303,7 @@ cdef class Waiter:
         return taken
 
     cdef int schedule(self, list callbacks) except -1:
-        """Have callbacks called by the loop."""
+        """Let the loop call the callbacks in its next turn."""
         if callbacks is not None:
             for callback, context in callbacks:
                 self._loop.call_soon(callback, self, context=context)
@@ -330,7 +333,7 @@ cdef class Waiter:
         return self.error
 
     cdef int tell_unasked(self) except -1:
-        """Say what asyncio says of a future's exception that nobody has asked for.  It is being freed."""
+        """Report an error that nobody has asked for, as asyncio does for a future; called when this is freed."""
         context = {"message": "Waiter exception was never retrieved", "exception": self.failure()}
         if self.core is not None:
             atomic_add(&self.verdict.refs, 1)
@@ -357,7 +360,8 @@ cdef class Waiter:
     cdef int call(self, object callback, object context) except -1:
         """Call one callback in its context, as the loop would; its exceptions go to the loop's handler.
 
-        A task only asks what woke it for an error before it goes on, to ask for the result then: it is told of none.
+        A task first asks the object that it gets for an error, and then asks this Waiter for the result.  It gets a
+        future without an error, so that an error is made only once, with the result.
         """
         cdef bint entered = False
         done = self.bell.done if is_builtin(callback, b"task_wakeup") else self

@@ -1,4 +1,4 @@
-"""Who wants to be called when a pack is settled."""
+"""Callbacks that wait for the result of a pack."""
 
 from libc.stdint cimport uint32_t
 

@@ -1,7 +1,9 @@
-"""Callbacks that wait for a pack.
+"""Callbacks that wait for the result of a pack.
 
 Two kinds: ``add_done_callback`` gets the Delivery, and may run at once in the thread that adds it; ``on_delivery``
-of a call gets one DeliveryResult for each message, always where the producer's callbacks run.
+of a call gets one DeliveryResult for each message, always on the thread of the producer's callbacks.
+
+Locality: GIL.  Locks: none, unless a docstring names books.lock.
 """
 
 import logging
@@ -30,7 +32,7 @@ cdef int check_callback(object function) except -1:
 
 
 cdef int _watch(CoreHandle core, Verdict* v, object entry) except -1:
-    """Register ``entry``; 1 when the result is there and nobody will come for it.  GIL.  Locks: books.lock."""
+    """Register ``entry``; 1 if the result is final, so that the dispatcher will not call it.  Locks: books.lock."""
     cdef bint done
     core.watchers.setdefault(<size_t>v, []).append(entry)
     pthread_mutex_lock(&core.engine.books.lock)
@@ -39,7 +41,7 @@ cdef int _watch(CoreHandle core, Verdict* v, object entry) except -1:
         v.watches += 1
         if not v.watched:
             v.watched = True
-        elif atomic_load(&v.done):          # it waits already, counted with the calls that it had
+        elif atomic_load(&v.done):          # the pack is in the queue already, counted with its earlier callbacks
             atomic_add(&core.engine.completions.bytes, WATCH_COST)
     pthread_mutex_unlock(&core.engine.books.lock)
     return 1 if done else 0
@@ -57,7 +59,7 @@ cdef int _call_here(CoreHandle core, object function, object argument) except -1
 
 
 cdef int watch_done(CoreHandle core, Verdict* v, object function, object delivery) except -1:
-    """Have ``function(delivery)`` called with the result known; at once when it is.  Locality: GIL."""
+    """Call ``function(delivery)`` when the result is known; at once if it is known already.  Locks: books.lock."""
     if _watch(core, v, Watch(function, delivery, "", "", 0, 1, None)):
         for entry in core.watchers.pop(<size_t>v, ()):
             _call_here(core, entry.function, entry.delivery)
@@ -84,7 +86,7 @@ cdef int _watch_results(CoreHandle core, Verdict* v, object entry) except -1:
 cdef int watch_message(
     CoreHandle core, str group_id, str stream_id, Verdict* v, uint32_t index, object own_id, object function,
 ) except -1:
-    """Have ``function(DeliveryResult)`` called for one message.  Locality: GIL.  Locks: books.lock."""
+    """Register ``function(DeliveryResult)`` for one message.  Locks: books.lock."""
     own_ids = None if own_id is None else (own_id,)
     return _watch_results(core, v, Watch(function, None, group_id, stream_id, index, 1, own_ids))
 
@@ -92,7 +94,7 @@ cdef int watch_message(
 cdef int watch_segments(
     CoreHandle core, str group_id, str stream_id, Segments* segments, object own_ids, object function,
 ) except -1:
-    """Have ``function(DeliveryResult)`` called for each message of a batch.  Locality: GIL.  Locks: books.lock."""
+    """Register ``function(DeliveryResult)`` for each message of a batch.  Locks: books.lock."""
     cdef int64_t i, at = 0
     cdef uint32_t n
     for i in range(segments.n):

@@ -1,8 +1,10 @@
 """The shortest decimal that reads back as the same number, laid out as Java's ``Double.toString`` does.
 
-Among the shortest ones it is the nearest.  The method is Raffaello Giulietti's "Schubfach": the interval of all
-decimals that round to the number is scaled by one 126-bit power of ten, so that its ends and middle are compared as
-integers.  Rounding to odd keeps the comparisons right although the power is not exact.
+If several are equally short, the nearest one is taken.  The method is Raffaello Giulietti's "Schubfach": the interval
+of all decimals that round to the number is scaled by one 126-bit power of ten, so that its ends and middle are
+compared as integers.  Rounding to odd keeps the comparisons right although the power is not exact.
+
+Locality: any thread, without the GIL.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -22,11 +22,11 @@ ctypedef struct LineStyle:
     uint8_t separator       # between values, or between entries
     uint8_t joint           # between key and value
     Slice null_text
-    bint tells_nulls        # refuse a value of a column with nulls that reads like `null_text`
+    bint tells_nulls        # refuse a value that reads like `null_text`, in a column with nulls
 
 
 cdef enum LineRefusal:
-    REFUSED_MARK = 1        # a character that cannot travel
+    REFUSED_MARK = 1        # a character that the format cannot represent
     REFUSED_LIKE_NULL = 2   # a value that reads like a null
 
 
@@ -34,7 +34,7 @@ ctypedef struct Lines:      # one text for each row, all in one buffer
     Buf text
     int64_t* offsets        # n + 1 of them
     uint8_t* refused        # LineRefusal: the row cannot be written, its text is empty
-    uint8_t* validity       # bitmap of the rows that are something, NULL: all of them; others are made of nulls alone
+    uint8_t* validity       # bitmap: 0 for rows whose values are all null; NULL: there are none
     int64_t n
     int64_t n_refused
 

@@ -1,4 +1,7 @@
-"""Rows of a batch as messages, written one after the other into one buffer."""
+"""Rows of a batch as messages, written one after the other into one buffer.
+
+Locality: the owner of the ``Lines``, without the GIL.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
@@ -40,7 +43,7 @@ cdef int _json_row(
 
 
 cdef enum:
-    LIKE_NULL = 1000        # beside the status of a row: it holds a value that reads like a null
+    LIKE_NULL = 1000        # one more status of a row: it has a value that reads like a null
 
 
 cdef inline bint _reads_like_null(
@@ -120,7 +123,7 @@ cdef bint _is_null_row(const NodeTree* tree, const int* columns, int n_columns, 
 
 
 cdef int _mark_null(Lines* lines, int64_t i) noexcept nogil:
-    """Note that row ``i`` has no body, which is another thing than an empty one.  ST_OK or ST_NO_MEMORY."""
+    """Note that row ``i`` has no body, which is different from an empty body.  ST_OK or ST_NO_MEMORY."""
     cdef size_t n = <size_t>(lines.n >> 3) + 1
     if lines.validity == NULL:
         lines.validity = <uint8_t*>malloc(n)
@@ -135,9 +138,9 @@ cdef int lines_make(
     Lines* lines, const NodeTree* tree, const int* columns, int n_columns, const LineStyle* style, int64_t n,
     size_t usual,
 ) noexcept nogil:
-    """Encode rows 0 to n from the columns in the order given; `lines_free` is owed in every case.
+    """Encode the first ``n`` rows, with the columns in the given order.  The caller calls `lines_free` in every case.
 
-    ``usual`` is how many bytes they may come to, as a hint.
+    ``usual`` is a hint: the probable size of all texts in bytes.
     ST_OK or ST_NO_MEMORY; rows that cannot be written are marked as refused.
     """
     cdef int status
@@ -160,7 +163,7 @@ cdef int lines_make(
         else:
             status = _kv_row(&lines.text, tree, columns, n_columns, style, i)
         if status == LIKE_NULL and lines.text.n == start and n_columns == 1:
-            status = ST_OK                  # no body at all: null and empty rows have options of their own
+            status = ST_OK                  # no body at all: options say what happens with null and empty rows
         if status == ST_OK and lines.text.n == start and _is_null_row(tree, columns, n_columns, i):
             status = _mark_null(lines, i)
         if status == ST_INVALID or status == LIKE_NULL:

@@ -1,4 +1,7 @@
-"""Reading an Arrow schema and array into nodes, once for each batch."""
+"""Reading an Arrow schema and array into nodes, once for each batch.
+
+Locality: any thread, without the GIL; a tree that is being opened or closed belongs to one thread.  Locks: none.
+"""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -19,7 +22,7 @@ cdef enum:
 
 
 cdef int64_t integer_at(int kind, const uint8_t* values, int64_t at) noexcept nogil:
-    """Return an integer below 2**63 of any width.  Locality: any thread.  Locks: none."""
+    """Return an integer below 2**63 of any width."""
     if kind == NODE_INT32:
         return (<const int32_t*>values)[at]
     if kind == NODE_UINT32:
@@ -38,11 +41,7 @@ cdef int64_t integer_at(int kind, const uint8_t* values, int64_t at) noexcept no
 
 
 cdef bint looked_up_null(const Node* node, int64_t i) noexcept nogil:
-    """Tell whether value ``i`` of a column of nulls or of a dictionary is null, by its index or by what it points to.
-
-    Locality: any thread.
-    Locks: none.
-    """
+    """Tell whether value ``i`` of a column of nulls or of a dictionary is null: its index, or the value it means."""
     cdef int64_t at = node.offset + i
     if node.kind == NODE_NULL:
         return True
@@ -52,7 +51,7 @@ cdef bint looked_up_null(const Node* node, int64_t i) noexcept nogil:
 
 
 cdef int _simple_kind(char letter) noexcept nogil:
-    """Return the kind of a format of one letter, -1 for others."""
+    """Return the kind of a format of one letter, -1 for other formats."""
     if letter == b"n":
         return NODE_NULL
     if letter == b"b":
@@ -121,7 +120,7 @@ cdef int _decimal(Node* node, const char* form) noexcept nogil:
 
 
 cdef int _unit(Node* node, char letter, int64_t finest) noexcept nogil:
-    """Set how a value in a unit becomes one of ``finest`` units a second."""
+    """Set the factors that turn a value in the unit ``letter`` into units of which a second has ``finest``."""
     cdef int64_t units = 1
     if letter == b"m":
         units = 1000
@@ -195,7 +194,7 @@ cdef int _temporal(
 cdef int _read_format(
     Node* node, const char* form, const Zone* zones, const char* const* zone_names, int n_zones,
 ) noexcept nogil:
-    """Set the kind of a node; ST_INVALID for a type that has no text."""
+    """Set the kind of a node; ST_OK, or ST_INVALID for a type that has no text form."""
     if form[0] != 0 and form[1] == 0:
         node.kind = _simple_kind(form[0])
         return ST_OK if node.kind >= 0 else ST_INVALID
@@ -258,7 +257,7 @@ cdef int _label(Node* node, Buf* labels) noexcept nogil:
 
 
 cdef bint _has_parts(const Node* node, const ArrowSchema* schema) noexcept nogil:
-    """Tell whether a container has the children that its format calls for."""
+    """Tell whether a container has the children that its format needs."""
     if NODE_LIST32 <= node.kind <= NODE_LIST_FIXED:
         return schema.n_children == 1
     if node.kind == NODE_MAP:
@@ -323,10 +322,10 @@ cdef int tree_open(
     NodeTree* tree, ArrowSchema* schema, ArrowArray* array, const int* columns, int n_columns, const Zone* zones,
     const char* const* zone_names, int n_zones, ArrowSchema** culprit,
 ) noexcept nogil:
-    """Read some columns of a struct array, whose memory the tree borrows; the others are left out.
+    """Read some columns of a struct array into nodes.  The tree borrows the memory of the array.
 
-    ST_INVALID with ``culprit`` set for a type that has no text or a zone that is not among ``zone_names``, and
-    ST_NO_MEMORY; `tree_close` is owed in every case.
+    ST_OK, ST_NO_MEMORY, or ST_INVALID with ``culprit`` set for a type that has no text form, or a zone that is not in
+    ``zone_names``.  The caller calls `tree_close` in every case.
     """
     cdef int status = ST_OK, k, at
     memset(tree, 0, sizeof(NodeTree))

@@ -1,7 +1,9 @@
 """Integers and decimals as text, two digits at a time.
 
-Decimals look as Java's ``BigDecimal.toString`` makes them, which is what Spark writes into JSON and CSV: plain down to
-a millionth, with an exponent below.
+Decimals look as Java's ``BigDecimal.toString`` makes them, which is what Spark writes into JSON and CSV: without an
+exponent down to a millionth, with an exponent below.
+
+Locality: any thread, without the GIL.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -12,7 +14,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.texts cimport SPARE, copy_short, room
 from dataproxy._core.plat.wide cimport divide
 
-cdef uint64_t CHUNK = 10 ** 18      # the largest power of ten whose digits are done in one go
+cdef uint64_t CHUNK = 10 ** 18      # digits are made in groups below this power of ten
 cdef int CHUNK_DIGITS = 18
 cdef int LEAST_PLAIN = -6           # exponent of the first digit down to which a decimal has no exponent
 
@@ -56,7 +58,7 @@ cdef int digits_of(uint64_t high, uint64_t low, uint8_t* to) noexcept nogil:
     cdef int n
     if high == 0 and low < CHUNK:
         n = _digits(low, end)
-        memcpy(to, end - n, 24)             # more than there are: of one length, so that no call is made
+        memcpy(to, end - n, 24)             # often more than ``n``: a constant length needs no call of memcpy
         return n
     while high != 0 or low >= CHUNK:
         rest = divide(&high, &low, CHUNK)

@@ -13,7 +13,7 @@ cdef enum:
 
 ctypedef struct Marks:          # the characters that mean something in delimited text
     bint special[256]           # to be escaped or quoted
-    bint refused[256]           # cannot travel at all
+    bint refused[256]           # cannot be represented
     uint64_t eight[MARKS]           # each special one, eight times; some may be there twice
     bint any_plain              # numbers, dates or names of values can hold a special one
     int escape                  # -1: none
@@ -43,7 +43,7 @@ cdef inline int room(Buf* out, size_t n) noexcept nogil:
 
 
 cdef inline void copy_short(uint8_t* to, const uint8_t* p, size_t n) noexcept nogil:
-    """Copy sixteen bytes at a time; up to SPARE bytes more are read and written."""
+    """Copy ``n`` bytes in steps of sixteen; up to SPARE bytes more are read and written."""
     memcpy(to, p, SPARE)
     while n > SPARE:
         to += SPARE

@@ -1,4 +1,7 @@
-"""Text inside of other text: JSON strings, base64, escaped delimited text."""
+"""Text inside of other text: JSON strings, base64, escaped delimited text.
+
+Locality: the owner of the buffer, without the GIL.  Locks: none.
+"""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -73,7 +76,10 @@ cdef size_t _character(const uint8_t* p, const uint8_t* end, bint* valid) noexce
 
 
 cdef inline bint _all_plain(uint64_t eight) noexcept nogil:
-    """Tell that eight bytes stand for themselves in JSON; a lower byte that does not may make a higher one look so."""
+    """Tell whether all of eight bytes stand for themselves in JSON.
+
+    Only the answer for all eight is exact: a byte that does not may give a wrong answer for a higher byte.
+    """
     return (eight | (eight - BLANKS) | ((eight ^ QUOTES) - ONES) | ((eight ^ BACKSLASHES) - ONES)) & TOPS == 0
 
 
@@ -174,9 +180,9 @@ cdef inline uint64_t _any_of(uint64_t eight, const Marks* marks) noexcept nogil:
 
 
 cdef bint put_unmarked(Buf* out, const uint8_t* p, size_t n, const Marks* marks) noexcept nogil:
-    """Append text that is seen to have no special character; False, and nothing is appended, for any other.
+    """Append text without special characters; False, and nothing is appended, if it may have one.
 
-    Without memory False too.
+    False also without memory.
     """
     cdef size_t i = 0
     cdef uint64_t eight
@@ -202,8 +208,8 @@ cdef bint put_unmarked(Buf* out, const uint8_t* p, size_t n, const Marks* marks)
 cdef int escape_from(Buf* out, size_t start, const Marks* marks) noexcept nogil:
     """Mask the special characters of what was appended from ``start`` on.
 
-    With an escape character it goes in front of each; without one each is put between quote characters, which
-    themselves cannot be masked then.  ST_OK, ST_NO_MEMORY, or ST_INVALID for text that cannot travel.
+    The escape character is put in front of each.  If there is none, each is put between quote characters; then a quote
+    character itself cannot be masked.  ST_OK, ST_NO_MEMORY, or ST_INVALID for text that cannot be represented.
     """
     cdef size_t extra = 0, i, each = 1 if marks.escape >= 0 else 2
     cdef uint8_t* from_

@@ -1,4 +1,7 @@
-"""Dates and times of the proleptic Gregorian calendar as text, time zones by tables of their changes."""
+"""Dates and times of the proleptic Gregorian calendar as text; a time zone is a table of its changes.
+
+Locality: the owner of the buffer and of the table of days, without the GIL.  Locks: none.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -8,7 +11,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.encode.numbers cimport put_integer, put_pair, put_scaled
 from dataproxy._core.encode.texts cimport add, room
 
-cdef enum:                      # known to the compiler: dividing by them takes a multiplication
+cdef enum:                      # constants for the compiler, which then divides by multiplying
     DAY = 86400
     MICRO = 1000000
     ERA_DAYS = 146097           # 400 years, after which the calendar repeats
@@ -73,10 +76,10 @@ cdef uint8_t* _date(uint8_t* p, int64_t days) noexcept nogil:
 
 
 cdef void days_forget(DayText* known) noexcept nogil:
-    """Make a table of ``KNOWN_DAYS`` that knows no day.  Locality: owner.  Locks: none."""
+    """Make a table of ``KNOWN_DAYS`` that knows no day."""
     cdef int32_t i
     for i in range(KNOWN_DAYS):
-        known[i].days = i + 1           # a day that stands elsewhere
+        known[i].days = i + 1           # a day whose slot is another one, so it is never found here
 
 
 cdef inline uint8_t* _day(uint8_t* p, int64_t days, DayText* known) noexcept nogil:

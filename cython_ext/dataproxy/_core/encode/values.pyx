@@ -1,4 +1,7 @@
-"""One value as plain text (for delimited formats) or as JSON; values inside of others are always JSON."""
+"""One value as plain text (for delimited formats) or as JSON; values inside of others are always JSON.
+
+Locality: the owner of the buffer, without the GIL.  Locks: none.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy

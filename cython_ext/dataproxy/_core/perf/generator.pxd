@@ -10,7 +10,7 @@ from dataproxy._core.perf.pending cimport Pending, Tally
 from dataproxy._core.perf.plan cimport Plan
 
 
-cdef enum Course:               # how a run goes on after a call
+cdef enum Course:               # how a run continues after a call
     CO_ON = 0
     CO_REFUSED = 1              # there was no room; counted
     CO_CLOSED = 2
@@ -41,11 +41,11 @@ cdef class Generator:
     cdef bint running           # GIL
     cdef int64_t start_us       # planned times count from here
     cdef int64_t number         # of the next message, for the choice of its stream, body and key
-    cdef bint circles           # of a closed loop: who sends waits for the result of the last message
-    cdef Verdict* last          # with it; holds a reference until the wait is over
+    cdef bint circles           # a closed loop: the sender waits for the result of each message
+    cdef Verdict* last          # of that message; holds a reference until the wait has ended
     cdef int alarm              # of a run in an event loop: a timerfd, else -1
     cdef int64_t ahead          # with it: us from the start to the next arrival, -1 after the last
-    cdef int64_t excused        # us: how far it may be behind, because calls had to wait for room
+    cdef int64_t excused        # us by which it may be late because calls had to wait for room
     # Written by the thread that runs, read by any: atomic.
     cdef int64_t due            # messages that the plan wanted so far
     cdef int64_t accepted
@@ -55,7 +55,7 @@ cdef class Generator:
     # Both sides.
     cdef Pending pending
     cdef Tally tally
-    cdef Hdr lag                # guarded by tally.lock: us that it was late by its own fault
+    cdef Hdr lag                # guarded by tally.lock: us by which it was late for reasons of its own
 
     cdef int _fill(self, list streams, list bodies, list keys) except -1
     cdef int _check(self) except -1

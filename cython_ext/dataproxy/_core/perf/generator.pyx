@@ -1,9 +1,9 @@
 """Open loop: each message is sent when the plan makes it due, whatever became of those before it.
 
-A thread that is behind sends at once what is due.  It may be behind for two reasons, and they are told apart.  Where a
-call had to wait for room in the producer's buffer, the target was slow: that is what the test is there to find, and
-the messages that became due meanwhile count from their planned times.  All other lateness is the generator's own; it
-has a histogram of its own, by which the report judges whether the run says anything.
+If a thread is late, it sends at once everything that is due.  It can be late for two reasons, which are counted apart.
+Where a call had to wait for room in the producer's buffer, the target was slow.  The test is made to find this, so
+messages that became due in the meantime count from their planned times.  All other lateness is the generator's own.
+It has its own histogram, by which the report decides whether the run is valid.
 """
 
 cimport cython
@@ -50,8 +50,8 @@ from dataproxy.errors import (
 __all__ = ["Generator"]
 
 cdef enum:
-    SLICE_US = 50000            # a request to stop is looked for at least this often
-    LET_GO = 64                 # calls between two moments in which other threads may have the interpreter's lock
+    SLICE_US = 50000            # the longest time between two checks for a request to stop
+    LET_GO = 64                 # calls after which the GIL is released for a moment, for other threads
 
 
 @cython.final
@@ -104,7 +104,7 @@ cdef class Generator:
         free(self.buckets)
 
     cdef int _fill(self, list streams, list bodies, list keys) except -1:
-        """Keep what messages are made of; raises ConfigError and what a bad key raises.  Locality: GIL."""
+        """Keep streams, bodies and keys; raises ConfigError, InvalidMessageError and MemoryError.  Locality: GIL."""
         cdef Stream stream
         cdef int i
         if not streams or not bodies:
@@ -137,7 +137,7 @@ cdef class Generator:
         return 0
 
     cdef int _check(self) except -1:
-        """Raise ConfigError where a run cannot begin.  Locality: GIL."""
+        """Raise ConfigError if a run cannot begin.  Locality: GIL."""
         if not self.planned or self.running:
             raise ConfigError("a generator runs only once, in one thread")
         self.core.check_usable()
@@ -158,10 +158,10 @@ cdef class Generator:
         return now
 
     cdef bint _note_lag(self, int64_t planned, int64_t now) noexcept nogil:
-        """Count how late an arrival is by the generator's own fault; False when the run is to stop.
+        """Count how late an arrival is for reasons of the generator's own; False when the run is to stop.
 
-        Locality: the thread that runs.  Locks: takes tally.lock.  Who was held up may be behind by as much, until it
-        has caught up again; what it loses beyond that is its own.
+        Locality: the thread that runs.  Locks: takes tally.lock.  If calls had to wait for room, the thread may be late
+        by as much until it is on time again; lateness beyond that counts as the generator's own.
         """
         cdef int64_t behind = max(now - planned, 0)
         if atomic_load(&self.stopping):
@@ -300,14 +300,14 @@ cdef class Generator:
             course = self._circle(end_us)
         self._raise_course(course)
 
-    # --- messages by calls of Python's
+    # --- messages by calls of Python objects
 
     def run_calls(self, int64_t start_us, calls, arguments):
-        """Send the plan by calls of Python's: ``calls[k](arguments[k])`` in turn for each arrival.
+        """Send the plan by calls of Python objects: ``calls[k](arguments[k])`` in turn for each arrival.
 
-        What a call returns is a Delivery, or a BatchDelivery of all messages of the arrival; both lists are used in
-        turn.  Waits as ``run``; the interpreter's lock is held but while nothing is due.  Raises what a call raises,
-        but for BufferFullError: then the arrival counts as refused.
+        A call returns a Delivery, or a BatchDelivery of all messages of the arrival; both lists are used in turn.
+        Waits as ``run``; the interpreter's lock is released only while nothing is due.  Raises what a call raises,
+        except BufferFullError: then the arrival counts as refused.
         """
         cdef int64_t due, planned, waited, began, now
         cdef Py_ssize_t n_calls, n_arguments
@@ -372,10 +372,10 @@ cdef class Generator:
     # --- messages of an event loop's tasks
 
     def begin_in_loop(self, int64_t start_us):
-        """Begin a run of which an event loop asks what is due; return a descriptor for the loop to wait for.
+        """Begin a run in which an event loop asks for the messages that are due; return a descriptor for the loop.
 
-        It is readable when the next arrival is due, exact to what the kernel's timers are: those of event loops count
-        in milliseconds.  It is the generator's own.  Thread: the loop's, as of all calls of this part.  Raises OSError.
+        It is readable when the next arrival is due, as exactly as the kernel's timers; those of event loops count
+        only milliseconds.  The generator closes it.  Thread: the loop's, for all calls of this part.  Raises OSError.
         """
         if self.each != 1:
             raise ConfigError("tasks of an event loop send single messages", hint="make the generator with each=1")
@@ -389,7 +389,7 @@ cdef class Generator:
         return self.alarm
 
     cdef int _set_alarm(self, int64_t at_us) except -1:
-        """Have the descriptor be readable from a moment on, after 50 ms at the latest: one may have asked to stop."""
+        """Make the descriptor readable at ``at_us``, or after 50 ms if that is earlier, to check for ``stop``."""
         cdef itimerspec when
         memset(&when, 0, sizeof(when))
         at_us = max(min(at_us, now_us() + SLICE_US), 1)     # 0 would turn it off
@@ -402,7 +402,7 @@ cdef class Generator:
     def take_due(self, int64_t most):
         """Return the planned moments (us) of arrivals that are due, the first ``most``; None when there are no more.
 
-        Sets the descriptor's moment anew.
+        Sets the time at which the descriptor becomes readable again.
         """
         cdef int64_t now = now_us()
         cdef list out = []
@@ -421,9 +421,9 @@ cdef class Generator:
         return self._note_lag(planned_us, now_us())
 
     def end_message(self, int64_t planned_us, error=None):
-        """Count a message by the error that its await has raised, and the time from its planned moment until now.
+        """Count a message by the error that its await raised, and the time (us) from its planned moment until now.
 
-        Without an error it was delivered; BufferFullError says that it was refused, and has no latency.
+        Without an error it was delivered; with BufferFullError it was refused and has no latency.
         """
         cdef int outcome = OUT_DELIVERED
         if isinstance(error, BufferFullError):
@@ -435,14 +435,14 @@ cdef class Generator:
         relaxed_add(&self.accepted, 1)
         tally_add(&self.tally, outcome, now_us() - planned_us, outcome != OUT_DROPPED)
 
-    # --- what any thread may ask
+    # --- calls for any thread
 
     def stop(self):
-        """Have the run end before its next message.  Any thread."""
+        """End the run before its next message.  Any thread."""
         atomic_store(&self.stopping, 1)
 
     def collect(self):
-        """Count the results that came since the last call.  One thread at a time; releases the interpreter's lock."""
+        """Count the results since the last call.  One thread at a time; releases the GIL.  Raises MemoryError."""
         cdef int status
         with nogil:
             status = pending_collect(&self.pending, &self.tally)
@@ -457,19 +457,19 @@ cdef class Generator:
         pthread_mutex_unlock(&self.tally.lock)
 
     def add_latencies(self, Histogram into not None):
-        """Add the latencies (us), from plan to result, of all messages that have one.  Any thread."""
+        """Add the latencies (us), from plan to result, of all results.  Any thread.  Locks: takes tally.lock."""
         pthread_mutex_lock(&self.tally.lock)
         hdr_merge(&into.hdr, &self.tally.whole)
         pthread_mutex_unlock(&self.tally.lock)
 
     def add_lags(self, Histogram into not None):
-        """Add how late (us) messages were by the generator's own fault.  Any thread."""
+        """Add how late (us) messages were for reasons of the generator's own.  Any thread.  Locks: takes tally.lock."""
         pthread_mutex_lock(&self.tally.lock)
         hdr_merge(&into.hdr, &self.lag)
         pthread_mutex_unlock(&self.tally.lock)
 
     def counts(self):
-        """Return counts of messages by what became of them, and the seconds that calls waited for room.  Any thread."""
+        """Return counts of messages by result, and ``blocked``: seconds of waiting for room.  Any thread."""
         cdef int64_t delivered, failed, expired, dropped
         pthread_mutex_lock(&self.tally.lock)
         delivered = self.tally.outcomes[<int>OUT_DELIVERED]

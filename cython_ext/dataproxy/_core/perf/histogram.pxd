@@ -1,4 +1,4 @@
-"""High dynamic range histogram as an object of Python's."""
+"""High dynamic range histogram as a Python object."""
 
 from dataproxy._core.base.hdr cimport Hdr
 

@@ -1,4 +1,7 @@
-"""Histogram of microseconds with three significant digits, up to 19 hours; percentiles as HdrHistogram gives them."""
+"""Histogram of microseconds with three significant digits, up to 19 hours; percentiles as HdrHistogram gives them.
+
+Locality: GIL, any thread.  Locks: none.
+"""
 
 cimport cython
 from libc.stdint cimport int64_t

@@ -1,4 +1,7 @@
-"""Hand-over of sent messages from the thread that sends to the one that collects results, without a lock."""
+"""Hand-over of sent messages from the thread that sends to the thread that collects results; the queue has no lock.
+
+The counts of results are guarded by ``Tally.lock`` ("lock" below).
+"""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
@@ -23,7 +26,7 @@ cdef Block* _block() noexcept nogil:
 
 
 cdef int pending_open(Pending* q, Tally* t) noexcept nogil:
-    """Open an empty queue and empty counts; ST_OK or ST_NO_MEMORY.  Locality: owner.  Locks: none."""
+    """Open an empty queue and empty counts; ST_OK or ST_NO_MEMORY.  Locality: owner."""
     memset(q, 0, sizeof(Pending))
     memset(t, 0, sizeof(Tally))
     pthread_mutex_init(&t.lock, NULL)
@@ -34,7 +37,7 @@ cdef int pending_open(Pending* q, Tally* t) noexcept nogil:
 
 
 cdef void pending_close(Pending* q, Tally* t) noexcept nogil:
-    """Give back all references and memory.  Locality: the last user.  Locks: none."""
+    """Give back all references and memory.  Locality: the last user."""
     cdef Block* block = q.oldest
     cdef Block* following
     cdef int64_t i
@@ -56,7 +59,7 @@ cdef void pending_close(Pending* q, Tally* t) noexcept nogil:
 cdef int pending_put(Pending* q, Verdict* v, uint32_t index, uint32_t n, int64_t planned_us) noexcept nogil:
     """Note messages that were accepted; ST_OK or ST_NO_MEMORY.  Takes over one reference to ``v``.
 
-    Locality: the sender.  Locks: none.
+    Locality: the sender.
     """
     cdef Block* block = q.newest
     cdef Planned* item = &block.items[block.n]
@@ -82,7 +85,7 @@ cdef inline void _count(Tally* t, int outcome, int64_t n, int64_t latency_us, bi
 
 
 cdef void tally_add(Tally* t, int outcome, int64_t latency_us, bint timed) noexcept nogil:
-    """Count one message whose result somebody else has seen; ``timed`` unless it was dropped on arrival.
+    """Count one message whose result the caller knows; ``timed`` unless it was dropped on arrival.
 
     Locality: any thread.  Locks: takes lock.
     """
@@ -94,7 +97,7 @@ cdef void tally_add(Tally* t, int outcome, int64_t latency_us, bint timed) noexc
 cdef void _settle(Tally* t, Planned* item) noexcept nogil:
     """Count messages that have their result, and give the reference back.  Locks: lock is held.
 
-    What was dropped on arrival has no moment of its own and counts in no percentile.
+    A message that was dropped on arrival has no time of its result and counts in no percentile.
     """
     cdef Verdict* v = item.verdict
     cdef const Part* part
@@ -128,9 +131,9 @@ cdef int _keep(Pending* q, const Planned* item) noexcept nogil:
 
 
 cdef void _look_again(Pending* q, Tally* t) noexcept nogil:
-    """Count those that waited and wait no longer.  Locks: lock is held.
+    """Count the waiting messages that have their result now.  Locks: lock is held.
 
-    Neighbours mostly are of one pack: its verdict, which is elsewhere in memory, is asked once.
+    Neighbours are mostly in one pack.  Its verdict, which is elsewhere in memory, is read once.
     """
     cdef int64_t i, kept = 0
     cdef Verdict* asked = NULL
@@ -145,7 +148,7 @@ cdef void _look_again(Pending* q, Tally* t) noexcept nogil:
 
 
 cdef int pending_collect(Pending* q, Tally* t) noexcept nogil:
-    """Take what was sent since, and count what has its result; ST_OK or ST_NO_MEMORY.
+    """Take the messages sent since the last call and count those with a result; ST_OK or ST_NO_MEMORY.
 
     Locality: one collector at a time.  Locks: takes lock.
     """

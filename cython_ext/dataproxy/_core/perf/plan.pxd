@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 
-ctypedef struct Piece:          # a stretch of time in which the rate goes evenly from one value to another
+ctypedef struct Piece:          # a span of time in which the rate changes evenly from one value to another
     double begin_s              # since the start of the run
     double seconds
     double rate_begin           # arrivals a second

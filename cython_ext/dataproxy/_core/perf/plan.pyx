@@ -1,7 +1,10 @@
 """Arrivals of a plan, one after the other.
 
-The rates are seen as one curve that grows: how many arrivals are due up to a moment.  Equal gaps are steps of one along
-it, a Poisson process takes steps of random length with mean one.  So every form of the rate serves both.
+The rates are seen as one curve that grows: the number of arrivals that are due up to a moment.  Equal gaps are steps of
+one along this curve; a Poisson process takes steps of random length with mean one.  So every form of the rate serves
+both.
+
+Locality: one thread, the owner of the plan.  Locks: none.
 """
 
 from libc.math cimport log, sqrt
@@ -13,14 +16,14 @@ from dataproxy._core.base.rand cimport rand_next
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 cdef enum:
-    WARM_UP = 16                # numbers thrown away: neighbouring seeds have to give unlike ones
+    WARM_UP = 16                # first random numbers that are not used: similar seeds give similar ones
 
 
 cdef double ROUNDING = 1e-6     # of an arrival: sums of rates are not exact
 
 
 cdef int plan_open(Plan* plan, int n, bint poisson, uint64_t seed) noexcept nogil:
-    """Make room for ``n`` pieces; ST_OK or ST_NO_MEMORY.  Locality: owner.  Locks: none."""
+    """Make room for ``n`` pieces; ST_OK or ST_NO_MEMORY."""
     cdef int _i
     memset(plan, 0, sizeof(Plan))
     plan.pieces = <Piece*>calloc(<size_t>n, sizeof(Piece))
@@ -33,7 +36,7 @@ cdef int plan_open(Plan* plan, int n, bint poisson, uint64_t seed) noexcept nogi
 
 
 cdef void plan_close(Plan* plan) noexcept nogil:
-    """Release the pieces.  Locality: the last user.  Locks: none."""
+    """Release the pieces.  Locality: the last user."""
     free(plan.pieces)
     plan.pieces = NULL
 
@@ -43,7 +46,7 @@ cdef inline double _arrivals(const Piece* p) noexcept nogil:
 
 
 cdef void plan_piece(Plan* plan, int i, double seconds, double begin, double end, double jump) noexcept nogil:
-    """Fill piece ``i``, the ones before it come first.  Locality: owner.  Locks: none."""
+    """Fill piece ``i``, the ones before it come first."""
     cdef Piece* p = &plan.pieces[i]
     p.seconds = seconds
     p.rate_begin = begin
@@ -55,7 +58,7 @@ cdef void plan_piece(Plan* plan, int i, double seconds, double begin, double end
 
 
 cdef double plan_total(const Plan* plan) noexcept nogil:
-    """Return how many arrivals are due by the rates; drawn gaps give about as many.  Locality: owner."""
+    """Return how many arrivals are due by the rates; drawn gaps give about as many."""
     cdef const Piece* last = &plan.pieces[plan.n - 1]
     return last.before + _arrivals(last)
 
@@ -67,13 +70,13 @@ cdef inline double _step(Plan* plan) noexcept nogil:
 
 
 cdef void plan_begin(Plan* plan, double phase) noexcept nogil:
-    """Stand before the first arrival; ``phase`` of one step is over already.  Locality: owner.  Locks: none."""
+    """Go to the beginning of the plan; the part ``phase`` (0 to 1) of the first step is already over."""
     plan.at = 0
     plan.next = _step(plan) if plan.poisson else phase
 
 
 cdef double _moment(const Piece* p, double arrivals) noexcept nogil:
-    """Return the seconds from the beginning of a piece until so many of its own arrivals are due."""
+    """Return the seconds from the beginning of a piece until ``arrivals`` of its own arrivals are due."""
     cdef double slope, root
     arrivals -= p.jump
     if arrivals <= 0.0:
@@ -84,10 +87,7 @@ cdef double _moment(const Piece* p, double arrivals) noexcept nogil:
 
 
 cdef int64_t plan_next(Plan* plan) noexcept nogil:
-    """Return when the next arrival is due, in microseconds since the start, -1 behind the last one.
-
-    Locality: owner.  Locks: none.
-    """
+    """Return when the next arrival is due, in microseconds since the start, -1 behind the last one."""
     cdef Piece* p = &plan.pieces[plan.at]
     cdef double due
     while plan.next + ROUNDING >= p.before + _arrivals(p):

@@ -1,4 +1,4 @@
-"""An exporter that hands out what a test says (PEP 3118), whoever asks for what; and access to bodies in buffers."""
+"""An exporter (PEP 3118) that returns what a test tells it, whatever a consumer asks for; and bodies in buffers."""
 
 from cpython.buffer cimport PyBuffer_Release
 from libc.stddef cimport size_t
@@ -115,7 +115,7 @@ def bodies(batch):
 
 
 def body(thing):
-    """Return an item of a batch that is not ``bytes`` as it is copied."""
+    """Return the copy that is made of an item of a batch that is not ``bytes``."""
     return buffer_bytes(thing, None)
 
 

@@ -1,4 +1,4 @@
-"""Test access to the items of packs: the way over them, and appends that nobody has checked."""
+"""Test access to the items of packs: the walk over them, and appends without a check."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t

@@ -47,7 +47,7 @@ cdef void _note_event(void* context, int event, const char* label, int detail, S
 
 
 cdef class Links:
-    """One executor's links; times are microseconds on whatever clock the caller keeps."""
+    """One executor's links; times are microseconds of the caller's own clock."""
 
     cdef LinkPool pool
     cdef PackPool spares
@@ -193,7 +193,7 @@ cdef class Links:
         return link.index, "write" if flags & LF_WRITE else "nothing", 0
 
     def advance(self, int64_t now):
-        """Let the next packs of freed lanes go; return whether there were any."""
+        """Submit the next packs of lanes that became free; return whether there were any."""
         return bool(lanes_advance(&self.pool, now))
 
     def lane(self, int index):
@@ -261,7 +261,7 @@ cdef class Links:
         return link.index if link != NULL else -1
 
     def give_up(self, int64_t ident):
-        """Claim a pack as a sender does that needs room; False when it is too late for that."""
+        """Claim a pack as a sender that needs room does; False when its frame is being or was written."""
         cdef Pack* p = <Pack*><uintptr_t>self.packs[ident]
         if not atomic_replace(&p.claim, CL_FREE, CL_DROPPED):
             return False
@@ -269,7 +269,7 @@ cdef class Links:
         return True
 
     def put_away(self):
-        """Settle what was given up, as an executor does when it hears of it."""
+        """Settle the packs that were given up, as an executor does when it is told."""
         for address in self.given_up:
             settle_dropped(&self.pool, <Pack*><uintptr_t>address)
         self.given_up = []

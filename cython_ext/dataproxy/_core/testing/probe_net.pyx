@@ -184,7 +184,7 @@ cdef class Net:
         free(self.pipes)
 
     def leave(self):
-        """Let this simulation's objects go; no connection is made any more."""
+        """Release this simulation's objects; no connection can be made afterwards."""
         global _net
         if _net is self:
             _net = None
@@ -298,7 +298,7 @@ cdef class Net:
         return <int64_t>p.ends[side].out.n + p.ends[1 - side].transit
 
     def open(self, int index, int side):
-        """Return how many bytes of a side its peer's window lets go."""
+        """Return how many bytes of a side its peer's window allows to be sent."""
         cdef Pipe* p = self.pipe(index)
         cdef End* other = &p.ends[1 - side]
         return max(0, min(<int64_t>p.ends[side].out.n, p.window - other.transit - <int64_t>(other.inn.n - other.start)))

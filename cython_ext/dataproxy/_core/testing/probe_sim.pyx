@@ -1,7 +1,7 @@
 """A producer's executors and a hub's door as a simulator runs them: round by round, on its clock and its network.
 
-What decides is the real thing: batcher, books, links, retries, door, sessions, committer and store.  Threads, sockets
-and epoll are the simulator's.
+The code that decides is that of the product: batcher, books, links, retries, door, sessions, committer and store.
+Threads, sockets and epoll are those of the simulator.
 """
 
 from cpython.object cimport PyTypeObject
@@ -174,10 +174,10 @@ cdef class Client:
         self.engine.completions.most = results
 
     def memory(self):
-        """Return what packs take, spare ones, those given up and not put away, and their bound; then results.
+        """Return bytes: of packs, of spare packs, of packs given up and not put away, their bound; then of results.
 
-        Of these what waits, what of it is ids and parts of results, which nobody knows before they are there, and the
-        bound.  Bytes all.
+        Of results: those that wait, the part of them that is ids and parts of results (not known before the result),
+        and the bound.
         """
         g = self.engine
         cdef Pack* p = g.completions.packs.head
@@ -190,7 +190,7 @@ cdef class Client:
             atomic_load(&g.completions.bytes), beyond, g.completions.most)
 
     def facts(self):
-        """Return what must be nothing once all is settled: packs in lists, armed timers, bytes on links."""
+        """Return the counts that must be 0 once all is settled: packs in lists, armed timers, bytes on links."""
         cdef Executor* e
         cdef int i, k
         cdef int64_t waiting = 0, backoff = 0, table = 0, queued = 0, flying = 0, timers = 0, links = 0, inbox = 0

@@ -26,7 +26,7 @@ __all__ = ["Desk", "answering"]
 
 
 cdef class Desk(CoreHandle):
-    """Hand out Waiters, and settle them."""
+    """Make Waiters, and settle them."""
 
     cdef dict bells
 
@@ -39,7 +39,7 @@ cdef class Desk(CoreHandle):
         free(self.engine)
 
     def open(self, loop):
-        """Have a Bell for an open loop."""
+        """Open a Bell for an open loop."""
         self.bells[loop] = bell = Bell(loop)
         bell.acquire()
 
@@ -102,7 +102,7 @@ cdef class Desk(CoreHandle):
         return sum([len((<Bell>bell).waits) for bell in self.bells.values()])
 
     def close(self):
-        """Close every bell; what has no result gets one that nobody hears of, which gives its memory back."""
+        """Close every bell; messages without a result get one that is not reported, so that their memory is freed."""
         for bell in self.bells.values():
             bell.close()
         self.bells = {}
@@ -135,7 +135,7 @@ def _set_exception(Waiter waiter, exception):
 
 @contextmanager
 def answering():
-    """Let tests give results by the calls that a Waiter refuses else."""
+    """Let tests give results by the calls that a Waiter otherwise refuses."""
     before = {name: vars(Waiter)[name] for name in ("set_result", "set_exception")}
     set_in_class(<PyTypeObject*>Waiter, b"set_result", _set_result)
     set_in_class(<PyTypeObject*>Waiter, b"set_exception", _set_exception)
