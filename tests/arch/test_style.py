@@ -29,6 +29,10 @@ def test_the_repository_keeps_the_rule(rule):
 
 DOC = '"""Docs."""\n'
 LONG_PYX = DOC + 'cdef int f(int a,\n           int b) noexcept nogil:\n    """Add."""\n' + "    a += 1\n" * 60
+BARE = 'cdef int f() noexcept nogil:\n    """Say one."""\n    return 1\n'
+SAYS_LOCKS = '"""Docs.\n\nLocks: none.\n"""\n'
+SAYS_THREAD = '"""Docs.\n\nLocality: executor.\n"""\n'
+SAYS_BOTH = '"""Docs.\n\nLocality: executor.  Locks: none.\n"""\n'
 METHOD = DOC + 'cdef class A:\n    """Hold."""\n\n    def f(self):\n        return 1\n'
 PLANTED = [
     (long_files, "tests/unit/test_x.py", "a = 1\n" * 501),
@@ -59,6 +63,11 @@ PLANTED = [
     (undocumented, f"{CORE}/base/x.pyx", DOC + "cdef class A:\n    cdef int a\n"),
     (undocumented, f"{CORE}/base/x.pyx", METHOD),
     (undocumented, f"{CORE}/io/x.pyx", DOC + 'cdef int f() noexcept nogil:\n    """Say one."""\n    return 1\n'),
+    (undocumented, f"{CORE}/io/x.pyx", SAYS_LOCKS + BARE),
+    (undocumented, f"{CORE}/client/x.pxd", SAYS_LOCKS + BARE),
+    (undocumented, f"{CORE}/hub/x.pyx", SAYS_THREAD + BARE),
+    (undocumented, f"{CORE}/hub/x.pyx", SAYS_THREAD + BARE.replace("Say one.", "Say one.  Locality: any thread.")),
+    (undocumented, f"{CORE}/io/x.pyx", SAYS_BOTH + BARE.replace('    """Say one."""\n', "")),
     (undocumented, f"{CORE}/plat/x.pxd", DOC + "cdef inline int f() noexcept nogil:\n    return 1\n"),
     (declared_names_missing, "dataproxy/x.py", DOC),
     (declared_names_missing, "dataproxy/x.py", DOC + '__all__ = ["absent"]\n'),
@@ -82,6 +91,8 @@ ACCEPTED = {
     f"{CORE}/io/x.pyx": DOC
     + 'cdef int f(int a,\n           int b) noexcept nogil:\n    """Add.\n\n    Locality: any thread.\n'
     + '    Locks: none.\n    """\n    return a + b\n\n\ncdef inline int _g() noexcept nogil:\n    return 1\n',
+    f"{CORE}/io/y.pyx": SAYS_BOTH + BARE,
+    f"{CORE}/io/z.pyx": SAYS_LOCKS + BARE.replace("Say one.", "Say one.  Locality: executor."),
     f"{CORE}/plat/x.pxd": DOC + 'cdef extern from "x.h" nogil:\n    int g(int a) noexcept\n',
 }
 

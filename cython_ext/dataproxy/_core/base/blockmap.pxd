@@ -1,6 +1,6 @@
-"""The tags of a snappy block walked without writing its content: is the block whole, and where is which byte.
+"""Walk of the tags of a snappy block, without writing its content: checks the block and finds the place of each byte.
 
-A place is one number: bytes of the block in its lower half, bytes of the content in its upper half.
+A place is one 64-bit number: an offset in the block in its lower half, an offset in the content in its upper half.
 """
 
 from libc.stddef cimport size_t
@@ -22,10 +22,10 @@ ctypedef struct BlockMap:       # everything is borrowed from the block and from
     size_t count
 
 
-# Walk the block p[0:n] of at most `limit` bytes of content; the marks go behind what is in `room`.
-# ST_OK: libsnappy would unpack it.  ST_PROTOCOL: it would not, or this cannot tell (forms that its compressor does not
-# write); ST_NO_MEMORY.
+# Walk the block p[0:n] of at most `limit` bytes of content; the marks are appended to `room`.
+# ST_OK: libsnappy would unpack it.  ST_PROTOCOL: it would not, or it is not known (forms that libsnappy's compressor
+# does not write); ST_NO_MEMORY.
 cdef int block_map(const uint8_t* p, size_t n, size_t limit, Buf* room, BlockMap* out) noexcept nogil
-# The place behind the tag at `place`, below n; `place` itself when the tag is bad.  `need` is raised to 256 times what
-# its copy wants in front of the content that the place counts.
+# The place behind the tag at `place`, below n; `place` itself if the tag is bad.  `need` is raised to 256 times the
+# bytes by which the tag's copy reaches back beyond the content that the place counts.
 cdef uint64_t tag_behind(const uint8_t* p, size_t n, uint64_t place, int64_t* need) noexcept nogil

@@ -1,9 +1,11 @@
 """Walk the tags of a snappy block, six parts of it at once.
 
-Where a tag ends depends on the tag alone, so the walk is a chain of dependent loads, and a processor has time for
-several chains.  A window of the block is cut into lanes.  Nobody knows which byte of a lane is a tag, but whoever
-starts at the wrong byte falls into step with the tags after a few; that is where the lane begins.  A lane counts only
-if the one before it ended exactly where it began, so a guess can cost time and nothing else.
+Where a tag ends depends only on the tag, so the walk is a chain of dependent loads, and a processor can run several
+such chains at once.  A window of the block is cut into lanes.  It is not known which byte of a lane is a tag.  But a
+walk that starts at a wrong byte meets a true tag after a few steps, almost surely; there the lane begins.  A lane is
+used only if the lane before it ended exactly where it began.  So a wrong guess costs time, but never a wrong result.
+
+Locks: none.
 """
 
 from libc.string cimport memcpy
@@ -18,14 +20,14 @@ cdef enum:
     LANE_BYTES = 2048
     LANE_LEAST = 256            # shorter ones do not pay
     SHORT_LITERAL = 60          # a literal whose size is in its tag
-    GUESSES = 24                # tags until a lane is in step, almost surely
-    GUESS_BACK = 90             # about the bytes that these are
-    GUESS_REACH = 1536          # at least the bytes that these can be, 61 each
-    GROUP_REACH = 512           # the same for a group, with the bytes that the last of its tags is read with
+    GUESSES = 24                # steps after which a lane is at a true tag, almost surely
+    GUESS_BACK = 90             # about the number of bytes of these steps
+    GUESS_REACH = 1536          # at least the largest number of bytes of these steps, 61 each
+    GROUP_REACH = 512           # the same for a group, with the bytes that are read together with its last tag
     NEAR = 2048                 # copies of the short form do not reach further back
-    FAR = 65536                 # no copy but those of the longest form, which are left to libsnappy, reaches further
+    FAR = 65536                 # only copies of the longest form reach further back; those are left to libsnappy
 
-cdef uint64_t _step[256]        # by tag: what it adds to a place; something for those that _behind is asked about
+cdef uint64_t _step[256]        # by tag: what it adds to a place; any value for tags that need tag_behind
 cdef uint32_t _some[256]        # by tag: the bits of which one must be set for _step to hold
 cdef uint32_t _far[256]         # by tag: the bits that are the distance of a long copy, times 256
 
@@ -58,7 +60,7 @@ ctypedef struct Lanes:
     size_t start[LANES]
     size_t stop[LANES]
     int64_t need[LANES]         # as that of tag_behind, from the lane's start on
-    bint bad                    # a lane met a tag that cannot be stepped over, and stays there
+    bint bad                    # a lane met a tag that cannot be stepped over, and stopped there
     size_t groups
     uint64_t marks[(GROUPS + 1) * LANES]    # the places before the first group and behind each, content from the start
 
@@ -71,7 +73,7 @@ ctypedef struct Walk:
 
 
 cdef uint64_t _literal(const uint8_t* p, size_t n, uint64_t place) noexcept nogil:
-    """Return the place behind a literal of any size, or ``place``.  Locality: any thread.  Locks: none."""
+    """Return the place behind a literal of any size, or ``place``.  Locality: any thread."""
     cdef size_t at = <uint32_t>place
     cdef size_t size = p[at] >> 2
     cdef size_t extra, i
@@ -93,7 +95,7 @@ cdef uint64_t _literal(const uint8_t* p, size_t n, uint64_t place) noexcept nogi
 
 
 cdef uint64_t tag_behind(const uint8_t* p, size_t n, uint64_t place, int64_t* need) noexcept nogil:
-    """Step over any tag, everything checked.  Locality: any thread.  Locks: none."""
+    """Step over any tag, everything checked.  Locality: any thread."""
     cdef size_t at = <uint32_t>place
     cdef uint8_t tag = p[at]
     cdef int64_t far
@@ -111,7 +113,7 @@ cdef uint64_t tag_behind(const uint8_t* p, size_t n, uint64_t place, int64_t* ne
 
 
 cdef inline void _pass(const uint8_t* p, size_t safe, uint32_t word, uint64_t* place, bint* bad) noexcept nogil:
-    # `word` is what lies at the place.
+    # `word` holds the bytes at the place.
     cdef uint64_t here = place[0]
     place[0] = here + _step[<uint8_t>word]
     if unlikely(word & _some[<uint8_t>word] == 0):
@@ -120,7 +122,7 @@ cdef inline void _pass(const uint8_t* p, size_t safe, uint32_t word, uint64_t* p
 
 
 cdef inline void _far_step(const uint8_t* p, size_t safe, uint64_t* place, bint* bad) noexcept nogil:
-    # Where every copy finds what it wants.
+    # For places where every copy has enough content before it.
     cdef uint32_t word = 0
     memcpy(&word, p + <uint32_t>place[0], 4)
     _pass(p, safe, word, place, bad)
@@ -137,7 +139,7 @@ cdef inline void _near_step(const uint8_t* p, size_t safe, uint64_t* place, int6
 
 
 cdef void _far_group(Lanes* l) noexcept nogil:
-    """Move every lane on by MAP_STRIDE tags.  Locality: any thread.  Locks: none."""
+    """Move every lane on by MAP_STRIDE tags.  Locality: any thread."""
     cdef const uint8_t* p = l.p
     cdef size_t safe = l.safe
     cdef bint bad = False
@@ -157,7 +159,7 @@ cdef void _far_group(Lanes* l) noexcept nogil:
 
 
 cdef void _near_group(Lanes* l) noexcept nogil:
-    """The same where copies may want more than there is.  Locality: any thread.  Locks: none."""
+    """Do the same where copies may reach back before the start of the content.  Locality: any thread."""
     cdef const uint8_t* p = l.p
     cdef size_t safe = l.safe
     cdef bint bad = False
@@ -179,7 +181,7 @@ cdef void _near_group(Lanes* l) noexcept nogil:
 
 
 cdef void _guess(Lanes* l, size_t start, size_t lane) noexcept nogil:
-    """Find where each lane of a window begins.  Locality: any thread.  Locks: none."""
+    """Find where each lane of a window begins.  Locality: any thread."""
     cdef const uint8_t* p = l.p
     cdef uint64_t back = start - GUESS_BACK
     cdef uint64_t p1 = back + lane, p2 = back + 2 * lane, p3 = back + 3 * lane, p4 = back + 4 * lane
@@ -201,9 +203,9 @@ cdef void _guess(Lanes* l, size_t start, size_t lane) noexcept nogil:
 
 
 cdef bint _goes_on(const Lanes* l) noexcept nogil:
-    """Tell whether a lane has not come to its end, and all can make one more group.
+    """Tell whether some lane is not at its end, and all lanes can make one more group.
 
-    Locality: any thread.  Locks: none.
+    Locality: any thread.
     """
     cdef const uint64_t* row = l.marks + l.groups * LANES
     cdef size_t at
@@ -223,10 +225,10 @@ cdef inline void _mark(Walk* w, uint64_t place) noexcept nogil:
 
 
 cdef int _join(Walk* w, Lanes* l) noexcept nogil:
-    """Add up the lanes as far as they fit together; the place comes to the end of those.
+    """Join the lanes as far as each begins where the one before it ended; the place moves to the end of the last one.
 
-    Returns how many did, or ST_PROTOCOL.
-    Locality: owner of the marks.  Locks: none.
+    Returns the number of joined lanes, or ST_PROTOCOL.
+    Locality: owner of the marks.
     """
     cdef uint64_t base, place, before
     cdef int64_t need
@@ -259,7 +261,7 @@ cdef int _join(Walk* w, Lanes* l) noexcept nogil:
 
 
 cdef int _window(Walk* w, Lanes* l, size_t lane) noexcept nogil:
-    """Walk six lanes from the place on.  Returns as _join does.  Locality: owner of the marks.  Locks: none."""
+    """Walk six lanes from the place on.  Returns the same as ``_join``.  Locality: owner of the marks."""
     cdef bint far = w.place >> 32 >= FAR
     _guess(l, <uint32_t>w.place, lane)
     while _goes_on(l):
@@ -273,7 +275,7 @@ cdef int _window(Walk* w, Lanes* l, size_t lane) noexcept nogil:
 cdef int _alone(Walk* w, size_t until, size_t content) noexcept nogil:
     """Walk tag by tag until a place in the block, and one in its content.
 
-    Locality: owner of the marks.  Locks: none.
+    Locality: owner of the marks.
     """
     cdef size_t safe = w.n - GROUP_REACH if w.n > GROUP_REACH else 0
     cdef uint64_t place = w.place
@@ -299,7 +301,7 @@ cdef int _alone(Walk* w, size_t until, size_t content) noexcept nogil:
 
 
 cdef uint64_t _stride(Walk* w, uint64_t place, int64_t* need) noexcept nogil:
-    """Return the place behind some tags, checked one by one.  Locality: any thread.  Locks: none."""
+    """Return the place behind some tags, checked one by one.  Locality: any thread."""
     cdef uint64_t before
     cdef int _i
     for _i in range(MAP_STRIDE):
@@ -311,7 +313,7 @@ cdef uint64_t _stride(Walk* w, uint64_t place, int64_t* need) noexcept nogil:
 
 
 cdef int _walk(Walk* w) noexcept nogil:
-    """Walk the whole block.  Locality: owner of the marks.  Locks: none."""
+    """Walk the whole block.  Locality: owner of the marks."""
     cdef Lanes l
     cdef size_t at, lane, left
     cdef int joined
@@ -330,14 +332,14 @@ cdef int _walk(Walk* w) noexcept nogil:
         joined = _window(w, &l, lane)
         if joined < 0:
             return joined
-        if joined < LANES // 2:     # not tags one after the other, but large literals: no way to fall into step
+        if joined < LANES // 2:     # large literals: too few tags for a lane to find a true one
             at = <uint32_t>w.place + LANES * lane
             status = _alone(w, at if at < w.n else w.n, 0)
     return status
 
 
 cdef int block_map(const uint8_t* p, size_t n, size_t limit, Buf* room, BlockMap* out) noexcept nogil:
-    """Walk a block and keep marks.  Locality: owner of ``room``.  Locks: none."""
+    """Walk a block and store its marks.  Locality: owner of ``room``."""
     cdef Walk w
     cdef uint64_t size = 0
     cdef size_t head = 0

@@ -24,5 +24,5 @@ ctypedef struct BlockReader:    # reads words at ascending places; borrows the m
 
 cdef void block_reader(BlockReader* r, const BlockMap* map) noexcept nogil
 # Read the 4 bytes at `at`, which lie in the content and behind the word read last.  False: this takes so long that
-# unpacking the block would be quicker.
+# unpacking the whole block is faster.
 cdef bint block_word(BlockReader* r, size_t at, uint32_t* word) noexcept nogil

@@ -1,4 +1,7 @@
-"""Follow copies back to the literals that they come from, through words that are known already where there are some."""
+"""Reading of single words: copies are followed back to their literals, or to words that were read before.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -19,7 +22,7 @@ ctypedef struct Found:          # a tag
 
 
 cdef void block_reader(BlockReader* r, const BlockMap* map) noexcept nogil:
-    """Begin to read.  Locality: owner.  Locks: none."""
+    """Make a reader at the start of a map.  Locality: owner."""
     r.map = map
     r.mark = 0
     r.effort = LEAST_EFFORT + map.n // EFFORT
@@ -27,7 +30,7 @@ cdef void block_reader(BlockReader* r, const BlockMap* map) noexcept nogil:
 
 
 cdef size_t _mark_before(const BlockMap* map, size_t at, size_t high) noexcept nogil:
-    """Return the last mark that is not behind ``at``, below ``high``.  Locality: any thread.  Locks: none."""
+    """Return the last mark that is not behind ``at``, below ``high``.  Locality: any thread."""
     cdef size_t low = 0
     cdef size_t middle
     while high - low > 1:
@@ -40,7 +43,7 @@ cdef size_t _mark_before(const BlockMap* map, size_t at, size_t high) noexcept n
 
 
 cdef Found _tag_at(const BlockMap* map, size_t mark, size_t at) noexcept nogil:
-    """Find the tag that gives the byte ``at``, from a mark before it on.  Locality: any thread.  Locks: none."""
+    """Find the tag that gives the byte ``at``, from a mark before it on.  Locality: any thread."""
     cdef uint64_t place = map.marks[mark]
     cdef uint64_t behind = place
     cdef int64_t need = 0
@@ -66,7 +69,7 @@ cdef inline size_t _slot(uint32_t at) noexcept nogil:
 
 
 cdef const Word* _known(const BlockReader* r, size_t at) noexcept nogil:
-    """Return a kept word that has the byte ``at``, or NULL.  Locality: owner.  Locks: none."""
+    """Return a kept word that has the byte ``at``, or NULL.  Locality: owner."""
     cdef const Word* word
     cdef uint32_t first = <uint32_t>at + 1
     cdef uint32_t i
@@ -78,9 +81,9 @@ cdef const Word* _known(const BlockReader* r, size_t at) noexcept nogil:
 
 
 cdef size_t _bytes(BlockReader* r, size_t mark, size_t at, size_t n, uint8_t* out) noexcept nogil:
-    """Give the bytes at ``at``, up to ``n`` of them, the tag being behind ``mark``; 0 when it takes too long.
+    """Read up to ``n`` bytes at ``at``, whose tag is behind ``mark``; returns their number, 0 if it takes too long.
 
-    Locality: owner.  Locks: none.
+    Locality: owner.
     """
     cdef Found tag
     cdef const Word* word
@@ -102,7 +105,7 @@ cdef size_t _bytes(BlockReader* r, size_t mark, size_t at, size_t n, uint8_t* ou
 
 
 cdef bint block_word(BlockReader* r, size_t at, uint32_t* word) noexcept nogil:
-    """Read one word.  Locality: owner.  Locks: none."""
+    """Read one word.  Locality: owner."""
     cdef const BlockMap* map = r.map
     cdef Word* kept = &r.kept[_slot(<uint32_t>at + 1)]
     cdef uint8_t raw[WORD]

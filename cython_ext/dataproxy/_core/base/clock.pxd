@@ -1,12 +1,12 @@
-"""A clock as a value: what reads the time in slow places takes one, so that a simulation can give its own."""
+"""A clock as a value: code that reads the time outside of fast paths takes one, so a simulation can give its own."""
 
 from libc.stdint cimport int64_t
 
 
 ctypedef struct Clock:
     int64_t (*now_us)() noexcept nogil      # monotonic, for deadlines
-    int64_t (*wall_ms)() noexcept nogil     # since 1970, for what goes over the wire
-    int64_t (*boot_us)() noexcept nogil     # monotonic, goes on while the machine sleeps; for ages
+    int64_t (*wall_ms)() noexcept nogil     # since 1970, for times that are sent over the wire
+    int64_t (*boot_us)() noexcept nogil     # monotonic, counts also while the machine sleeps; for ages
 
 
 cdef const Clock* system_clock() noexcept nogil

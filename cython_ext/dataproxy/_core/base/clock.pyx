@@ -1,4 +1,7 @@
-"""The clock of the operating system as a value."""
+"""The clock of the operating system as a value.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -11,7 +14,7 @@ SYSTEM.boot_us = _boot_us
 
 
 cdef const Clock* system_clock() noexcept nogil:
-    """Return the clock that real loops live by.  Locality: any thread.  Locks: none."""
+    """Return the operating system's clock, which all loops use outside of simulations."""
     return &SYSTEM
 
 

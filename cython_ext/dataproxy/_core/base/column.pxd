@@ -1,4 +1,4 @@
-"""Columns in Arrow's memory layout, grown without an object for each value; made and read by one thread."""
+"""Columns in Arrow's memory layout, filled without a Python object for each value; one thread makes and reads them."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t

@@ -1,4 +1,7 @@
-"""Columns in Arrow's memory layout: values that come once, and runs of values that repeat."""
+"""Columns in Arrow's memory layout: single values, and runs of repeated values.
+
+Locality: the thread that owns the column.  Locks: none.
+"""
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
 from cpython.object cimport PyTypeObject
@@ -23,7 +26,7 @@ cdef int _fine(int status) except -1:
 
 
 cdef void _repeat(uint8_t* p, size_t n, size_t times) noexcept nogil:
-    """Write what is at p[0:n] behind itself until it is there ``times``.  Locality: owner.  Locks: none."""
+    """Copy p[0:n] behind itself until it is there ``times`` times."""
     cdef size_t have = n
     cdef size_t more
     while have < n * times:
@@ -70,15 +73,15 @@ cdef class Bytes:
 
     @property
     def nbytes(self):
-        """Return the bytes of all values."""
+        """Return the number of bytes of all values."""
         return self.data.n
 
     cdef size_t count(self) noexcept nogil:
-        """Return the values.  Locality: owner.  Locks: none."""
+        """Return the number of values."""
         return self.ends.n // sizeof(int32_t) - 1 if self.ends.n else 0
 
     cdef int put(self, const void* p, size_t n) noexcept nogil:
-        """Append one value.  Locality: owner.  Locks: none."""
+        """Append one value."""
         cdef int32_t end
         if self.ends.n + 2 * sizeof(int32_t) > self.ends.cap and self._room(1) != ST_OK:
             return ST_NO_MEMORY
@@ -94,16 +97,16 @@ cdef class Bytes:
         return ST_OK
 
     cdef int _room(self, size_t values) noexcept nogil:
-        """Make room for the ends of more values, and the first 0.  Locality: owner.  Locks: none."""
+        """Make room for the ends of more values, and the first 0."""
         return buf_reserve(&self.ends, (values + 1) * sizeof(int32_t))
 
     cdef void _first(self) noexcept nogil:
-        """Put the 0 in front.  Locality: owner.  Locks: none."""
+        """Write the 0 before the first end."""
         (<int32_t*>self.ends.p)[0] = 0
         self.ends.n = sizeof(int32_t)
 
     cdef int _add_again(self, size_t values, size_t size, size_t times) noexcept nogil:
-        """Append the last ``values`` values of ``size`` bytes so many times more.  Locality: owner.  Locks: none."""
+        """Append the last ``values`` values, together ``size`` bytes, ``times`` times more; ST_OK or a failure."""
         cdef size_t start = self.data.n - size
         cdef size_t _i, k
         cdef const int32_t* ends
@@ -127,7 +130,7 @@ cdef class Bytes:
         return ST_OK
 
     def add(self, list values not None, size_t times=1):
-        """Append texts, all of them, so many times.  Raises OverflowError past 2 GiB; use the column no more then."""
+        """Append all texts ``times`` times.  Raises OverflowError past 2 GiB; do not use the column after that."""
         cdef size_t before = self.data.n
         cdef size_t n = <size_t>len(values)
         cdef bytes raw
@@ -142,7 +145,7 @@ cdef class Bytes:
         _fine(status)
 
     def take(self):
-        """Return (offsets, bytes) as Arrow wants them, a Memory each, and start anew."""
+        """Return (offsets, bytes) in Arrow's layout, each a Memory, and empty the column."""
         if self.ends.n == 0:
             _fine(self._room(0))
             self._first()
@@ -165,7 +168,7 @@ cdef class Numbers:
         return <Py_ssize_t>self.data.n // self.width
 
     def add(self, int64_t value, size_t times=1):
-        """Append a number so many times.  Raises OverflowError for one that does not fit."""
+        """Append a number ``times`` times.  Raises OverflowError if it does not fit into the column's width."""
         cdef size_t size = <size_t>self.width
         cdef uint8_t* p
         if self.width == 4 and value != <int32_t>value:
@@ -194,7 +197,7 @@ cdef class Numbers:
             self.data.n += <size_t>self.width * times
 
     def take(self):
-        """Return the numbers as Arrow wants them, a Memory, and start anew."""
+        """Return the numbers in Arrow's layout as a Memory, and empty the column."""
         return _moved(&self.data)
 
 

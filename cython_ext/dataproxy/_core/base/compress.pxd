@@ -1,4 +1,4 @@
-"""Snappy blocks in growing buffers, the uncompressed size always bounded by the caller."""
+"""Snappy blocks in growing buffers; the caller always bounds the uncompressed size."""
 
 from libc.stdint cimport uint8_t
 
@@ -9,6 +9,6 @@ cdef size_t pack_bound(size_t n) noexcept nogil                            # mos
 cdef int pack_block(const uint8_t* p, size_t n, Buf* out) noexcept nogil   # append one block
 # Append the content of one block.  ST_PROTOCOL: not a block, or empty; ST_LIMIT: more than `limit` bytes.
 cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexcept nogil
-# Size of the content of one block, its header alone being read.
+# Size of the content of one block; only the block's header is read.
 cdef int unpacked_size(const uint8_t* p, size_t n, size_t limit, size_t* size) noexcept nogil
 cdef int check_block(const uint8_t* p, size_t n, size_t limit) noexcept nogil   # whole block, nothing written

@@ -1,4 +1,7 @@
-"""Snappy blocks over libsnappy: every size is checked before memory is taken."""
+"""Snappy blocks through libsnappy: every size is checked before memory is allocated.
+
+Locks: none.
+"""
 
 from dataproxy._core.base.buf cimport buf_reserve
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_PROTOCOL, ST_SYSTEM
@@ -13,12 +16,12 @@ from dataproxy._core.plat.snappy cimport (
 
 
 cdef size_t pack_bound(size_t n) noexcept nogil:
-    """Return the most bytes that packing ``n`` bytes can give.  Locality: any thread.  Locks: none."""
+    """Return the most bytes that packing ``n`` bytes can give.  Locality: any thread."""
     return snappy_max_compressed_length(n)
 
 
 cdef int pack_block(const uint8_t* p, size_t n, Buf* out) noexcept nogil:
-    """Append ``p[0:n]`` as one block.  Locality: owner of ``out``.  Locks: none."""
+    """Append ``p[0:n]`` as one block.  Locality: owner of ``out``."""
     cdef size_t size = snappy_max_compressed_length(n)
     if buf_reserve(out, size) != ST_OK:
         return ST_NO_MEMORY
@@ -29,7 +32,7 @@ cdef int pack_block(const uint8_t* p, size_t n, Buf* out) noexcept nogil:
 
 
 cdef int unpacked_size(const uint8_t* p, size_t n, size_t limit, size_t* size) noexcept nogil:
-    """Read the content's size from the head of a block.  Locality: any thread.  Locks: none."""
+    """Read the content's size from the head of a block.  Locality: any thread."""
     size[0] = 0
     if n == 0 or snappy_uncompressed_length(<const char*>p, n, size) != SNAPPY_OK or size[0] == 0:
         return ST_PROTOCOL
@@ -37,12 +40,12 @@ cdef int unpacked_size(const uint8_t* p, size_t n, size_t limit, size_t* size) n
 
 
 cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexcept nogil:
-    """Append the content of one block of at most ``limit`` bytes.  Locality: owner of ``out``.  Locks: none."""
+    """Append the content of one block of at most ``limit`` bytes.  Locality: owner of ``out``."""
     cdef size_t size = 0
     cdef int status = unpacked_size(p, n, limit, &size)
     if status != ST_OK:
         return status
-    # A small block can name a large size: nothing is reserved for a block that does not hold it.
+    # A small block can claim a large size: no memory is allocated before the block is checked.
     if size > 65536 and size // 32 > n and snappy_validate_compressed_buffer(<const char*>p, n) != SNAPPY_OK:
         return ST_PROTOCOL
     if buf_reserve(out, size) != ST_OK:
@@ -54,7 +57,7 @@ cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexce
 
 
 cdef int check_block(const uint8_t* p, size_t n, size_t limit) noexcept nogil:
-    """Tell whether a block is whole and holds at most ``limit`` bytes.  Locality: any thread.  Locks: none."""
+    """Tell whether a block is whole and holds at most ``limit`` bytes.  Locality: any thread."""
     cdef size_t size = 0
     cdef int status = unpacked_size(p, n, limit, &size)
     if status != ST_OK:

@@ -1,4 +1,7 @@
-"""CRC-32C: by the processor where it has an instruction for it (8 bytes in three cycles), else by tables."""
+"""CRC-32C: by an instruction of the processor if it has one (8 bytes in three cycles), else by tables.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
@@ -10,17 +13,17 @@ dp_crc_prepare()
 
 
 cdef uint32_t crc32c(uint32_t crc, const void* p, size_t n) noexcept nogil:
-    """Continue a checksum over ``n`` bytes.  Locality: any thread.  Locks: none."""
+    """Continue a checksum over ``n`` bytes."""
     if _has_processor:
         return ~dp_crc_by_processor(~crc, <const uint8_t*>p, n)
     return ~dp_crc_by_tables(~crc, <const uint8_t*>p, n)
 
 
 cdef uint32_t crc32c_by_tables(uint32_t crc, const void* p, size_t n) noexcept nogil:
-    """Do the same without the processor's instruction.  Locality: any thread.  Locks: none."""
+    """Do the same without the processor's instruction."""
     return ~dp_crc_by_tables(~crc, <const uint8_t*>p, n)
 
 
 cdef bint crc32c_has_processor() noexcept nogil:
-    """Return whether ``crc32c`` uses the processor's instruction.  Locality: any thread.  Locks: none."""
+    """Return whether ``crc32c`` uses the processor's instruction."""
     return _has_processor

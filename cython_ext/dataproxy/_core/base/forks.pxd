@@ -1,4 +1,4 @@
-"""Forks of this process: a number that no child shares with its parent, and what is done first in a child."""
+"""Forks of this process: a number that differs between parent and child, and functions that run first in a child."""
 
 from libc.stdint cimport uint32_t
 
@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t
 cdef uint32_t this_generation
 
 
-ctypedef struct ForkNode:       # part of what it stands for; zeroed memory is one that is not watched
+ctypedef struct ForkNode:       # part of the watched struct; zeroed memory is a node that is not watched
     ForkNode* next
     ForkNode* previous
     void* context

@@ -1,8 +1,7 @@
-"""Forks, seen by the C library's own hooks: they run whoever forks, Python or not.
+"""Hooks of the C library for forks: they run for every fork, whether Python made it or not.
 
-A forked child has one thread.  Locks, lists and buffers of the parent's other threads are left as they were in
-the middle of whatever those did, so nothing of them is used in the child; only descriptors are closed, which the
-two processes share.
+A forked child has one thread.  Locks, lists and buffers that the parent's other threads were using may be in any
+state, so the child uses none of them.  It only closes the descriptors that both processes share.
 """
 
 
@@ -17,9 +16,9 @@ this_generation = 1
 
 
 cdef void forks_watch(ForkNode* n, void (*in_child)(void* context) noexcept nogil, void* context) noexcept nogil:
-    """Have ``in_child(context)`` called first thing in every forked child; it may only close descriptors.
+    """Ask for a call of ``in_child(context)`` in every forked child, before other code; it may only close descriptors.
 
-    Locality: any thread.  Locks: takes the list's own, a leaf.
+    Locality: any thread.  Locks: takes the list's lock, a leaf.
     """
     global first
     n.context = context
@@ -35,9 +34,9 @@ cdef void forks_watch(ForkNode* n, void (*in_child)(void* context) noexcept nogi
 
 
 cdef void forks_unwatch(ForkNode* n) noexcept nogil:
-    """Forget it; nothing happens to one that was never watched, or by another process.
+    """Remove a node from the list; does nothing if it was never watched, or was watched by another process.
 
-    Locality: any thread.  Locks: takes the list's own, a leaf.
+    Locality: any thread.  Locks: takes the list's lock, a leaf.
     """
     global first
     if n.generation != this_generation:
@@ -54,17 +53,17 @@ cdef void forks_unwatch(ForkNode* n) noexcept nogil:
 
 
 cdef void _before() noexcept nogil:
-    """Let nobody be in the middle of the list while the process is copied.  Locality: the forking thread."""
+    """Take the list's lock, so that no thread changes the list during the fork.  Locality: the forking thread."""
     pthread_mutex_lock(&lock)
 
 
 cdef void _in_parent() noexcept nogil:
-    """Go on.  Locality: the forking thread."""
+    """Release the list's lock.  Locality: the forking thread."""
     pthread_mutex_unlock(&lock)
 
 
 cdef void _in_child() noexcept nogil:
-    """Become another generation, and give up what belongs to the parent.  Locality: the child's only thread."""
+    """Change the generation, and call the functions of all nodes.  Locality: the child's only thread."""
     global first, this_generation
     cdef ForkNode* n = first
     this_generation += 1

@@ -1,7 +1,7 @@
-"""High dynamic range histogram: a value is kept to within 0.1 %, from 1 to 2^36 (in microseconds: 19 hours).
+"""High dynamic range histogram: values from 1 to 2^36 (19 hours in microseconds) with an error of at most 0.1 %.
 
 The slots are those of HdrHistogram with three significant digits: 2048 exact values, then 1024 steps for each power of
-two.  A percentile is the same number that other implementations give for the same values.
+two.  Percentiles are the same as those of other implementations for the same values.
 """
 
 from libc.stdint cimport int64_t
@@ -16,7 +16,7 @@ cdef enum:
 ctypedef struct Hdr:            # guarded by its owner's lock
     int64_t* counts             # HDR_SLOTS of them; owned
     int64_t n
-    int64_t beyond              # values that were larger than the largest slot, and are counted in it
+    int64_t beyond              # values larger than the largest slot; they are counted in that slot
     int64_t least
     int64_t largest
     double total                # sum of all values

@@ -1,4 +1,7 @@
-"""High dynamic range histogram; constant time to add, no allocation after it was opened."""
+"""High dynamic range histogram; adding takes constant time, and nothing is allocated after ``hdr_open``.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
@@ -17,7 +20,7 @@ cdef int hdr_open(Hdr* h) noexcept nogil:
 
 
 cdef void hdr_close(Hdr* h) noexcept nogil:
-    """Release the counts.  Locality: the last user.  Locks: none."""
+    """Release the counts.  Locality: the last user."""
     free(h.counts)
     h.counts = NULL
 
@@ -40,7 +43,7 @@ cdef inline int _slot(int64_t value) noexcept nogil:
 
 
 cdef int64_t hdr_bound(int slot) noexcept nogil:
-    """Return the largest value that is counted in a slot.  Locality: any thread.  Locks: none."""
+    """Return the largest value that is counted in a slot.  Locality: any thread."""
     cdef int shift
     if slot < 2 * HDR_HALF:
         return slot
@@ -49,7 +52,7 @@ cdef int64_t hdr_bound(int slot) noexcept nogil:
 
 
 cdef void hdr_add(Hdr* h, int64_t value, int64_t times) noexcept nogil:
-    """Count ``value`` so many times, negative ones as 0.  Locality: any thread.  Locks: the owner's."""
+    """Count ``value`` ``times`` times, a negative one as 0.  Locality: any thread.  Locks: the owner's."""
     value = max(value, 0)
     if value >> HDR_POWERS:
         h.counts[HDR_SLOTS - 1] += times
@@ -63,7 +66,7 @@ cdef void hdr_add(Hdr* h, int64_t value, int64_t times) noexcept nogil:
 
 
 cdef void hdr_merge(Hdr* to, const Hdr* h) noexcept nogil:
-    """Count all values of ``h`` in ``to``, too.  Locality: any thread.  Locks: both owners'."""
+    """Add all values of ``h`` to ``to``.  Locality: any thread.  Locks: both owners'."""
     cdef int slot
     for slot in range(HDR_SLOTS):
         to.counts[slot] += h.counts[slot]
@@ -75,17 +78,17 @@ cdef void hdr_merge(Hdr* to, const Hdr* h) noexcept nogil:
 
 
 cdef int64_t hdr_rank(const Hdr* h, double percent) noexcept nogil:
-    """Return how many of the values, the smallest ones first, a percentile stands for.  Locks: the owner's.
+    """Return how many of the values, counted from the smallest, lie at or below a percentile.  Locks: the owner's.
 
-    At least one, and rounded to the nearest, as HdrHistogram does.
+    The number is at least 1 and is rounded to the nearest, as in HdrHistogram.
     """
     return max(<int64_t>(min(max(percent, 0.0), 100.0) / 100.0 * <double>h.n + 0.5), 1)
 
 
 cdef int64_t hdr_percentile(const Hdr* h, double percent) noexcept nogil:
-    """Return the largest value that cannot be told from the one at ``percent``, -1 when empty.  Locks: the owner's.
+    """Return the largest value of the slot that holds the value at ``percent``, -1 if empty.  Locks: the owner's.
 
-    At 0 it is the smallest such value, as HdrHistogram has it.
+    At 0 percent it is the smallest value of that slot, as in HdrHistogram.
     """
     cdef int64_t rank = hdr_rank(h, percent), seen = 0
     cdef int slot
@@ -99,7 +102,7 @@ cdef int64_t hdr_percentile(const Hdr* h, double percent) noexcept nogil:
 
 
 cdef int64_t hdr_above(const Hdr* h, int64_t value) noexcept nogil:
-    """Return how many lie in slots above that of ``value``.  Locks: the owner's."""
+    """Return how many values lie in slots above that of ``value``.  Locks: the owner's."""
     cdef int64_t above = 0
     cdef int slot, own = _slot(min(max(value, 0), (<int64_t>1 << HDR_POWERS) - 1))
     for slot in range(own + 1, HDR_SLOTS):

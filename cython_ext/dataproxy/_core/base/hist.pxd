@@ -1,4 +1,4 @@
-"""Log-linear histogram: 32 steps for each power of two, so a value is kept to within 3.2 %."""
+"""Log-linear histogram: 32 steps for each power of two, so the error of a value is at most 3.2 %."""
 
 from libc.stdint cimport int64_t
 

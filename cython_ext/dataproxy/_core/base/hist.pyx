@@ -1,4 +1,7 @@
-"""Log-linear histogram of non-negative integers; constant time to add, no allocation."""
+"""Log-linear histogram of non-negative integers; adding takes constant time, and nothing is allocated.
+
+Locality: any thread.  Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -7,7 +10,7 @@ from dataproxy._core.plat.bits cimport leading_zeros
 
 
 cdef void hist_clear(Hist* h) noexcept nogil:
-    """Forget all values.  Locality: any thread.  Locks: the owner's."""
+    """Forget all values.  Locks: the owner's."""
     memset(h, 0, sizeof(Hist))
 
 
@@ -22,7 +25,7 @@ cdef inline int _slot(int64_t value) noexcept nogil:
 
 
 cdef int64_t hist_bound(int slot) noexcept nogil:
-    """Return the largest value that is counted in a slot.  Locality: any thread.  Locks: none."""
+    """Return the largest value that is counted in a slot."""
     cdef int power
     if slot < HIST_STEPS:
         return slot
@@ -31,7 +34,7 @@ cdef int64_t hist_bound(int slot) noexcept nogil:
 
 
 cdef void hist_add(Hist* h, int64_t value, int64_t weight) noexcept nogil:
-    """Count ``value`` ``weight`` times.  Locality: any thread.  Locks: the owner's."""
+    """Count ``value`` ``weight`` times.  Locks: the owner's."""
     h.counts[_slot(value)] += weight
     h.n += weight
     h.total += value * weight
@@ -40,7 +43,7 @@ cdef void hist_add(Hist* h, int64_t value, int64_t weight) noexcept nogil:
 
 
 cdef int64_t hist_percentile(const Hist* h, double percent) noexcept nogil:
-    """Return the value below which ``percent`` of all lie, -1 when empty.  Locks: the owner's."""
+    """Return the value below which ``percent`` of all values lie, -1 if empty.  Locks: the owner's."""
     cdef int64_t rank, seen = 0
     cdef int slot
     if h.n == 0:
@@ -56,7 +59,7 @@ cdef int64_t hist_percentile(const Hist* h, double percent) noexcept nogil:
 
 
 cdef int64_t hist_up_to(const Hist* h, int64_t value) noexcept nogil:
-    """Return how many lie at or below ``value``, to within one step of the scale.  Locks: the owner's."""
+    """Return how many values lie at or below ``value``, with an error of one step.  Locks: the owner's."""
     cdef int64_t seen = 0
     cdef int slot
     for slot in range(HIST_SLOTS):

@@ -9,7 +9,7 @@ ctypedef struct Lane:
     # Executor only.
     Pack* active            # on its way: its outcome is not known
     PackList held           # sealed packs behind it, in the order of sealing
-    Lane* next_freed        # in the pool's list of lanes whose next pack may go
+    Lane* next_freed        # in the pool's list of lanes whose next pack may be sent
     bint freed
     # Guarded by the batcher's lock.
     Pack* open              # bodies are still appended to it

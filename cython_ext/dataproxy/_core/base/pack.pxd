@@ -1,7 +1,9 @@
-"""A pack: many bodies in one frame, from the first append to the final result.
+"""A pack: many messages in one frame, from the first append to the final result.
 
-A sealed pack is self-contained: frame bytes, sequence number, data time, deadline and attempts.
+A sealed pack holds everything about itself: frame bytes, sequence number, data time, deadline and attempts.
 Exactly one owner holds it at a time: an open stream, an inbox, a link pool, a completion queue.
+
+Locality: any thread.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -27,21 +29,21 @@ cdef enum Outcome:
     OUT_DELIVERED = 1
     OUT_FAILED = 2
     OUT_EXPIRED = 3
-    OUT_DROPPED = 4     # given up by its own producer for want of room
+    OUT_DROPPED = 4     # given up by its own producer because the buffer was full
     OUT_MIXED = 5       # of a pack that was split: see its parts
 
 
 cdef enum PackClaim:    # who decides over a sealed pack of a producer that drops the oldest
-    CL_FREE = 0         # whoever claims it first
+    CL_FREE = 0         # nobody yet: the first to claim it
     CL_HELD = 1         # its executor, which writes or settles it
-    CL_SENT = 2         # its executor for good: some byte of it was handed to a socket
-    CL_DROPPED = 3      # a sender gave it up: it is in the books, and its executor only puts it away
+    CL_SENT = 2         # its executor, finally: some byte of it was written to a socket
+    CL_DROPPED = 3      # a sender gave it up: it is entered in the books, and its executor only releases it
 
 
 cdef enum:
-    ASKED = 4               # connections with open attempts that a pack has room for in itself
+    ASKED = 4               # connections with open attempts for which the struct itself has room
     SPARE_CLASSES = 40      # of spare buffers: one for each power of two
-    HEAP_COST = 32          # what the C library keeps beside a pack and its buffer
+    HEAP_COST = 32          # bytes that the C library uses beside a pack and its buffer
 
 
 ctypedef struct Asked:      # the attempts that were written to one connection and have no answer
@@ -57,11 +59,11 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
     int outcome
     int code                # the server's error code, or a LocalCode
     int attempts
-    int watches             # guarded by the books' lock: calls that Python wants made
-    int refused             # code of the last refusal heard, 0 without one; `text` goes with it
+    int watches             # guarded by the books' lock: calls that Python asked for
+    int refused             # code of the last refusal, 0 without one; `text` belongs to it
     bint maybe_delivered
     Parts* parts            # with OUT_MIXED: the results; holds a reference
-    bint watched            # guarded by the books' lock: Python wants a call when it is done
+    bint watched            # guarded by the books' lock: Python asked for a call when it is done
     void* loop_waits         # guarded by the books' lock: event loops that wait for it (client/loopqueue)
     uint32_t seq
     char id[32]             # the pack's id, constant
@@ -73,13 +75,13 @@ ctypedef struct Verdict:    # the shared final result of a pack, for those who h
 
 
 ctypedef struct Pack:
-    # What an append reads and writes, in one cache line: with many open packs every line counts.
+    # The fields that an append reads and writes, in one cache line: with many open packs each line costs time.
     # Bytes: [head room | items | tail room].
     uint8_t* buf
     size_t cap
     size_t head             # head room in front of the items
     size_t body_n           # bytes of items
-    size_t most             # bytes of items that it takes; one message that is larger travels alone (open packs)
+    size_t most             # bytes of items that it takes; a larger message gets a pack of its own (open packs)
     void* stream
     int64_t bucket          # span of data time that its messages share (open packs)
     uint32_t count          # messages
@@ -88,56 +90,56 @@ ctypedef struct Pack:
     Pack* next              # link of the list that holds it
     Pack* prev
     int state               # PackState
-    bint own_ids            # some of its messages have an id of the caller's
+    bint own_ids            # some of its messages have an id that the caller gave
     Verdict* verdict        # may be NULL
     bint compressed         # the items are one snappy block
     uint8_t* frame          # sealed: first byte of the frame inside buf
     size_t frame_n
-    # Identity, kept over all attempts.
+    # Identity, the same in all attempts.
     uint32_t seq
     int id_n
-    char id[32]             # travels as a frame attribute; empty: none
+    char id[32]             # sent as a frame attribute; empty: none
     int64_t data_time_ms
     Slice attrs             # attribute text; borrowed from the stream, which outlives the pack
     void* lane              # of a message with a key, else NULL; outlives the pack
-    bint lingered           # open although it is old enough: its lane is busy
-    bint counted            # among the lane's unsettled ones
+    bint lingered           # still open after its linger time, because its lane is busy
+    bint counted            # counted in Lane.unsettled
     # Accounting.
-    int64_t memory          # counted for it in its pool's `in_use`: by its owner, with pool_count and pool_uncount
-    int64_t shed            # of that, what senders count as free already since one of them gave it up
-    size_t charge           # bytes counted against the buffer limit: its items as they were when it was sealed
+    int64_t memory          # its bytes in its pool's `in_use`; the owner sets it by pool_count and pool_uncount
+    int64_t shed            # the part of `memory` that senders count as free already, because one gave the pack up
+    size_t charge           # bytes counted against the buffer limit: size of its items when it was sealed
     int64_t serial          # counts the sealed packs of a producer; a flush waits for all up to one
     Pack* older             # neighbours in the books' order of sealing
     Pack* newer
     # Delivery.
     int64_t opened_us
     int64_t deadline_us
-    int64_t sent_us         # since when its answer is awaited: io/progress
-    int64_t sent_end        # how many bytes its connection had been given with its last one
+    int64_t sent_us         # start of its ack timeout: io/progress
+    int64_t sent_end        # bytes written to its connection up to and including its last byte
     int attempts            # times it was written whole
-    int open_attempts       # of these, without an answer: the frame may be stored
-    Asked asked[4]          # whose answers count: io/attempts
-    Asked* asked_more       # in place of `asked` where that is too small; owned by the executor that has the pack
+    int open_attempts       # attempts without an answer: the frame may be stored
+    Asked asked[4]          # connections whose answers count: io/attempts
+    Asked* asked_more       # used instead of `asked` if that is too small; owned by the executor that has the pack
     int asked_room          # of asked_more
     int n_asked
-    bint asked_lost         # there was no memory for one of them
-    bint touched            # some byte of it was ever handed to a socket
+    bint asked_lost         # there was no memory for one of these entries
+    bint touched            # some byte of it was written to a socket
     bint answered           # a success arrived while a later attempt was half written
     int link                # index of the link it is queued or in flight on, -1 otherwise
     Timer timer             # deadline, or the next attempt
     int64_t claim           # atomic: PackClaim
-    int executor            # index of the one that has it since it was sealed
+    int executor            # index of the executor that has it since it was sealed
     Pack* dropped_next      # in the executor's list of packs that senders gave up
     # Result.
     int outcome             # Outcome
     int code
     int64_t latency_us      # from opened_us to the final result
     Parts* parts            # of a pack that is or was split, else NULL; holds a reference
-    bint report             # the completion queue wants it
-    bint watched            # for it calls of their own are made, whatever becomes of the report
-    int64_t waits           # bytes counted for it among the results that wait for callbacks
+    bint report             # it goes to the completion queue
+    bint watched            # calls are made for it, independent of the report
+    int64_t waits           # its bytes among the results that wait for callbacks
     int refused             # code of the newest refusal by a server, 0 without one
-    char* error_text        # its text; owned, may be NULL
+    char* error_text        # text of this refusal; owned, may be NULL
     char node[64]
 
 
@@ -150,10 +152,10 @@ ctypedef struct PackList:
 ctypedef struct PackPool:   # counts the memory of a producer's packs, and keeps spare ones with their buffers
     pthread_mutex_t lock
     Pack* spare[40]         # guarded by lock: by the size of their buffers
-    int64_t spare_bytes     # guarded by lock; an estimate for who reads it without
-    int64_t max_bytes       # of spare ones; written under lock
-    int64_t most            # constant: of all together; spare ones give way
-    int64_t in_use          # atomic: packs that were taken and not given back, each with its whole buffer
+    int64_t spare_bytes     # guarded by lock; only an estimate for readers without the lock
+    int64_t max_bytes       # limit of spare_bytes; written under lock
+    int64_t most            # constant: limit of all packs together; spare packs are released to keep it
+    int64_t in_use          # atomic: bytes of packs that were taken and not given back, with their whole buffers
 
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil
@@ -162,17 +164,17 @@ cdef void list_remove(PackList* l, Pack* p) noexcept nogil
 cdef Pack* list_pop(PackList* l) noexcept nogil
 
 cdef inline int64_t pack_cost(size_t cap) noexcept nogil:
-    """Return what a spare pack with such a buffer takes.  Locality: any thread.  Locks: none."""
+    """Return the bytes that a spare pack with a buffer of ``cap`` bytes takes."""
     return <int64_t>(sizeof(Pack) + cap + HEAP_COST)
 
 
 cdef inline int64_t pack_memory(size_t cap) noexcept nogil:
-    """Return what a pack with such a buffer counts for, its verdict included.  Locality: any thread.  Locks: none."""
+    """Return the bytes that a pack with a buffer of ``cap`` bytes counts for, its verdict included."""
     return pack_cost(cap) + <int64_t>sizeof(Verdict)
 
 
 cdef inline size_t pack_loose(size_t need) noexcept nogil:
-    """Return the largest buffer that still fits ``need`` bytes.  Locality: any thread.  Locks: none."""
+    """Return the size of the largest buffer that is not too large for ``need`` bytes."""
     return need + need // 4 + 1024
 
 

@@ -1,4 +1,7 @@
-"""Packs, lists of packs, and the pool that recycles their buffers."""
+"""Packs, lists of packs, and the pool that reuses their buffers.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free, realloc
@@ -24,7 +27,7 @@ cdef enum:
 
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil:
-    """Append ``p``.  Locality: owner of the list.  Locks: none."""
+    """Append ``p``.  Locality: owner of the list."""
     p.next = NULL
     p.prev = l.tail
     if l.tail == NULL:
@@ -36,7 +39,7 @@ cdef void list_push(PackList* l, Pack* p) noexcept nogil:
 
 
 cdef void list_push_front(PackList* l, Pack* p) noexcept nogil:
-    """Put ``p`` first.  Locality: owner of the list.  Locks: none."""
+    """Put ``p`` first.  Locality: owner of the list."""
     p.prev = NULL
     p.next = l.head
     if l.head == NULL:
@@ -48,7 +51,7 @@ cdef void list_push_front(PackList* l, Pack* p) noexcept nogil:
 
 
 cdef void list_remove(PackList* l, Pack* p) noexcept nogil:
-    """Take ``p`` out; it must be in the list.  Locality: owner of the list.  Locks: none."""
+    """Take ``p`` out; it must be in the list.  Locality: owner of the list."""
     if p.prev == NULL:
         l.head = p.next
     else:
@@ -63,7 +66,7 @@ cdef void list_remove(PackList* l, Pack* p) noexcept nogil:
 
 
 cdef Pack* list_pop(PackList* l) noexcept nogil:
-    """Take the first pack, or NULL.  Locality: owner of the list.  Locks: none."""
+    """Take the first pack, or NULL.  Locality: owner of the list."""
     cdef Pack* p = l.head
     if p != NULL:
         list_remove(l, p)
@@ -71,9 +74,9 @@ cdef Pack* list_pop(PackList* l) noexcept nogil:
 
 
 cdef void pool_open(PackPool* pool, size_t max_bytes, int64_t most) noexcept nogil:
-    """Make an empty pool that keeps at most ``max_bytes`` of spare packs, and less when ``most`` bytes are in use.
+    """Make an empty pool that keeps at most ``max_bytes`` of spare packs; less if all packs come near ``most`` bytes.
 
-    Locks: none.
+    Locality: owner.
     """
     memset(pool, 0, sizeof(PackPool))
     pthread_mutex_init(&pool.lock, NULL)
@@ -82,7 +85,7 @@ cdef void pool_open(PackPool* pool, size_t max_bytes, int64_t most) noexcept nog
 
 
 cdef inline int _class(size_t cap) noexcept nogil:
-    """Return the class of a buffer: its bytes are at least two to the power of it."""
+    """Return the class of a buffer of ``cap`` bytes: the exponent of the largest power of two not above ``cap``."""
     return min(63 - leading_zeros(cap | 1), SPARE_CLASSES - 1)
 
 
@@ -96,7 +99,7 @@ cdef void _free_chain(Pack* p) noexcept nogil:
 
 
 cdef void _trim(PackPool* pool, int64_t bytes) noexcept nogil:
-    """Release spare packs, the largest first, until so many bytes are free.  Locks: takes pool.lock."""
+    """Release spare packs, the largest first, until ``bytes`` are free.  Locks: takes pool.lock."""
     cdef Pack* chain = NULL
     cdef Pack* p
     cdef int c = SPARE_CLASSES - 1
@@ -116,7 +119,7 @@ cdef void _trim(PackPool* pool, int64_t bytes) noexcept nogil:
 
 
 cdef void pool_close(PackPool* pool) noexcept nogil:
-    """Release all spare packs.  Locality: the last user.  Locks: none."""
+    """Release all spare packs.  Locality: the last user."""
     _trim(pool, pool.spare_bytes)
     pthread_mutex_destroy(&pool.lock)
 
@@ -130,9 +133,10 @@ cdef void pool_retire(PackPool* pool) noexcept nogil:
 
 
 cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil:
-    """Count what ``p`` takes now; spare packs give way to it.  Locality: owner of the pack.  Locks: may take pool.lock.
+    """Count the memory of ``p``; releases spare packs if needed.
 
-    To be called wherever its buffer came, went or changed its size.
+    To be called after each allocation, release or change of size of the pack's buffer.
+    Locality: owner of the pack.  Locks: may take pool.lock.
     """
     cdef int64_t now = pack_memory(p.cap)
     cdef int64_t more = now - p.memory
@@ -146,14 +150,14 @@ cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void pool_uncount(PackPool* pool, Pack* p) noexcept nogil:
-    """Count ``p`` no longer: it is given back, or counted elsewhere.  Locality: owner of the pack.  Locks: none."""
+    """Stop counting ``p``: it is given back, or counted elsewhere.  Locality: owner of the pack."""
     if p.memory:
         atomic_add(&pool.in_use, -p.memory)
         relaxed_store(&p.memory, 0)
 
 
 cdef inline Pack* _look(PackPool* pool, int c, size_t least, size_t most) noexcept nogil:
-    """Take the first of some spare packs of a class whose buffer has ``least`` to ``most`` bytes, or NULL."""
+    """Take, of the first LOOKS spare packs of a class, one whose buffer has ``least`` to ``most`` bytes, or NULL."""
     cdef Pack** at = &pool.spare[c]
     cdef Pack* p = at[0]
     cdef int looks = LOOKS
@@ -168,9 +172,9 @@ cdef inline Pack* _look(PackPool* pool, int c, size_t least, size_t most) noexce
 
 
 cdef Pack* _spare(PackPool* pool, size_t cap) noexcept nogil:
-    """Take out a spare pack whose buffer fits ``cap`` bytes and not much more, or one with half of it, or NULL.
+    """Take a spare pack whose buffer has ``cap`` bytes or a little more, else one with half of them, else NULL.
 
-    Memory that was used before costs nothing more to use; new memory costs the kernel a fault for each page.
+    Memory that was used before is cheap; in new memory, the first access to each page costs a page fault.
     """
     cdef int c = _class(cap)
     cdef Pack* p = _look(pool, c, cap, pack_loose(cap))
@@ -186,7 +190,8 @@ cdef Pack* _spare(PackPool* pool, size_t cap) noexcept nogil:
 cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     """Return an empty pack with ``head`` bytes of head room, or NULL without memory.
 
-    Locality: any thread.  Locks: takes pool.lock.  A buffer is no larger than ``pack_loose(cap)``.
+    Its buffer is not larger than ``pack_loose(cap)``.
+    Locality: any thread.  Locks: takes pool.lock.
     """
     cdef Pack* p
     cdef uint8_t* buf = NULL
@@ -246,17 +251,14 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void pack_fit(PackPool* pool, Pack* p, size_t tail) noexcept nogil:
-    """Give back what the buffer has beyond the items and ``tail`` bytes, if that is much.  Locality: owner.
-
-    Locks: none.
-    """
+    """Shrink the buffer to the items and ``tail`` bytes if it is much larger.  Locality: owner."""
     cdef size_t need = p.head + p.body_n + tail
     if p.cap > pack_loose(need) and pack_grow(p, need) == ST_OK:
         pool_count(pool, p)
 
 
 cdef void pack_strip(Pack* p) noexcept nogil:
-    """Release the bytes of a settled pack whose facts are still wanted.  Locality: owner.  Locks: none."""
+    """Release the buffer of a settled pack whose other fields are still needed.  Locality: owner."""
     free(p.buf)
     p.buf = NULL
     p.cap = 0
@@ -264,22 +266,22 @@ cdef void pack_strip(Pack* p) noexcept nogil:
 
 
 cdef bint pack_hold(Pack* p) noexcept nogil:
-    """Claim ``p`` for its executor; False when a sender has given it up.  Locality: executor.  Locks: none."""
+    """Claim ``p`` for its executor; False when a sender has given it up.  Locality: executor."""
     return atomic_replace(&p.claim, CL_FREE, CL_HELD) or atomic_load(&p.claim) != CL_DROPPED
 
 
 cdef void pack_let_go(Pack* p) noexcept nogil:
-    """Let senders claim ``p`` again; no byte of it was written.  Locality: executor.  Locks: none."""
+    """Let senders claim ``p`` again; no byte of it was written.  Locality: executor."""
     if atomic_load(&p.claim) == CL_HELD:
         atomic_store(&p.claim, CL_FREE)
 
 
 cdef size_t room_for(const Pack* p, size_t extra) noexcept nogil:
-    """Return the buffer that has room for ``extra`` bytes behind the items, and to grow.  Locality: owner."""
+    """Return the size of a buffer with room for ``extra`` bytes behind the items, and for growth.  Locality: owner."""
     cdef size_t need = p.head + p.body_n + extra
     cdef size_t cap
     if need > LARGE:
-        return (need + need // 4 + PAGE - 1) // PAGE * PAGE    # still geometric, without doubling what is nearly full
+        return (need + need // 4 + PAGE - 1) // PAGE * PAGE    # geometric growth, but less than doubling
     cap = p.cap if p.cap >= FIRST_CAP else FIRST_CAP
     while cap < need:
         cap *= 2
@@ -303,7 +305,7 @@ cdef int pack_grow(Pack* p, size_t cap) noexcept nogil:
 
 
 cdef Verdict* verdict_new() noexcept nogil:
-    """Return a pending verdict with one reference, or NULL.  Locality: any thread.  Locks: none."""
+    """Return a pending verdict with one reference, or NULL.  Locality: any thread."""
     cdef Verdict* v = <Verdict*>calloc(1, sizeof(Verdict))
     if v != NULL:
         v.refs = 1
@@ -311,7 +313,7 @@ cdef Verdict* verdict_new() noexcept nogil:
 
 
 cdef void verdict_release(Verdict* v) noexcept nogil:
-    """Drop one reference.  Locality: any thread.  Locks: none."""
+    """Drop one reference.  Locality: any thread."""
     if atomic_add(&v.refs, -1) == 0:
         if v.parts != NULL:
             parts_release(v.parts)

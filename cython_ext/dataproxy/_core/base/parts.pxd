@@ -1,4 +1,4 @@
-"""The parts of a pack that was refused for the fault of some message and sent again piece by piece."""
+"""The parts of a pack that was refused for a fault of some message and sent again in parts."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -8,13 +8,13 @@ cdef enum:
     HALVES = 20                 # right halves that wait: one for each halving of 65535 messages, and some
 
 
-ctypedef struct Part:           # neighbouring messages of a pack that share a result
+ctypedef struct Part:           # neighbouring messages of a pack with the same result
     uint32_t first              # place in the pack
     uint32_t n
     int outcome                 # Outcome of base/pack
     int code
     int attempts                # times that these messages were written
-    int refused                 # code of the last refusal heard of them, 0 without one; `text` goes with it
+    int refused                 # code of their last refusal, 0 without one; `text` belongs to it
     bint maybe_delivered
     uint32_t node               # where it begins in `texts`
     uint32_t text
@@ -25,7 +25,7 @@ ctypedef struct Half:           # messages that are still to be sent
     uint32_t first
     uint32_t n
     int attempts                # times that they were written
-    bint maybe                  # a frame that they were in may be stored
+    bint maybe                  # an earlier frame with these messages may be stored
 
 
 ctypedef struct Parts:
@@ -35,17 +35,17 @@ ctypedef struct Parts:
     uint32_t n_done
     uint32_t cap
     Buf texts                   # each ends with NUL; the first one is empty
-    # The rest belongs to the executor, and its memory is gone once the pack is settled: io/split.
-    bint ready                  # else it waits for room to be split in
+    # The rest belongs to the executor, and its memory is released when the pack is settled: io/split.
+    bint ready                  # else it waits for memory to be split
     Half now                    # on its way
-    int before                  # attempts of the pack when it began
+    int before                  # attempts of the pack when the split began
     Half halves[20]             # behind it, the last one first
     int n_halves
     uint32_t number             # of the pack itself
     uint32_t* ends              # for each message: where it ended among the sealed items, and where it ends now
-    uint8_t* saved              # what the frame of `now` stands on: head room in front of its items, tail room behind
-    bint framed                 # there is something in it
-    int64_t extra               # bytes that the items take more than they did
+    uint8_t* saved              # bytes that the frame of `now` overwrites: before its items, and behind them
+    bint framed                 # `saved` is in use
+    int64_t extra               # bytes by which the items have grown
 
 
 cdef Parts* parts_new() noexcept nogil

@@ -1,4 +1,7 @@
-"""Results of the parts of one pack: a list from left to right, in which equal neighbours are one."""
+"""Results of the parts of one pack: a list in the order of the messages, in which equal neighbours are joined.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
@@ -10,12 +13,12 @@ from dataproxy._core.plat.atomic cimport atomic_add
 
 cdef enum:
     FIRST_CAP = 8
-    TEXT_ROOM = 512             # a node's name and a refusal's text, at most
-    COMPARED = 8                # texts that a new one is compared with: proxies say the same of all, as a rule
+    TEXT_ROOM = 512             # most bytes of a node's name and a refusal's text
+    COMPARED = 8                # stored texts that a new one is compared with: proxies mostly repeat the same text
 
 
 cdef Parts* parts_new() noexcept nogil:
-    """Return parts without a result and with one reference, or NULL.  Locality: any thread.  Locks: none."""
+    """Return parts without a result and with one reference, or NULL.  Locality: any thread."""
     cdef Parts* x = <Parts*>calloc(1, sizeof(Parts))
     if x == NULL:
         return NULL
@@ -27,13 +30,13 @@ cdef Parts* parts_new() noexcept nogil:
 
 
 cdef Parts* parts_keep(Parts* x) noexcept nogil:
-    """Take one more reference.  Locality: any thread.  Locks: none."""
+    """Take one more reference.  Locality: any thread."""
     atomic_add(&x.refs, 1)
     return x
 
 
 cdef void parts_idle(Parts* x) noexcept nogil:
-    """Release what only the sending needs.  Locality: executor.  Locks: none."""
+    """Release the memory that only sending needs.  Locality: executor."""
     free(x.ends)
     free(x.saved)
     x.ends = NULL
@@ -41,7 +44,7 @@ cdef void parts_idle(Parts* x) noexcept nogil:
 
 
 cdef void parts_release(Parts* x) noexcept nogil:
-    """Drop one reference.  Locality: any thread.  Locks: none."""
+    """Drop one reference.  Locality: any thread."""
     if atomic_add(&x.refs, -1) == 0:
         parts_idle(x)
         free(x.done)
@@ -50,7 +53,7 @@ cdef void parts_release(Parts* x) noexcept nogil:
 
 
 cdef bint parts_room(Parts* x) noexcept nogil:
-    """Make sure that two more results can be entered; False without memory.  Locality: executor.  Locks: none."""
+    """Make room for two more results; False without memory.  Locality: executor."""
     cdef uint32_t cap = x.cap * 2 if x.cap else FIRST_CAP
     cdef Part* grown
     if x.n_done + 2 <= x.cap:
@@ -64,7 +67,7 @@ cdef bint parts_room(Parts* x) noexcept nogil:
 
 
 cdef uint32_t _text(Parts* x, const char* text) noexcept nogil:
-    """Return where ``text`` stands, 0 (which is empty) without memory for it."""
+    """Return the offset of ``text`` in ``texts``; 0, an empty text, if there is no memory."""
     cdef size_t at = 0, n = strlen(text)
     cdef int left = COMPARED
     while at < x.texts.n and left > 0:
@@ -81,10 +84,9 @@ cdef uint32_t _text(Parts* x, const char* text) noexcept nogil:
 
 
 cdef void parts_enter(Parts* x, const Part* part, const char* node, const char* text) noexcept nogil:
-    """Enter the result of the messages behind the last entered ones; ``text`` may be NULL.
+    """Store the result of the next messages, which follow those of the last call; ``text`` may be NULL.
 
     Locality: executor.
-    Locks: none.
     """
     cdef Part one = part[0]
     cdef Part* last = &x.done[x.n_done - 1] if x.n_done else NULL
@@ -101,7 +103,7 @@ cdef void parts_enter(Parts* x, const Part* part, const char* node, const char* 
 
 
 cdef const Part* parts_find(const Parts* x, uint32_t place) noexcept nogil:
-    """Return the part of a settled pack that the message at ``place`` is in.  Locality: any thread.  Locks: none."""
+    """Return the part of a settled pack that the message at ``place`` is in.  Locality: any thread."""
     cdef uint32_t low = 0, high = x.n_done - 1, middle
     while low < high:
         middle = (low + high + 1) // 2
@@ -113,7 +115,7 @@ cdef const Part* parts_find(const Parts* x, uint32_t place) noexcept nogil:
 
 
 cdef int64_t parts_messages(const Parts* x, int outcome) noexcept nogil:
-    """Return how many messages of a settled pack have this outcome.  Locality: any thread.  Locks: none."""
+    """Return how many messages of a settled pack have this outcome.  Locality: any thread."""
     cdef int64_t n = 0
     cdef uint32_t i
     for i in range(x.n_done):

@@ -1,7 +1,7 @@
-"""SipHash-2-4 with a result of 128 bits: a hash with a key, so that nobody without it can make collisions.
+"""SipHash-2-4 with a result of 128 bits: a hash with a key; without the key nobody can find collisions.
 
-Among n different inputs a collision of all 128 bits has the probability n * n / 2**129 (a million inputs: 2**-89),
-that of one half n * n / 2**65.
+The probability of a collision among n different inputs is n * n / 2**129 for all 128 bits (a million inputs: 2**-89),
+and n * n / 2**65 for one half of them.
 """
 
 from libc.stddef cimport size_t

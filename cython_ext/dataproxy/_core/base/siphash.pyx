@@ -1,4 +1,7 @@
-"""SipHash-2-4 with a result of 128 bits (the words of the result are numbers; as bytes they are little-endian)."""
+"""SipHash-2-4 with a result of 128 bits (the words of the result are numbers; as bytes they are little-endian).
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint64_t
@@ -51,7 +54,7 @@ cdef inline uint64_t _finish(State* s) noexcept nogil:
 
 
 cdef HashKey hash_key(const uint8_t* raw) noexcept nogil:
-    """Return the key that 16 bytes make.  Locality: any thread.  Locks: none."""
+    """Return the key that the 16 bytes at ``raw`` hold."""
     cdef HashKey key
     key.first = _word(raw)
     key.second = _word(raw + 8)
@@ -59,7 +62,7 @@ cdef HashKey hash_key(const uint8_t* raw) noexcept nogil:
 
 
 cdef Hash128 hash_bytes(const HashKey* key, const uint8_t* p, size_t n) noexcept nogil:
-    """Hash ``n`` bytes.  Locality: any thread.  Locks: none."""
+    """Hash ``n`` bytes."""
     cdef State s
     cdef Hash128 out
     cdef uint64_t word

@@ -1,4 +1,4 @@
-"""Borrowed bytes: a pointer and a length that somebody else owns."""
+"""Borrowed bytes: a pointer and a length; the memory belongs to other code."""
 
 from libc.stdint cimport uint8_t
 from libc.string cimport memcmp, strlen
@@ -18,7 +18,7 @@ cdef inline Slice slice_of(const void* p, size_t n) noexcept nogil:
 
 
 cdef inline Slice slice_text(const char* text) noexcept nogil:
-    """Return a slice over a NUL-terminated text, the NUL left out."""
+    """Return a slice over a NUL-terminated text, without the NUL."""
     return slice_of(text, strlen(text))
 
 

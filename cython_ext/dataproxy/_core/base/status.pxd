@@ -1,10 +1,10 @@
-"""Result of a function of the core; ``status.pyx`` alone turns one into an exception."""
+"""Result of a function of the core; only ``status.pyx`` turns a status into an exception."""
 
 
 cdef enum Status:
     ST_OK = 0
-    # Not failures: the caller goes on later.
-    ST_NEED_DATA = 1    # a parser wants more bytes
+    # Not failures: the caller continues later.
+    ST_NEED_DATA = 1    # a parser needs more bytes
     ST_WANT_READ = 2    # a transport must wait until it is readable
     ST_WANT_WRITE = 3   # a transport must wait until it is writable
     ST_EOF = 4          # the peer closed its side

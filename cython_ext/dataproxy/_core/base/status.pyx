@@ -1,8 +1,11 @@
-"""Names of the status codes, and the one place where a status becomes an exception."""
+"""Names of the status codes, and the one place where a status becomes an exception.
+
+Locality: any thread.  Locks: none.
+"""
 
 
 cdef const char* status_name(int status) noexcept nogil:
-    """Return the name of ``status``.  Locality: any thread.  Locks: none."""
+    """Return the name of ``status``."""
     if status == ST_OK: return "ok"
     if status == ST_NEED_DATA: return "need data"
     if status == ST_WANT_READ: return "want read"

@@ -10,7 +10,7 @@ cdef enum:
 ctypedef struct Timer:
     int64_t due_us      # when it fires
     int64_t slot        # place in the heap, NOT_ARMED outside it
-    int kind            # for the owner: what the node belongs to
+    int kind            # used by the owner of the heap only: the kind of object that the node belongs to
     void* owner
 
 

@@ -1,4 +1,7 @@
-"""Binary min-heap of deadlines.  One heap belongs to one thread; time is an argument."""
+"""Binary min-heap of deadlines.  One heap belongs to one thread; time is an argument.
+
+Locality: the thread that owns the heap.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
@@ -7,20 +10,20 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
 cdef void timers_init(Timers* t) noexcept nogil:
-    """Make an empty heap.  Locality: owner.  Locks: none."""
+    """Make an empty heap."""
     t.heap = NULL
     t.n = 0
     t.cap = 0
 
 
 cdef void timers_free(Timers* t) noexcept nogil:
-    """Release the heap (the nodes belong to others).  Locality: owner.  Locks: none."""
+    """Release the heap (the nodes belong to others)."""
     free(t.heap)
     timers_init(t)
 
 
 cdef void timer_init(Timer* node, int kind, void* owner) noexcept nogil:
-    """Make an idle node.  Locality: owner.  Locks: none."""
+    """Make an idle node."""
     node.due_us = 0
     node.slot = NOT_ARMED
     node.kind = kind
@@ -61,7 +64,7 @@ cdef void _sink(Timers* t, int64_t slot) noexcept nogil:
 
 
 cdef int timers_arm(Timers* t, Timer* node, int64_t due_us) noexcept nogil:
-    """Arm or move ``node`` to ``due_us``; ST_OK or ST_NO_MEMORY.  Locality: owner.  Locks: none."""
+    """Arm or move ``node`` to ``due_us``; ST_OK or ST_NO_MEMORY."""
     cdef Timer** grown
     cdef int64_t cap
     if node.slot == NOT_ARMED:
@@ -87,7 +90,7 @@ cdef int timers_arm(Timers* t, Timer* node, int64_t due_us) noexcept nogil:
 
 
 cdef void timers_cancel(Timers* t, Timer* node) noexcept nogil:
-    """Disarm ``node``; harmless when it is not armed.  Locality: owner.  Locks: none."""
+    """Disarm ``node``; does nothing if it is not armed."""
     cdef int64_t slot = node.slot
     cdef Timer* last
     if slot == NOT_ARMED:
@@ -103,7 +106,7 @@ cdef void timers_cancel(Timers* t, Timer* node) noexcept nogil:
 
 
 cdef Timer* timers_pop(Timers* t, int64_t now_us) noexcept nogil:
-    """Take the first node that is due at ``now_us``, or NULL.  Locality: owner.  Locks: none."""
+    """Take the first node that is due at ``now_us``, or NULL."""
     cdef Timer* node
     if t.n == 0 or t.heap[0].due_us > now_us:
         return NULL
@@ -113,5 +116,5 @@ cdef Timer* timers_pop(Timers* t, int64_t now_us) noexcept nogil:
 
 
 cdef int64_t timers_next(const Timers* t) noexcept nogil:
-    """Return when the first node is due, or -1 without one.  Locality: owner.  Locks: none."""
+    """Return the time in microseconds at which the first node is due, or -1 without one."""
     return t.heap[0].due_us if t.n else -1

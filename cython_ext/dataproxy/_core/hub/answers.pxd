@@ -1,4 +1,4 @@
-"""Answers of one connection leave in the order of its requests, whatever each of them waits for."""
+"""Answers of one connection are sent in the order of its requests, whatever each of them waits for."""
 
 from libc.stdint cimport int64_t
 
@@ -11,6 +11,6 @@ from dataproxy._core.hub.session cimport Session
 cdef int64_t answer_place(Session* s) noexcept nogil       # of a request: its turn among the answers
 cdef bint answers_abound(const Door* d, const Session* s) noexcept nogil    # read no more from the session
 cdef bint answers_subside(const Door* d, const Session* s) noexcept nogil   # read it again
-# The answer of the request with this place is known: give it when it is its turn, now or later, and then those that
-# waited for it.  An empty one gives nothing.  ST_OK or ST_NO_MEMORY.
+# The answer of the request with this place is known: send it in its turn, now or later, and then the answers that
+# waited for it.  An empty answer sends nothing.  ST_OK or ST_NO_MEMORY.
 cdef int answer_give(Door* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil

@@ -1,4 +1,4 @@
-"""Group commit: many threads hand entries in, one thread appends whatever waits as one commit."""
+"""Group commit: many threads submit entries, one thread appends all waiting entries as one commit."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
@@ -43,8 +43,8 @@ ctypedef struct Committer:
 cdef int committer_init(Committer* c, const StoreOps* ops, void* store, EntryDone done,
                         const CommitterLimits* limits) noexcept nogil
 cdef void committer_free(Committer* c) noexcept nogil
-# Hand a chain over, from any thread: ST_OK, ST_FULL or ST_CLOSED (then the caller keeps the chain).  After ST_FULL
-# done(origin, NULL) tells once when there is room; `origin` is that of the first entry.
+# Submit a chain, from any thread: ST_OK; ST_FULL or ST_CLOSED, then the caller keeps the chain.  After ST_FULL,
+# done(origin, NULL) is called once when there is room; `origin` is that of the first entry.
 cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil
 cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil      # the loop's step, for one thread
 cdef void committer_run(Committer* c) noexcept nogil

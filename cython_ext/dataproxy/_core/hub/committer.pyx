@@ -1,4 +1,7 @@
-"""The committer's queue and loop."""
+"""The committer's queue and loop.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
@@ -27,7 +30,7 @@ from dataproxy._core.plat.thread cimport (
     pthread_mutex_unlock,
 )
 
-ctypedef struct Share:      # what one origin gets back of a commit
+ctypedef struct Share:      # entries of a commit that one origin gets back
     void* origin
     Entry* head
     Entry* tail
@@ -35,7 +38,7 @@ ctypedef struct Share:      # what one origin gets back of a commit
 
 cdef int committer_init(Committer* c, const StoreOps* ops, void* store, EntryDone done,
                         const CommitterLimits* limits) noexcept nogil:
-    """Make an idle committer.  Locality: owner.  Locks: none."""
+    """Make an idle committer.  Locality: owner."""
     cdef pthread_condattr_t attr
     cdef int failed
     memset(c, 0, sizeof(Committer))
@@ -53,15 +56,15 @@ cdef int committer_init(Committer* c, const StoreOps* ops, void* store, EntryDon
 
 
 cdef void committer_free(Committer* c) noexcept nogil:
-    """Release a committer whose loop has ended.  Locality: owner.  Locks: none."""
+    """Release a committer whose loop has ended.  Locality: owner."""
     pthread_mutex_destroy(&c.mutex)
     pthread_cond_destroy(&c.cond)
 
 
 cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
-    """Queue a chain for the next commit.
+    """Queue a chain for the next commit; ST_OK, ST_FULL or ST_CLOSED.
 
-    A chain larger than the limit is taken when nothing else is held.
+    A chain larger than the limit is taken if no other entry is held.
     Locality: any thread.
     Locks: takes mutex.
     """
@@ -94,10 +97,10 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
 
 
 cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
-    """Make one commit of what waits, or of what comes until ``until_us``; false without one.
+    """Make one commit of the waiting entries, or wait for the first until ``until_us``; false without a commit.
 
     Locality: the committing thread.
-    Locks: takes mutex, never across a call of the store or of ``done``.
+    Locks: takes mutex, but not during calls of the store and of ``done``.
     """
     cdef size_t size = 0
     cdef Entry* chain = _take(c, until_us, &size)
@@ -114,10 +117,10 @@ cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
 
 
 cdef void committer_run(Committer* c) noexcept nogil:
-    """Commit until ``committer_stop``, then what is still queued, and return.
+    """Commit until ``committer_stop``; then commit what is still queued, and return.
 
     Locality: the committing thread, the only one that touches the store.
-    Locks: takes mutex, never across a call of the store or of ``done``.
+    Locks: takes mutex, but not during calls of the store and of ``done``.
     """
     cdef int64_t retain_at = now_us()
     atomic_store(&c.running, 1)
@@ -149,7 +152,7 @@ cdef bint _is_stopping(Committer* c) noexcept nogil:
 
 
 cdef void _wait_for_room(Committer* c, void* origin) noexcept nogil:
-    """Remember who was refused; the caller holds mutex.  Locality: any thread.  Locks: none."""
+    """Remember an origin that was refused.  Locality: any thread.  Locks: the caller holds mutex."""
     cdef int i
     for i in range(c.waiting_count):
         if c.waiting[i] == origin:
@@ -160,7 +163,7 @@ cdef void _wait_for_room(Committer* c, void* origin) noexcept nogil:
 
 
 cdef Entry* _take(Committer* c, int64_t until_us, size_t* size) noexcept nogil:
-    """Take up to one commit of entries, waiting for the first until ``until_us``; NULL when none came.
+    """Take up to one commit of entries, waiting for the first until ``until_us``; NULL if none came.
 
     Locality: committing thread.
     Locks: takes mutex.
@@ -191,7 +194,7 @@ cdef Entry* _take(Committer* c, int64_t until_us, size_t* size) noexcept nogil:
 
 
 cdef void _release(Committer* c, size_t size) noexcept nogil:
-    """Give room back and tell the origins that wait for it.  Locality: committing thread.  Locks: takes mutex."""
+    """Release room and call the origins that wait for it.  Locality: committing thread.  Locks: takes mutex."""
     cdef void* waiting[COMMITTER_ORIGINS]
     cdef int n
     cdef int i
@@ -208,7 +211,7 @@ cdef void _release(Committer* c, size_t size) noexcept nogil:
 
 
 cdef void _hand_back(Committer* c, Entry* chain) noexcept nogil:
-    """Give each origin its entries, in their order.  Locality: committing thread.  Locks: none."""
+    """Give each origin its entries, in their order.  Locality: committing thread."""
     cdef Share shares[COMMITTER_ORIGINS]
     cdef Share* share
     cdef Entry* entry
@@ -239,7 +242,7 @@ cdef void _hand_back(Committer* c, Entry* chain) noexcept nogil:
 
 
 cdef void _hand_out(Committer* c, Share* shares, int n) noexcept nogil:
-    """Call ``done`` for each share.  Locality: committing thread.  Locks: none."""
+    """Call ``done`` for each share.  Locality: committing thread."""
     cdef int i
     for i in range(n):
         c.done(shares[i].origin, shares[i].head)

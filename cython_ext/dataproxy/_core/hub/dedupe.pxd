@@ -1,4 +1,4 @@
-"""What of an entry is new: the same decision for the durable store and the one in memory."""
+"""Decision which messages of an entry are new, for the durable store and the store in memory."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -15,12 +15,12 @@ ctypedef struct Dedupe:         # of a store; the appending thread's own
     RowBlocks blocks
     bint first_wins             # a known id that an application gave is not stored with other bytes either
     const WireOps* wire
-    Buf dropped                 # a byte for each message of the entry at hand
+    Buf dropped                 # a byte for each message of the current entry
     Buf unpacked
     Buf value
 
 
-ctypedef struct Rest:           # what is to be stored of an entry; valid until the next one is judged
+ctypedef struct Rest:           # the part of an entry to be stored; valid until the next entry is judged
     Slice value
     uint32_t records            # 0: nothing
 
@@ -28,7 +28,8 @@ ctypedef struct Rest:           # what is to be stored of an entry; valid until 
 cdef void dedupe_free(Dedupe* d) noexcept nogil
 # At a time of the store's own clock: ST_OK or ST_NO_MEMORY.
 cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexcept nogil
-cdef void dedupe_keep(Dedupe* d) noexcept nogil     # what was judged is stored
-cdef void dedupe_undo(Dedupe* d) noexcept nogil     # nothing of it is
-# Forget up to so many ids and blocks beyond what was added since the last of the two above; in memory alone.
+cdef void dedupe_keep(Dedupe* d) noexcept nogil     # the judged entries were stored
+cdef void dedupe_undo(Dedupe* d) noexcept nogil     # the judged entries were not stored
+# Forget up to `most` ids and blocks, plus as many as were added since the last call of the two functions above.
+# Only in memory.
 cdef void dedupe_forget(Dedupe* d, int64_t now_ms, uint64_t most) noexcept nogil

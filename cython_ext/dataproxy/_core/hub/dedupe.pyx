@@ -1,4 +1,7 @@
-"""Judging the messages of an entry against the window, and writing the entry again without those that are known."""
+"""Look up the messages of an entry in the window, and write the entry again without the known ones.
+
+Locks: none.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -31,7 +34,7 @@ from dataproxy._core.plat.endian cimport load_be16, store_be32
 
 
 cdef void dedupe_free(Dedupe* d) noexcept nogil:
-    """Release window and buffers.  Locality: owner.  Locks: none."""
+    """Release window and buffers.  Locality: owner."""
     idring_free(&d.window.ring)
     rowblocks_free(&d.blocks)
     buf_free(&d.dropped)
@@ -40,11 +43,10 @@ cdef void dedupe_free(Dedupe* d) noexcept nogil:
 
 
 cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexcept nogil:
-    """Tell what of an entry is new and add its ids to the window.
+    """Find the new messages of an entry and add their ids to the window; ST_OK or ST_NO_MEMORY.
 
-    What is not stored is counted in the entry; in the window the duplicates, and the conflicts, stored or not.
+    Messages that are not stored are counted in the entry.  The window counts duplicates, and conflicts stored or not.
     Locality: appending thread.
-    Locks: none.
     """
     cdef const EntryId* ids = <const EntryId*>entry.ids.p
     cdef size_t n = entry.ids.n // sizeof(EntryId)
@@ -81,7 +83,7 @@ cdef int dedupe_entry(Dedupe* d, Entry* entry, int64_t now_ms, Rest* rest) noexc
 cdef int _judge(
     Dedupe* d, Entry* entry, const EntryId* id, int64_t now_ms, bint* rest_known, uint32_t* lost,
 ) noexcept nogil:
-    """Judge the messages of one id.  Locality: appending thread.  Locks: none."""
+    """Judge the messages of one id.  Locality: appending thread."""
     cdef int verdict = window_look(&d.window, id, now_ms)
     if verdict == WINDOW_OTHER:
         d.window.differed += id.messages
@@ -99,7 +101,7 @@ cdef int _judge(
 
 
 cdef int _judge_rows(Dedupe* d, Entry* entry, const EntryId* id, int64_t now_ms) noexcept nogil:
-    """Judge rows of one block.  Locality: appending thread.  Locks: none."""
+    """Judge rows of one block.  Locality: appending thread."""
     cdef uint64_t known[BLOCK_WORDS]
     cdef uint32_t row
     cdef uint32_t k
@@ -115,30 +117,30 @@ cdef int _judge_rows(Dedupe* d, Entry* entry, const EntryId* id, int64_t now_ms)
 
 
 cdef void dedupe_keep(Dedupe* d) noexcept nogil:
-    """Make what was judged stay.  Locality: appending thread.  Locks: none."""
+    """Keep the ids added by the entries judged so far.  Locality: appending thread."""
     window_keep(&d.window)
     rowblocks_keep(&d.blocks)
 
 
 cdef void dedupe_undo(Dedupe* d) noexcept nogil:
-    """Take back what was judged since ``dedupe_keep``.  Locality: appending thread.  Locks: none."""
+    """Remove the ids that were added since ``dedupe_keep``.  Locality: appending thread."""
     window_undo(&d.window)
     rowblocks_undo(&d.blocks)
 
 
 cdef void dedupe_forget(Dedupe* d, int64_t now_ms, uint64_t most) noexcept nogil:
-    """Forget a bounded number of what is past the limits.  Locality: appending thread.  Locks: none."""
+    """Forget a bounded number of ids and blocks past the limits.  Locality: appending thread."""
     window_drop(&d.window, _due(&d.window.ring, now_ms, most), now_ms)
     rowblocks_drop(&d.blocks, _due(&d.blocks.ring, now_ms, most), now_ms)
 
 
 cdef uint64_t _due(const IdRing* r, int64_t now_ms, uint64_t most) noexcept nogil:
-    """Return the first position to keep.  Locality: appending thread.  Locks: none."""
+    """Return the first position to keep.  Locality: appending thread."""
     return idring_due(r, now_ms, r.tail - r.kept_tail + most)
 
 
 cdef int _mark(Dedupe* d, Entry* entry, uint32_t item) noexcept nogil:
-    """Note that a message is known.  Locality: appending thread.  Locks: none."""
+    """Note that a message is known.  Locality: appending thread."""
     if d.dropped.n == 0:
         if buf_reserve(&d.dropped, entry.items) != ST_OK:
             return ST_NO_MEMORY
@@ -149,10 +151,9 @@ cdef int _mark(Dedupe* d, Entry* entry, uint32_t item) noexcept nogil:
 
 
 cdef int _shorten(Dedupe* d, Entry* entry, bint rest_known, uint32_t lost, Rest* rest) noexcept nogil:
-    """Write the entry again with the new messages alone; ``lost`` of the others are conflicts.
+    """Write the entry again with only the new messages; ``lost`` of the others are conflicts.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef size_t head = load_be16(entry.value.p + HEADER_AT_SIZE)
     cdef int status
@@ -170,7 +171,7 @@ cdef int _shorten(Dedupe* d, Entry* entry, bint rest_known, uint32_t lost, Rest*
     if status == ST_OK:
         rest.value = slice_of(d.value.p, d.value.n)
         return ST_OK
-    # The container could be read a moment ago, so it only has become too large: it is stored as it came.
+    # The container was readable before, so the only cause is that it became too large: it is stored unchanged.
     d.window.found -= entry.duplicates - lost
     entry.duplicates = 0
     rest.records = entry.records

@@ -1,7 +1,9 @@
 """The loop of one hub door: accept, read, commit, answer, in rounds.
 
-A round takes the events of one wait, reads the connections among them, submits everything accepted as
-one chain, settles what came back from the store and writes each connection's replies once.
+A round takes the events of one wait, reads the ready connections, submits all accepted requests as one chain,
+answers the requests that came back from the store, and writes each connection's replies once.
+
+Locality: door loop.  Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -41,13 +43,12 @@ cdef enum:
     NAME_CODE = 113             # the store cannot take this group or stream
     SCRATCH_KEEP = 4194304      # larger working buffers are given back
     LOAD_FULL = 65534
-    LINGER_US = 1000000         # a peer that has our last reply has so long to end the stream, too
+    LINGER_US = 1000000         # time for a peer to end the stream after it got our last reply
 
 
 cdef int door_run(Door* d) noexcept nogil:
     """Run rounds until the hub stops and everything accepted is answered, or its deadline passes.
 
-    Locality: door loop.
     Locks: takes HubShared.mutex.
     """
     cdef int status = _run(d)
@@ -57,14 +58,14 @@ cdef int door_run(Door* d) noexcept nogil:
 
 
 cdef void _tell(Door* d) noexcept nogil:
-    """Wake who waits for this door to follow.  Locality: door loop.  Locks: takes HubShared.mutex."""
+    """Wake threads that wait until this door has carried out changes.  Locks: takes HubShared.mutex."""
     pthread_mutex_lock(&d.shared.mutex)
     pthread_cond_broadcast(&d.shared.followed)
     pthread_mutex_unlock(&d.shared.mutex)
 
 
 cdef int _run(Door* d) noexcept nogil:
-    """Run rounds.  Locality: door loop.  Locks: none."""
+    """Run rounds."""
     cdef PollEvent events[POLL_BATCH]
     cdef int status = ST_OK
     cdef int n
@@ -89,7 +90,7 @@ cdef int _run(Door* d) noexcept nogil:
 
 
 cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
-    """Act on one wait's events.  Locality: door loop.  Locks: none."""
+    """Act on one wait's events."""
     cdef Session* s
     cdef uint64_t tag
     cdef int i
@@ -107,7 +108,7 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
             s = table_find(&d.table, tag)
             if s != NULL:
                 _session_event(d, s, events[i].ready)
-    # Behind wakeup_clear: an order that comes after this look wakes the loop again.
+    # After wakeup_clear: an order that comes later wakes the loop again.
     if atomic_load(&d.shared.orders) != relaxed_load(&d.followed):
         _follow(d)
     if d.delayed != NULL:
@@ -128,7 +129,7 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
 
 
 cdef void _follow(Door* d) noexcept nogil:
-    """Carry out changes of listeners and faults, and say so.  Locality: door loop.  Locks: takes HubShared.mutex."""
+    """Carry out changes of listeners and faults, and say so.  Locks: takes HubShared.mutex."""
     cdef int64_t orders = atomic_load(&d.shared.orders)
     accept_follow(d)
     release_obsolete(d)
@@ -137,11 +138,7 @@ cdef void _follow(Door* d) noexcept nogil:
 
 
 cdef int64_t door_timeout(Door* d) noexcept nogil:
-    """Return the time to the next deadline in microseconds, -1 if there is none.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Return the time to the next deadline in microseconds, -1 if there is none."""
     cdef int64_t until = -1
     cdef int64_t at
     if d.table.idle_first != NULL:
@@ -162,7 +159,7 @@ cdef int64_t door_timeout(Door* d) noexcept nogil:
 
 
 cdef void _refresh(Door* d) noexcept nogil:
-    """Take over what may be changed while the hub runs.  Locality: door loop.  Locks: none."""
+    """Copy the settings that may change while the hub runs."""
     cdef int64_t load = relaxed_load(&d.shared.load)
     d.profile.service_code = <int>relaxed_load(&d.shared.service_code)
     if load == LOAD_QUEUE:
@@ -173,11 +170,7 @@ cdef void _refresh(Door* d) noexcept nogil:
 
 
 cdef bint _goes_on(Door* d) noexcept nogil:
-    """Tell whether the loop has more to do; starts draining when the hub stops.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Tell whether the loop has more to do; starts draining when the hub stops."""
     cdef int64_t phase = atomic_load(&d.shared.phase)
     cdef Session* s
     cdef Session* following
@@ -207,7 +200,7 @@ cdef bint _goes_on(Door* d) noexcept nogil:
 
 
 cdef int64_t _linger_until(Door* d) noexcept nogil:
-    """Return when the first lingering connection is given up, 0 without one.  Locality: door loop.  Locks: none."""
+    """Return when the first lingering connection is given up, 0 without one."""
     cdef Session* s = d.table.idle_first
     while s != NULL:
         if s.lingers:
@@ -217,7 +210,7 @@ cdef int64_t _linger_until(Door* d) noexcept nogil:
 
 
 cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
-    """Act on one connection's readiness.  Locality: door loop.  Locks: none."""
+    """Act on one connection's readiness."""
     if s.lingers:
         if ready & POLL_HANGUP or session_discard(s) != ST_OK:
             close_session(d, s, s.reason)
@@ -230,7 +223,7 @@ cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
         if s.hold == 0:
             door_read(d, s)
         elif ready & POLL_HANGUP and s.hold & HOLD_FROZEN:
-            # As a stopped process would: what the peer sent before is read when it goes on.
+            # Like a stopped process: bytes that the peer has sent are read when the session continues.
             poller_remove(&d.poller, &s.transport)
             s.faults.deaf = True
         elif ready & POLL_HANGUP:
@@ -238,11 +231,7 @@ cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
 
 
 cdef void _submit(Door* d) noexcept nogil:
-    """Hand this round's requests to the store as one chain; nothing is read while it has no room for them.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Submit this round's requests to the store as one chain; nothing is read while the store has no room for them."""
     cdef Entry* chain = d.chain
     cdef Entry* entry = chain
     cdef int status
@@ -263,14 +252,14 @@ cdef void _submit(Door* d) noexcept nogil:
 
 
 cdef void _relax(Door* d) noexcept nogil:
-    """Read again once the queue is half empty.  Locality: door loop.  Locks: none."""
+    """Read again once the queue is half empty."""
     if d.choked and d.chain == NULL and relaxed_load(&d.queued_bytes) <= d.shared.queue_bytes // 2:
         d.choked = False
         unpark_all(d)
 
 
 cdef void _settle(Door* d, Entry* chain) noexcept nogil:
-    """Answer requests that are back from the store, in commit order.  Locality: door loop.  Locks: none."""
+    """Answer requests that are back from the store, in commit order."""
     cdef Entry* entry
     cdef Session* s
     while chain != NULL:
@@ -293,7 +282,7 @@ cdef void _settle(Door* d, Entry* chain) noexcept nogil:
 
 
 cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
-    """Count what the store took of a request.  Locality: door loop.  Locks: none."""
+    """Count the messages of a request that the store took."""
     if entry.duplicates == 0:
         relaxed_add(&d.counters.entries, 1)
         relaxed_add(&d.counters.records, entry.records)
@@ -303,7 +292,7 @@ cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
 
 
 cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
-    """Answer one settled request, in its turn.  Locality: door loop.  Locks: takes FaultTable.mutex with a fault."""
+    """Answer one settled request, in its turn.  Locks: takes FaultTable.mutex with a fault."""
     cdef Slice reply = entry.reply
     cdef const FaultWhat* fault = entry.fault
     cdef Buf* other = &d.request.reply      # in place of the success that was prepared
@@ -335,11 +324,7 @@ cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
 
 
 cdef void _resume(Door* d) noexcept nogil:
-    """Go on with frames that were received when there was no room for their answers.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Serve frames that were received while there was no room for their answers."""
     cdef Session* s
     while d.resumed != NULL:
         s = d.resumed
@@ -350,7 +335,7 @@ cdef void _resume(Door* d) noexcept nogil:
 
 
 cdef void _flush(Door* d) noexcept nogil:
-    """Write replies, apply the limit of unread ones, close what has ended.  Locality: door loop.  Locks: none."""
+    """Write replies, apply the limit of unread ones, close what has ended."""
     cdef Session* s
     cdef size_t sent = 0
     cdef size_t unsent
@@ -379,11 +364,7 @@ cdef void _flush(Door* d) noexcept nogil:
 
 
 cdef void _bound_answers(Door* d, Session* s) noexcept nogil:
-    """Stop reading a session with too many answers to come; read it again once most are gone.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Stop reading a session with too many answers to come; read it again when most of them are sent."""
     if not s.hold & HOLD_REPLIES:
         if answers_abound(d, s):
             s.hold |= HOLD_REPLIES
@@ -397,11 +378,10 @@ cdef void _bound_answers(Door* d, Session* s) noexcept nogil:
 
 
 cdef bint _part(Door* d, Session* s) noexcept nogil:
-    """Close a connection that has nothing more to say, or let it linger; true when it is closed.
+    """Close a connection that has no more answers to send, or let it linger; true if it was closed.
 
-    A hub that stops may have left requests unread, and closing with those would reset the stream under the replies.
-    Locality: door loop.
-    Locks: none.
+    A hub that stops may leave requests unread.  Closing a socket with unread bytes resets the stream, and replies on
+    their way would be lost.
     """
     cdef bint gently = s.reason == CLOSE_STOPPED or (s.reason == CLOSE_FAULT and not s.faults.resets)
     if not s.lingers and gently and session_linger(s) == ST_OK:
@@ -412,11 +392,7 @@ cdef bint _part(Door* d, Session* s) noexcept nogil:
 
 
 cdef void _expire(Door* d) noexcept nogil:
-    """Close connections that were silent for too long; waiting for us is not silence.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Close connections that were silent for too long; time in which they waited for the hub does not count."""
     cdef Session* s
     if d.accept_again_us > 0 and d.now_us >= d.accept_again_us:
         accept_resume(d)
@@ -431,7 +407,7 @@ cdef void _expire(Door* d) noexcept nogil:
 
 
 cdef void _bury(Door* d) noexcept nogil:
-    """Free the connections closed in this round.  Locality: door loop.  Locks: none."""
+    """Free the connections closed in this round."""
     cdef Session* s
     while d.graves != NULL:
         s = d.graves

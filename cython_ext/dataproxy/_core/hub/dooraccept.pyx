@@ -1,4 +1,7 @@
-"""Taking connections from the listeners that are open."""
+"""Taking connections from the listeners that are open.
+
+Locality: door loop.  Locks: none.
+"""
 
 from libc.string cimport strlen
 
@@ -24,11 +27,7 @@ cdef enum:
 
 
 cdef void _watch(Door* d) noexcept nogil:
-    """Have exactly those listeners in the poller that are open, while connections are taken.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Make the poller watch exactly the open listeners, while connections are taken."""
     cdef Listener* slot
     cdef bint wanted
     cdef int i, family
@@ -41,7 +40,7 @@ cdef void _watch(Door* d) noexcept nogil:
 
 
 cdef void _watch_one(Door* d, int listener, int family, bint wanted) noexcept nogil:
-    """Have one socket of a listener in the poller, or not.  Locality: door loop.  Locks: none."""
+    """Add one socket of a listener to the poller, or remove it."""
     cdef int fd = d.shared.listeners[listener].fds[family]
     cdef uint64_t bit = <uint64_t>1 << listener
     cdef uint64_t tag = TAG_LISTENER + <uint64_t>(family * <int>LISTENERS_MOST + listener)
@@ -56,22 +55,14 @@ cdef void _watch_one(Door* d, int listener, int family, bint wanted) noexcept no
 
 
 cdef void accept_pause(Door* d, int64_t again_us) noexcept nogil:
-    """Stop taking connections; ``again_us`` 0 means for good.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Stop taking connections; ``again_us`` 0 means for good."""
     d.accepting = False
     d.accept_again_us = again_us
     _watch(d)
 
 
 cdef void accept_resume(Door* d) noexcept nogil:
-    """Take connections (again).
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Take connections (again)."""
     d.accepting = True
     d.accept_again_us = 0
     _watch(d)
@@ -80,9 +71,7 @@ cdef void accept_resume(Door* d) noexcept nogil:
 cdef void accept_follow(Door* d) noexcept nogil:
     """Watch the listeners that are open now, and close the connections of those that were killed.
 
-    Connections that waited at this moment are taken first: they came before the change.
-    Locality: door loop.
-    Locks: none.
+    Connections that wait already are taken first, because they came before the change.
     """
     cdef Session* following = d.table.idle_first
     cdef uint64_t killed = 0
@@ -108,17 +97,13 @@ cdef void accept_follow(Door* d) noexcept nogil:
 
 
 cdef void accept_ready(Door* d, uint64_t tag) noexcept nogil:
-    """Take the connections that wait at the socket of a tag, up to the bound of a round.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Take the connections that wait at the socket of a tag, up to the bound of a round."""
     cdef int place = <int>(tag - TAG_LISTENER)
     _accept_from(d, place % <int>LISTENERS_MOST, place // <int>LISTENERS_MOST)
 
 
 cdef void _accept_from(Door* d, int listener, int family) noexcept nogil:
-    """Take the connections that wait at one socket.  Locality: door loop.  Locks: none."""
+    """Take the connections that wait at one socket."""
     cdef Listener* slot = &d.shared.listeners[listener]
     cdef Address peer
     cdef int fd = -1
@@ -133,7 +118,7 @@ cdef void _accept_from(Door* d, int listener, int family) noexcept nogil:
             if atomic_load(&slot.shut):
                 _watch(d)
                 return
-            # Level-triggered: without a pause the loop would spin on a connection it cannot take.
+            # Epoll is level-triggered: without a pause, a connection that cannot be taken wakes the loop all the time.
             relaxed_add(&d.counters.accept_pauses, 1)
             accept_pause(d, d.now_us + ACCEPT_PAUSE_US)
             return
@@ -145,14 +130,14 @@ cdef void _accept_from(Door* d, int listener, int family) noexcept nogil:
 
 
 cdef void _turn_away(Door* d, int fd, int reason) noexcept nogil:
-    """Close a connection that got no session.  Locality: door loop.  Locks: none."""
+    """Close a connection that got no session."""
     atomic_add(&d.shared.connections, -1)
     relaxed_add(&d.counters.closed[reason], 1)
     close(fd)
 
 
 cdef void _welcome(Door* d, int fd, const Address* peer, int listener) noexcept nogil:
-    """Make a session for a new connection.  Locality: door loop.  Locks: none."""
+    """Make a session for a new connection."""
     cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
     if s == NULL:
         _turn_away(d, fd, CLOSE_MEMORY)

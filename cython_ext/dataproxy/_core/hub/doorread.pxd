@@ -8,9 +8,9 @@ from dataproxy._core.hub.session cimport Session
 
 cdef enum:
     READ_CHUNK = 262144     # least room of one read
-    READ_ROUND = 1048576    # most bytes of one connection in one round where no other has anything to say
-    READ_SHARED = 262144    # the same for all others together that one connection waits for
-    READ_LEAST = 65536      # each may have so many in any case
+    READ_ROUND = 1048576    # most bytes read from one connection in one round, if no other is ready
+    READ_SHARED = 262144    # bytes of all other connections together for which one connection waits in a round
+    READ_LEAST = 65536      # least bytes for each connection
 
 
 cdef int64_t read_share(int ready) noexcept nogil               # most bytes of each of so many connections

@@ -1,4 +1,7 @@
-"""Read a connection, judge its frames, chain what is to be stored."""
+"""Read a connection, judge its frames, chain what is to be stored.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport malloc
@@ -28,15 +31,14 @@ from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_stor
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
 
 cdef enum:
-    QUEUE_FULL = 114            # the reference server refuses order messages, others wait
+    QUEUE_FULL = 114            # the reference server refuses order messages with it; others wait
     HELD_SPARSE = 16            # a block is cut to its data when they fill less than a 16th of it
 
 
 cdef int64_t read_share(int ready) noexcept nogil:
-    """Return how much of each of ``ready`` connections is read in a round: who says little does not wait for the rest.
+    """Return the bytes to read from each of ``ready`` connections in a round, so that small requests do not wait long.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef int64_t share
     if ready <= 1:
@@ -49,7 +51,6 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
     """Read what a connection has sent, up to the bound of a round, and act on every whole frame.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef int64_t budget = d.read_share
     cdef int64_t receive_ms = d.wall_ms
@@ -99,7 +100,6 @@ cdef void door_reread(Door* d, Session* s) noexcept nogil:
     """Act on the whole frames that are still in the receive buffer.
 
     Locality: door loop.
-    Locks: none.
     """
     _rest(d, s, _frames(d, s, d.wall_ms))
 
@@ -108,7 +108,6 @@ cdef void _rest(Door* d, Session* s, bint progress) noexcept nogil:
     """Give back receive memory, and enforce the budget of half-received frames.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef int64_t others = d.holders.bytes[<int>HOLDS_FRAMES] - s.holdings[<int>HOLDS_FRAMES].bytes
     if s.hold & HOLD_ENDING:
@@ -121,7 +120,7 @@ cdef void _rest(Door* d, Session* s, bint progress) noexcept nogil:
             recvbuf_free(&s.received)
     elif ((s.received.end - s.received.start) * HELD_SPARSE < s.received.cap
             or others + <int64_t>s.received.cap > d.shared.held_bytes // 2):
-        # Few connections keep their large blocks from round to round, many do not.
+        # Large blocks are kept from round to round if there are few connections, not if there are many.
         recvbuf_rest(&s.received, 0)
     hold_frames(d, s, progress)
 
@@ -130,7 +129,6 @@ cdef bint _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
     """Act on the whole frames that were received, while there is room for their answers; tell whether there was one.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Slice data = recvbuf_data(&s.received)
     cdef size_t at = 0
@@ -164,10 +162,9 @@ cdef bint _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
 
 
 cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
-    """Judge one frame: reply at once, or chain an entry for the store.  False: the frame stays in the buffer.
+    """Judge one frame: reply at once, or append an entry to the chain.  False: the frame stays in the buffer.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Request* r = &d.request
     r.reply.n = 0
@@ -184,7 +181,7 @@ cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receiv
 
 
 cdef bint _serve_badly(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
-    """Have the table of faults look at a judged frame before anything is done with it.
+    """Ask the table of faults about a judged frame before it is replied to or stored.
 
     Locality: door loop.
     Locks: takes FaultTable.mutex.
@@ -198,10 +195,9 @@ cdef bint _serve_badly(Door* d, Session* s, const uint8_t* p, size_t n, int64_t 
 
 
 cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
-    """Do what was judged; ``what`` says how a fault changes the reply, NULL without one.
+    """Store, answer or close, as ``r`` says; ``what`` is how a fault changes the reply, NULL without one.
 
     Locality: door loop.
-    Locks: none.
     """
     if r.action == REQ_CLOSE:
         end_session(d, s, CLOSE_PROTOCOL)
@@ -228,7 +224,6 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const Faul
     """Copy an accepted request into an entry at the end of this round's chain.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Entry parts
     cdef Entry* entry
@@ -279,7 +274,6 @@ cdef uint32_t _partition(Door* d, Request* r) noexcept nogil:
     """Choose the log: one partition for each key, else for each stream, so that both keep their order.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Slice key = r.partition_key if r.partition_key.n > 0 else r.stream
     cdef uint32_t digest = 2166136261U

@@ -1,4 +1,4 @@
-"""What one door loop of the hub owns, what all doors share, and the moves every part of a door uses."""
+"""State of one door loop of the hub, state that all doors share, and functions that every part of a door uses."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -23,7 +23,7 @@ cdef enum:
     TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
     TAG_LISTENER = 2                # and the index of the listener, for its second family LISTENERS_MOST more
     TAG_END = 130
-    DOOR_CODES = 256                # error codes that are counted one by one; higher ones in the last
+    DOOR_CODES = 256                # error codes counted one by one; higher codes are counted in the last place
 
 
 cdef enum LoadSource:
@@ -47,12 +47,12 @@ ctypedef struct DoorCounters:       # relaxed; added to by the door loop only
     int64_t bytes_out
     int64_t replies
     int64_t unanswered              # requests stored for a connection that was gone
-    int64_t accept_pauses           # out of descriptors or memory
+    int64_t accept_pauses           # pauses because descriptors or memory were used up
     int64_t refused[DOOR_CODES]
     int64_t closed[CLOSE_REASONS]
 
 
-ctypedef struct HubShared:          # constant while doors run, but for the atomics
+ctypedef struct HubShared:          # constant while doors run, except the atomics
     Committer* committer
     const HashKey* window_key       # of the store's de-duplication window; NULL without one
     const WireOps* wire
@@ -89,10 +89,10 @@ ctypedef struct Door:
     Entry* inbox_last
     int64_t queued_bytes            # atomic; changed by the loop only
     int64_t sessions                # atomic copy of table.count
-    int64_t frame_bytes             # atomic copy of what half-received frames take
-    int64_t answer_bytes            # atomic copy of what unread answers take
+    int64_t frame_bytes             # atomic copy: bytes of half-received frames
+    int64_t answer_bytes            # atomic copy: bytes of unread answers
     int64_t ended                   # atomic: the loop has returned
-    int64_t followed                # atomic: the orders that it has followed
+    int64_t followed                # atomic: number of orders that it has carried out
     DoorCounters counters
     # The loop only.
     Poller poller
@@ -105,11 +105,11 @@ ctypedef struct Door:
     Entry* chain_last
     int64_t outstanding             # entries at the store
     Holders holders                 # who holds half-received frames and unread answers
-    bint collecting                 # those who hold too much are being closed
+    bint collecting                 # connections that hold too much memory are being closed
     bint choked                     # the queue is full
     bint accepting
     uint64_t watched[FAMILIES]      # the listeners in the poller, by bit
-    int64_t kills[LISTENERS_MOST]   # of each listener, those that were carried out
+    int64_t kills[LISTENERS_MOST]   # of each listener: kills that were carried out
     Held* delayed                   # what faults delay, by time
     int64_t accept_again_us         # with accepting false: when to try again; 0 = never
     int64_t linger_until_us         # when a lingering connection is given up; 0 = there is none

@@ -1,4 +1,7 @@
-"""State of a door loop: inbox, queue bound, ending and closing of connections."""
+"""State of a door loop: inbox, queue bound, ending and closing of connections.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.string cimport memset
 
@@ -30,7 +33,6 @@ cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
     """Make a door that does not run yet.
 
     Locality: owner.
-    Locks: none.
     """
     memset(d, 0, sizeof(Door))
     d.shared = shared
@@ -55,7 +57,6 @@ cdef void door_free(Door* d) noexcept nogil:
     """Release everything, connections included.
 
     Locality: owner, after the loop and the committer have ended.
-    Locks: none.
     """
     cdef Session* s
     while d.graves != NULL:
@@ -80,20 +81,18 @@ cdef void door_free(Door* d) noexcept nogil:
 
 
 cdef void door_release(Door* d) noexcept nogil:
-    """Give the descriptors back; the rest of the door can still be read.
+    """Close the descriptors; the rest of the door can still be read.
 
     Locality: owner, after the loop and the committer have ended.
-    Locks: none.
     """
     wakeup_close(&d.wakeup)
     poller_close(&d.poller)
 
 
 cdef int64_t door_clock(Door* d) noexcept nogil:
-    """Return the time that the door lives in.
+    """Return the door's time in microseconds, with the skew that tests may set.
 
     Locality: any thread.
-    Locks: none.
     """
     return now_us() + relaxed_load(&d.shared.clock_skew_us)
 
@@ -137,10 +136,9 @@ cdef Entry* door_take(Door* d) noexcept nogil:
 
 
 cdef void mark_dirty(Door* d, Session* s) noexcept nogil:
-    """Have the session looked at when the round ends.
+    """Put the session on the list of those that are written or closed at the end of the round.
 
     Locality: door loop.
-    Locks: none.
     """
     if not s.dirty:
         s.dirty = True
@@ -152,7 +150,6 @@ cdef void park_session(Door* d, Session* s) noexcept nogil:
     """Stop reading a session until the queue is shorter.
 
     Locality: door loop.
-    Locks: none.
     """
     if s.parked:
         return
@@ -167,7 +164,7 @@ cdef void park_session(Door* d, Session* s) noexcept nogil:
 
 
 cdef void _unpark(Door* d, Session* s) noexcept nogil:
-    """Take a session out of the parked ones.  Locality: door loop.  Locks: none."""
+    """Take a session out of the parked ones.  Locality: door loop."""
     if s.parked_prev != NULL:
         s.parked_prev.parked_next = s.parked_next
     else:
@@ -179,10 +176,9 @@ cdef void _unpark(Door* d, Session* s) noexcept nogil:
 
 
 cdef void unpark_all(Door* d) noexcept nogil:
-    """Read all sessions again; the time they waited for us does not count as idle.
+    """Read all sessions again; the time in which they waited for the hub does not count as idle.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Session* s
     while d.parked != NULL:
@@ -193,10 +189,9 @@ cdef void unpark_all(Door* d) noexcept nogil:
 
 
 cdef void end_session(Door* d, Session* s, int reason) noexcept nogil:
-    """Read no more; close as soon as everything accepted is answered.
+    """Read no more; close as soon as all accepted requests are answered.
 
     Locality: door loop.
-    Locks: none.
     """
     if s.closed or s.hold & HOLD_ENDING:
         return
@@ -206,10 +201,9 @@ cdef void end_session(Door* d, Session* s, int reason) noexcept nogil:
 
 
 cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
-    """Close the connection; the memory goes at the end of the round.
+    """Close the connection; its memory is released at the end of the round.
 
     Locality: door loop.
-    Locks: none.
     """
     if s.closed:
         return
@@ -237,23 +231,22 @@ cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
 
 
 cdef void _hold(Door* d, Session* s, HoldingKind kind, int64_t bytes, bint progress) noexcept nogil:
-    """Enter what a session holds.  Locality: door loop.  Locks: none."""
+    """Note how many bytes a session holds.  Locality: door loop."""
     s.holdings[<int>kind].session = s.id
     holders_set(&d.holders, s.holder, &s.holdings[<int>kind], kind, bytes, progress)
 
 
 cdef void _tell_held(Door* d) noexcept nogil:
-    """Say to other threads what is held.  Locality: door loop.  Locks: none."""
+    """Publish the held bytes to other threads.  Locality: door loop."""
     relaxed_store(&d.frame_bytes, d.holders.bytes[<int>HOLDS_FRAMES])
     relaxed_store(&d.answer_bytes, d.holders.bytes[<int>HOLDS_ANSWERS])
 
 
 cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
-    """Close who has to pay until the bound holds again, and only then say what is held.
+    """Close connections that hold the most memory until the bound holds again, and only then publish the held bytes.
 
-    What one connection has read until now is memory of the round; it is held when the round goes on to another.
+    Bytes of the connection that is being read count only when the round goes on to the next connection.
     Locality: door loop.
-    Locks: none.
     """
     cdef Holding* payer
     d.collecting = True
@@ -267,30 +260,27 @@ cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
 
 
 cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil:
-    """Enter the receive memory of a session; ``progress`` when it has completed a frame.  May close any session.
+    """Note the receive memory of a session; ``progress``: it has completed a frame.  May close any session.
 
     Locality: door loop.
-    Locks: none.
     """
     _hold(d, s, HOLDS_FRAMES, <int64_t>s.received.cap, progress)
     _collect(d, HOLDS_FRAMES, CLOSE_MEMORY)
 
 
 cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil:
-    """Enter the unread answers of a session; ``progress`` when the peer has taken some.  May close any session.
+    """Note the unread answers of a session; ``progress``: the peer has taken some.  May close any session.
 
     Locality: door loop.
-    Locks: none.
     """
     _hold(d, s, HOLDS_ANSWERS, <int64_t>s.output.cap if session_unsent(s) > 0 else 0, progress)
     _collect(d, HOLDS_ANSWERS, CLOSE_REPLIES)
 
 
 cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil:
-    """Refuse what was to be stored as the queue in front of the store does.
+    """Turn the request that was just judged into a refusal; ST_OK or ST_NO_MEMORY.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Request* r = &d.request
     cdef Buf success = r.reply
@@ -311,7 +301,6 @@ cdef void count_code(Door* d, int code) noexcept nogil:
     """Count a refusal by its code.
 
     Locality: door loop.
-    Locks: none.
     """
     if code > 0:
         relaxed_add(&d.counters.refused[code if code < DOOR_CODES else DOOR_CODES - 1], 1)

@@ -1,8 +1,10 @@
 """Making and releasing entries.
 
 The caller fills an ``Entry`` on its stack with borrowed slices (group, stream, InLongMsg in ``value``,
-reply) and gets a heap block back that owns copies of them, with the queue header in front of the value.  For a store
-that keeps values as they are, the value has a block of its own, which that store takes.
+reply).  It gets a heap block that owns copies of them, with the queue header before the value.  For a store that keeps
+values without a copy, the value is in a block of its own, and the store takes this block.
+
+Locks: none.
 """
 
 from libc.stdint cimport uint8_t
@@ -18,7 +20,6 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
     """Return a copy of ``parts`` in one block, or two, or NULL.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef QueueHeader header
     cdef Entry* entry
@@ -67,7 +68,7 @@ cdef Entry* entry_new(const Entry* parts, Slice source, Slice node, const Middle
 
 
 cdef void _join(uint8_t* to, Slice value, const Middle* middle) noexcept nogil:
-    """Write a value with its middle.  Locality: any thread.  Locks: none."""
+    """Write a value with its middle.  Locality: any thread."""
     cdef size_t first = middle.at if middle.bytes.n else value.n
     if value.n == 0:
         return
@@ -78,14 +79,14 @@ cdef void _join(uint8_t* to, Slice value, const Middle* middle) noexcept nogil:
 
 
 cdef void entry_free(Entry* entry) noexcept nogil:
-    """Release one entry.  Locality: owner.  Locks: none."""
+    """Release one entry.  Locality: owner."""
     free(entry.fault)
     free(entry.block)
     free(entry)
 
 
 cdef void entry_free_chain(Entry* chain) noexcept nogil:
-    """Release every entry of a chain.  Locality: owner.  Locks: none."""
+    """Release every entry of a chain.  Locality: owner."""
     cdef Entry* following
     while chain != NULL:
         following = chain.next
@@ -94,7 +95,7 @@ cdef void entry_free_chain(Entry* chain) noexcept nogil:
 
 
 cdef size_t entry_footprint(const Entry* entry) noexcept nogil:
-    """Return the bytes of memory one entry holds.  Locality: any thread.  Locks: none."""
+    """Return the bytes of memory one entry holds.  Locality: any thread."""
     return sizeof(Entry) + entry.ids.n + entry.value.n + entry.group.n + entry.stream.n + entry.reply.n
 
 
@@ -102,7 +103,6 @@ cdef uint8_t* _copy(uint8_t* at, Slice* slice) noexcept nogil:
     """Copy the bytes of a slice to ``at``, point the slice there, return the place behind.
 
     Locality: any thread.
-    Locks: none.
     """
     if slice.n:
         memcpy(at, slice.p, slice.n)

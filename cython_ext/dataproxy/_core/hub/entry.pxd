@@ -22,7 +22,7 @@ ctypedef struct EntryId:    # identity of one message, of several that share one
     uint64_t low
     uint64_t digest         # hash of the bytes; none for rows, whose block's name has one
     uint32_t item           # index of the (first) message, or ID_OF_REST
-    uint32_t messages       # that it stands for
+    uint32_t messages       # number of messages with this identity
     uint32_t row            # place of the first row in its block
     int kind                # EntryIdKind
 
@@ -42,16 +42,16 @@ ctypedef struct Entry:      # one malloc block: the struct, then the bytes that 
     int64_t receive_ms
     Slice value             # bytes to store: queue header (hub/header) + InLongMsg; entry_new writes the header
     void* block             # NULL, or a malloc block: the room that the store wants, then `value`; it may take it
-    FaultWhat* fault        # what goes wrong with the reply, NULL: nothing; owned
+    FaultWhat* fault        # how a fault changes the reply, NULL: not at all; owned
     Slice reply             # success answer, sent after the commit; empty = no answer wanted
-    bint unanswered         # `reply` is there for a refusal only
+    bint unanswered         # `reply` is used only for a refusal
     Slice ids               # EntryIds, when the store keeps a de-duplication window; else empty
     uint32_t items          # messages in `value`, with ids
     # Filled by the store.
     uint64_t offset         # not set when nothing was left to store
-    uint32_t duplicates     # messages that were not stored because they are there already, or their ids are
+    uint32_t duplicates     # messages that were not stored because they, or their ids, are stored already
     uint32_t conflicts      # messages whose id was known with other bytes, stored or not
-    int64_t reach_ms        # for so long messages like these are remembered; -1 without a de-duplication window
+    int64_t reach_ms        # how long such messages are remembered; -1 without a de-duplication window
     int status              # ST_OK, ST_DISK_FULL, ST_LIMIT (of a name: its bytes, or how many there are) or ST_STORE
 
 

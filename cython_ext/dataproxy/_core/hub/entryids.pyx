@@ -1,4 +1,7 @@
-"""Hashing ids and bodies on the thread that read the request, so that the committing thread only looks them up."""
+"""Hash ids and bodies on the thread that read the request, so that the committing thread only looks them up.
+
+Locks: none.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -23,7 +26,7 @@ cdef enum:
     DASH = 45
     DOT = 46
     ROW_TEXT = 17           # of the Spark sink: six digits number its row, eleven are the digest of its block
-    ROW_HIGH = 4            # digits of the number that are the block's alone
+    ROW_HIGH = 4            # digits of the row number that are the same for all rows of a block
     ROW_NUMBER = 6
     NO_DIGIT = 64
     NO_ROW = 256
@@ -32,14 +35,14 @@ cdef enum:
 
 
 cdef void ids_init(IdReader* r, const WireOps* wire, const HashKey* key) noexcept nogil:
-    """Make a reader; ``key`` outlives it.  Locality: owner.  Locks: none."""
+    """Make a reader; ``key`` outlives it.  Locality: owner."""
     memset(r, 0, sizeof(IdReader))
     r.wire = wire
     r.key = key
 
 
 cdef void ids_free(IdReader* r) noexcept nogil:
-    """Release the memory.  Locality: owner.  Locks: none."""
+    """Release the memory.  Locality: owner."""
     buf_free(&r.unpacked)
     buf_free(&r.items)
     buf_free(&r.rest)
@@ -48,10 +51,9 @@ cdef void ids_free(IdReader* r) noexcept nogil:
 
 
 cdef int ids_read(IdReader* r, Entry* parts) noexcept nogil:
-    """Find and hash the ids in an InLongMsg; one that cannot be read has none.
+    """Find and hash the ids in an InLongMsg; an unreadable InLongMsg has no ids.  ST_OK or ST_NO_MEMORY.
 
     Locality: owner.
-    Locks: none.
     """
     cdef StoredIds found
     cdef int status
@@ -80,13 +82,13 @@ cdef int ids_read(IdReader* r, Entry* parts) noexcept nogil:
 
 
 cdef void _give_back(Buf* buffer) noexcept nogil:
-    """Release a buffer that has become large.  Locality: owner.  Locks: none."""
+    """Release a buffer that has become large.  Locality: owner."""
     if buffer.cap > BUFFER_KEEP:
         buf_free(buffer)
 
 
 cdef int _put_whole(IdReader* r, const StoredIds* found, Entry* parts) noexcept nogil:
-    """Put the one id of a pack whose messages have none of their own.  Locality: owner.  Locks: none."""
+    """Add the one id of a pack whose messages have no ids of their own.  Locality: owner."""
     parts.items = parts.records
     if found.pack.n == 0 or parts.records == 0:
         return ST_OK
@@ -95,7 +97,7 @@ cdef int _put_whole(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
 
 
 cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept nogil:
-    """Put the messages' own ids, and that of the pack for the rest of them.  Locality: owner.  Locks: none."""
+    """Add the messages' own ids, and the id of the pack for the other messages.  Locality: owner."""
     cdef const StoredItem* item
     cdef uint32_t rest = 0
     cdef uint32_t skipped = 0
@@ -121,7 +123,7 @@ cdef int _put_items(IdReader* r, const StoredIds* found, Entry* parts) noexcept 
 
 
 cdef int _put_own(IdReader* r, const StoredItem* item, uint32_t i) noexcept nogil:
-    """Put the own id of one message.  Locality: owner.  Locks: none."""
+    """Put the own id of one message.  Locality: owner."""
     cdef uint32_t row = _row_of(item.id)
     if row == NO_ROW:
         r.last_row.n = 0
@@ -135,7 +137,7 @@ cdef int _put_own(IdReader* r, const StoredItem* item, uint32_t i) noexcept nogi
 
 
 cdef int _put_block(IdReader* r, Slice id, uint32_t i, uint32_t row) noexcept nogil:
-    """Put the first row of a block.  Locality: owner.  Locks: none."""
+    """Put the first row of a block.  Locality: owner."""
     cdef size_t prefix = r.name.n
     cdef size_t number = id.n - ROW_TEXT
     cdef Hash128 named
@@ -159,7 +161,7 @@ cdef int _put_block(IdReader* r, Slice id, uint32_t i, uint32_t row) noexcept no
 
 
 cdef int _put_row(IdReader* r, uint32_t i, uint32_t row) noexcept nogil:
-    """Put a further row of the block that was put last.  Locality: owner.  Locks: none."""
+    """Put a further row of the block that was put last.  Locality: owner."""
     cdef EntryId* last = <EntryId*>(r.ids.p + r.ids.n) - 1
     cdef EntryId one = last[0]
     if row == last.row + last.messages and i == last.item + last.messages:
@@ -172,10 +174,9 @@ cdef int _put_row(IdReader* r, uint32_t i, uint32_t row) noexcept nogil:
 
 
 cdef int _put_rest(IdReader* r, Slice body, uint32_t skipped) noexcept nogil:
-    """Add a message without an id of its own as plain packs hold it, empty ones for those before it that have one.
+    """Add a message without an id in the form of plain packs; messages with ids before it are added as empty ones.
 
     Locality: owner.
-    Locks: none.
     """
     cdef int status = buf_reserve(&r.rest, 4 * <size_t>skipped + 4 + body.n)
     if status != ST_OK:
@@ -187,13 +188,12 @@ cdef int _put_rest(IdReader* r, Slice body, uint32_t skipped) noexcept nogil:
 
 
 cdef bint id_is_made(Slice id) noexcept nogil:
-    """Tell whether an id has the form of those that this package makes by itself.
+    """Tell whether an id has a form that this package makes by itself.
 
     A producer names the messages of a divided pack ``<13 characters>-<hex>.<place>``, the Spark sink its rows
     ``<8 characters>.[<micro-batch>.]<partition>.<17 characters>`` or, with the option ``idFrom``,
     ``<8 characters>.[<micro-batch>.]~<22 characters>``, the last ones base64url.
     Locality: any thread.
-    Locks: none.
     """
     cdef size_t at = 14
     if id.n > 16 and id.p[13] == DASH:
@@ -204,10 +204,7 @@ cdef bint id_is_made(Slice id) noexcept nogil:
 
 
 cdef bint _is_of_columns(Slice id) noexcept nogil:
-    """Tell whether an id has the form of those that the Spark sink makes of columns.  Locality: any thread.
-
-    Locks: none.
-    """
+    """Tell whether an id has the form of those that the Spark sink makes of columns.  Locality: any thread."""
     cdef size_t tilde = id.n - COLUMNS_TEXT - 1
     cdef size_t at
     if id.n < COLUMNS_TEXT + 10 or id.p[8] != DOT or id.p[tilde] != TILDE:
@@ -218,7 +215,7 @@ cdef bint _is_of_columns(Slice id) noexcept nogil:
 
 
 cdef bint _is_row(Slice id) noexcept nogil:
-    """Tell whether an id has the form of those of the Spark sink's rows.  Locality: any thread.  Locks: none."""
+    """Tell whether an id has the form of those of the Spark sink's rows.  Locality: any thread."""
     cdef size_t at
     cdef size_t end
     if id.n < ROW_TEXT + 11 or id.p[8] != DOT or id.p[id.n - ROW_TEXT - 1] != DOT:
@@ -233,10 +230,10 @@ cdef bint _is_row(Slice id) noexcept nogil:
 cdef uint32_t _row_of(Slice id) noexcept nogil:
     """Return the place in its block of the row that an id names, NO_ROW if it names none.
 
-    What is believed has to be what the sink makes: a number of less than 26 * 2**30 rows begins with a capital, and a
-    digest of 64 bits with one of the first sixteen.  An application's ``20240701.7.20240701120000123`` is no row.
+    The check accepts only ids that the sink can make: a row number below 26 * 2**30 begins with a capital letter, and a
+    digest of 64 bits with one of the first sixteen digits.  An application may send ``20240701.7.20240701120000123``;
+    this is no row.
     Locality: any thread.
-    Locks: none.
     """
     cdef const uint8_t* digits
     cdef uint32_t high
@@ -254,7 +251,7 @@ cdef uint32_t _row_of(Slice id) noexcept nogil:
 
 
 cdef bint _same_block(Slice one, Slice other) noexcept nogil:
-    """Tell whether two ids of rows name the same block.  Locality: any thread.  Locks: none."""
+    """Tell whether two ids of rows name the same block.  Locality: any thread."""
     cdef size_t number = other.n - ROW_TEXT
     return (one.n == other.n and memcmp(one.p, other.p, number + ROW_HIGH) == 0
             and _digit(one.p[number + ROW_HIGH]) >> 2 == _digit(other.p[number + ROW_HIGH]) >> 2
@@ -299,7 +296,7 @@ cdef inline size_t _digits(Slice id, size_t at) noexcept nogil:
 cdef int _put_id(
     IdReader* r, int kind, Slice text, uint64_t digest, uint32_t item, uint32_t messages, int known_as,
 ) noexcept nogil:
-    """Put one id.  Locality: owner.  Locks: none."""
+    """Put one id.  Locality: owner."""
     cdef size_t prefix = r.name.n
     cdef EntryId id
     cdef Hash128 named

@@ -1,4 +1,7 @@
-"""The table of faults for Python: rules go in as plain checked numbers and texts, counters come out."""
+"""The table of faults for Python: rules are checked numbers and texts, counters can be read.
+
+Locality: any thread, with the GIL.  Locks: takes the mutex of the table.
+"""
 
 from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -97,7 +100,7 @@ cdef class FaultCore:
         return id
 
     def remove(self, int64_t id) -> tuple:
-        """Take out a rule and return its last counts as ``counts`` does.  Raises KeyError."""
+        """Remove a rule and return its last counts as ``counts`` does.  Raises KeyError if it is not in the table."""
         cdef int64_t seen = 0
         cdef int64_t fired = 0
         cdef bint found

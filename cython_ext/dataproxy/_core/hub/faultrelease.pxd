@@ -1,4 +1,4 @@
-"""Undoing of faults: replies whose time has come, sessions whose rule is gone, everything when the hub stops."""
+"""End of faults: delayed replies that are due, sessions whose rule was removed, everything when the hub stops."""
 
 from dataproxy._core.hub.doorstate cimport Door
 

@@ -1,4 +1,7 @@
-"""Letting go of what faults hold back."""
+"""Release of replies and sessions that faults hold back.
+
+Locality: door loop.  Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdlib cimport free
 
@@ -15,11 +18,7 @@ from dataproxy._core.io.poller cimport POLL_READ, poller_add
 
 
 cdef void release_due(Door* d) noexcept nogil:
-    """Send replies whose time has come, read slow sessions again.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Send delayed replies that are due, and read slow sessions again."""
     cdef Held* held
     while d.delayed != NULL and d.delayed.due_us <= d.now_us:
         held = d.delayed
@@ -28,7 +27,7 @@ cdef void release_due(Door* d) noexcept nogil:
 
 
 cdef void _release(Door* d, Held* held) noexcept nogil:
-    """Do what one block waited for.  Locality: door loop.  Locks: none."""
+    """Send the reply of one block, or read its session again."""
     cdef Session* s = table_find(&d.table, held.session)
     if s == NULL:
         free(held)
@@ -38,7 +37,7 @@ cdef void _release(Door* d, Held* held) noexcept nogil:
         mark_dirty(d, s)
     else:
         s.pending -= 1
-        table_touch(&d.table, s, d.now_us)      # it waited for us
+        table_touch(&d.table, s, d.now_us)      # it waited for the hub
         if give_reply(d, s, held) != ST_OK:
             close_session(d, s, CLOSE_MEMORY)
 
@@ -46,7 +45,6 @@ cdef void _release(Door* d, Held* held) noexcept nogil:
 cdef void release_obsolete(Door* d) noexcept nogil:
     """Thaw sessions and send collected replies whose rule is no longer in the table.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef Session* following = d.table.idle_first
@@ -62,12 +60,12 @@ cdef void release_obsolete(Door* d) noexcept nogil:
             continue
         if s.faults.frozen_by != 0 and not faults_has(d.shared.faults, s.faults.frozen_by):
             _thaw(d, s)
-        if following != NULL and following.closed:  # who reads on may need memory that another one holds
+        if following != NULL and following.closed:  # serving s may have closed it, to free memory
             following = d.table.idle_first
 
 
 cdef void _thaw(Door* d, Session* s) noexcept nogil:
-    """Go on with a frozen session: first with what was received before.  Locality: door loop.  Locks: none."""
+    """Continue a frozen session: first serve the frames that were received before."""
     s.faults.frozen_by = 0
     s.faults.mute = False
     s.hold &= ~(<int>HOLD_FROZEN)
@@ -83,11 +81,7 @@ cdef void _thaw(Door* d, Session* s) noexcept nogil:
 
 
 cdef void release_all(Door* d) noexcept nogil:
-    """Send everything that is held back; frozen sessions may be written to, but are not read any more.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Send everything that is held back; frozen sessions may be written to, but are not read any more."""
     cdef Session* s = d.table.idle_first
     cdef Held* held
     while d.delayed != NULL:

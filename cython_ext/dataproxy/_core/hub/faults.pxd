@@ -1,7 +1,7 @@
-"""The hub's table of faults: what to do wrong, where, and at which of the events that match.
+"""The hub's table of faults: which fault, where, and at which of the matching events.
 
-The table decides and nothing else: it touches no socket and no session.  Doors ask it only while `armed` has the bit
-of the point they are at, so a hub without faults pays one load and one branch.
+The table only decides; it uses no socket and no session.  Doors ask it only while `armed` has the bit of their point,
+so without faults each point costs one load and one branch.
 """
 
 from libc.stddef cimport size_t
@@ -97,10 +97,10 @@ ctypedef struct FaultRule:
     uint8_t stream[FAULT_NAME]
     # When, in events that match.
     bint each                   # every connection is counted for itself
-    int64_t after               # so many are let pass
+    int64_t after               # number of events that pass before the first fault
     int64_t every               # of the rest, every k-th; 0 and 1: all
-    int64_t first               # of the rest, only the first so many; 0: all
-    int64_t times               # fires so often at most; 0: always
+    int64_t first               # of the rest, only the first n; 0: all
+    int64_t times               # most faults; 0: no limit
     int64_t at_byte             # POINT_BYTES: received bytes of the connection
     uint64_t share              # fires for this share of 2**64 of the events; 0: for all
     uint64_t random             # state of the generator
@@ -132,7 +132,7 @@ ctypedef struct FaultSeen:      # the number of a request
 
 ctypedef struct FaultTable:
     int64_t armed               # atomic: the FaultPoint bits of all rules
-    pthread_mutex_t mutex       # guards all below; a leaf
+    pthread_mutex_t mutex       # guards all fields below; a leaf
     int count
     int64_t last_id
     FaultRule* rules[FAULTS_MOST]   # in the order they were added

@@ -1,4 +1,7 @@
-"""Matching, counting and combining of fault rules."""
+"""Matching, counting and combining of fault rules.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -16,7 +19,6 @@ cdef int faults_init(FaultTable* t) noexcept nogil:
     """Make an empty table.
 
     Locality: owner.
-    Locks: none.
     """
     memset(t, 0, sizeof(FaultTable))
     return ST_OK if pthread_mutex_init(&t.mutex, NULL) == 0 else ST_NO_MEMORY
@@ -25,8 +27,7 @@ cdef int faults_init(FaultTable* t) noexcept nogil:
 cdef void faults_free(FaultTable* t) noexcept nogil:
     """Release the rules.
 
-    Locality: owner, when nobody asks the table any more.
-    Locks: none.
+    Locality: owner, when no other thread uses the table any more.
     """
     cdef int i
     for i in range(t.count):
@@ -36,7 +37,7 @@ cdef void faults_free(FaultTable* t) noexcept nogil:
 
 
 cdef void _rearm(FaultTable* t) noexcept nogil:
-    """Publish the points that rules are asked at.  Locality: holder of mutex.  Locks: none."""
+    """Publish the points at which rules exist.  Locality: holder of mutex."""
     cdef int64_t armed = 0
     cdef int i
     for i in range(t.count):
@@ -128,7 +129,7 @@ cdef bint faults_counts(FaultTable* t, int64_t id, int64_t* seen, int64_t* fired
 
 
 cdef bint _matches(const FaultRule* rule, const FaultEvent* event) noexcept nogil:
-    """Tell whether the rule is meant for this place.  Locality: holder of mutex.  Locks: none."""
+    """Tell whether the rule applies to this event.  Locality: holder of mutex."""
     if rule.listener >= 0 and rule.listener != event.listener:
         return False
     if rule.connection > 0 and rule.connection != event.connection:
@@ -139,7 +140,7 @@ cdef bint _matches(const FaultRule* rule, const FaultEvent* event) noexcept nogi
 
 
 cdef bint _is_live(const FaultTable* t, int64_t id) noexcept nogil:
-    """Tell whether a rule is in the table.  Locality: holder of mutex.  Locks: none."""
+    """Tell whether a rule is in the table.  Locality: holder of mutex."""
     cdef int i
     for i in range(t.count):
         if t.rules[i].id == id:
@@ -148,10 +149,9 @@ cdef bint _is_live(const FaultTable* t, int64_t id) noexcept nogil:
 
 
 cdef int _slot(const FaultTable* t, FaultTally* tally, int64_t id) noexcept nogil:
-    """Return a rule's place in a tally; a new one takes that of a rule which is gone, and there always is one.
+    """Return a rule's place in a tally; a new rule takes a place of a removed rule, of which there is always one.
 
     Locality: holder of mutex.
-    Locks: none.
     """
     cdef int vacant = 0
     cdef int i
@@ -171,7 +171,6 @@ cdef int64_t _count(const FaultTable* t, FaultRule* rule, const FaultEvent* even
     """Count one more event and return its number, of the connection's own with ``each``.
 
     Locality: holder of mutex.
-    Locks: none.
     """
     cdef FaultTally* tally
     cdef int slot
@@ -192,7 +191,6 @@ cdef bint _fires(const FaultTable* t, FaultRule* rule, const FaultEvent* event) 
     """Count an event that matches and tell whether the rule fires at it.
 
     Locality: holder of mutex.
-    Locks: none.
     """
     cdef int64_t number = _count(t, rule, event) - rule.after
     if number <= 0 or (rule.first > 0 and number > rule.first):
@@ -208,10 +206,9 @@ cdef bint _fires(const FaultTable* t, FaultRule* rule, const FaultEvent* event) 
 
 
 cdef void _merge(FaultWhat* out, const FaultWhat* what) noexcept nogil:
-    """Add one rule's actions; of two rules with the same action the later one holds.
+    """Add one rule's actions; if two rules have the same action, the later rule's is used.
 
     Locality: any thread.
-    Locks: none.
     """
     out.actions |= what.actions
     if what.actions & DO_REFUSE:
@@ -263,7 +260,7 @@ cdef bint faults_judge(FaultTable* t, int point, const FaultEvent* event, FaultW
 
 
 cdef bint _is_from(const FaultSeen* seen, const FaultEvent* event) noexcept nogil:
-    """Tell whether a number came over this connection.  Locality: holder of mutex.  Locks: none."""
+    """Tell whether a number came over this connection.  Locality: holder of mutex."""
     return seen.listener == event.listener and seen.connection == event.connection
 
 

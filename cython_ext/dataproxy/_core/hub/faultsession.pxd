@@ -1,4 +1,4 @@
-"""What faults keep for one connection: counters, replies held back, how it is frozen."""
+"""State of faults for one connection: counters, replies held back, how it is frozen."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

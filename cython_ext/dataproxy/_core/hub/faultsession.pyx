@@ -1,4 +1,7 @@
-"""Making and releasing what faults keep for a connection."""
+"""Make and release the state of faults for a connection.
+
+Locks: none.
+"""
 
 from libc.stdlib cimport calloc, free, malloc
 
@@ -7,7 +10,6 @@ cdef SessionFaults* faultsession_new() noexcept nogil:
     """Return a state without any fault.
 
     Locality: door loop.
-    Locks: none.
     """
     return <SessionFaults*>calloc(1, sizeof(SessionFaults))
 
@@ -16,7 +18,6 @@ cdef void faultsession_free(SessionFaults* f) noexcept nogil:
     """Release the state and the replies it holds; NULL is allowed.
 
     Locality: door loop, or its owner after the loop has ended.
-    Locks: none.
     """
     if f == NULL:
         return
@@ -29,7 +30,6 @@ cdef Held* held_new(size_t n) noexcept nogil:
     """Return a block with room for ``n`` bytes.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef Held* held = <Held*>malloc(sizeof(Held) + n)
     if held != NULL:
@@ -42,7 +42,7 @@ cdef Held* held_new(size_t n) noexcept nogil:
 
 
 cdef uint8_t* held_bytes(Held* held) noexcept nogil:
-    """Return the place of the bytes.  Locality: any thread.  Locks: none."""
+    """Return the place of the bytes.  Locality: any thread."""
     return <uint8_t*>held + sizeof(Held)
 
 
@@ -50,7 +50,6 @@ cdef void held_insert(Held** list, Held* held) noexcept nogil:
     """Put a block into a list that is ordered by time.
 
     Locality: owner of the list.
-    Locks: none.
     """
     while list[0] != NULL and list[0].due_us <= held.due_us:
         list = &list[0].next
@@ -59,7 +58,7 @@ cdef void held_insert(Held** list, Held* held) noexcept nogil:
 
 
 cdef void held_free_all(Held* held) noexcept nogil:
-    """Release a list.  Locality: owner of the list.  Locks: none."""
+    """Release a list.  Locality: owner of the list."""
     cdef Held* following
     while held != NULL:
         following = held.next

@@ -18,7 +18,8 @@ Layout, version 2, big-endian::
     48  u8   length of srcIp, then its text
     ..  u8   length of dpIp, then its text
 
-The last of the fixed fields covers the other checksum, too, and the key tells an entry that is not at its place.
+The last of the fixed fields also covers the other checksum.  Because it covers the key, it detects an entry that is
+stored under a wrong key.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t

@@ -1,4 +1,7 @@
-"""Write and read the queue header of a stored entry."""
+"""Write and read the queue header of a stored entry.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -13,7 +16,6 @@ cdef size_t header_size(const QueueHeader* header) noexcept nogil:
     """Return the bytes that ``header_write`` will write.
 
     Locality: any thread.
-    Locks: none.
     """
     return HEADER_FIXED + 2 + _text_size(header.source) + _text_size(header.node)
 
@@ -22,7 +24,6 @@ cdef size_t header_write(const QueueHeader* header, uint8_t* out) noexcept nogil
     """Write the header to ``out`` (``header_size`` bytes) and return its size; texts are cut at 255 bytes.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef size_t at = HEADER_FIXED
     memset(out, 0, HEADER_FIXED)
@@ -40,20 +41,20 @@ cdef size_t header_write(const QueueHeader* header, uint8_t* out) noexcept nogil
 
 
 cdef void header_place(uint8_t* p, uint32_t stream, int64_t stored_ms) noexcept nogil:
-    """Fill in the number of the stream and the store's time.  Locality: appending thread.  Locks: none."""
+    """Fill in the number of the stream and the store's time.  Locality: appending thread."""
     store_be32(p + HEADER_AT_STREAM, stream)
     store_be64(p + HEADER_AT_STORED, <unsigned long long>stored_ms)
 
 
 cdef void header_seal(uint8_t* p, size_t n, const void* key, size_t key_n) noexcept nogil:
-    """Fill in the checksums of an entry that is complete.  Locality: appending thread.  Locks: none."""
+    """Fill in the checksums of an entry that is complete.  Locality: appending thread."""
     cdef size_t head = load_be16(p + HEADER_AT_SIZE)
     store_be32(p + HEADER_AT_CRC, crc32c(0, p + head, n - head))
     store_be32(p + HEADER_AT_OWN_CRC, _own_crc(p, head, key, key_n))
 
 
 cdef int header_check(const uint8_t* p, size_t n, const void* key, size_t key_n, bint whole) noexcept nogil:
-    """Compare the checksums of a stored entry.  Locality: any thread.  Locks: none."""
+    """Compare the checksums of a stored entry.  Locality: any thread."""
     cdef size_t head
     if n < HEADER_FIXED + 2 or p[0] != HEADER_VERSION:
         return ST_STORE
@@ -66,7 +67,7 @@ cdef int header_check(const uint8_t* p, size_t n, const void* key, size_t key_n,
 
 
 cdef uint32_t _own_crc(const uint8_t* p, size_t head, const void* key, size_t key_n) noexcept nogil:
-    """Return the checksum of key and header.  Locality: any thread.  Locks: none."""
+    """Return the checksum of key and header.  Locality: any thread."""
     cdef uint32_t crc = crc32c(crc32c(0, key, key_n), p, HEADER_AT_OWN_CRC)
     return crc32c(crc, p + HEADER_FIXED, head - HEADER_FIXED)
 
@@ -75,7 +76,6 @@ cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* si
     """Read the header at ``p``: ST_OK with its size, or ST_STORE when the bytes are not a known header.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef size_t at = HEADER_FIXED
     cdef size_t end
@@ -101,12 +101,12 @@ cdef int header_read(const uint8_t* p, size_t n, QueueHeader* header, size_t* si
 
 
 cdef size_t _text_size(Slice text) noexcept nogil:
-    """Return the bytes of a text after the cut.  Locality: any thread.  Locks: none."""
+    """Return the bytes of a text after the cut.  Locality: any thread."""
     return text.n if text.n <= 255 else 255
 
 
 cdef size_t _put_text(uint8_t* out, Slice text) noexcept nogil:
-    """Write a length byte and the text.  Locality: any thread.  Locks: none."""
+    """Write a length byte and the text.  Locality: any thread."""
     cdef size_t n = _text_size(text)
     out[0] = <uint8_t>n
     if n:

@@ -1,7 +1,7 @@
-"""Who holds the memory of a door: half-received frames and unread answers, by connection and by address.
+"""Memory of a door held by peers: half-received frames and unread answers, by connection and by address.
 
-Each kind has a bound over all connections.  When it is passed, the address that holds the most pays, and of its
-connections the one that has gone without progress for longest, so that nobody pays for what others hold.
+Each kind has a bound over all connections.  When it is exceeded, a connection of the address that holds the most is
+closed: the one that has been without progress for the longest time.  So no peer is closed for memory of others.
 """
 
 from libc.stdint cimport int64_t, uint64_t

@@ -1,4 +1,7 @@
-"""Who holds the memory of a door: half-received frames and unread answers, by connection and by address."""
+"""Memory of a door held by peers: half-received frames and unread answers, by connection and by address.
+
+Locks: none.
+"""
 
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
@@ -15,7 +18,6 @@ cdef void holders_init(Holders* h) noexcept nogil:
     """Make an empty account.
 
     Locality: door loop, or its owner.
-    Locks: none.
     """
     memset(h, 0, sizeof(Holders))
 
@@ -24,7 +26,6 @@ cdef void holders_free(Holders* h) noexcept nogil:
     """Release every address.
 
     Locality: door loop, or its owner after the loop has ended.
-    Locks: none.
     """
     cdef Holder* holder
     cdef size_t i
@@ -38,10 +39,9 @@ cdef void holders_free(Holders* h) noexcept nogil:
 
 
 cdef uint64_t holder_name(const Address* peer) noexcept nogil:
-    """Return the number under which a peer's address pays: who has one IPv6 address has its whole network of 64 bits.
+    """Return the number that stands for a peer's address; for IPv6 it stands for the whole network of 64 bits.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef const sockaddr_in* v4 = <const sockaddr_in*>&peer.raw
     cdef const sockaddr_in6* v6 = <const sockaddr_in6*>&peer.raw
@@ -59,13 +59,13 @@ cdef uint64_t holder_name(const Address* peer) noexcept nogil:
 
 
 cdef size_t _bucket(const Holders* h, uint64_t name) noexcept nogil:
-    """Return where an address is looked for.  Locality: door loop.  Locks: none."""
+    """Return where an address is looked for.  Locality: door loop."""
     cdef uint64_t mixed = (name ^ (name >> 32)) * <uint64_t>MIX
     return <size_t>(mixed ^ (mixed >> 29)) & (h.size - 1)
 
 
 cdef bint _grow(Holders* h) noexcept nogil:
-    """Make the table twice as large; false without memory.  Locality: door loop.  Locks: none."""
+    """Make the table twice as large; false without memory.  Locality: door loop."""
     cdef Holders larger
     cdef Holder* holder
     cdef size_t i
@@ -91,7 +91,6 @@ cdef Holder* holders_join(Holders* h, uint64_t name) noexcept nogil:
     """Count one session more of an address.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Holder* holder
     cdef size_t at
@@ -117,7 +116,6 @@ cdef void holders_leave(Holders* h, Holder* holder) noexcept nogil:
     """Count one session less of an address, which holds nothing any more.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Holder** at = &h.buckets[_bucket(h, holder.name)]
     holder.sessions -= 1
@@ -132,10 +130,9 @@ cdef void holders_leave(Holders* h, Holder* holder) noexcept nogil:
 
 cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind kind, int64_t bytes,
                       bint progress) noexcept nogil:
-    """Enter what a session holds now.
+    """Note how many bytes a session holds now.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef int64_t more = bytes - holding.bytes
     cdef bint listed = holding.bytes > 0
@@ -150,7 +147,7 @@ cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind 
 
 
 cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
-    """Put a holding behind the others of its address.  Locality: door loop.  Locks: none."""
+    """Put a holding behind the others of its address.  Locality: door loop."""
     holding.next = NULL
     holding.prev = holder.last[<int>kind]
     if holding.prev != NULL:
@@ -162,7 +159,7 @@ cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nog
 
 
 cdef void _unlist(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
-    """Take a holding out.  Locality: door loop.  Locks: none."""
+    """Take a holding out.  Locality: door loop."""
     if holding.prev != NULL:
         holding.prev.next = holding.next
     else:
@@ -175,12 +172,11 @@ cdef void _unlist(Holder* holder, Holding* holding, HoldingKind kind) noexcept n
 
 
 cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
-    """Return the holding that has to go: of the address that holds most the one longest without progress.
+    """Return the holding to close: of the address that holds the most, the one longest without progress.
 
-    Those that hold less than half of what is usual at their address are passed over: they would pay for the others, and
-    it would take many of them to make the room of one.
+    Connections that hold less than half of their address's mean are skipped: many of them would have to be closed to
+    free as much memory as one of the others.
     Locality: door loop.
-    Locks: none.
     """
     cdef Holder* most = NULL
     cdef Holder* holder

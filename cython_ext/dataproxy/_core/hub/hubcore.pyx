@@ -1,4 +1,4 @@
-"""Facade of the hub's doors: Python opens, runs, watches and stops them; the loops hold no GIL."""
+"""Facade of the hub's doors: Python opens, runs, watches and stops them; the loops run without the GIL."""
 
 cimport cython
 from cpython.object cimport PyTypeObject
@@ -228,14 +228,14 @@ cdef class HubCore:
             listener_close(&self.listeners[i])
 
     def release(self) -> None:
-        """Give every descriptor back; to be called when no loop runs and the committer has ended."""
+        """Close every descriptor; to be called when no loop runs and the committer has ended."""
         cdef int i
         self.close_listener()
         for i in range(self.door_count):
             door_release(&self.doors[i])
 
     def refuse(self, int listener, bint kill) -> None:
-        """Have a listener refuse connections, with ``kill`` also close those it has; the port stays reserved."""
+        """Make a listener refuse connections; ``kill`` also closes those it has taken.  The port stays reserved."""
         cdef Listener* one = self._listener(listener)
         if not kill:
             self.follow()       # who is connected by now goes on
@@ -245,7 +245,7 @@ cdef class HubCore:
         self.follow()
 
     def resume(self, int listener) -> None:
-        """Have a listener take connections again.  Raises OSError."""
+        """Make a listener take connections again.  Raises OSError."""
         cdef Listener* one = self._listener(listener)
         if atomic_load(&one.shut) == 0:
             return
@@ -268,7 +268,7 @@ cdef class HubCore:
         return &self.listeners[listener]
 
     def follow(self) -> None:
-        """Have every loop carry out changes of listeners and faults, and wait until they did or have ended.
+        """Make every loop carry out changes of listeners and faults, and wait until each has done it or has ended.
 
         To be called once every loop has a thread.
         """

@@ -1,8 +1,11 @@
-"""A ring of items in the order of their coming, with a hash table of chains over it.
+"""A ring of items in the order in which they were added, with a hash table of chains over it.
 
-Items have positions, which count up from 1.  One is known while its time is at most ``keep_ms`` ago and fewer than
-``most`` have come after it; memory of older ones is given back in bounded steps.  What was added since ``idring_keep``
-can be taken back.  Items of every kind begin with a ``IdRingItem``; what follows is zero when they are added.
+Items have positions, which count up from 1.  An item is known while its time is at most ``keep_ms`` ago and fewer than
+``most`` items were added after it; memory of older items is released in bounded steps.  Items added since
+``idring_keep`` can be removed again.  Items of every kind begin with an ``IdRingItem``; the bytes behind it are zero
+when an item is added.
+
+Locality: appending thread.  Locks: none.
 """
 
 from libc.stddef cimport size_t
@@ -53,15 +56,15 @@ cdef void idring_undo(IdRing* r) noexcept nogil
 
 
 cdef inline IdRingItem* idring_at(const IdRing* r, uint64_t position) noexcept nogil:
-    """Return the item of a position that is held.  Locality: appending thread.  Locks: none."""
+    """Return the item of a position that is held."""
     return <IdRingItem*>(r.items + (position & (r.room - 1)) * r.size)
 
 
 cdef inline uint64_t idring_first(const IdRing* r, uint64_t low) noexcept nogil:
-    """Return the newest position of a chain, or IDRING_END.  Locality: appending thread.  Locks: none."""
+    """Return the newest position of a chain, or IDRING_END."""
     return r.table[low & (r.room - 1)] if r.room else <uint64_t>IDRING_END
 
 
 cdef inline bint idring_is_past(const IdRing* r, uint64_t position, int64_t now_ms) noexcept nogil:
-    """Tell whether a position is past the limits.  Locality: appending thread.  Locks: none."""
+    """Tell whether a position is past the limits."""
     return r.tail - position > r.most or now_ms - idring_at(r, position).at_ms > r.keep_ms

@@ -1,4 +1,7 @@
-"""A ring of items in the order of their coming, with a hash table of chains over it."""
+"""A ring of items in the order in which they were added, with a hash table of chains over it.
+
+Locks: none.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint64_t
@@ -13,7 +16,7 @@ cdef enum:
 
 
 cdef void idring_init(IdRing* r, size_t size, int64_t keep_ms, uint64_t most) noexcept nogil:
-    """Make an empty ring.  Locality: owner.  Locks: none."""
+    """Make an empty ring.  Locality: owner."""
     memset(r, 0, sizeof(IdRing))
     r.size = size
     r.keep_ms = keep_ms
@@ -22,14 +25,14 @@ cdef void idring_init(IdRing* r, size_t size, int64_t keep_ms, uint64_t most) no
 
 
 cdef void idring_free(IdRing* r) noexcept nogil:
-    """Release the memory.  Locality: owner.  Locks: none."""
+    """Release the memory.  Locality: owner."""
     free(r.items)
     free(r.table)
     memset(r, 0, sizeof(IdRing))
 
 
 cdef IdRingItem* idring_add(IdRing* r, uint64_t high, uint64_t low, int64_t at_ms) noexcept nogil:
-    """Add an item at the next position; NULL without memory.  Locality: appending thread.  Locks: none."""
+    """Add an item at the next position; NULL without memory.  Locality: appending thread."""
     cdef IdRingItem* item
     if r.tail - r.head == r.room and _grow(r) != ST_OK:
         return NULL
@@ -44,7 +47,7 @@ cdef IdRingItem* idring_add(IdRing* r, uint64_t high, uint64_t low, int64_t at_m
 
 
 cdef bint idring_begins_at(IdRing* r, uint64_t position) noexcept nogil:
-    """Begin an empty ring at a position; tell whether the next item is to have it.  Locality: owner.  Locks: none."""
+    """Begin an empty ring at a position; tell whether the next item is to have it.  Locality: owner."""
     if r.tail == r.head:
         r.head = r.tail = r.kept_tail = position
     return position == r.tail and position != 0
@@ -54,7 +57,6 @@ cdef uint64_t idring_due(const IdRing* r, int64_t now_ms, uint64_t most) noexcep
     """Return the first position to keep when up to ``most`` items are dropped that are past the limits.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef uint64_t position = r.head
     while position < r.kept_tail and position - r.head < most and idring_is_past(r, position, now_ms):
@@ -63,8 +65,7 @@ cdef uint64_t idring_due(const IdRing* r, int64_t now_ms, uint64_t most) noexcep
 
 
 cdef int64_t idring_youngest(const IdRing* r, uint64_t until) noexcept nogil:
-    """Return the time of the youngest item before a position, 0 without one.  Locality: appending thread.  Locks: none.
-    """
+    """Return the time of the youngest item before a position, 0 without one.  Locality: appending thread."""
     cdef int64_t youngest = 0
     cdef uint64_t position
     for position in range(r.head, until):
@@ -73,14 +74,14 @@ cdef int64_t idring_youngest(const IdRing* r, uint64_t until) noexcept nogil:
 
 
 cdef int64_t idring_reach(const IdRing* r, int64_t now_ms) noexcept nogil:
-    """Return how long ago an item may have come to be known for certain.  Locality: appending thread.  Locks: none."""
+    """Return the age in milliseconds up to which every item is surely known.  Locality: appending thread."""
     cdef uint64_t known = r.tail - r.most if r.tail - r.head > r.most else r.head       # those before it are not
     cdef int64_t gone_ms = max(r.gone_ms, idring_youngest(r, known))
     return min(r.keep_ms, max(now_ms - gone_ms - 1, 0)) if gone_ms else r.keep_ms
 
 
 cdef void idring_drop(IdRing* r, uint64_t until) noexcept nogil:
-    """Forget every item before a position.  Locality: appending thread.  Locks: none."""
+    """Forget every item before a position.  Locality: appending thread."""
     relaxed_add(&r.expired, <int64_t>(until - r.head))
     r.gone_ms = max(r.gone_ms, idring_youngest(r, until))
     while r.head < until:
@@ -90,7 +91,7 @@ cdef void idring_drop(IdRing* r, uint64_t until) noexcept nogil:
 
 
 cdef void idring_unlink(IdRing* r, uint64_t position) noexcept nogil:
-    """Take a position out of its chain, if it is in one.  Locality: appending thread.  Locks: none."""
+    """Take a position out of its chain, if it is in one.  Locality: appending thread."""
     cdef IdRingItem* item = idring_at(r, position)
     cdef uint64_t* at = &r.table[item.low & (r.room - 1)]
     if item.older == <uint64_t>IDRING_UNLINKED:
@@ -102,20 +103,20 @@ cdef void idring_unlink(IdRing* r, uint64_t position) noexcept nogil:
 
 
 cdef void idring_keep(IdRing* r) noexcept nogil:
-    """Make what was added stay.  Locality: appending thread.  Locks: none."""
+    """Keep the items added so far.  Locality: appending thread."""
     r.kept_tail = r.tail
     relaxed_store(&r.held, <int64_t>(r.tail - r.head))
 
 
 cdef void idring_undo(IdRing* r) noexcept nogil:
-    """Take back what was added since ``idring_keep``.  Locality: appending thread.  Locks: none."""
+    """Remove the items added since ``idring_keep``.  Locality: appending thread."""
     while r.tail > r.kept_tail:
         r.tail -= 1
         idring_unlink(r, r.tail)
 
 
 cdef void _link(IdRing* r, uint64_t position) noexcept nogil:
-    """Put a position in front of its chain.  Locality: appending thread.  Locks: none."""
+    """Put a position in front of its chain.  Locality: appending thread."""
     cdef IdRingItem* item = idring_at(r, position)
     cdef uint64_t* slot = &r.table[item.low & (r.room - 1)]
     item.older = slot[0]
@@ -123,7 +124,7 @@ cdef void _link(IdRing* r, uint64_t position) noexcept nogil:
 
 
 cdef int _grow(IdRing* r) noexcept nogil:
-    """Double the ring and make the table anew.  Locality: appending thread.  Locks: none."""
+    """Double the ring and make the table anew.  Locality: appending thread."""
     cdef IdRing wider = r[0]
     cdef uint64_t position
     wider.room = r.room * 2 if r.room else FIRST_ROOM

@@ -1,4 +1,7 @@
-"""Bind, listen, accept."""
+"""Bind, listen, accept.
+
+Locks: none.
+"""
 
 from libc.errno cimport (
     EADDRINUSE, EAGAIN, ECONNABORTED, EINTR, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM, EPROTO, errno,
@@ -23,7 +26,6 @@ cdef void listener_init(Listener* l) noexcept nogil:
     """Make a listener without sockets.
 
     Locality: owner.
-    Locks: none.
     """
     cdef int i
     memset(l, 0, sizeof(Listener))
@@ -35,7 +37,6 @@ cdef int listener_open(Listener* l, const Address* address, const Address* other
     """Bind and listen, with ``other`` in both families on one port; on a failure nothing stays open.
 
     Locality: owner.
-    Locks: none.
     """
     cdef bint chosen = (<const sockaddr_in*>&address.raw).sin_port == 0
     cdef int tries = <int>PORT_TRIES if chosen and other != NULL else 1
@@ -51,7 +52,7 @@ cdef int listener_open(Listener* l, const Address* address, const Address* other
 
 
 cdef int _bind_both(Listener* l, const Address* address, const Address* other) noexcept nogil:
-    """Bind a socket for each address, the second to the port of the first.  Locality: owner.  Locks: none."""
+    """Bind a socket for each address, the second to the port of the first.  Locality: owner."""
     cdef Address own, second
     cdef int chooser = _bound(l, address)
     l.fds[0] = chooser
@@ -61,7 +62,7 @@ cdef int _bind_both(Listener* l, const Address* address, const Address* other) n
     if getsockname(chooser, <sockaddr*>&own.raw, &own.n) < 0:
         l.error = errno
         return ST_SYSTEM
-    # A port that the kernel chose is lost when the socket stops listening, one that was named is kept.
+    # A port that the kernel chose is lost when the socket stops listening; a port given by number is kept.
     if (<const sockaddr_in*>&address.raw).sin_port == 0:
         l.fds[0] = _bound(l, &own)
         close(chooser)
@@ -73,7 +74,7 @@ cdef int _bind_both(Listener* l, const Address* address, const Address* other) n
 
 
 cdef int _listen(Listener* l, int backlog) noexcept nogil:
-    """Have the kernel take connections in every family, or in none.  Locality: any thread.  Locks: none."""
+    """Listen in every family, or in none.  Locality: any thread."""
     cdef int i
     for i in range(<int>FAMILIES):
         if l.fds[i] >= 0 and listen(l.fds[i], backlog) < 0:
@@ -84,7 +85,7 @@ cdef int _listen(Listener* l, int backlog) noexcept nogil:
 
 
 cdef void _shut(Listener* l) noexcept nogil:
-    """Have the kernel refuse connections in every family.  Locality: any thread.  Locks: none."""
+    """Make the kernel refuse connections in every family.  Locality: any thread."""
     cdef int i
     for i in range(<int>FAMILIES):
         if l.fds[i] >= 0:
@@ -92,7 +93,7 @@ cdef void _shut(Listener* l) noexcept nogil:
 
 
 cdef int _bound(Listener* l, const Address* address) noexcept nogil:
-    """Return a socket that is bound to the address, -1 on an error.  Locality: owner.  Locks: none."""
+    """Return a socket that is bound to the address, -1 on an error.  Locality: owner."""
     cdef int one = 1, only
     cdef int fd = socket(address.raw.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
     if fd < 0:
@@ -113,7 +114,6 @@ cdef int listener_port(Listener* l) noexcept nogil:
     """Return the port, which the kernel chose if 0 was asked for.
 
     Locality: owner.
-    Locks: none.
     """
     cdef Address own
     cdef char text[ADDRESS_TEXT]
@@ -129,7 +129,6 @@ cdef int listener_accept(Listener* l, int family, int* fd, Address* peer) noexce
     """Take one waiting connection of a family, 0 or 1.
 
     Locality: any door loop.
-    Locks: none.
     """
     while True:
         memset(peer, 0, sizeof(Address))
@@ -151,7 +150,6 @@ cdef void listener_refuse(Listener* l) noexcept nogil:
     """Have the kernel refuse connections from now on; the descriptors stay.
 
     Locality: any thread.
-    Locks: none.
     """
     atomic_store(&l.shut, 1)    # before the doors find out
     _shut(l)
@@ -161,7 +159,6 @@ cdef int listener_resume(Listener* l, int backlog) noexcept nogil:
     """Have the kernel take connections again, on the same port.
 
     Locality: any thread.
-    Locks: none.
     """
     if _listen(l, backlog) != ST_OK:
         return ST_SYSTEM
@@ -173,7 +170,6 @@ cdef void listener_close(Listener* l) noexcept nogil:
     """Release the sockets.
 
     Locality: owner.
-    Locks: none.
     """
     cdef int i
     for i in range(<int>FAMILIES):

@@ -1,4 +1,7 @@
-"""Reader of the store in memory: copies under the store's mutex, one batch at a time."""
+"""Reader of the store in memory: copies under the store's mutex, one batch at a time.
+
+Locality: any thread.  Locks: none, except where a function says otherwise.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -33,13 +36,13 @@ _reader.streams = _streams
 
 
 cdef const ReaderOps* memory_reader() noexcept nogil:
-    """Return the reader of the memory store.  Locality: any thread.  Locks: none."""
+    """Return the reader of the memory store."""
     return &_reader
 
 
 cdef int _read(void* self, Slice topic, uint32_t partition, const Slice* stream, uint64_t offset,
                size_t max_entries, size_t max_bytes, ReadBatch* out) noexcept nogil:
-    """Read entries.  Locality: any thread.  Locks: takes mutex."""
+    """Read entries.  Locks: takes mutex."""
     cdef MemStore* store = <MemStore*>self
     cdef LogStat* log
     cdef MemEntry* entry
@@ -72,7 +75,7 @@ cdef int _read(void* self, Slice topic, uint32_t partition, const Slice* stream,
 
 cdef int _offsets(void* self, Slice topic, uint32_t partition, Slice stream, uint64_t start, size_t n,
                   ReadBatch* out) noexcept nogil:
-    """Read offsets of one stream.  Locality: any thread.  Locks: takes mutex."""
+    """Read offsets of one stream.  Locks: takes mutex."""
     cdef MemStore* store = <MemStore*>self
     cdef LogStat* log
     cdef Ring* ring = NULL
@@ -93,14 +96,14 @@ cdef int _offsets(void* self, Slice topic, uint32_t partition, Slice stream, uin
 
 
 cdef int _logs(void* self, const Slice* topic, ReadBatch* out) noexcept nogil:
-    """Read all logs, or those of a topic.  Locality: any thread.  Locks: takes mutex."""
+    """Read all logs, or those of a topic.  Locks: takes mutex."""
     if topic != NULL:
         return _topic_logs(<MemStore*>self, topic[0], out)
     return _names(<MemStore*>self, False, NULL, SIZE_MAX, out)
 
 
 cdef int _topic_logs(MemStore* store, Slice topic, ReadBatch* out) noexcept nogil:
-    """Read the logs of a topic, by their partitions.  Locality: any thread.  Locks: takes mutex."""
+    """Read the logs of a topic, by their partitions.  Locks: takes mutex."""
     cdef LogStat* log
     cdef NameRow row
     cdef int status = ST_OK
@@ -117,7 +120,7 @@ cdef int _topic_logs(MemStore* store, Slice topic, ReadBatch* out) noexcept nogi
 
 
 cdef void _log_row(NameRow* row, const LogStat* log) noexcept nogil:
-    """Describe a log.  Locality: any thread.  Locks: the caller holds mutex."""
+    """Describe a log.  Locks: the caller holds mutex."""
     row.log = log.id
     row.partition = log.partition
     row.stream = 0
@@ -127,14 +130,13 @@ cdef void _log_row(NameRow* row, const LogStat* log) noexcept nogil:
 
 
 cdef int _streams(void* self, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
-    """Read streams.  Locality: any thread.  Locks: takes mutex."""
+    """Read streams.  Locks: takes mutex."""
     return _names(<MemStore*>self, True, after, most, out)
 
 
 cdef int _names(MemStore* store, bint streams, const NamePlace* after, size_t most, ReadBatch* out) noexcept nogil:
     """Read all logs, or up to ``most`` streams behind ``after``, by their numbers.
 
-    Locality: any thread.
     Locks: takes mutex.
     """
     cdef LogStat* log
@@ -168,7 +170,7 @@ cdef int _names(MemStore* store, bint streams, const NamePlace* after, size_t mo
 
 
 cdef Ring* _stream_ring(MemStore* store, LogStat* log, Slice name) noexcept nogil:
-    """Return the offsets of a stream, or NULL.  Locality: any thread.  Locks: the caller holds mutex."""
+    """Return the offsets of a stream, or NULL.  Locks: the caller holds mutex."""
     cdef StreamStat* stream = catalog_find_stream(&store.catalog, log, name)
     return NULL if stream == NULL else <Ring*>stream.extra
 
@@ -176,7 +178,6 @@ cdef Ring* _stream_ring(MemStore* store, LogStat* log, Slice name) noexcept nogi
 cdef uint64_t _seek(const Ring* ring, uint64_t offset) noexcept nogil:
     """Return the position of the first offset that is not smaller.
 
-    Locality: any thread.
     Locks: the caller holds mutex.
     """
     cdef uint64_t low

@@ -1,4 +1,4 @@
-"""The store in memory: bounded, the oldest entries make room, same operations and same reader."""
+"""The store in memory: bounded; the oldest entries are dropped for new ones.  Operations and reader as on disk."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t

@@ -1,4 +1,7 @@
-"""Appending to the store in memory, and making room in it."""
+"""Appending to the store in memory, and making room in it.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -52,12 +55,12 @@ _ops.room = sizeof(MemEntry)
 
 
 cdef const StoreOps* memstore_ops() noexcept nogil:
-    """Return the operations of the memory store.  Locality: any thread.  Locks: none."""
+    """Return the operations of the memory store.  Locality: any thread."""
     return &_ops
 
 
 cdef int memstore_init(MemStore* store, const StoreLimits* limits) noexcept nogil:
-    """Make an empty store.  Locality: owner.  Locks: none."""
+    """Make an empty store.  Locality: owner."""
     memset(store, 0, sizeof(MemStore))
     store.limits = limits[0]
     storeclock_init(&store.clock, system_clock(), NULL)
@@ -70,7 +73,7 @@ cdef int memstore_init(MemStore* store, const StoreLimits* limits) noexcept nogi
 
 
 cdef void memstore_free(MemStore* store) noexcept nogil:
-    """Release every entry and the catalog.  Locality: owner.  Locks: none."""
+    """Release every entry and the catalog.  Locality: owner."""
     cdef uint32_t i
     cdef uint32_t k
     cdef LogStat* log
@@ -89,7 +92,7 @@ cdef void memstore_free(MemStore* store) noexcept nogil:
 
 
 cdef void _append(void* self, Entry* chain) noexcept nogil:
-    """Append a chain in steps; what has to be copied is copied before the mutex is taken.
+    """Append a chain in steps; values are copied before the mutex is taken.
 
     Locality: appending thread.
     Locks: takes mutex.
@@ -128,10 +131,9 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
 
 
 cdef MemEntry* _copy(MemStore* store, Entry* entry, int64_t now_ms) noexcept nogil:
-    """Return an entry's value, its block if it has one, else a copy; NULL with its status set when it cannot be kept.
+    """Return an entry's block if it has one, else a copy of its value; NULL, with the status set, if it is refused.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef MemEntry* copy
     cdef Rest rest
@@ -175,7 +177,6 @@ cdef void _settle_window(Dedupe* d, const Entry* entry, int64_t now_ms) noexcept
     """Keep an entry's ids if it was taken, and forget a bounded number of old ones.
 
     Locality: appending thread.
-    Locks: none.
     """
     if entry.status == ST_OK:
         dedupe_forget(d, now_ms, STEP_FORGET)
@@ -221,7 +222,7 @@ cdef MemEntry* _link(MemStore* store, Entry* entry, MemEntry* copy) noexcept nog
 
 
 cdef int64_t _retain(void* self) noexcept nogil:
-    """Drop up to one step of what is past the limits; returns the number dropped.
+    """Drop up to one step of entries past the limits; returns the number dropped.
 
     Locality: appending thread.
     Locks: takes mutex.
@@ -343,12 +344,12 @@ cdef int _reserve(void** extra, uint64_t start) noexcept nogil:
 
 
 cdef uint64_t _held(size_t value_bytes) noexcept nogil:
-    """Return the memory of an entry with its places in both rings.  Locality: any thread.  Locks: none."""
+    """Return the memory of an entry with its places in both rings.  Locality: any thread."""
     return value_bytes + sizeof(MemEntry) + 2 * sizeof(uint64_t)
 
 
 cdef void _free_entries(MemEntry* entry) noexcept nogil:
-    """Release a chain of entries.  Locality: owner.  Locks: none."""
+    """Release a chain of entries.  Locality: owner."""
     cdef MemEntry* following
     while entry != NULL:
         following = entry.next
@@ -357,7 +358,7 @@ cdef void _free_entries(MemEntry* entry) noexcept nogil:
 
 
 cdef void _free_ring(Ring* ring) noexcept nogil:
-    """Release a ring made by ``_reserve``.  Locality: owner.  Locks: none."""
+    """Release a ring made by ``_reserve``.  Locality: owner."""
     if ring != NULL:
         free(ring.items)
         free(ring)

@@ -1,4 +1,4 @@
-"""What a door does wrong where the table of faults says so; asked only while a fault is armed."""
+"""Faults of a door, as the table of faults asks for them; called only while a fault is armed."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t

@@ -1,4 +1,7 @@
-"""Carrying out faults: frozen sessions, closed connections, wrong, late and missing replies."""
+"""Execution of faults: frozen sessions, closed connections, wrong, late and missing replies.
+
+Locality: door loop.  Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
@@ -28,7 +31,7 @@ cdef enum:
 
 
 cdef bint _event(Session* s, FaultEvent* event, Slice group, Slice stream) noexcept nogil:
-    """Describe what happens at a connection; false without memory.  Locality: door loop.  Locks: none."""
+    """Describe what happens at a connection; false without memory."""
     if s.faults == NULL:
         s.faults = faultsession_new()
         if s.faults == NULL:
@@ -42,7 +45,7 @@ cdef bint _event(Session* s, FaultEvent* event, Slice group, Slice stream) noexc
 
 
 cdef void _freeze(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
-    """Stop reading a session, or writing to it, until the rule is taken out.  Locality: door loop.  Locks: none."""
+    """Stop reading a session, or writing to it, until the rule is taken out."""
     s.faults.frozen_by = what.frozen_by
     if what.side & SIDE_READ:
         s.hold |= HOLD_FROZEN
@@ -52,7 +55,7 @@ cdef void _freeze(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
 
 
 cdef void _close(Door* d, Session* s, bint resets) noexcept nogil:
-    """Close a session once everything before this moment is answered.  Locality: door loop.  Locks: none."""
+    """Close a session once everything before this moment is answered."""
     cdef linger at_once
     if resets and not s.faults.resets:
         s.faults.resets = True
@@ -65,7 +68,6 @@ cdef void _close(Door* d, Session* s, bint resets) noexcept nogil:
 cdef void misbehave_connect(Door* d, Session* s) noexcept nogil:
     """Act on a connection that was just accepted.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef FaultEvent event
@@ -84,7 +86,6 @@ cdef int misbehave_frame(Door* d, Session* s, const uint8_t* p, size_t n, int64_
                          FaultWhat* what) noexcept nogil:
     """Act on a whole frame that ``d.request`` has judged; may change that judgement.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef Request* r = &d.request
@@ -123,7 +124,7 @@ cdef int misbehave_frame(Door* d, Session* s, const uint8_t* p, size_t n, int64_
 
 
 cdef int _serve_again(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, int code, int load) noexcept nogil:
-    """Judge the frame as a proxy in another state does.  Locality: door loop.  Locks: none."""
+    """Judge the frame as a proxy in another state does."""
     cdef ServerProfile profile = d.profile
     profile.service_code = code
     profile.load = load
@@ -133,22 +134,14 @@ cdef int _serve_again(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, i
 
 
 cdef int _refuse(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
-    """Turn the judgement into a refusal: without a text as a proxy in that state, with one as one whose queue is full.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Turn the result into a refusal: without a text as of a proxy in that state, with one as of a full queue."""
     if what.text_n == 0:
         return _serve_again(d, p, n, receive_ms, what.code, d.profile.load)
     return refuse_request(d, what.code, what.text)
 
 
 cdef void misbehave_after(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
-    """Close behind a frame that was taken, where a rule says so.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Close behind a frame that was taken, where a rule says so."""
     if what.actions & DO_CLOSE:
         _close(d, s, what.reset)
 
@@ -156,7 +149,6 @@ cdef void misbehave_after(Door* d, Session* s, const FaultWhat* what) noexcept n
 cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply) noexcept nogil:
     """Send a reply as the rules want it: ST_OK or ST_NO_MEMORY.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef size_t garbage = what.garbage_n if what.actions & DO_GARBAGE else 0
@@ -183,7 +175,7 @@ cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply
     if s.faults != NULL and _number_of(d, reply, &number):
         s.faults.answered = True
         s.faults.answered_number = number
-    # Nobody would send what is collected for a rule that is gone.
+    # Replies collected for a removed rule would never be sent.
     if what.actions & DO_REVERSE and faults_has(d.shared.faults, what.reversed_by):
         s.pending += 1
         held.next = s.faults.reversed
@@ -200,7 +192,7 @@ cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply
 
 
 cdef bint _number_of(Door* d, Slice reply, uint32_t* number) noexcept nogil:
-    """Read which request a reply answers; false when it does not say.  Locality: door loop.  Locks: none."""
+    """Read which request a reply answers; false when it does not say."""
     cdef WireEvent answer
     if reply.n == 0 or d.shared.wire.parse_reply(reply.p, reply.n, &answer) != ST_OK:
         return False
@@ -209,9 +201,8 @@ cdef bint _number_of(Door* d, Slice reply, uint32_t* number) noexcept nogil:
 
 
 cdef void _foreign(Door* d, Session* s, int which, uint8_t* reply, size_t n) noexcept nogil:
-    """Have a reply answer another request; one that there is none of is answered as it should be.
+    """Make a reply answer another request; if there is no other request, the reply stays unchanged.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef FaultEvent event
@@ -232,7 +223,7 @@ cdef void _foreign(Door* d, Session* s, int which, uint8_t* reply, size_t n) noe
 
 
 cdef void _spoil(Door* d, Session* s, const FaultWhat* what, uint8_t* reply, size_t n) noexcept nogil:
-    """Change the bytes of a reply in place.  Locality: door loop.  Locks: takes FaultTable.mutex."""
+    """Change the bytes of a reply in place.  Locks: takes FaultTable.mutex."""
     cdef int64_t at = what.corrupt_at
     if what.actions & DO_FOREIGN:
         _foreign(d, s, what.number, reply, n)
@@ -243,11 +234,7 @@ cdef void _spoil(Door* d, Session* s, const FaultWhat* what, uint8_t* reply, siz
 
 
 cdef int give_reply(Door* d, Session* s, Held* held) noexcept nogil:
-    """Queue a reply for the peer and free its block: ST_OK or ST_NO_MEMORY.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Queue a reply for the peer and free its block: ST_OK or ST_NO_MEMORY."""
     cdef int status = session_reply(s, slice_of(held_bytes(held), held.n))
     if status == ST_OK:
         relaxed_add(&d.counters.replies, 1)
@@ -259,11 +246,7 @@ cdef int give_reply(Door* d, Session* s, Held* held) noexcept nogil:
 
 
 cdef int give_reversed(Door* d, Session* s) noexcept nogil:
-    """Queue the collected replies, the newest first: ST_OK or ST_NO_MEMORY.
-
-    Locality: door loop.
-    Locks: none.
-    """
+    """Queue the collected replies, the newest first: ST_OK or ST_NO_MEMORY."""
     cdef Held* held
     cdef int status = ST_OK
     while s.faults.reversed != NULL:
@@ -280,7 +263,6 @@ cdef int give_reversed(Door* d, Session* s) noexcept nogil:
 cdef size_t misbehave_room(Door* d, Session* s, size_t room) noexcept nogil:
     """Return how much of ``room`` may be read now; a slow connection is not read again for a while.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef FaultEvent event
@@ -308,7 +290,6 @@ cdef size_t misbehave_room(Door* d, Session* s, size_t room) noexcept nogil:
 cdef void misbehave_received(Door* d, Session* s) noexcept nogil:
     """Act on the bytes that a connection has received by now.
 
-    Locality: door loop.
     Locks: takes FaultTable.mutex.
     """
     cdef FaultEvent event

@@ -1,4 +1,4 @@
-"""Names behind the numeric group and stream ids of binary requests, and all that a hub knows of names."""
+"""Names for the numeric group and stream ids of binary requests, together with the hub's known topics."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t

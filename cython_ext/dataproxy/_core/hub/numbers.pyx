@@ -1,4 +1,7 @@
-"""Names of numeric ids in a sorted list, looked up by halving."""
+"""Names of numeric ids in a sorted list, found by binary search.
+
+Locks: none.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t
@@ -12,21 +15,21 @@ from dataproxy._core.wire.api cimport NumberedNames
 
 
 cdef int numbers_init(Numbers* numbers, size_t count) noexcept nogil:
-    """Make an empty list.  Locality: owner.  Locks: none."""
+    """Make an empty list.  Locality: owner."""
     memset(numbers, 0, sizeof(Numbers))
     numbers.list = <Number*>calloc(count + 1, sizeof(Number))
     return ST_OK if numbers.list != NULL else ST_NO_MEMORY
 
 
 cdef void numbers_free(Numbers* numbers) noexcept nogil:
-    """Release the memory.  Locality: owner.  Locks: none."""
+    """Release the memory.  Locality: owner."""
     free(numbers.list)
     buf_free(&numbers.names)
     memset(numbers, 0, sizeof(Numbers))
 
 
 cdef int numbers_add(Numbers* numbers, uint32_t key, Slice name) noexcept nogil:
-    """Add the next number.  Locality: owner.  Locks: none."""
+    """Add the next number.  Locality: owner."""
     cdef Number* number = &numbers.list[numbers.count]
     number.key = key
     number.at = numbers.names.n
@@ -36,7 +39,7 @@ cdef int numbers_add(Numbers* numbers, uint32_t key, Slice name) noexcept nogil:
 
 
 cdef void numbers_find(void* context, uint32_t group_num, uint32_t stream_num, NumberedNames* out) noexcept nogil:
-    """Look both numbers up; entries are stored under the names.  Locality: any thread.  Locks: none."""
+    """Look both numbers up; entries are stored under the names.  Locality: any thread."""
     cdef const Numbers* numbers = &(<Names*>context).numbers
     cdef const Number* group = _find(numbers, group_num << 16)
     cdef const Number* stream = NULL
@@ -53,7 +56,7 @@ cdef void numbers_find(void* context, uint32_t group_num, uint32_t stream_num, N
 
 
 cdef const Number* _find(const Numbers* numbers, uint32_t key) noexcept nogil:
-    """Return the entry of a key, or NULL.  Locality: any thread.  Locks: none."""
+    """Return the entry of a key, or NULL.  Locality: any thread."""
     cdef size_t low = 0
     cdef size_t high = numbers.count
     cdef size_t middle

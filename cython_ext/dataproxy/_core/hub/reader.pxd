@@ -1,4 +1,4 @@
-"""Reading a store: what durable and memory store offer to readers, on any thread."""
+"""Reading a store: the functions of the durable and the memory store for readers, on any thread."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
@@ -27,7 +27,7 @@ ctypedef struct NameRow:    # one log, or one stream of a log
     uint64_t start          # of the topic in ReadBatch.data, the stream name follows it
 
 
-ctypedef struct NamePlace:  # a stream behind which to read on; names may be given up and made anew meanwhile
+ctypedef struct NamePlace:  # the stream after which reading continues; names may have been removed or made meanwhile
     uint32_t log
     uint32_t partition
     uint32_t stream

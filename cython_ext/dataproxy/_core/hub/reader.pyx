@@ -1,4 +1,7 @@
-"""Read batches, and the reader of the durable store (one short read transaction for each call)."""
+"""Read batches, and the reader of the durable store (one short read transaction for each call).
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport SIZE_MAX, UINT32_MAX, uint8_t, uint32_t, uint64_t
@@ -50,32 +53,32 @@ _durable.streams = _streams
 
 
 cdef const ReaderOps* durable_reader() noexcept nogil:
-    """Return the reader of durable stores.  Locality: any thread.  Locks: none."""
+    """Return the reader of durable stores.  Locality: any thread."""
     return &_durable
 
 
 cdef void batch_init(ReadBatch* batch) noexcept nogil:
-    """Make an empty batch.  Locality: owner.  Locks: none."""
+    """Make an empty batch.  Locality: owner."""
     buf_init(&batch.rows)
     buf_init(&batch.data)
     batch.error = 0
 
 
 cdef void batch_free(ReadBatch* batch) noexcept nogil:
-    """Release the memory of a batch.  Locality: owner.  Locks: none."""
+    """Release the memory of a batch.  Locality: owner."""
     buf_free(&batch.rows)
     buf_free(&batch.data)
 
 
 cdef void batch_clear(ReadBatch* batch) noexcept nogil:
-    """Empty a batch and keep its memory.  Locality: owner.  Locks: none."""
+    """Empty a batch and keep its memory.  Locality: owner."""
     batch.rows.n = 0
     batch.data.n = 0
     batch.error = 0
 
 
 cdef int batch_add(ReadBatch* batch, uint64_t offset, const void* p, size_t n) noexcept nogil:
-    """Append one entry.  Locality: owner.  Locks: none."""
+    """Append one entry.  Locality: owner."""
     cdef ReadRow row
     row.offset = offset
     row.start = batch.data.n
@@ -86,7 +89,7 @@ cdef int batch_add(ReadBatch* batch, uint64_t offset, const void* p, size_t n) n
 
 
 cdef int batch_add_name(ReadBatch* batch, NameRow* row, Slice topic, Slice name) noexcept nogil:
-    """Append one log or stream row with its names.  Locality: owner.  Locks: none."""
+    """Append one log or stream row with its names.  Locality: owner."""
     row.start = batch.data.n
     row.topic_size = <uint32_t>topic.n
     row.name_size = <uint32_t>name.n
@@ -102,7 +105,7 @@ ctypedef struct LogKeys:    # what a read needs to know of one log
 
 
 cdef int _settle(ReadBatch* out, int rc) noexcept nogil:
-    """Turn a library result into a status.  Locality: any thread.  Locks: none."""
+    """Turn a library result into a status.  Locality: any thread."""
     if rc == 0 or rc == MDB_NOTFOUND:
         return ST_OK
     out.error = rc
@@ -137,10 +140,9 @@ cdef int _read(void* store, Slice topic, uint32_t partition, const Slice* stream
 
 cdef int _read_log(StoreEnv* e, MDB_txn* txn, LogKeys* log, uint64_t offset, size_t max_entries, size_t max_bytes,
                    ReadBatch* out) noexcept nogil:
-    """Copy entries of all streams out of one transaction; every offset from the log's first on has to be there.
+    """Copy entries of all streams in one transaction; a missing offset at or after the log's first is damage.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef uint8_t key_raw[KEY_ENTRY]
     cdef uint64_t place = offset if offset > log.first else log.first
@@ -174,7 +176,7 @@ cdef int _read_log(StoreEnv* e, MDB_txn* txn, LogKeys* log, uint64_t offset, siz
 
 cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uint64_t offset, size_t max_entries,
                       size_t max_bytes, ReadBatch* out) noexcept nogil:
-    """Copy entries of one stream out of one transaction.  Locality: any thread.  Locks: none."""
+    """Copy entries of one stream out of one transaction.  Locality: any thread."""
     cdef uint8_t key_raw[KEY_INDEX]
     cdef uint8_t entry_raw[KEY_ENTRY]
     cdef MDB_cursor* cursor = NULL
@@ -214,10 +216,9 @@ cdef int _read_stream(StoreEnv* e, MDB_txn* txn, LogKeys* log, Slice stream, uin
 
 
 cdef int _damaged(ReadBatch* out, uint64_t offset) noexcept nogil:
-    """Return what a read ends with at an entry that is not what was stored: what is before it is given first.
+    """Return the result of a read that met a damaged entry: the entries before it are given first.
 
     Locality: any thread.
-    Locks: none.
     """
     if out.rows.n:
         return 0
@@ -271,7 +272,7 @@ cdef int _logs(void* store, const Slice* topic, ReadBatch* out) noexcept nogil:
 
 
 cdef int _topic_logs(StoreEnv* e, Slice topic, ReadBatch* out) noexcept nogil:
-    """Read the log rows of a topic: from each partition that any topic has, one row is looked for.
+    """Read the log rows of a topic: one row is looked up in each partition that some topic has.
 
     Locality: any thread.
     Locks: takes the environment's mutex.
@@ -359,12 +360,12 @@ cdef int _names(StoreEnv* e, bint streams, const NamePlace* after, size_t most, 
 
 
 cdef inline Slice _topic_of(const MDB_val* key) noexcept nogil:
-    """Return the topic in a log row's key.  Locality: any thread.  Locks: none."""
+    """Return the topic in a log row's key.  Locality: any thread."""
     return slice_of(<const uint8_t*>key.mv_data + 4, key.mv_size - 4)
 
 
 cdef int _log_row(MDB_cursor* cursor, MDB_cursor_op op, MDB_val* key, NameRow* row) noexcept nogil:
-    """Move to a log row and take it apart: 0, MDB_NOTFOUND or an error.  Locality: any thread.  Locks: none."""
+    """Move to a log row and take it apart: 0, MDB_NOTFOUND or an error.  Locality: any thread."""
     cdef MDB_val value
     cdef const uint8_t* p
     cdef int rc = mdb_cursor_get(cursor, key, &value, op)
@@ -389,7 +390,6 @@ cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, cons
     """Read the stream rows of one log, those behind ``after`` if that is in this log.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef uint8_t key_raw[KEY_STREAM]
     cdef MDB_cursor* cursor = NULL
@@ -422,13 +422,13 @@ cdef int _log_streams(StoreEnv* e, MDB_txn* txn, NameRow* row, Slice topic, cons
 
 
 cdef bint _is_index(MDB_val* key, uint32_t log, uint32_t stream) noexcept nogil:
-    """Tell whether the key is an index row of this stream.  Locality: any thread.  Locks: none."""
+    """Tell whether the key is an index row of this stream.  Locality: any thread."""
     return (key.mv_size == KEY_INDEX and load_be32(key.mv_data) == log
             and load_be32(<uint8_t*>key.mv_data + 4) == stream)
 
 
 cdef int _find_log(StoreEnv* e, MDB_txn* txn, Slice topic, uint32_t partition, LogKeys* out) noexcept nogil:
-    """Find a log: 0, MDB_NOTFOUND or an error.  Locality: any thread.  Locks: none."""
+    """Find a log: 0, MDB_NOTFOUND or an error.  Locality: any thread."""
     cdef uint8_t raw[KEY_LOG]
     cdef MDB_val key
     cdef MDB_val value
@@ -451,7 +451,6 @@ cdef int _find_stream(StoreEnv* e, MDB_txn* txn, uint32_t log, Slice name, uint3
     """Find the number of a stream by its name: 0, MDB_NOTFOUND or an error.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef uint8_t raw[KEY_STREAM]
     cdef MDB_val key

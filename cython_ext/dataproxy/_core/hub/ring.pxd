@@ -1,4 +1,7 @@
-"""Growing queue of 64-bit values with access by position; a plain struct."""
+"""Growing queue of 64-bit values with access by position; a plain struct.
+
+Locality: the thread that owns the ring.  Locks: none.
+"""
 
 from libc.stdint cimport uint64_t
 
@@ -16,5 +19,5 @@ cdef void ring_drop(Ring* ring) noexcept nogil
 
 
 cdef inline uint64_t ring_at(const Ring* ring, uint64_t position) noexcept nogil:
-    """Return the value at a position between head and tail.  Locality: owner.  Locks: none."""
+    """Return the value at a position between head and tail."""
     return ring.items[position & (ring.room - 1)]

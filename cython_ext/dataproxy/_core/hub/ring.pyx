@@ -1,4 +1,7 @@
-"""Ring of 64-bit values with geometric growth."""
+"""Ring of 64-bit values with geometric growth.
+
+Locality: the thread that owns the ring.  Locks: none.
+"""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
@@ -7,7 +10,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
 cdef int ring_reserve(Ring* ring) noexcept nogil:
-    """Make room for one more value.  Locality: owner.  Locks: none."""
+    """Make room for one more value."""
     cdef uint64_t room = ring.room * 2 if ring.room else 16
     cdef uint64_t* items
     cdef uint64_t i
@@ -25,11 +28,11 @@ cdef int ring_reserve(Ring* ring) noexcept nogil:
 
 
 cdef void ring_push(Ring* ring, uint64_t value) noexcept nogil:
-    """Add the youngest value; there must be room.  Locality: owner.  Locks: none."""
+    """Add the youngest value; there must be room."""
     ring.items[ring.tail & (ring.room - 1)] = value
     ring.tail += 1
 
 
 cdef void ring_drop(Ring* ring) noexcept nogil:
-    """Drop the oldest value; there must be one.  Locality: owner.  Locks: none."""
+    """Drop the oldest value; there must be one."""
     ring.head += 1

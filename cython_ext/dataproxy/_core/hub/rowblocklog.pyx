@@ -1,7 +1,9 @@
-"""Rows of the store for blocks of the Spark sink's rows: one for each block, by its position, changed as rows come.
+"""Rows of the store for blocks of the Spark sink's rows: one for each block, by its position; new rows change it.
 
-Blocks that change are the youngest, so that the pages which a commit touches are few.
+Only the youngest blocks change, so a commit touches few pages.
 Functions return 0 or the error of the library, the system or the environment.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.errno cimport ENOMEM
@@ -60,7 +62,7 @@ cdef int rowblocklog_load(WindowLog* log, MDB_txn* txn) noexcept nogil:
 
 
 cdef int rowblocklog_put(WindowLog* log, MDB_txn* txn) noexcept nogil:
-    """Write the blocks in which rows are new.  Locality: appending thread.  Locks: none."""
+    """Write the blocks in which rows are new.  Locality: appending thread."""
     cdef RowBlocks* b = &log.dedupe.blocks
     cdef const BlockChange* changes = <const BlockChange*>b.changes.p
     cdef uint64_t n = b.changes.n // sizeof(BlockChange)
@@ -92,7 +94,7 @@ cdef int rowblocklog_put(WindowLog* log, MDB_txn* txn) noexcept nogil:
 
 
 cdef int rowblocklog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
-    """Delete blocks past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
+    """Delete blocks past the limits, a bounded number.  Locality: appending thread."""
     cdef const IdRing* r = &log.dedupe.blocks.ring
     cdef uint64_t due = idring_due(r, now_ms, r.tail - r.kept_tail + STEP_BLOCKS)
     cdef MDB_cursor* cursor = NULL
@@ -120,19 +122,19 @@ cdef int rowblocklog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexce
 
 
 cdef bint rowblocklog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
-    """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread.  Locks: none."""
+    """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread."""
     cdef const IdRing* r = &log.dedupe.blocks.ring
     cdef uint64_t due = idring_due(r, now_ms, STEP_BLOCKS)
     return due - r.head >= DUE_BLOCKS or (due > r.head and due == r.tail)
 
 
 cdef bint rowblocklog_writes(WindowLog* log) noexcept nogil:
-    """Tell whether the transaction at hand has changed blocks.  Locality: appending thread.  Locks: none."""
+    """Tell whether the current transaction has changed blocks.  Locality: appending thread."""
     return log.blocks_put > 0 or log.blocks_until > log.dedupe.blocks.ring.head
 
 
 cdef void rowblocklog_settle(WindowLog* log, bint committed) noexcept nogil:
-    """Bring the blocks in line with what the transaction became.  Locality: appending thread.  Locks: none."""
+    """Keep or undo the changes of blocks after the transaction has ended.  Locality: appending thread."""
     cdef RowBlocks* b = &log.dedupe.blocks
     if committed:
         if log.blocks_until > b.ring.head:
@@ -145,7 +147,7 @@ cdef void rowblocklog_settle(WindowLog* log, bint committed) noexcept nogil:
 
 
 cdef int _load_row(RowBlocks* b, const MDB_val* key, const MDB_val* value) noexcept nogil:
-    """Add one block.  Locality: owner.  Locks: none."""
+    """Add one block.  Locality: owner."""
     cdef const uint8_t* row = <const uint8_t*>value.mv_data
     cdef RowBlock* block
     cdef int k

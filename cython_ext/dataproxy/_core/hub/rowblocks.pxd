@@ -1,10 +1,12 @@
 """Rows of the Spark sink that were stored lately, in blocks of 256.
 
-The sink names a row by its block and its number there, and a block by a digest of all of its rows (client/rowids): a
-known name is a known row, and what a block has to remember is a bit for each.
+The sink names a row by its block and its number in the block, and a block by a digest of all of its rows
+(client/rowids).  So a known name means a known row, and a block needs only one bit for each row.
 
-Blocks are items of a ring (hub/idring), whose time is that of their last new row.  What was noted since the last
-``rowblocks_keep`` can be taken back.
+Blocks are items of a ring (hub/idring); the time of a block is that of its last new row.  Rows noted since the last
+``rowblocks_keep`` can be removed again.
+
+Locality: appending thread.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -45,5 +47,5 @@ cdef void rowblocks_undo(RowBlocks* b) noexcept nogil
 
 
 cdef inline RowBlock* rowblocks_at(const RowBlocks* b, uint64_t position) noexcept nogil:
-    """Return the block at a position that is held.  Locality: appending thread.  Locks: none."""
+    """Return the block at a position that is held."""
     return <RowBlock*>idring_at(&b.ring, position)

@@ -1,4 +1,7 @@
-"""Blocks with a bit for each of their rows, in a ring."""
+"""Blocks with a bit for each of their rows, in a ring.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -21,19 +24,19 @@ from dataproxy._core.plat.bits cimport count_ones
 
 
 cdef void rowblocks_init(RowBlocks* b, int64_t keep_ms, uint64_t most) noexcept nogil:
-    """Make an empty set of blocks.  Locality: owner.  Locks: none."""
+    """Make an empty set of blocks.  Locality: owner."""
     memset(b, 0, sizeof(RowBlocks))
     idring_init(&b.ring, sizeof(RowBlock), keep_ms, most)
 
 
 cdef void rowblocks_free(RowBlocks* b) noexcept nogil:
-    """Release the memory.  Locality: owner.  Locks: none."""
+    """Release the memory.  Locality: owner."""
     idring_free(&b.ring)
     buf_free(&b.changes)
 
 
 cdef int rowblocks_take(RowBlocks* b, const EntryId* id, int64_t now_ms, uint64_t* known) noexcept nogil:
-    """Note rows of a block and tell which of them were known.  Locality: appending thread.  Locks: none."""
+    """Note rows of a block and tell which of them were known.  Locality: appending thread."""
     cdef BlockChange change
     cdef RowBlock* block
     cdef uint64_t wanted[BLOCK_WORDS]
@@ -67,7 +70,7 @@ cdef int rowblocks_take(RowBlocks* b, const EntryId* id, int64_t now_ms, uint64_
 
 
 cdef void rowblocks_drop(RowBlocks* b, uint64_t until, int64_t now_ms) noexcept nogil:
-    """Forget every block before a position.  Locality: appending thread.  Locks: none."""
+    """Forget every block before a position.  Locality: appending thread."""
     cdef const RowBlock* block
     cdef uint64_t position
     cdef int k
@@ -80,13 +83,13 @@ cdef void rowblocks_drop(RowBlocks* b, uint64_t until, int64_t now_ms) noexcept 
 
 
 cdef void rowblocks_keep(RowBlocks* b) noexcept nogil:
-    """Make what was noted stay.  Locality: appending thread.  Locks: none."""
+    """Keep the rows noted so far.  Locality: appending thread."""
     idring_keep(&b.ring)
     b.changes.n = 0
 
 
 cdef void rowblocks_undo(RowBlocks* b) noexcept nogil:
-    """Take back what was noted since ``rowblocks_keep``.  Locality: appending thread.  Locks: none."""
+    """Remove the rows noted since ``rowblocks_keep``.  Locality: appending thread."""
     cdef const BlockChange* change
     cdef RowBlock* block
     cdef int k
@@ -101,7 +104,7 @@ cdef void rowblocks_undo(RowBlocks* b) noexcept nogil:
 
 
 cdef uint64_t _find(const RowBlocks* b, uint64_t high, uint64_t low, int64_t now_ms) noexcept nogil:
-    """Return the position of a block that is known, or 0.  Locality: appending thread.  Locks: none."""
+    """Return the position of a block that is known, or 0.  Locality: appending thread."""
     cdef uint64_t position = idring_first(&b.ring, low)
     cdef const RowBlock* block
     while position:

@@ -60,7 +60,7 @@ ctypedef struct Session:    # owned by one door loop
     Answer* waiting_last
     size_t waiting_bytes
     size_t owed_bytes       # answers of the entries that are on their way through the store
-    Holder* holder          # who pays for what it holds
+    Holder* holder          # the address that its memory is counted for
     Holding holdings[HOLDING_KINDS]
     int64_t number          # of the connection at its listener, from 1
     int64_t received_bytes
@@ -76,7 +76,7 @@ ctypedef struct Session:    # owned by one door loop
     bint dirty
     bint resumed
     bint parked
-    bint lingers            # all is said; what the peer still sends is thrown away until it ends, too
+    bint lingers            # all answers are sent; bytes that come are discarded until the peer ends the stream too
     bint closed
     uint8_t source_n
     char source[ADDRESS_TEXT]   # numeric address of the peer

@@ -1,4 +1,7 @@
-"""Connections of one door loop: a table with generations, the idle order, buffered replies."""
+"""Connections of one door loop: a table with generations, the idle order, buffered replies.
+
+Locks: none.
+"""
 
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -23,7 +26,6 @@ cdef void table_init(SessionTable* t) noexcept nogil:
     """Make an empty table.
 
     Locality: door loop.
-    Locks: none.
     """
     t.slots = NULL
     t.generations = NULL
@@ -40,7 +42,6 @@ cdef void table_free(SessionTable* t) noexcept nogil:
     """Close and free every session and the table.
 
     Locality: door loop, or its owner after the loop has ended.
-    Locks: none.
     """
     cdef uint32_t i
     for i in range(t.size):
@@ -53,7 +54,7 @@ cdef void table_free(SessionTable* t) noexcept nogil:
 
 
 cdef int _grow(SessionTable* t) noexcept nogil:
-    """Double the slots.  Locality: door loop.  Locks: none."""
+    """Double the slots.  Locality: door loop."""
     cdef uint32_t room = t.room * 2 if t.room > 0 else 64
     cdef void* p
     p = realloc(t.slots, room * sizeof(Session*))
@@ -76,7 +77,6 @@ cdef Session* table_add(SessionTable* t, size_t receive_limit) noexcept nogil:
     """Make a session with an id that was never used before.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Session* s
     cdef uint32_t slot
@@ -105,7 +105,6 @@ cdef Session* table_find(SessionTable* t, uint64_t id) noexcept nogil:
     """Return the session with this id if it is still open.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef uint32_t slot = <uint32_t>(id & 0xFFFFFFFFU)
     if slot >= t.size or t.slots[slot] == NULL or t.slots[slot].id != id:
@@ -117,7 +116,6 @@ cdef void table_remove(SessionTable* t, Session* s) noexcept nogil:
     """Take a session out; its id is not found any more.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef uint32_t slot = <uint32_t>(s.id & 0xFFFFFFFFU)
     t.slots[slot] = NULL
@@ -134,7 +132,6 @@ cdef void table_touch(SessionTable* t, Session* s, int64_t now_us) noexcept nogi
     """Restart the idle time of a session.
 
     Locality: door loop.
-    Locks: none.
     """
     s.active_us = now_us
     if t.idle_last != s:
@@ -143,7 +140,7 @@ cdef void table_touch(SessionTable* t, Session* s, int64_t now_us) noexcept nogi
 
 
 cdef void _append_idle(SessionTable* t, Session* s) noexcept nogil:
-    """Make the session the most recent one.  Locality: door loop.  Locks: none."""
+    """Make the session the most recent one.  Locality: door loop."""
     s.idle_prev = t.idle_last
     s.idle_next = NULL
     if t.idle_last != NULL:
@@ -154,7 +151,7 @@ cdef void _append_idle(SessionTable* t, Session* s) noexcept nogil:
 
 
 cdef void _remove_idle(SessionTable* t, Session* s) noexcept nogil:
-    """Take the session out of the idle order.  Locality: door loop.  Locks: none."""
+    """Take the session out of the idle order.  Locality: door loop."""
     if s.idle_prev != NULL:
         s.idle_prev.idle_next = s.idle_next
     else:
@@ -169,7 +166,6 @@ cdef void session_free(Session* s) noexcept nogil:
     """Close the socket and free everything.
 
     Locality: door loop, or its owner after the loop has ended.
-    Locks: none.
     """
     cdef Answer* answer
     s.transport.ops.close(&s.transport)
@@ -187,7 +183,6 @@ cdef Slice session_source(Session* s) noexcept nogil:
     """Return the peer's numeric address.
 
     Locality: door loop.
-    Locks: none.
     """
     return slice_of(s.source, s.source_n)
 
@@ -196,7 +191,6 @@ cdef int session_reply(Session* s, Slice reply) noexcept nogil:
     """Append one reply to what will be written.
 
     Locality: door loop.
-    Locks: none.
     """
     return buf_put_slice(&s.output, reply)
 
@@ -205,7 +199,6 @@ cdef int session_keep(Session* s, int64_t place, Slice reply, const FaultWhat* w
     """Keep an answer until the requests before its own have theirs.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Answer** at = &s.waiting
     cdef Answer* answer = <Answer*>malloc(sizeof(Answer) + reply.n)
@@ -238,7 +231,6 @@ cdef Answer* session_next(Session* s) noexcept nogil:
     """Take out the kept answer that follows the last one given, if it is there.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef Answer* answer = s.waiting
     if answer == NULL or answer.place != s.answered + 1:
@@ -251,7 +243,7 @@ cdef Answer* session_next(Session* s) noexcept nogil:
 
 
 cdef void answer_free(Answer* answer) noexcept nogil:
-    """Release a kept answer.  Locality: door loop, or its owner after the loop has ended.  Locks: none."""
+    """Release a kept answer.  Locality: door loop, or its owner after the loop has ended."""
     free(answer.fault)
     free(answer)
 
@@ -260,7 +252,6 @@ cdef size_t session_unsent(const Session* s) noexcept nogil:
     """Return the reply bytes that the peer has not taken.
 
     Locality: door loop.
-    Locks: none.
     """
     return s.output.n - s.output_start
 
@@ -269,7 +260,6 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
     """Write replies until all are gone or the socket is full.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef iovec part
     cdef size_t taken = 0
@@ -296,7 +286,7 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
 
 
 cdef int _hamper(Session* s, iovec* part) noexcept nogil:
-    """Cut what is written to what a fault leaves: nothing, or one byte.  Locality: door loop.  Locks: none."""
+    """Reduce a write to what a fault permits: nothing, or one byte.  Locality: door loop."""
     if s.faults.mute:
         return ST_WANT_WRITE
     if s.faults.single > 0:
@@ -306,10 +296,9 @@ cdef int _hamper(Session* s, iovec* part) noexcept nogil:
 
 
 cdef void _compact(Session* s) noexcept nogil:
-    """Give the room of written replies to the next ones, once it is most of the buffer.
+    """Move unwritten replies to the start of the buffer, if most of it holds written ones.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef size_t left = s.output.n - s.output_start
     if s.output_start > left:
@@ -319,10 +308,9 @@ cdef void _compact(Session* s) noexcept nogil:
 
 
 cdef int session_linger(Session* s) noexcept nogil:
-    """End our side of the stream.  Closing at once instead would reset it, and replies on their way be lost.
+    """End our side of the stream.  Closing at once could reset it, and replies on their way would be lost.
 
     Locality: door loop.
-    Locks: none.
     """
     s.lingers = True
     return ST_OK if shutdown(s.transport.fd, SHUT_WR) == 0 else ST_SYSTEM
@@ -332,17 +320,15 @@ cdef bint session_delivered(const Session* s) noexcept nogil:
     """Tell whether everything written has reached the peer's machine.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef int waiting = 0
     return ioctl(s.transport.fd, SIOCOUTQ, &waiting) != 0 or waiting == 0
 
 
 cdef int session_discard(Session* s) noexcept nogil:
-    """Throw away what the peer has sent, up to a bound for each call.
+    """Discard bytes that the peer has sent, up to a bound for each call; ST_OK, ST_EOF or ST_SYSTEM.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef uint8_t scrap[DISCARD_CHUNK]
     cdef size_t got = 0
@@ -361,7 +347,6 @@ cdef int session_watch(Session* s, Poller* p) noexcept nogil:
     """Tell the poller what the session waits for, if that changed.
 
     Locality: door loop.
-    Locks: none.
     """
     cdef int interest = 0
     cdef int status

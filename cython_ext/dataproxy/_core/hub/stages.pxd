@@ -1,6 +1,6 @@
 """Stages that a commit passes, for tests that end the process at one of them.
 
-Nobody watches but such a test: then a stage costs a call and a branch, a dozen times for each commit.
+Without such a test a stage costs a call and a branch, about twelve times for each commit.
 """
 
 

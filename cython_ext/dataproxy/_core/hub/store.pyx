@@ -1,4 +1,7 @@
-"""Appending to the durable store: one transaction for each chain, on disk when the call returns."""
+"""Appending to the durable store: one transaction for each chain, on disk when the call returns.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -36,7 +39,7 @@ _ops.retain = store_retain
 
 
 cdef const StoreOps* store_ops() noexcept nogil:
-    """Return the operations of the durable store.  Locality: any thread.  Locks: none."""
+    """Return the operations of the durable store.  Locality: any thread."""
     return &_ops
 
 
@@ -85,12 +88,11 @@ cdef int _commit(Store* store, Entry* chain) noexcept nogil:
 
 
 cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry, int64_t now_ms) noexcept nogil:
-    """Put what is new of one entry.
+    """Put the new messages of one entry.
 
-    A name over its limit, or one for which there is no room, refuses this entry alone.
+    If a name is over its limit, or there is no room for it, only this entry is refused.
     Returns 0 or an error that fails the commit.
     Locality: appending thread.
-    Locks: none.
     """
     cdef LogStat* log = NULL
     cdef StreamStat* stream = NULL
@@ -124,7 +126,6 @@ cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, int64_t now_
     """Put a value with its checksums and its index row at the next offset of the log: 0 or an error.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef uint8_t raw[KEY_ENTRY]
     cdef uint8_t index_raw[KEY_INDEX]
@@ -150,7 +151,7 @@ cdef int _put_value(Store* store, MDB_txn* txn, StreamStat* stream, int64_t now_
 
 
 cdef uint64_t _count(const Entry* chain) noexcept nogil:
-    """Return the number of entries of a chain.  Locality: owner.  Locks: none."""
+    """Return the number of entries of a chain.  Locality: owner."""
     cdef uint64_t n = 0
     while chain != NULL:
         n += 1
@@ -159,7 +160,7 @@ cdef uint64_t _count(const Entry* chain) noexcept nogil:
 
 
 cdef uint64_t _wanted(const Entry* chain) noexcept nogil:
-    """Return the bytes that a chain takes of the store's own limit.  Locality: owner.  Locks: none."""
+    """Return the bytes of a chain as the store's own limit counts them.  Locality: owner."""
     cdef uint64_t wanted = 0
     while chain != NULL:
         wanted += chain.value.n + ENTRY_OVERHEAD
@@ -168,14 +169,14 @@ cdef uint64_t _wanted(const Entry* chain) noexcept nogil:
 
 
 cdef int _refusal(int rc) noexcept nogil:
-    """Return the status of entries whose commit failed with this error.  Locality: any thread.  Locks: none."""
+    """Return the status of entries whose commit failed with this error.  Locality: any thread."""
     if store_is_full(rc):
         return ST_DISK_FULL
     return ST_STORE
 
 
 cdef void _settle_chain(Entry* chain, int status) noexcept nogil:
-    """Give every entry of a chain the same status.  Locality: owner.  Locks: none."""
+    """Give every entry of a chain the same status.  Locality: owner."""
     while chain != NULL:
         chain.status = status
         chain = chain.next

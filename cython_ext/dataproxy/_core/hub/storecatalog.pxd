@@ -1,10 +1,12 @@
 """Logs and streams of a store with their counts, as the appending thread keeps them in memory.
 
-Changes since the last ``catalog_keep`` can be taken back (``catalog_undo``) when a commit fails.  An
-offset of a failed commit was never seen by anybody and is given out again.
+Changes since the last ``catalog_keep`` can be undone (``catalog_undo``) if a commit fails.  No reader has seen an
+offset of a failed commit, so it is used again.
 
-A log without entries can be given up, and so can a stream, when room for names is wanted.  No offset is used again for
-that: a log that is made later begins at ``floor``, which no log that was given up had passed.
+Logs and streams without entries can be removed when room for names is needed.  Offsets are not used again after that:
+a log that is made later begins at ``floor``, which is not below the next offset of any removed log.
+
+Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -123,15 +125,15 @@ cdef void catalog_undo(Catalog* c) noexcept nogil
 
 
 cdef inline uint64_t catalog_name_limit(uint64_t max_bytes) noexcept nogil:
-    """Return the most bytes of names in a store with a limit, 0 for none.  Locality: any thread.  Locks: none."""
+    """Return the most bytes of names in a store with a limit, 0 for none.  Locality: any thread."""
     return max_bytes // 2 + NAMES_FREE if max_bytes else 0
 
 
 cdef inline uint64_t catalog_counted(const Catalog* c) noexcept nogil:
-    """Return the bytes of names that count against a store's limit.  Locality: owner.  Locks: none."""
+    """Return the bytes of names that count against a store's limit.  Locality: owner."""
     return c.name_bytes - NAMES_FREE if c.name_bytes > NAMES_FREE else 0
 
 
 cdef inline bint catalog_takes(Slice topic, Slice stream) noexcept nogil:
-    """Tell whether names are within their limits.  Locality: any thread.  Locks: none."""
+    """Tell whether names are within their limits.  Locality: any thread."""
     return 0 < topic.n <= CATALOG_NAME_MAX and stream.n <= CATALOG_NAME_MAX

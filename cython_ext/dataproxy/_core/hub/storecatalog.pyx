@@ -1,4 +1,7 @@
-"""Name table, counts and undo of a store's catalog."""
+"""Name table, counts and undo of a store's catalog.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -12,7 +15,7 @@ from dataproxy._core.plat.random cimport getrandom
 
 
 cdef int catalog_init(Catalog* c) noexcept nogil:
-    """Make an empty catalog.  Locality: owner.  Locks: none."""
+    """Make an empty catalog.  Locality: owner."""
     cdef uint8_t key[16]
     memset(c, 0, sizeof(Catalog))
     if getrandom(key, sizeof(key), 0) != sizeof(key):
@@ -24,7 +27,7 @@ cdef int catalog_init(Catalog* c) noexcept nogil:
 
 
 cdef void catalog_free(Catalog* c) noexcept nogil:
-    """Release everything but the ``extra`` pointers.  Locality: owner.  Locks: none."""
+    """Release everything but the ``extra`` pointers.  Locality: owner."""
     cdef uint64_t i
     cdef NameNode* node
     cdef NameNode* following
@@ -44,7 +47,7 @@ cdef void catalog_free(Catalog* c) noexcept nogil:
 
 
 cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noexcept nogil:
-    """Return the log, or NULL.  Locality: owner.  Locks: none."""
+    """Return the log, or NULL.  Locality: owner."""
     cdef LogStat* log = c.last_log
     if log != NULL and log.partition == partition and slice_equals(log.node.name, topic):
         return log
@@ -57,9 +60,8 @@ cdef LogStat* catalog_find_log(Catalog* c, Slice topic, uint32_t partition) noex
 cdef LogStat* catalog_next_log(Catalog* c, Slice topic, uint64_t partition) noexcept nogil:
     """Return a topic's log in the first partition from one on, or NULL.
 
-    Partitions are tried one by one, which is less than all logs, unless numbers of partitions were left out.
+    Partitions are tried one by one.  That is faster than reading all logs, unless partition numbers have large gaps.
     Locality: owner.
-    Locks: none.
     """
     cdef LogStat* found = NULL
     cdef LogStat* log
@@ -78,7 +80,7 @@ cdef LogStat* catalog_next_log(Catalog* c, Slice topic, uint64_t partition) noex
 
 
 cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexcept nogil:
-    """Return the stream of this log, or NULL.  Locality: owner.  Locks: none."""
+    """Return the stream of this log, or NULL.  Locality: owner."""
     cdef StreamStat* stream = log.last_stream
     cdef uint64_t owner = (<uint64_t>1 << 32) | log.id
     if stream != NULL and slice_equals(stream.node.name, name):
@@ -90,7 +92,7 @@ cdef StreamStat* catalog_find_stream(Catalog* c, LogStat* log, Slice name) noexc
 
 
 cdef int catalog_log(Catalog* c, Slice topic, uint32_t partition, LogStat** out) noexcept nogil:
-    """Find or make a log.  Locality: owner.  Locks: none."""
+    """Find or make a log.  Locality: owner."""
     cdef int status
     out[0] = catalog_find_log(c, topic, partition)
     if out[0] != NULL:
@@ -105,7 +107,7 @@ cdef int catalog_log(Catalog* c, Slice topic, uint32_t partition, LogStat** out)
 
 
 cdef int catalog_stream(Catalog* c, LogStat* log, Slice name, StreamStat** out) noexcept nogil:
-    """Find or make a stream of a log.  Locality: owner.  Locks: none."""
+    """Find or make a stream of a log.  Locality: owner."""
     out[0] = catalog_find_stream(c, log, name)
     if out[0] != NULL:
         return ST_OK
@@ -116,7 +118,7 @@ cdef int catalog_stream(Catalog* c, LogStat* log, Slice name, StreamStat** out) 
 
 
 cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32_t id, LogStat** out) noexcept nogil:
-    """Make a log with a given number.  Locality: owner.  Locks: none."""
+    """Make a log with a given number.  Locality: owner."""
     cdef LogStat* log
     if topic.n == 0 or topic.n > CATALOG_NAME_MAX or id >= CATALOG_LOGS_MAX:
         return ST_LIMIT
@@ -140,7 +142,7 @@ cdef int catalog_restore_log(Catalog* c, Slice topic, uint32_t partition, uint32
 
 
 cdef int catalog_restore_stream(Catalog* c, LogStat* log, Slice name, uint32_t id, StreamStat** out) noexcept nogil:
-    """Make a stream with a given number.  Locality: owner.  Locks: none."""
+    """Make a stream with a given number.  Locality: owner."""
     cdef StreamStat* stream
     if name.n > CATALOG_NAME_MAX or id >= CATALOG_STREAMS_MAX or c.stream_count >= CATALOG_STREAMS_MAX:
         return ST_LIMIT
@@ -162,7 +164,7 @@ cdef int catalog_restore_stream(Catalog* c, LogStat* log, Slice name, uint32_t i
 
 
 cdef void catalog_added(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil:
-    """Count an entry that takes offset ``log.next``.  Locality: owner.  Locks: none."""
+    """Count an entry that takes offset ``log.next``.  Locality: owner."""
     cdef LogStat* log = stream.log
     _touch(c, stream)
     log.next += 1
@@ -172,7 +174,7 @@ cdef void catalog_added(Catalog* c, StreamStat* stream, uint32_t records, uint64
 
 
 cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint64_t size) noexcept nogil:
-    """Count the oldest entry of the log out.  Locality: owner.  Locks: none."""
+    """Count the oldest entry of the log out.  Locality: owner."""
     cdef LogStat* log = stream.log
     _touch(c, stream)
     log.first += 1
@@ -183,11 +185,10 @@ cdef void catalog_dropped(Catalog* c, StreamStat* stream, uint32_t records, uint
 
 
 cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t size) noexcept nogil:
-    """Count the oldest entry of the log out, which cannot be read: what it had counted for has to be found out.
+    """Remove the oldest entry of the log, which cannot be read, from the counts; they must be counted again later.
 
-    ``stream`` NULL: nobody knows which it was in.
+    ``stream`` NULL: its stream is not known.
     Locality: owner.
-    Locks: none.
     """
     if stream != NULL:
         catalog_dropped(c, stream, 0, size)
@@ -202,13 +203,13 @@ cdef void catalog_lost(Catalog* c, LogStat* log, StreamStat* stream, uint64_t si
 
 
 cdef void catalog_counted_anew(Catalog* c, StreamStat* stream, const Tally* found) noexcept nogil:
-    """Set the counts of a stream; those of its log follow by ``catalog_sum``.  Locality: owner.  Locks: none."""
+    """Set the counts of a stream; those of its log follow by ``catalog_sum``.  Locality: owner."""
     _touch(c, stream)
     stream.now = found[0]
 
 
 cdef void catalog_sum(Catalog* c, LogStat* log) noexcept nogil:
-    """Set the counts of a log to those of its streams.  Locality: owner.  Locks: none."""
+    """Set the counts of a log to those of its streams.  Locality: owner."""
     cdef Tally before = log.now
     cdef uint32_t i
     log.now.entries = log.now.records = log.now.bytes = 0
@@ -221,13 +222,13 @@ cdef void catalog_sum(Catalog* c, LogStat* log) noexcept nogil:
 
 
 cdef bint catalog_is_crowded(const Catalog* c, uint64_t names) noexcept nogil:
-    """Tell whether so many new names may not fit.  Locality: owner.  Locks: none."""
+    """Tell whether so many new names may not fit.  Locality: owner."""
     return (c.used_logs + names > CATALOG_LOGS_MAX or c.stream_count + names > CATALOG_STREAMS_MAX
             or (c.name_limit and c.name_bytes + 2 * names * (NAME_OVERHEAD + CATALOG_NAME_MAX) > c.name_limit))
 
 
 cdef uint32_t catalog_mark(Catalog* c, uint32_t most) noexcept nogil:
-    """Mark names without entries, a log with all its streams.  Locality: owner.  Locks: none."""
+    """Mark names without entries, a log with all its streams.  Locality: owner."""
     cdef LogStat* log
     cdef uint32_t n = 0
     cdef uint32_t i
@@ -246,7 +247,7 @@ cdef uint32_t catalog_mark(Catalog* c, uint32_t most) noexcept nogil:
 
 
 cdef void catalog_give_up(Catalog* c) noexcept nogil:
-    """Release every marked name but its ``extra``.  Locality: owner.  Locks: none."""
+    """Release every marked name but its ``extra``.  Locality: owner."""
     cdef LogStat* log
     cdef uint32_t i
     cdef uint32_t k
@@ -275,7 +276,7 @@ cdef void catalog_give_up(Catalog* c) noexcept nogil:
 
 
 cdef void catalog_unmark(Catalog* c) noexcept nogil:
-    """Keep every name after all.  Locality: owner.  Locks: none."""
+    """Keep every name after all.  Locality: owner."""
     cdef LogStat* log
     cdef uint32_t i
     cdef uint32_t k
@@ -290,7 +291,7 @@ cdef void catalog_unmark(Catalog* c) noexcept nogil:
 
 
 cdef void catalog_keep(Catalog* c) noexcept nogil:
-    """Make the present counts the ones to return to.  Locality: owner.  Locks: none."""
+    """Make the current counts those that ``catalog_undo`` restores.  Locality: owner."""
     cdef LogStat* log = c.touched_logs
     cdef StreamStat* stream = c.touched_streams
     while log != NULL:
@@ -309,7 +310,7 @@ cdef void catalog_keep(Catalog* c) noexcept nogil:
 
 
 cdef void catalog_undo(Catalog* c) noexcept nogil:
-    """Return to the counts of the last ``catalog_keep``.  Locality: owner.  Locks: none."""
+    """Return to the counts of the last ``catalog_keep``.  Locality: owner."""
     cdef LogStat* log = c.touched_logs
     cdef StreamStat* stream = c.touched_streams
     while log != NULL:
@@ -329,7 +330,7 @@ cdef void catalog_undo(Catalog* c) noexcept nogil:
 
 
 cdef int _room(void*** array, uint32_t* room, uint32_t id) noexcept nogil:
-    """Make place for index ``id`` in an array of pointers; new places are NULL.  Locality: owner.  Locks: none."""
+    """Make place for index ``id`` in an array of pointers; new places are NULL.  Locality: owner."""
     cdef uint32_t wanted = 8 if room[0] == 0 else room[0]
     cdef void** grown
     if id < room[0]:
@@ -346,7 +347,7 @@ cdef int _room(void*** array, uint32_t* room, uint32_t id) noexcept nogil:
 
 
 cdef void _touch_log(Catalog* c, LogStat* log) noexcept nogil:
-    """Note that a log has changed.  Locality: owner.  Locks: none."""
+    """Note that a log has changed.  Locality: owner."""
     if not log.touched:
         log.touched = True
         log.next_touched = c.touched_logs
@@ -354,12 +355,12 @@ cdef void _touch_log(Catalog* c, LogStat* log) noexcept nogil:
 
 
 cdef bint _is_over(const Catalog* c, Slice name) noexcept nogil:
-    """Tell whether a new name is beyond the limit of their bytes.  Locality: owner.  Locks: none."""
+    """Tell whether a new name is beyond the limit of their bytes.  Locality: owner."""
     return c.name_limit != 0 and c.name_bytes + NAME_OVERHEAD + name.n > c.name_limit
 
 
 cdef uint32_t _free_number(void** array, uint32_t count, uint32_t used, uint32_t* start) noexcept nogil:
-    """Return a number that nothing has: one that was given up, else the next.  Locality: owner.  Locks: none."""
+    """Return a number that nothing has: one that was given up, else the next.  Locality: owner."""
     if used == count:
         return count
     while start[0] < count and array[start[0]] != NULL:
@@ -368,7 +369,7 @@ cdef uint32_t _free_number(void** array, uint32_t count, uint32_t used, uint32_t
 
 
 cdef void _touch(Catalog* c, StreamStat* stream) noexcept nogil:
-    """Note that stream and log have changed.  Locality: owner.  Locks: none."""
+    """Note that stream and log have changed.  Locality: owner."""
     _touch_log(c, stream.log)
     if not stream.touched:
         stream.touched = True
@@ -377,14 +378,14 @@ cdef void _touch(Catalog* c, StreamStat* stream) noexcept nogil:
 
 
 cdef void _count(Tally* tally, int64_t entries, int64_t records, int64_t size) noexcept nogil:
-    """Add to a tally.  Locality: owner.  Locks: none."""
+    """Add to a tally.  Locality: owner."""
     tally.entries += <uint64_t>entries
     tally.records += <uint64_t>records
     tally.bytes += <uint64_t>size
 
 
 cdef uint64_t _hash(const Catalog* c, uint64_t owner, Slice name) noexcept nogil:
-    """Return a keyed hash of owner and name.  Locality: any thread.  Locks: none."""
+    """Return a keyed hash of owner and name.  Locality: any thread."""
     cdef uint8_t text[8 + CATALOG_NAME_MAX]
     cdef size_t n = name.n if name.n <= CATALOG_NAME_MAX else CATALOG_NAME_MAX
     store_be64(text, owner)
@@ -394,7 +395,7 @@ cdef uint64_t _hash(const Catalog* c, uint64_t owner, Slice name) noexcept nogil
 
 
 cdef NameNode* _find(Catalog* c, uint64_t owner, Slice name, uint64_t h) noexcept nogil:
-    """Return the node with this owner and name, or NULL.  Locality: owner.  Locks: none."""
+    """Return the node with this owner and name, or NULL.  Locality: owner."""
     cdef NameNode* node = c.table[h & (c.table_size - 1)]
     while node != NULL:
         if node.hash == h and node.owner == owner and slice_equals(node.name, name):
@@ -404,7 +405,7 @@ cdef NameNode* _find(Catalog* c, uint64_t owner, Slice name, uint64_t h) noexcep
 
 
 cdef NameNode* _add(Catalog* c, uint64_t owner, Slice name, size_t size) noexcept nogil:
-    """Add a zeroed node of ``size`` bytes with a copy of the name.  Locality: owner.  Locks: none."""
+    """Add a zeroed node of ``size`` bytes with a copy of the name.  Locality: owner."""
     cdef NameNode* node
     cdef uint8_t* text
     cdef uint64_t slot
@@ -430,7 +431,7 @@ cdef NameNode* _add(Catalog* c, uint64_t owner, Slice name, size_t size) noexcep
 
 
 cdef void _remove(Catalog* c, NameNode* node) noexcept nogil:
-    """Take a node out of the table and release it.  Locality: owner.  Locks: none."""
+    """Take a node out of the table and release it.  Locality: owner."""
     cdef NameNode** place = &c.table[node.hash & (c.table_size - 1)]
     while place[0] != node:
         place = &place[0].chain
@@ -442,7 +443,7 @@ cdef void _remove(Catalog* c, NameNode* node) noexcept nogil:
 
 
 cdef void _grow(Catalog* c) noexcept nogil:
-    """Double the table; without memory it stays as it is and chains get longer.  Locality: owner.  Locks: none."""
+    """Double the table; without memory it stays as it is and chains get longer.  Locality: owner."""
     cdef uint64_t size = c.table_size * 2
     cdef NameNode** table = <NameNode**>calloc(size, sizeof(NameNode*))
     cdef NameNode* node

@@ -1,9 +1,9 @@
-"""The store's own clock: time that passed, whatever the wall clock says.
+"""The store's own clock: elapsed time, independent of the wall clock.
 
-Ages (retention, the de-duplication window) are differences of this clock.  It goes on with the machine's clock of time
-since boot, which nobody can set and which counts while the machine sleeps.  A durable store keeps it on disk: between
-two runs it goes on by what the clock since boot and the wall clock both say has passed, and stands still over a reboot.
-So a wall clock that jumps never makes an entry older than it is.
+Ages (retention, the de-duplication window) are differences of this clock.  It follows the machine's clock of time since
+boot, which cannot be set and which also counts while the machine sleeps.  A durable store keeps the time on disk.
+Between two runs it advances by the time that has passed according to both the clock since boot and the wall clock; over
+a reboot it does not advance.  So a wall clock that jumps never makes an entry look older than it is.
 """
 
 from libc.stdint cimport int64_t, uint8_t

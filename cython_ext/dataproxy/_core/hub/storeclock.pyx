@@ -1,4 +1,7 @@
-"""The store's own clock and its row."""
+"""The store's own clock and its row.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
@@ -11,7 +14,6 @@ cdef void storeclock_init(StoreClock* c, const Clock* source, const uint8_t* boo
     """Begin at zero; ``boot`` is the number of the machine's boot, NULL where it is not known.
 
     Locality: owner.
-    Locks: none.
     """
     memset(c, 0, sizeof(StoreClock))
     c.source = source
@@ -21,7 +23,7 @@ cdef void storeclock_init(StoreClock* c, const Clock* source, const uint8_t* boo
 
 
 cdef int64_t storeclock_now(StoreClock* c) noexcept nogil:
-    """Return the store's time in milliseconds.  Locality: appending thread.  Locks: none."""
+    """Return the store's time in milliseconds.  Locality: appending thread."""
     cdef int64_t passed_ms
     if c.source != NULL:
         passed_ms = (c.source.boot_us() - c.boot_us) // 1000
@@ -32,13 +34,13 @@ cdef int64_t storeclock_now(StoreClock* c) noexcept nogil:
 
 
 cdef void storeclock_set(StoreClock* c, int64_t own_ms) noexcept nogil:
-    """Stop the clock at a time that a test chose.  Locality: appending thread.  Locks: none."""
+    """Stop the clock at a time that a test chose.  Locality: appending thread."""
     c.source = NULL
     c.own_ms = own_ms
 
 
 cdef void storeclock_write(StoreClock* c, uint8_t* row) noexcept nogil:
-    """Write the row to ``row``.  Locality: appending thread.  Locks: none."""
+    """Write the row to ``row``.  Locality: appending thread."""
     store_be64(row, <uint64_t>storeclock_now(c))
     store_be64(row + 8, <uint64_t>(c.boot_us // 1000))
     store_be64(row + 16, <uint64_t>(0 if c.source == NULL else c.source.wall_ms()))
@@ -47,7 +49,7 @@ cdef void storeclock_write(StoreClock* c, uint8_t* row) noexcept nogil:
 
 
 cdef void storeclock_read(StoreClock* c, const uint8_t* row) noexcept nogil:
-    """Go on from a row: by the time since it was written if that is beyond doubt.  Locality: owner.  Locks: none."""
+    """Continue from a row, plus the time since it was written if that is known surely.  Locality: owner."""
     cdef uint8_t none[BOOT_ID]
     cdef int64_t by_boot
     cdef int64_t by_wall

@@ -1,4 +1,7 @@
-"""The store for Python and for the hub's server: durable in a directory, or in memory."""
+"""The store for Python and for the hub's server: durable in a directory, or in memory.
+
+Locks: none, except where a function says otherwise.
+"""
 
 import fcntl
 import errno
@@ -118,14 +121,13 @@ cdef class StoreCore(StoreView):
         """Lock the directory for this process alone, not for its children.  Raises StoreError.
 
         Locality: GIL.
-        Locks: none.
         """
         self._claims[0], self._claims[1] = _lock_directory(self.path)
         forks_watch(&self._forks, _give_up_in_child, <void*>self._claims)
         return 0
 
     cdef int _give_up(self) except -1:
-        """Let others have the directory; idempotent.  Locality: GIL.  Locks: none."""
+        """Unlock the directory for other processes; idempotent.  Locality: GIL."""
         cdef int i
         forks_unwatch(&self._forks)
         for i in range(2):
@@ -135,7 +137,7 @@ cdef class StoreCore(StoreView):
         return 0
 
     cdef int _open_memory(self, const StoreLimits* limits, const CommitterLimits* pace) except -1:
-        """Make the store in memory.  Locality: GIL.  Locks: none."""
+        """Make the store in memory.  Locality: GIL."""
         if memstore_init(&self._memory, limits) != ST_OK:
             raise MemoryError
         self._has_memory = True
@@ -144,7 +146,7 @@ cdef class StoreCore(StoreView):
         return self._make_committer(memstore_ops(), <void*>&self._memory, pace)
 
     cdef int _open_durable(self, const StoreLimits* limits, const CommitterLimits* pace, size_t map_bytes) except -1:
-        """Open the locked directory.  Locality: GIL.  Locks: none."""
+        """Open the locked directory.  Locality: GIL."""
         cdef size_t map_limit = <size_t>1 << 46
         cdef const char* text
         cdef bytes number = _boot_number()
@@ -170,7 +172,7 @@ cdef class StoreCore(StoreView):
         return self._make_committer(store_ops(), <void*>&self._store, pace)
 
     cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids, bint first_wins) except -1:
-        """Make the de-duplication window, in a durable store with what it holds.  Locality: GIL.  Locks: none."""
+        """Make the de-duplication window, in a durable store with what it holds.  Locality: GIL."""
         cdef bytes fresh = os.urandom(16)
         cdef HashKey key = hash_key(<const unsigned char*>fresh)
         cdef int error = 0
@@ -195,7 +197,7 @@ cdef class StoreCore(StoreView):
         return 0
 
     cdef int _open_unwatched(self) except -1:
-        """Note in a durable store that it has no window for now.  Locality: GIL.  Locks: none."""
+        """Note in a durable store that it has no window for now.  Locality: GIL."""
         cdef int error
         with nogil:
             error = windowlog_unwatched(&self._shared.env, &self._store.last_txn)
@@ -204,11 +206,11 @@ cdef class StoreCore(StoreView):
         return 0
 
     cdef const HashKey* window_key(self) noexcept:
-        """Return the key that ids are hashed with, NULL without a window.  Locality: any thread.  Locks: none."""
+        """Return the key that ids are hashed with, NULL without a window.  Locality: any thread."""
         return &self._dedupe.window.key if self._has_window else NULL
 
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1:
-        """Make the committer.  Locality: GIL.  Locks: none."""
+        """Make the committer.  Locality: GIL."""
         if committer_init(&self._committer, ops, store, feed_done, pace) != ST_OK:
             raise MemoryError
         self._has_committer = True
@@ -216,7 +218,7 @@ cdef class StoreCore(StoreView):
         return 0
 
     cdef int set_done(self, EntryDone done) except -1:
-        """Choose who gets entries back; before the loop starts.  Locality: GIL.  Locks: takes _gate."""
+        """Set the function that gets entries back; before the loop starts.  Locality: GIL.  Locks: takes _gate."""
         with self._gate:
             if self._in_loop:
                 raise ClosedError("the committer is already running", hint="set the receiver before starting it")
@@ -351,7 +353,6 @@ def _boot_number():
     """Return the 16 bytes that name this boot of the machine, None where they are not known.
 
     Locality: GIL.
-    Locks: none.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -361,7 +362,7 @@ def _boot_number():
 
 
 def _file_bytes(str path):
-    """Return the size of the data file, 0 while there is none.  Locality: GIL.  Locks: none."""
+    """Return the size of the data file, 0 while there is none.  Locality: GIL."""
     try:
         return os.stat(os.path.join(path, "data.mdb")).st_size
     except FileNotFoundError:
@@ -369,10 +370,9 @@ def _file_bytes(str path):
 
 
 cdef void _give_up_in_child(void* context) noexcept nogil:
-    """Close what would keep the directory locked for as long as a forked child lives.
+    """Close the inherited descriptors, which would keep the directory locked while the forked child lives.
 
     Locality: the child's only thread.
-    Locks: none.
     """
     cdef int* claims = <int*>context
     cdef int i
@@ -385,7 +385,7 @@ cdef void _give_up_in_child(void* context) noexcept nogil:
 def _lock_directory(str path):
     """Take the writer's locks of a directory and return their descriptors.  Raises StoreError.
 
-    The lock file tells who holds it; the directory's own lock holds also when somebody removes that file.
+    The lock file names the process that holds it.  The directory's own lock holds even if the lock file is removed.
     """
     cdef str name = os.path.join(path, "writer.lock")
     cdef int folder = -1
@@ -435,7 +435,7 @@ def _locked_file(str name):
 
 
 def _holder(str name):
-    """Return the process that the lock file names.  Locality: GIL.  Locks: none."""
+    """Return the process that the lock file names.  Locality: GIL."""
     try:
         with open(name, "rb") as file:
             return file.read(20).decode("ascii", "replace").strip() or "unknown"

@@ -1,4 +1,7 @@
-"""Opening, checking and sharing the LMDB environment of a durable store."""
+"""Opening, checking and sharing the LMDB environment of a durable store.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.errno cimport EINVAL, errno
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -63,7 +66,6 @@ cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, si
 
     ``map_bytes`` 0 keeps the size limit that the file has.
     Locality: any thread, once for each directory in a process.
-    Locks: none.
     """
     memset(e, 0, sizeof(StoreEnv))
     if pthread_mutex_init(&e.mutex, NULL) != 0 or pthread_cond_init(&e.cond, NULL) != 0:
@@ -74,7 +76,7 @@ cdef int env_open(StoreEnv* e, const char* path, bint create, bint read_only, si
 
 
 cdef void env_close(StoreEnv* e) noexcept nogil:
-    """Close the environment; no transaction may be under way.  Locality: owner.  Locks: none."""
+    """Close the environment; no transaction may be under way.  Locality: owner."""
     if e.env != NULL:
         mdb_env_close(e.env)
     if e.ready:
@@ -103,9 +105,9 @@ cdef int env_resize(StoreEnv* e, size_t map_bytes) noexcept nogil:
 
 
 cdef int env_take_over(StoreEnv* e) noexcept nogil:
-    """Settle what a killed writer left: its last commit may be in the file and not be announced to readers.
+    """Make the last commit of a killed writer visible: it may be in the file without being announced to readers.
 
-    The library settles it when the writer lock changes hands, not when a reader begins.
+    The library announces it when another writer takes the writer lock, not when a reader begins.
     Returns 0 or the library's error.
     Locality: any thread without a transaction of its own.
     Locks: takes mutex and the library's writer lock, one after the other.
@@ -122,7 +124,7 @@ cdef int env_take_over(StoreEnv* e) noexcept nogil:
 
 
 cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept nogil:
-    """Open the environment afresh after the library declared it unusable.
+    """Open the environment again after the library declared it unusable.
 
     Locality: the appending thread, without a transaction.
     Locks: takes mutex.
@@ -138,7 +140,7 @@ cdef int env_reopen(StoreEnv* e, const char* path, size_t map_bytes) noexcept no
 
 
 cdef int env_names(StoreEnv* e, MDB_txn* txn, uint64_t* floor, uint64_t* generation) noexcept nogil:
-    """Read the row about names that were given up: 0 or an error.  Locality: any thread.  Locks: none."""
+    """Read the row about names that were given up: 0 or an error.  Locality: any thread."""
     cdef MDB_val key = key_meta(b"names")
     cdef MDB_val value
     cdef int rc = mdb_get(txn, e.meta, &key, &value)
@@ -186,7 +188,6 @@ cdef const char* env_error(int error) noexcept nogil:
     """Return the text for an error code of this module, the library or the system.
 
     Locality: any thread.
-    Locks: none.
     """
     if error == FAULT_FORMAT: return "it is not a hub store"
     if error == FAULT_VERSION: return "it has another format version"
@@ -200,12 +201,12 @@ cdef const char* env_error(int error) noexcept nogil:
 
 
 cdef void row_seal(const MDB_val* key, uint8_t* row, size_t size) noexcept nogil:
-    """Write the checksum of key and row to the row's end.  Locality: any thread.  Locks: none."""
+    """Write the checksum of key and row to the row's end.  Locality: any thread."""
     store_be32(row + size - ROW_CRC, crc32c(crc32c(0, key.mv_data, key.mv_size), row, size - ROW_CRC))
 
 
 cdef bint row_fits(const MDB_val* key, const MDB_val* value, size_t size) noexcept nogil:
-    """Tell whether a row has its size and checksum.  Locality: any thread.  Locks: none."""
+    """Tell whether a row has its size and checksum.  Locality: any thread."""
     if value.mv_size != size or size < ROW_CRC:
         return False
     return load_be32(<const uint8_t*>value.mv_data + size - ROW_CRC) == crc32c(
@@ -213,7 +214,7 @@ cdef bint row_fits(const MDB_val* key, const MDB_val* value, size_t size) noexce
 
 
 cdef MDB_val key_meta(const char* name) noexcept nogil:
-    """Return the key of a row of ``meta``.  Locality: any thread.  Locks: none."""
+    """Return the key of a row of ``meta``.  Locality: any thread."""
     cdef MDB_val key
     key.mv_data = <void*>name
     key.mv_size = strlen(name)
@@ -221,7 +222,7 @@ cdef MDB_val key_meta(const char* name) noexcept nogil:
 
 
 cdef MDB_val key_entry(uint8_t* out, uint32_t log, uint64_t offset) noexcept nogil:
-    """Write the key of an entry to ``out``.  Locality: any thread.  Locks: none."""
+    """Write the key of an entry to ``out``.  Locality: any thread."""
     cdef MDB_val key
     store_be32(out, log)
     store_be64(out + 4, offset)
@@ -231,7 +232,7 @@ cdef MDB_val key_entry(uint8_t* out, uint32_t log, uint64_t offset) noexcept nog
 
 
 cdef MDB_val key_index(uint8_t* out, uint32_t log, uint32_t stream, uint64_t offset) noexcept nogil:
-    """Write the key of an index row to ``out``.  Locality: any thread.  Locks: none."""
+    """Write the key of an index row to ``out``.  Locality: any thread."""
     cdef MDB_val key
     store_be32(out, log)
     store_be32(out + 4, stream)
@@ -246,7 +247,6 @@ cdef MDB_val key_name(uint8_t* out, uint32_t number, Slice name) noexcept nogil:
 
     The name has at most CATALOG_NAME_MAX bytes.
     Locality: any thread.
-    Locks: none.
     """
     cdef MDB_val key
     store_be32(out, number)
@@ -259,7 +259,7 @@ cdef MDB_val key_name(uint8_t* out, uint32_t number, Slice name) noexcept nogil:
 
 cdef int _open(StoreEnv* e, const char* path, bint create, bint writes, bint read_only,
                size_t map_bytes) noexcept nogil:
-    """Open environment and databases: 0 or an error.  Locality: as the caller.  Locks: none."""
+    """Open environment and databases: 0 or an error.  Locality: as the caller."""
     cdef MDB_env* env = NULL
     cdef MDB_txn* txn = NULL
     cdef unsigned int flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT | (MDB_RDONLY if read_only else 0)
@@ -295,10 +295,9 @@ cdef int _open(StoreEnv* e, const char* path, bint create, bint writes, bint rea
 
 
 cdef int _check_length(MDB_env* env, const char* path) noexcept nogil:
-    """Refuse a data file that lost its end: reading it through the map would be fatal.
+    """Refuse a data file that is cut short: reading beyond its end through the map would end the process.
 
     Locality: as the caller.
-    Locks: none.
     """
     cdef MDB_envinfo info
     cdef MDB_stat st
@@ -317,7 +316,7 @@ cdef int _check_length(MDB_env* env, const char* path) noexcept nogil:
 
 
 cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
-    """Check the format row and open the databases.  Locality: as the caller.  Locks: none."""
+    """Check the format row and open the databases.  Locality: as the caller."""
     cdef MDB_dbi root = 0
     cdef MDB_stat st
     cdef unsigned int flags = MDB_CREATE if create else 0
@@ -353,7 +352,7 @@ cdef int _open_databases(StoreEnv* e, MDB_txn* txn, bint create) noexcept nogil:
 
 
 cdef int _read_ids_key(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
-    """Read the key for hashes of ids, or put one to a fresh store.  Locality: as the caller.  Locks: none."""
+    """Read the key for hashes of ids, or put one to a fresh store.  Locality: as the caller."""
     cdef MDB_val key = key_meta(b"ids key")
     cdef MDB_val value
     cdef int rc
@@ -372,7 +371,7 @@ cdef int _read_ids_key(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
 
 
 cdef int _check_format(StoreEnv* e, MDB_txn* txn, bint fresh) noexcept nogil:
-    """Read the format row, or write it to a fresh store.  Locality: as the caller.  Locks: none."""
+    """Read the format row, or write it to a fresh store.  Locality: as the caller."""
     cdef const char* mark = b"dataproxy hub store"
     cdef size_t n = strlen(mark)
     cdef uint8_t row[32]

@@ -1,4 +1,7 @@
-"""The Python side's own origin of entries: a waiter on the caller's stack."""
+"""Entries from Python: their origin is a waiter on the caller's stack.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.string cimport memset
 
@@ -37,7 +40,6 @@ cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int reco
 
     ``window_key`` NULL: their ids are not read; ``room`` is what the store wants in front of a value.
     Locality: GIL.
-    Locks: none.
     """
     cdef Entry parts
     cdef Entry* head = NULL
@@ -88,7 +90,6 @@ cdef list feed_results(Entry* chain):
     """Return [(offset, status name)] and release the chain; "known" when all of an entry was there already.
 
     Locality: GIL.
-    Locks: none.
     """
     cdef list found = []
     cdef Entry* entry

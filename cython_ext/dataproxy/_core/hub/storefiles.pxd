@@ -1,4 +1,7 @@
-"""The files of a store's directory: which they are, room for the lock file, and their names on disk."""
+"""The files of a store's directory: which they are, room for the lock file, and their names on disk.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.errno cimport ENAMETOOLONG
 from libc.stdint cimport uint64_t
@@ -31,7 +34,7 @@ cdef int files_sync(const char* folder) noexcept nogil
 
 
 cdef inline int files_path(const char* folder, const char* file, char* out) noexcept nogil:
-    """Write a path to ``out``, of PATH_ROOM bytes: 0 or ENAMETOOLONG.  Locality: any thread.  Locks: none."""
+    """Write a path to ``out``, of PATH_ROOM bytes: 0 or ENAMETOOLONG."""
     cdef size_t n = strlen(folder)
     cdef size_t m = strlen(file)
     if n + m + 2 > PATH_ROOM:

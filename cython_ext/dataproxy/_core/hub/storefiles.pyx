@@ -1,4 +1,7 @@
-"""Looking after the files of a store's directory."""
+"""Checks and preparation of the files of a store's directory.
+
+Locks: none.
+"""
 
 from libc.errno cimport EACCES, EINVAL, ENOENT, ENOTDIR, EROFS, errno
 from libc.stdint cimport uint64_t
@@ -13,7 +16,7 @@ from dataproxy._core.plat.lmdb cimport MDB_env, mdb_env_get_fd
 
 
 cdef int files_note(StoreFiles* f, MDB_env* env, const char* folder) noexcept nogil:
-    """Note the files of an open environment.  Locality: owner.  Locks: none."""
+    """Note the files of an open environment.  Locality: owner."""
     cdef struct_stat found
     cdef int fd = -1
     cdef int rc = mdb_env_get_fd(env, &fd)
@@ -31,9 +34,9 @@ cdef int files_note(StoreFiles* f, MDB_env* env, const char* folder) noexcept no
 cdef int files_check(const StoreFiles* f, const char* folder) noexcept nogil:
     """Tell whether the files are still at their names.
 
-    A writer whose file was removed or replaced writes where nobody will look; one whose lock file was, beside others.
+    If the data file was removed or replaced, commits would be lost.  If a lock file was, other writers could work at
+    the same time.
     Locality: appending thread.
-    Locks: none.
     """
     cdef int rc = _same(folder, b"data.mdb", &f.data)
     if rc == 0:
@@ -44,11 +47,11 @@ cdef int files_check(const StoreFiles* f, const char* folder) noexcept nogil:
 
 
 cdef int files_prepare(const char* folder) noexcept nogil:
-    """Give the lock file its room, which the library writes to as memory: without it that would be fatal.
+    """Allocate the blocks of the lock file: the library writes to it as mapped memory, and a missing block ends the
+    process.
 
-    On a full disk the reserve is given up for it.
+    On a full disk the reserve is released for it.
     Locality: any thread, before the environment is opened.
-    Locks: none.
     """
     cdef struct_stat found
     cdef char name[PATH_ROOM]
@@ -74,7 +77,7 @@ cdef int files_prepare(const char* folder) noexcept nogil:
 
 
 cdef int files_sync(const char* folder) noexcept nogil:
-    """Have the names in a directory survive a power failure.  Locality: any thread.  Locks: none."""
+    """Write a directory to disk, so that its file names survive a power failure.  Locality: any thread."""
     cdef int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     cdef int rc = 0
     if fd < 0:
@@ -86,7 +89,7 @@ cdef int files_sync(const char* folder) noexcept nogil:
 
 
 cdef FileId _id(const struct_stat* found) noexcept nogil:
-    """Return which file it is.  Locality: any thread.  Locks: none."""
+    """Return which file it is.  Locality: any thread."""
     cdef FileId id
     id.device = <uint64_t>found.st_dev
     id.inode = <uint64_t>found.st_ino
@@ -94,7 +97,7 @@ cdef FileId _id(const struct_stat* found) noexcept nogil:
 
 
 cdef int _look(const char* folder, const char* file, FileId* out) noexcept nogil:
-    """Find out which file has a name.  Locality: any thread.  Locks: none."""
+    """Find out which file has a name.  Locality: any thread."""
     cdef struct_stat found
     cdef char name[PATH_ROOM]
     cdef int rc = files_path(folder, file, name)
@@ -107,7 +110,7 @@ cdef int _look(const char* folder, const char* file, FileId* out) noexcept nogil
 
 
 cdef int _same(const char* folder, const char* file, const FileId* wanted) noexcept nogil:
-    """Tell whether a name still stands for a file.  Locality: appending thread.  Locks: none."""
+    """Tell whether a name still stands for a file.  Locality: appending thread."""
     cdef FileId id
     cdef int rc = _look(folder, file, &id)
     if rc == 0 and (id.device != wanted.device or id.inode != wanted.inode):

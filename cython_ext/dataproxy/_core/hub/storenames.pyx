@@ -1,4 +1,7 @@
-"""Names of the durable store that are given up: a commit of its own, before that of the entries which want room."""
+"""Names of the durable store that are given up: a commit of its own, before that of the entries which want room.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -71,7 +74,7 @@ cdef int _delete_marked(Store* store) noexcept nogil:
 
 
 cdef int _delete_log(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
-    """Delete the row of a log, if it ever had one: 0 or an error.  Locality: appending thread.  Locks: none."""
+    """Delete the row of a log, if it ever had one: 0 or an error.  Locality: appending thread."""
     cdef uint8_t raw[KEY_LOG]
     cdef MDB_val key = key_name(raw, log.partition, log.node.name)
     cdef int rc = mdb_del(txn, store.env.logs, &key, NULL)
@@ -79,7 +82,7 @@ cdef int _delete_log(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
 
 
 cdef int _delete_stream(Store* store, MDB_txn* txn, StreamStat* stream) noexcept nogil:
-    """Delete the row of a stream, if it ever had one: 0 or an error.  Locality: appending thread.  Locks: none."""
+    """Delete the row of a stream, if it ever had one: 0 or an error.  Locality: appending thread."""
     cdef uint8_t raw[KEY_LOG]
     cdef MDB_val key = key_name(raw, stream.log.id, stream.node.name)
     cdef int rc = mdb_del(txn, store.env.streams, &key, NULL)
@@ -87,7 +90,7 @@ cdef int _delete_stream(Store* store, MDB_txn* txn, StreamStat* stream) noexcept
 
 
 cdef int _put_row(Store* store, MDB_txn* txn, uint64_t floor) noexcept nogil:
-    """Put the row of what new names begin with: 0 or an error.  Locality: appending thread.  Locks: none."""
+    """Put the row of what new names begin with: 0 or an error.  Locality: appending thread."""
     cdef uint8_t row[NAMES_ROW]
     cdef MDB_val key = key_meta(b"names")
     cdef MDB_val value

@@ -1,4 +1,4 @@
-"""Counts of streams that have lost an entry which nobody could read: taken anew from their index."""
+"""New counts, from the index, for streams that have lost an unreadable entry."""
 
 from dataproxy._core.hub.storecatalog cimport LogStat, StreamStat
 from dataproxy._core.hub.storetxn cimport Store

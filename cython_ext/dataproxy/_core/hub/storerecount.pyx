@@ -1,4 +1,7 @@
-"""Counting what a stream has, entry by entry, where its row cannot be true any more."""
+"""Count the entries of a stream one by one, because the counts in its row may be wrong.
+
+Locality: appending thread.  Locks: none.
+"""
 
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -24,11 +27,7 @@ from dataproxy._core.plat.lmdb cimport (
 
 
 cdef int store_recount(Store* store, MDB_txn* txn, LogStat* log, StreamStat* stream) noexcept nogil:
-    """Correct the counts of a stream, or of all streams of a log: 0 or an error.
-
-    Locality: appending thread.
-    Locks: none.
-    """
+    """Correct the counts of a stream, or of all streams of a log: 0 or an error."""
     cdef MDB_cursor* cursor = NULL
     cdef uint32_t i
     cdef int rc = mdb_cursor_open(txn, store.env.index, &cursor)
@@ -47,8 +46,6 @@ cdef int _count(Store* store, MDB_txn* txn, MDB_cursor* cursor, LogStat* log, St
     """Count what the index of a stream names; an entry that cannot be read has no records.
 
     Returns 0 or an error.
-    Locality: appending thread.
-    Locks: none.
     """
     cdef uint8_t raw[KEY_INDEX]
     cdef uint8_t entry_raw[KEY_ENTRY]

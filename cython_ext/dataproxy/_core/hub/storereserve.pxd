@@ -1,4 +1,4 @@
-"""Room on the disk that is given up when it is full, so that retention can still work.
+"""Reserved space on the disk that is released when the disk is full, so that retention can still work.
 
 Dropping entries needs new pages before it frees old ones.
 """

@@ -1,4 +1,7 @@
-"""The reserve file of a store directory."""
+"""The reserve file of a store directory.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint64_t
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_WRONLY, open
@@ -16,7 +19,6 @@ cdef void reserve_make(const char* folder) noexcept nogil:
     """Allocate the reserve if it is missing; on a full disk it stays empty.
 
     Locality: appending thread, or before it starts.
-    Locks: none.
     """
     cdef struct_stat found
     cdef int fd = _open(folder)
@@ -31,7 +33,6 @@ cdef bint reserve_drop(const char* folder) noexcept nogil:
     """Give the reserve back to the file system; true if there was one.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef struct_stat found
     cdef bint dropped = False
@@ -48,7 +49,6 @@ cdef bint reserve_probe(const char* folder, uint64_t wanted) noexcept nogil:
     """Tell whether the file system has so many bytes: they are added to the reserve and given back.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef struct_stat found
     cdef bint there = False
@@ -63,7 +63,7 @@ cdef bint reserve_probe(const char* folder, uint64_t wanted) noexcept nogil:
 
 
 cdef int _open(const char* folder) noexcept nogil:
-    """Open the reserve file: its descriptor, or -1.  Locality: appending thread.  Locks: none."""
+    """Open the reserve file: its descriptor, or -1.  Locality: appending thread."""
     cdef char name[PATH_ROOM]
     if files_path(folder, b"reserve", name) != 0:
         return -1

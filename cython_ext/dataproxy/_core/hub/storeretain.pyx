@@ -1,4 +1,7 @@
-"""Dropping the oldest entries of the durable store, a bounded step for each call."""
+"""Dropping the oldest entries of the durable store, a bounded step for each call.
+
+Locality: appending thread.  Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -35,7 +38,6 @@ cdef enum RetainStep:
 cdef int64_t store_retain(void* self) noexcept nogil:
     """Drop up to one step of what is past the limits and return the number of entries dropped.
 
-    Locality: appending thread.
     Locks: the library's writer lock, only when there is something to drop.
     """
     cdef Store* store = <Store*>self
@@ -72,7 +74,6 @@ cdef int64_t store_retain(void* self) noexcept nogil:
 cdef int _forget(Store* store, int64_t now_ms) noexcept nogil:
     """Drop one step of ids that are past the window's limits: 0 or an error.
 
-    Locality: appending thread.
     Locks: the library's writer lock.
     """
     cdef MDB_txn* txn = NULL
@@ -84,9 +85,8 @@ cdef int _forget(Store* store, int64_t now_ms) noexcept nogil:
 
 
 cdef void _keep_clock(Store* store, int64_t now_ms) noexcept nogil:
-    """Write the clock down now and then, and find out whether a disk that failed works again.
+    """Write the store's clock to disk from time to time, and find out whether a disk that failed works again.
 
-    Locality: appending thread.
     Locks: the library's writer lock, only when there is something to write.
     """
     cdef bint troubled = relaxed_load(&store.trouble) != 0 and store_is_roomy(store)
@@ -102,10 +102,9 @@ cdef void _keep_clock(Store* store, int64_t now_ms) noexcept nogil:
 
 
 cdef bint _is_due(Store* store, int64_t now_ms) noexcept nogil:
-    """Tell whether an entry has to go.
+    """Tell whether some entry is past a limit.
 
-    In a write transaction: there is always room for one, while other processes may take every reader's place.
-    Locality: appending thread.
+    A write transaction is used: it is always possible, while other processes may use all places for readers.
     Locks: the library's writer lock.
     """
     cdef MDB_txn* txn = NULL
@@ -126,7 +125,6 @@ cdef bint _is_due(Store* store, int64_t now_ms) noexcept nogil:
 cdef int _step(Store* store, int64_t now_ms, int left) noexcept nogil:
     """Drop up to ``left`` entries in a transaction: 0 or an error.
 
-    Locality: appending thread.
     Locks: the library's writer lock.
     """
     cdef uint64_t floor = store.catalog.now.bytes - STEP_BYTES if store.catalog.now.bytes > STEP_BYTES else 0
@@ -151,8 +149,6 @@ cdef int _next_due(Store* store, MDB_txn* txn, int64_t now_ms, uint32_t* at, Log
     """Find the next log, from number ``at`` on, whose oldest entry is past a limit; NULL at the end.
 
     Returns 0 or an error.
-    Locality: appending thread.
-    Locks: none.
     """
     cdef StoreLimits* limits = &store.limits
     cdef LogStat* log
@@ -180,11 +176,7 @@ cdef int _next_due(Store* store, MDB_txn* txn, int64_t now_ms, uint32_t* at, Log
 
 
 cdef int _front(Store* store, MDB_txn* txn, LogStat* log, QueueHeader* header, size_t* size) noexcept nogil:
-    """Read the header and the value size of a log's oldest entry: 0 or an error, FAULT_CHECKSUM if that is damaged.
-
-    Locality: appending thread.
-    Locks: none.
-    """
+    """Read the header and the value size of a log's oldest entry: 0 or an error, FAULT_CHECKSUM if that is damaged."""
     cdef uint8_t raw[KEY_ENTRY]
     cdef MDB_val key = key_entry(raw, log.id, log.first)
     cdef MDB_val value
@@ -201,11 +193,7 @@ cdef int _front(Store* store, MDB_txn* txn, LogStat* log, QueueHeader* header, s
 
 
 cdef int _drop_front(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
-    """Delete the oldest entry of a log with its index row: 0 or an error.
-
-    Locality: appending thread.
-    Locks: none.
-    """
+    """Delete the oldest entry of a log with its index row: 0 or an error."""
     cdef uint8_t raw[KEY_ENTRY]
     cdef uint8_t index_raw[KEY_INDEX]
     cdef MDB_val key
@@ -230,11 +218,7 @@ cdef int _drop_front(Store* store, MDB_txn* txn, LogStat* log) noexcept nogil:
 
 
 cdef int _recount(Store* store, MDB_txn* txn, int rc) noexcept nogil:
-    """Take the counts anew of what has lost entries that nobody could read: 0 or an error.
-
-    Locality: appending thread.
-    Locks: none.
-    """
+    """Count logs and streams again that have lost unreadable entries: 0 or an error."""
     cdef LogStat* log = store.catalog.touched_logs
     cdef StreamStat* stream = store.catalog.touched_streams
     while stream != NULL:
@@ -251,11 +235,9 @@ cdef int _recount(Store* store, MDB_txn* txn, int rc) noexcept nogil:
 
 
 cdef int _drop_damaged(Store* store, MDB_txn* txn, LogStat* log, size_t size) noexcept nogil:
-    """Delete the oldest entry of a log, which is not what was stored: 0 or an error.
+    """Delete the oldest entry of a log, which is damaged: 0 or an error.
 
-    Its stream is the one whose index knows its offset.
-    Locality: appending thread.
-    Locks: none.
+    Its stream is the one whose index has its offset.
     """
     cdef uint8_t raw[KEY_ENTRY]
     cdef uint8_t index_raw[KEY_INDEX]

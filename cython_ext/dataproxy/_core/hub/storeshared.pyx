@@ -1,4 +1,7 @@
-"""Opening a store directory once in a process, and turning its faults into ``StoreError``."""
+"""Opening a store directory once in a process, and turning its faults into ``StoreError``.
+
+Locality: GIL.  Locks: none, except where a function says otherwise.
+"""
 
 import os
 import threading
@@ -58,7 +61,6 @@ cdef SharedEnv shared_env(str path, bint create, size_t map_bytes):
     """Return the environment of a directory, opened if need be.
 
     ``create``: for writing, made when missing.  Raises StoreError.
-    Locality: GIL.
     Locks: takes _opening.
     """
     cdef SharedEnv shared
@@ -101,7 +103,7 @@ cdef SharedEnv shared_env(str path, bint create, size_t map_bytes):
 
 
 cdef object store_fault(int error, str path, str doing):
-    """Return a StoreError for an error code of the store.  Locality: GIL.  Locks: none."""
+    """Return a StoreError for an error code of the store."""
     cdef str reason = env_error(error).decode("utf-8", "replace")
     cdef bint full = error in (ENOSPC, EDQUOT, MDB_MAP_FULL)
     cdef str hint = "check the file system and the system's log; the directory may have to be restored from a copy"
@@ -128,7 +130,7 @@ cdef object store_fault(int error, str path, str doing):
 
 
 cdef object entry_fault(str path, str topic, unsigned int partition, unsigned long long offset):
-    """Return a StoreError for an entry that is not what was stored.  Locality: GIL.  Locks: none."""
+    """Return a StoreError for an entry that is not what was stored."""
     return StoreError(
         f"cannot read entry {offset} of {topic!r} (partition {partition}) in the store {path!r}:"
         " it is missing, or not what was stored: its checksum differs",
@@ -139,7 +141,7 @@ cdef object entry_fault(str path, str topic, unsigned int partition, unsigned lo
 
 
 def _version_fault(SharedEnv shared, str path):
-    """Return the error for another format version.  Locality: GIL.  Locks: none."""
+    """Return the error for another format version."""
     return StoreError(
         f"cannot open the store {path!r}: its format version is {shared.env.version}, not {STORE_FORMAT}",
         hint="use the release that wrote it, or start with an empty directory",
@@ -167,8 +169,6 @@ cdef int prepare_directory(str path, bint create) except -1:
     """Refuse what cannot be a store before the library touches it; ``create`` makes a missing directory.
 
     Raises StoreError.
-    Locality: GIL.
-    Locks: none.
     """
     try:
         if create:

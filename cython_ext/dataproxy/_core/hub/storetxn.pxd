@@ -1,4 +1,7 @@
-"""The durable store's state and its write transactions; ``store`` and ``storeretain`` work on top."""
+"""The durable store's state and its write transactions; ``store`` and ``storeretain`` work on top.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.errno cimport EDQUOT, EFBIG, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -65,5 +68,5 @@ cdef bint store_has_room(Store* store, uint64_t wanted) noexcept nogil
 
 
 cdef inline bint store_is_full(int error) noexcept nogil:
-    """Tell whether an error means that there is no room.  Locality: any thread.  Locks: none."""
+    """Tell whether an error means that there is no room."""
     return error == ENOSPC or error == EDQUOT or error == EFBIG or error == MDB_MAP_FULL

@@ -1,4 +1,7 @@
-"""Catalog and write transactions of the durable store."""
+"""Catalog and write transactions of the durable store.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.errno cimport EIO, ENOMEM
 from libc.stdint cimport uint8_t, uint32_t
@@ -118,14 +121,14 @@ cdef int store_init(Store* store, StoreEnv* env, const char* path, size_t map_by
 
 
 cdef void store_free(Store* store) noexcept nogil:
-    """Release the catalog; the environment belongs to the caller.  Locality: owner.  Locks: none."""
+    """Release the catalog; the environment belongs to the caller.  Locality: owner."""
     catalog_free(&store.catalog)
 
 
 cdef int store_begin(Store* store, MDB_txn** txn) noexcept nogil:
-    """Begin a write transaction, opening the environment afresh if the library gave it up.
+    """Begin a write transaction; opens the environment again if the library declared it unusable.
 
-    Nothing is written to a store whose files are no longer at their names, or that somebody else has written to.
+    Nothing is written to a store whose files were removed or replaced, or to which another writer has written.
     Returns 0 or an error.
     Locality: appending thread.
     Locks: takes the environment's mutex; the library's writer lock until the transaction ends.
@@ -153,7 +156,6 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
     A commit to files that were removed meanwhile counts as failed.
     Returns 0 or an error.
     Locality: appending thread.
-    Locks: none.
     """
     cdef bint writes = (store.catalog.touched_logs != NULL
                         or (store.window != NULL and windowlog_writes(store.window)))
@@ -165,7 +167,7 @@ cdef int store_finish(Store* store, MDB_txn* txn, int rc) noexcept nogil:
 
 
 cdef int store_save_clock(Store* store) noexcept nogil:
-    """Commit the clock alone, which also tells whether the disk takes commits again: 0 or an error.
+    """Commit only the clock; this also shows whether the disk takes commits again.  0 or an error.
 
     Locality: appending thread.
     Locks: the library's writer lock.
@@ -178,7 +180,7 @@ cdef int store_save_clock(Store* store) noexcept nogil:
 
 
 cdef int store_settle(Store* store, MDB_txn* txn, int rc, bint writes) noexcept nogil:
-    """Commit, or take everything back: 0 or an error.  Locality: appending thread.  Locks: none."""
+    """Commit, or take everything back: 0 or an error.  Locality: appending thread."""
     if rc == 0:
         stage_passed(STAGE_CATALOG)
         rc = mdb_txn_commit(txn)
@@ -203,10 +205,9 @@ cdef int store_settle(Store* store, MDB_txn* txn, int rc, bint writes) noexcept 
 
 
 cdef int _write_error(Store* store) noexcept nogil:
-    """Return what is behind the library's EIO: it stands for a write cut short too, as on a full disk.
+    """Return the cause of the library's EIO, which also stands for a short write, as on a full disk.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef struct_stat found
     cdef int fd = -1
@@ -218,7 +219,7 @@ cdef int _write_error(Store* store) noexcept nogil:
 
 
 cdef bint store_grow(Store* store, int rc) noexcept nogil:
-    """Double the map if ``rc`` says that it is full; true when the transaction is worth another try.
+    """Double the map if ``rc`` says that it is full; true if the transaction can be tried again.
 
     Locality: appending thread, without a transaction.
     Locks: takes the environment's mutex; waits for the reads under way in this process.
@@ -236,7 +237,7 @@ cdef bint store_grow(Store* store, int rc) noexcept nogil:
 
 
 cdef bint store_has_room(Store* store, uint64_t wanted) noexcept nogil:
-    """Tell whether so many bytes more fit the store's own limit.  Locality: appending thread.  Locks: none."""
+    """Tell whether so many bytes more fit the store's own limit.  Locality: appending thread."""
     if store.limits.max_bytes == 0:
         return True
     return (store.catalog.now.bytes + store.catalog.now.entries * ENTRY_OVERHEAD + catalog_counted(&store.catalog)
@@ -244,17 +245,16 @@ cdef bint store_has_room(Store* store, uint64_t wanted) noexcept nogil:
 
 
 cdef void store_failed(Store* store, int error) noexcept nogil:
-    """Count a refused commit and keep its error for the statistics.  Locality: appending thread.  Locks: none."""
+    """Count a refused commit and keep its error for the statistics.  Locality: appending thread."""
     relaxed_add(&store.failures, 1)
     relaxed_store(&store.last_error, error)
     relaxed_store(&store.trouble, error)
 
 
 cdef void store_refused(Store* store, int error, uint64_t wanted) noexcept nogil:
-    """Count a refused commit of entries; what there was no room for is remembered until it is known to fit.
+    """Count a refused commit of entries; the missing bytes are remembered until they are known to fit.
 
     Locality: appending thread.
-    Locks: none.
     """
     store_failed(store, error)
     if store_is_full(error):
@@ -265,17 +265,16 @@ cdef void store_refused(Store* store, int error, uint64_t wanted) noexcept nogil
 
 
 cdef void store_took(Store* store) noexcept nogil:
-    """Note that entries were stored.  Locality: appending thread.  Locks: none."""
+    """Note that entries were stored.  Locality: appending thread."""
     store.wanted = 0
     relaxed_store(&store.trouble, 0)
 
 
 cdef bint store_is_roomy(Store* store) noexcept nogil:
-    """Tell whether what was refused for want of room would fit now; a small commit that succeeds does not say that.
+    """Tell whether entries that were refused on a full disk would fit now; a small commit that succeeds is no proof.
 
-    On disk it fits where as much was dropped since, or where the file system gives as much to the reserve.
+    They fit if as many bytes were dropped since, or if the file system can give as many to the reserve.
     Locality: appending thread.
-    Locks: none.
     """
     cdef uint64_t wanted = store.wanted + store.wanted // 8 + PROBE_BYTES   # pages are not full
     if not store_has_room(store, store.wanted if store.wanted else 1):
@@ -288,7 +287,6 @@ cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:
     """Put the rows of every log and stream that changed: 0 or an error.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef uint8_t raw[KEY_LOG]
     cdef uint8_t row[LOG_ROW]
@@ -320,7 +318,7 @@ cdef int _save_catalog(Store* store, MDB_txn* txn) noexcept nogil:
 
 
 cdef int _put_clock(Store* store, MDB_txn* txn) noexcept nogil:
-    """Put the row of the store's clock: 0 or an error.  Locality: appending thread.  Locks: none."""
+    """Put the row of the store's clock: 0 or an error.  Locality: appending thread."""
     cdef uint8_t row[CLOCK_ROW + ROW_CRC]
     cdef MDB_val key = key_meta(b"clock")
     cdef MDB_val value
@@ -332,7 +330,7 @@ cdef int _put_clock(Store* store, MDB_txn* txn) noexcept nogil:
 
 
 cdef int _load_clock(Store* store, MDB_txn* txn) noexcept nogil:
-    """Go on with the clock of the row, if there is one: 0 or an error.  Locality: owner.  Locks: none."""
+    """Go on with the clock of the row, if there is one: 0 or an error.  Locality: owner."""
     cdef MDB_val key = key_meta(b"clock")
     cdef MDB_val value
     cdef int rc = mdb_get(txn, store.env.meta, &key, &value)
@@ -346,21 +344,21 @@ cdef int _load_clock(Store* store, MDB_txn* txn) noexcept nogil:
 
 
 cdef void _store_tally(uint8_t* out, const Tally* tally) noexcept nogil:
-    """Write a tally to a row.  Locality: any thread.  Locks: none."""
+    """Write a tally to a row.  Locality: any thread."""
     store_be64(out, tally.entries)
     store_be64(out + 8, tally.records)
     store_be64(out + 16, tally.bytes)
 
 
 cdef void _load_tally(const uint8_t* p, Tally* tally) noexcept nogil:
-    """Read a tally from a row.  Locality: any thread.  Locks: none."""
+    """Read a tally from a row.  Locality: any thread."""
     tally.entries = load_be64(p)
     tally.records = load_be64(p + 8)
     tally.bytes = load_be64(p + 16)
 
 
 cdef int _load_logs(Store* store, MDB_txn* txn, int* error) noexcept nogil:
-    """Load all log rows.  Locality: owner.  Locks: none."""
+    """Load all log rows.  Locality: owner."""
     cdef MDB_cursor* cursor = NULL
     cdef MDB_cursor_op op = MDB_FIRST
     cdef MDB_val key
@@ -400,7 +398,7 @@ cdef int _load_logs(Store* store, MDB_txn* txn, int* error) noexcept nogil:
 
 
 cdef int _load_streams(Store* store, MDB_txn* txn, int* error) noexcept nogil:
-    """Load all stream rows.  Locality: owner.  Locks: none."""
+    """Load all stream rows.  Locality: owner."""
     cdef MDB_cursor* cursor = NULL
     cdef MDB_cursor_op op = MDB_FIRST
     cdef MDB_val key

@@ -1,4 +1,7 @@
-"""Read access for Python: every call copies out of one short read transaction without the GIL."""
+"""Read access for Python: every call copies from one short read transaction, without the GIL.
+
+Locality: GIL.  Locks: none.
+"""
 
 import os
 
@@ -57,7 +60,7 @@ cdef class StoreView:
         return view
 
     def close(self):
-        """Give the store up; idempotent."""
+        """Release the store; idempotent."""
         self._closed = True
 
     def read(self, str topic, uint32_t partition, uint64_t offset, size_t max_entries=1024, size_t max_bytes=1 << 20,
@@ -168,7 +171,7 @@ cdef class StoreView:
             batch_free(&batch)
 
     cdef int _ensure_open(self) except -1:
-        """Refuse a closed store and one inherited by a fork.  Locality: GIL.  Locks: none."""
+        """Refuse a closed store and one inherited by a fork."""
         if self._closed:
             raise ClosedError("the store is closed", hint="open it again")
         if self._pid != os.getpid():
@@ -176,7 +179,7 @@ cdef class StoreView:
         return 0
 
     cdef int _check(self, int status, int error) except -1:
-        """Raise what a reader's status means.  Locality: GIL.  Locks: none."""
+        """Raise the error for a reader's status."""
         if status == ST_OK:
             return 0
         if status == ST_NO_MEMORY:
@@ -184,7 +187,7 @@ cdef class StoreView:
         raise store_fault(error, self.path or "", "read the store")
 
     cdef list _entries(self, str topic, uint32_t partition, ReadBatch* batch):
-        """Turn a batch into Python objects.  Locality: GIL.  Locks: none."""
+        """Turn a batch into Python objects."""
         cdef ReadRow* rows = <ReadRow*>batch.rows.p
         cdef QueueHeader header
         cdef size_t head = 0
@@ -202,7 +205,7 @@ cdef class StoreView:
         return found
 
     cdef str _stream_name(self, str topic, unsigned int partition, unsigned int number):
-        """Return the name of a stream by its number in the log.  Locality: GIL.  Locks: none."""
+        """Return the name of a stream by its number in the log."""
         cdef dict names = self._names.get((topic, partition))
         if names is None or number not in names:
             self._names_of(True)
@@ -210,11 +213,7 @@ cdef class StoreView:
         return names.get(number, "")
 
     cdef list _names_of(self, bint streams, str topic=None):
-        """Return rows (topic, partition, stream, first, next, entries, records, bytes) of all streams, or of logs.
-
-        Locality: GIL.
-        Locks: none.
-        """
+        """Return rows (topic, partition, stream, first, next, entries, records, bytes) of all streams, or of logs."""
         cdef bytes raw = b"" if topic is None else _raw(topic)
         cdef Slice wanted = _slice(raw)
         cdef const Slice* only = NULL if topic is None else &wanted
@@ -244,7 +243,7 @@ cdef class StoreView:
             batch_free(&batch)
 
     cdef list _rows(self, ReadBatch* batch):
-        """Turn rows of logs or streams into Python objects.  Locality: GIL.  Locks: none."""
+        """Turn rows of logs or streams into Python objects."""
         cdef NameRow* row
         cdef size_t i
         cdef list found = []
@@ -258,16 +257,12 @@ cdef class StoreView:
 
 
 cdef inline Slice _slice(bytes raw):
-    """Return the bytes of ``raw``, which the caller keeps.  Locality: GIL.  Locks: none."""
+    """Return the bytes of ``raw``, which the caller keeps."""
     return slice_of(<const char*>raw, <size_t>len(raw))
 
 
 cdef inline bytes _raw(str name):
-    """Return the bytes of a name that may not be UTF-8; of a text that is none, b"", which names nothing.
-
-    Locality: GIL.
-    Locks: none.
-    """
+    """Return the bytes of a name that may not be UTF-8; of a text that is none, b"", which names nothing."""
     try:
         return name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -275,7 +270,7 @@ cdef inline bytes _raw(str name):
 
 
 cdef inline str _text(Slice slice):
-    """Return a text that may not be UTF-8.  Locality: GIL.  Locks: none."""
+    """Return a text that may not be UTF-8."""
     return (<const char*>slice.p)[:slice.n].decode("utf-8", "surrogateescape") if slice.n else ""
 
 

@@ -1,4 +1,7 @@
-"""A hash set of topics with open addressing; it is filled once and never more than half full."""
+"""A hash set of topics with open addressing; it is filled once and never more than half full.
+
+Locks: none.
+"""
 
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc, free
@@ -9,7 +12,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
 cdef uint64_t _hash(Slice group, Slice stream, bint whole) noexcept nogil:
-    """Return the FNV-1a hash of a topic.  Locality: any thread.  Locks: none."""
+    """Return the FNV-1a hash of a topic.  Locality: any thread."""
     cdef uint64_t h = 14695981039346656037ULL
     cdef uint8_t mark = 1 if whole else 2
     cdef size_t i
@@ -26,7 +29,6 @@ cdef int topics_init(Topics* t, size_t count) noexcept nogil:
     """Make an empty set.
 
     Locality: owner.
-    Locks: none.
     """
     buf_init(&t.names)
     t.size = 16
@@ -40,7 +42,6 @@ cdef void topics_free(Topics* t) noexcept nogil:
     """Release the memory.
 
     Locality: owner.
-    Locks: none.
     """
     free(t.table)
     t.table = NULL
@@ -49,7 +50,7 @@ cdef void topics_free(Topics* t) noexcept nogil:
 
 
 cdef Topic* _place(Topics* t, uint64_t h, Slice group, Slice stream, bint whole) noexcept nogil:
-    """Return the place of a topic, or the free place where it belongs.  Locality: any thread.  Locks: none."""
+    """Return the place of a topic, or the free place where it belongs.  Locality: any thread."""
     cdef size_t i = <size_t>h & (t.size - 1)
     cdef Topic* topic
     while True:
@@ -64,10 +65,9 @@ cdef Topic* _place(Topics* t, uint64_t h, Slice group, Slice stream, bint whole)
 
 
 cdef int topics_add(Topics* t, Slice group, Slice stream, bint whole) noexcept nogil:
-    """Add one topic; adding it twice is harmless.
+    """Add one topic, if it is not there yet; ST_OK or ST_NO_MEMORY.
 
     Locality: owner.
-    Locks: none.
     """
     cdef uint64_t h = _hash(group, stream, whole)
     cdef Topic* topic = _place(t, h, group, stream, whole)
@@ -90,7 +90,6 @@ cdef bint topics_known(void* topics, Slice group, Slice stream) noexcept nogil:
     """Tell whether the group, or this stream of it, is in the set.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef Topics* t = <Topics*>topics
     if _place(t, _hash(group, stream, True), group, stream, True).used:

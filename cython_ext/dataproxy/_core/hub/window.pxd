@@ -1,6 +1,8 @@
-"""The de-duplication window: which ids were stored lately, and with which bytes.
+"""The de-duplication window: ids that were stored lately, and digests of their bytes.
 
-Ids are items of a ring (hub/idring).  The same id may be there with several digests, but only the youngest few of them.
+Ids are items of a ring (hub/idring).  The same id may be there with several digests; only the youngest few are kept.
+
+Locality: appending thread.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -45,5 +47,5 @@ cdef void window_undo(Window* w) noexcept nogil
 
 
 cdef inline WindowPlace* window_at(const Window* w, uint64_t position) noexcept nogil:
-    """Return the place of a position that is held.  Locality: appending thread.  Locks: none."""
+    """Return the place of a position that is held."""
     return <WindowPlace*>idring_at(&w.ring, position)

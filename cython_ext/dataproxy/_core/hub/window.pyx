@@ -1,4 +1,7 @@
-"""Ids with the digests of their messages, in a ring."""
+"""Ids with the digests of their messages, in a ring.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
@@ -20,14 +23,14 @@ from dataproxy._core.plat.atomic cimport relaxed_add
 
 
 cdef void window_init(Window* w, const HashKey* key, int64_t keep_ms, uint64_t max_ids) noexcept nogil:
-    """Make an empty window.  Locality: owner.  Locks: none."""
+    """Make an empty window.  Locality: owner."""
     memset(w, 0, sizeof(Window))
     w.key = key[0]
     idring_init(&w.ring, sizeof(WindowPlace), keep_ms, max_ids)
 
 
 cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcept nogil:
-    """Tell whether an id is known, and whether with these bytes.  Locality: appending thread.  Locks: none."""
+    """Tell whether an id is known, and whether with these bytes.  Locality: appending thread."""
     cdef uint64_t position = idring_first(&w.ring, id.low)
     cdef const WindowPlace* place
     cdef int verdict = WINDOW_NEW
@@ -42,7 +45,7 @@ cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcep
 
 
 cdef int window_add(Window* w, uint64_t high, uint64_t low, uint64_t digest, int64_t at_ms) noexcept nogil:
-    """Remember an id: ST_OK or ST_NO_MEMORY.  Locality: appending thread.  Locks: none."""
+    """Remember an id: ST_OK or ST_NO_MEMORY.  Locality: appending thread."""
     cdef WindowPlace* place
     _thin(w, high, low)
     place = <WindowPlace*>idring_add(&w.ring, high, low, at_ms)
@@ -53,7 +56,7 @@ cdef int window_add(Window* w, uint64_t high, uint64_t low, uint64_t digest, int
 
 
 cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
-    """Forget every id before a position.  Locality: appending thread.  Locks: none."""
+    """Forget every id before a position.  Locality: appending thread."""
     cdef uint64_t position
     for position in range(w.ring.head, until):
         if now_ms - window_at(w, position).item.at_ms <= w.ring.keep_ms:
@@ -62,7 +65,7 @@ cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil:
 
 
 cdef void window_keep(Window* w) noexcept nogil:
-    """Make what was added and counted stay.  Locality: appending thread.  Locks: none."""
+    """Keep the ids and counts added so far.  Locality: appending thread."""
     idring_keep(&w.ring)
     if w.found:
         relaxed_add(&w.duplicates, w.found)
@@ -73,7 +76,7 @@ cdef void window_keep(Window* w) noexcept nogil:
 
 
 cdef void window_undo(Window* w) noexcept nogil:
-    """Take back what was added and counted since ``window_keep``.  Locality: appending thread.  Locks: none."""
+    """Remove the ids and counts added since ``window_keep``.  Locality: appending thread."""
     idring_undo(&w.ring)
     w.found = 0
     w.differed = 0
@@ -83,7 +86,6 @@ cdef void _thin(Window* w, uint64_t high, uint64_t low) noexcept nogil:
     """Make room for one more digest of an id, so that no chain gets long by one id.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef uint64_t position = idring_first(&w.ring, low)
     cdef uint64_t oldest = 0

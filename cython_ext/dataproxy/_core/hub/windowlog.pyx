@@ -1,8 +1,10 @@
-"""Rows of the de-duplication window: one for each entry (or 4096 ids), in the order of their coming.
+"""Rows of the de-duplication window: one for each entry (or 4096 ids), in the order in which they were added.
 
-Here is also what the store calls for the window as a whole, blocks of rows (hub/rowblocklog) included.
+The functions that the store calls for the whole window, including blocks of rows (hub/rowblocklog), are here too.
 
 Functions return 0 or the error of the library, the system or the environment.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.errno cimport ENOMEM
@@ -51,9 +53,9 @@ from dataproxy._core.plat.lmdb cimport (
 
 
 cdef int windowlog_load(WindowLog* log, int64_t now_ms, uint64_t* last_txn) noexcept nogil:
-    """Read all rows into the window; what came while nobody watched is forgotten.
+    """Read all rows into the window; after a time without a window, the older rows are forgotten.
 
-    In a write transaction: there is always room for one, while other processes may take every reader's place.
+    A write transaction is used: it is always possible, while other processes may use all places for readers.
     Locality: owner, before the appending thread starts, at a time of the store's own clock.
     Locks: the library's writer lock.
     """
@@ -91,7 +93,7 @@ cdef int windowlog_load(WindowLog* log, int64_t now_ms, uint64_t* last_txn) noex
 
 
 cdef int windowlog_unwatched(StoreEnv* env, uint64_t* last_txn) noexcept nogil:
-    """Note that entries come whose ids nobody remembers.
+    """Note that entries may be stored from now on whose ids are not remembered.
 
     Locality: owner, before the appending thread starts.
     Locks: the library's writer lock.
@@ -116,7 +118,7 @@ cdef int windowlog_unwatched(StoreEnv* env, uint64_t* last_txn) noexcept nogil:
 
 
 cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_ms) noexcept nogil:
-    """Write the ids of an entry, those from position ``start`` on.  Locality: appending thread.  Locks: none."""
+    """Write the ids of an entry, those from position ``start`` on.  Locality: appending thread."""
     cdef Window* w = &log.dedupe.window
     cdef const WindowPlace* place
     cdef uint8_t raw[KEY_IDS]
@@ -153,7 +155,7 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
 
 
 cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
-    """Delete what is past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
+    """Delete what is past the limits, a bounded number.  Locality: appending thread."""
     cdef const IdRing* ids = &log.dedupe.window.ring
     cdef const IdRing* blocks = &log.dedupe.blocks.ring
     cdef int64_t ids_ms
@@ -173,7 +175,7 @@ cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept
 
 
 cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
-    """Delete rows whose ids are all past the limits, a bounded number.  Locality: appending thread.  Locks: none."""
+    """Delete rows whose ids are all past the limits, a bounded number.  Locality: appending thread."""
     cdef const IdRing* r = &log.dedupe.window.ring
     cdef uint64_t due = idring_due(r, now_ms, r.tail - r.kept_tail + STEP_IDS)
     cdef MDB_cursor* cursor = NULL
@@ -205,7 +207,7 @@ cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogi
 
 
 cdef bint windowlog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
-    """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread.  Locks: none."""
+    """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread."""
     cdef const IdRing* r = &log.dedupe.window.ring
     cdef uint64_t due = idring_due(r, now_ms, STEP_IDS)
     return due - r.head >= DUE_IDS or (due > r.head and due == r.tail) or rowblocklog_is_due(log, now_ms)
@@ -215,14 +217,13 @@ cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
     """Tell whether rows were put or deleted since the last ``windowlog_settle``.
 
     Locality: appending thread.
-    Locks: none.
     """
     cdef const IdRing* r = &log.dedupe.window.ring
     return r.tail != r.kept_tail or log.until > r.head or rowblocklog_writes(log)
 
 
 cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
-    """Bring the window in line with what the transaction became.  Locality: appending thread.  Locks: none."""
+    """Keep or undo the changes of the window after the transaction has ended.  Locality: appending thread."""
     cdef Window* w = &log.dedupe.window
     if committed:
         if log.until > w.ring.head:
@@ -235,7 +236,7 @@ cdef void windowlog_settle(WindowLog* log, bint committed) noexcept nogil:
 
 
 cdef int _put_gone(WindowLog* log, MDB_txn* txn, int64_t ids_ms, int64_t rows_ms) noexcept nogil:
-    """Write up to when ids and rows were forgotten before their time.  Locality: appending thread.  Locks: none."""
+    """Write the time up to which ids and rows were forgotten early.  Locality: appending thread."""
     cdef uint8_t row[GONE_ROW]
     cdef MDB_val key = key_meta(b"forgotten")
     cdef MDB_val value
@@ -248,7 +249,7 @@ cdef int _put_gone(WindowLog* log, MDB_txn* txn, int64_t ids_ms, int64_t rows_ms
 
 
 cdef int _load_gone(WindowLog* log, MDB_txn* txn) noexcept nogil:
-    """Read up to when ids and rows were forgotten before their time.  Locality: owner.  Locks: none."""
+    """Read the time up to which ids and rows were forgotten early.  Locality: owner."""
     cdef MDB_val key = key_meta(b"forgotten")
     cdef MDB_val value
     cdef int rc = mdb_get(txn, log.env.meta, &key, &value)
@@ -263,7 +264,7 @@ cdef int _load_gone(WindowLog* log, MDB_txn* txn) noexcept nogil:
 
 
 cdef int _load_row(Window* w, const MDB_val* key, const MDB_val* value) noexcept nogil:
-    """Add the ids of one row.  Locality: owner.  Locks: none."""
+    """Add the ids of one row.  Locality: owner."""
     cdef const uint8_t* row = <const uint8_t*>value.mv_data
     cdef const uint8_t* end = row + value.mv_size - ROW_CRC
     cdef int64_t at_ms

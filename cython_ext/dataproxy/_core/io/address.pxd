@@ -16,8 +16,8 @@ ctypedef struct Address:
 
 # Fill `out` from a numeric IPv4 or IPv6 text: ST_OK or ST_INVALID.
 cdef int address_parse(const char* host, uint16_t port, Address* out) noexcept nogil
-# Write the numeric host into `text`, an IPv4 one in the form of IPv6 as IPv4; the port is returned
-# (-1: not an internet address, text is "").
+# Write the numeric host into `text` and return the port.  An IPv4 address in IPv6 form is written as IPv4.
+# -1: not an internet address, and `text` is "".
 cdef int address_text(const Address* a, char text[ADDRESS_TEXT]) noexcept nogil
 # Tell whether an address is "::".
 cdef bint address_is_any(const Address* a) noexcept nogil

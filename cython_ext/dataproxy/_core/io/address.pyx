@@ -1,4 +1,7 @@
-"""Numeric socket addresses over inet_pton and inet_ntop."""
+"""Numeric socket addresses over inet_pton and inet_ntop.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.stdint cimport uint8_t
 from libc.string cimport memcmp, memset
@@ -12,11 +15,7 @@ cdef uint8_t[12] MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
 
 
 cdef int address_parse(const char* host, uint16_t port, Address* out) noexcept nogil:
-    """Fill ``out`` from a numeric address.
-
-    Locality: any thread.
-    Locks: none.
-    """
+    """Fill ``out`` from a numeric IPv4 or IPv6 text; ST_OK or ST_INVALID."""
     cdef sockaddr_in* v4 = <sockaddr_in*>&out.raw
     cdef sockaddr_in6* v6 = <sockaddr_in6*>&out.raw
     memset(out, 0, sizeof(Address))
@@ -35,11 +34,7 @@ cdef int address_parse(const char* host, uint16_t port, Address* out) noexcept n
 
 
 cdef int address_text(const Address* a, char text[ADDRESS_TEXT]) noexcept nogil:
-    """Write the numeric host and return the port.
-
-    Locality: any thread.
-    Locks: none.
-    """
+    """Write the numeric host into ``text`` and return the port; -1 if it is not an internet address."""
     cdef const sockaddr_in* v4 = <const sockaddr_in*>&a.raw
     cdef const sockaddr_in6* v6 = <const sockaddr_in6*>&a.raw
     cdef const uint8_t* raw
@@ -49,7 +44,7 @@ cdef int address_text(const Address* a, char text[ADDRESS_TEXT]) noexcept nogil:
         return ntohs(v4.sin_port)
     if a.raw.ss_family == AF_INET6:
         raw = <const uint8_t*>&v6.sin6_addr
-        if memcmp(raw, MAPPED, sizeof(MAPPED)) == 0:     # an IPv4 peer of a socket of both families
+        if memcmp(raw, MAPPED, sizeof(MAPPED)) == 0:     # an IPv4 peer of a socket that serves both families
             inet_ntop(AF_INET, raw + sizeof(MAPPED), text, ADDRESS_TEXT)
         else:
             inet_ntop(AF_INET6, raw, text, ADDRESS_TEXT)
@@ -58,11 +53,7 @@ cdef int address_text(const Address* a, char text[ADDRESS_TEXT]) noexcept nogil:
 
 
 cdef bint address_is_any(const Address* a) noexcept nogil:
-    """Tell whether an address is the one of IPv6 that stands for all.
-
-    Locality: any thread.
-    Locks: none.
-    """
+    """Tell whether an address is "::", the IPv6 address that stands for all addresses of the machine."""
     cdef const uint8_t* raw = <const uint8_t*>&(<const sockaddr_in6*>&a.raw).sin6_addr
     cdef size_t i
     if a.raw.ss_family != AF_INET6:

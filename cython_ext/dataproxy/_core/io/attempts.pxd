@@ -1,4 +1,4 @@
-"""Which attempts of a frame are without an answer."""
+"""Attempts of a frame that have no answer yet."""
 
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.io.link cimport Link, LinkPool

@@ -1,12 +1,14 @@
-"""Attempts of a frame: written whole on some connection, and answered or not.
+"""Attempts of a frame.  An attempt is the whole frame written to one connection; it is open until it is answered.
 
-An answer counts over a connection that has an open attempt of its frame, and over no other: whoever was not sent a
-frame cannot have stored it.  No open attempt is forgotten while its connection lives, however many there are: slow
-proxies may all answer after the frame has gone on to the next.  There is one entry for each connection, so links
-bound their number.
+An answer counts only if it comes over a connection that has an open attempt of its frame: a proxy that was not sent a
+frame cannot have stored it.  An open attempt is kept as long as its connection lives, because slow proxies may
+answer after the frame has been sent to the next proxy.  There is one entry for each connection, so the number of
+links bounds the number of entries.
 
-A refusal answers the oldest open attempt over its connection.  Only by knowing which one can the refusal of an older
-attempt be kept from ending a frame whose newer attempt is under way.
+A refusal answers the oldest open attempt over its connection.  The attempts must be told apart, because the refusal
+of an older attempt must not end a frame whose newer attempt is under way.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stddef cimport size_t
@@ -60,9 +62,10 @@ cdef int _grow(Pack* p) noexcept nogil:
 
 
 cdef void attempt_made(const LinkPool* pool, Pack* p, const Link* link) noexcept nogil:
-    """Note that the last byte of ``p`` was written to ``link``.  Locality: executor.  Locks: none.
+    """Note that the last byte of ``p`` was written to ``link``.
 
-    Without memory for that an answer over any connection counts from then on: better than to throw a true one away.
+    If there is no memory for the entry, an answer over any connection counts from then on.  The other choice would
+    be to ignore a true answer.
     """
     cdef Asked* asked = _find(p, link)
     p.attempts += 1
@@ -83,16 +86,12 @@ cdef void attempt_made(const LinkPool* pool, Pack* p, const Link* link) noexcept
 
 
 cdef bint attempt_open(const Pack* p, const Link* link) noexcept nogil:
-    """Tell whether an attempt of ``p`` waits for its answer over this connection.  Locality: executor.  Locks: none."""
+    """Tell whether an attempt of ``p`` waits for its answer over this connection."""
     return _find(p, link) != NULL or p.asked_lost
 
 
 cdef bint attempt_refused(Pack* p, const Link* link) noexcept nogil:
-    """Close the attempt that a refusal over ``link`` answers, and tell whether it was the newest of ``p``.
-
-    Locality: executor.
-    Locks: none.
-    """
+    """Close the attempt that a refusal over ``link`` answers, and tell whether it was the newest of ``p``."""
     cdef Asked* asked = _find(p, link)
     cdef bint newest
     if asked == NULL:
@@ -108,7 +107,7 @@ cdef bint attempt_refused(Pack* p, const Link* link) noexcept nogil:
 
 
 cdef void attempts_end(Pack* p) noexcept nogil:
-    """Forget all attempts of ``p``, which has its result.  Locality: executor.  Locks: none."""
+    """Forget all attempts of ``p``, which has its result."""
     free(p.asked_more)
     p.asked_more = NULL
     p.n_asked = 0

@@ -1,4 +1,4 @@
-"""Retry budget: resends without success are bounded, so that a cluster in trouble is not stormed."""
+"""Retry budget: bounds resends without success, so that they do not overload a cluster that already has problems."""
 
 from libc.stdint cimport int64_t
 
@@ -9,7 +9,7 @@ cdef enum:
 
 ctypedef struct RetryBudget:    # executor only
     int64_t tokens          # thousandths of a resend
-    int64_t share           # thousandths earned by each delivered frame
+    int64_t share           # thousandths of a resend that each delivered frame earns
     int64_t refilled_us
 
 

@@ -1,4 +1,4 @@
-"""Choice of a link for a frame: round-robin against random, by what waits and by load."""
+"""Choice of a link for a frame: the next in turn or a random one, by waiting bytes and by the proxy's load."""
 
 from libc.stdint cimport int64_t
 

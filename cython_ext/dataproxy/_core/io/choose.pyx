@@ -1,8 +1,11 @@
 """Choice of a link for a frame.
 
-Two candidates, the next in turn and a random one, and the cheaper wins: this keeps the choice constant in
-time and within a small factor of the best ("the power of two choices", Mitzenmacher 2001).  The cost is
-what waits or is unanswered there, in bytes, scaled by the proxy's load when both loads are known.
+There are two candidates: the next link in turn and a random one.  The cheaper of the two is chosen.  This takes
+constant time, and the result is within a small factor of the best link ("the power of two choices", Mitzenmacher
+2001).  The cost of a link is the number of bytes that wait or are unanswered there.  It is scaled by the proxy's
+load if both loads are known.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -18,7 +21,7 @@ cdef enum:
 
 
 cdef int64_t link_cost(const Link* link, bint with_load) noexcept nogil:
-    """Return what one more frame on ``link`` costs; smaller is better.  Locality: executor.  Locks: none."""
+    """Return what one more frame on ``link`` costs; smaller is better."""
     cdef int64_t waits = link.queue_bytes + link.flight_bytes + IDLE_COST
     cdef int64_t load = 0
     if with_load:
@@ -32,7 +35,7 @@ cdef bint _cheaper(const Link* a, const Link* b) noexcept nogil:
 
 
 cdef Link* _least_avoided(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Return the link that may be used first, the cheapest of those that may at the same time."""
+    """Return the link whose avoidance ends first; of several, the cheapest."""
     cdef Link* best = NULL
     cdef Link* link
     cdef int64_t least = 0, until
@@ -48,7 +51,7 @@ cdef Link* _least_avoided(LinkPool* pool, int64_t now_us) noexcept nogil:
 
 
 cdef Link* choose_link(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Return the link for the next frame, or NULL when none is active.  Locality: executor.  Locks: none."""
+    """Return the link for the next frame, or NULL if none is active."""
     cdef Link* a
     cdef Link* b
     if pool.n_active == 0:

@@ -1,4 +1,7 @@
-"""An executor in a forked child: its descriptors are closed, and nothing else of it is touched."""
+"""An executor of the parent, seen in a forked child: its descriptors are closed, and nothing else is changed.
+
+Locality: the forked child's only thread, in the hook of fork().  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -17,8 +20,8 @@ cdef void _drop(int* fd) noexcept nogil:
 cdef void executor_disown(void* executor) noexcept nogil:
     """Close the inherited copies of an executor's descriptors.
 
-    Locality: the forked child's only thread, in the hook of fork().  Locks: none.  The connections stay the
-    parent's: nothing is shut down, and nothing is taken out of the epoll set, which both processes share.
+    The connections continue in the parent.  So nothing is shut down, and nothing is removed from the epoll set,
+    which both processes share.
     """
     cdef Executor* e = <Executor*>executor
     cdef Channel* c = <Channel*>atomic_load(<int64_t*>&e.newest)

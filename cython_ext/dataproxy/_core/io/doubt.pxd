@@ -1,4 +1,7 @@
-"""Proxies that were silent, and until when a link is left alone."""
+"""Proxies that were silent, and until when a link is avoided.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -6,16 +9,13 @@ from dataproxy._core.io.link cimport Doubt, Endpoint, Link, LinkPool
 
 
 cdef inline int64_t avoided_until(const LinkPool* pool, const Link* link) noexcept nogil:
-    """Return until when a link is left alone: its server asked for it, or its proxy was silent.
-
-    Locality: executor.  Locks: none.
-    """
+    """Return until when (microseconds) a link is avoided: its server asked for that, or its proxy was silent."""
     cdef int64_t silent = pool.doubts[link.endpoint].until_us if link.endpoint >= 0 else 0
     return silent if silent > link.avoid_until_us else link.avoid_until_us
 
 
 cdef inline bint proxy_doubted(const LinkPool* pool, const Link* link) noexcept nogil:
-    """Tell whether nothing came from a link's proxy since it was silent.  Locality: executor.  Locks: none."""
+    """Tell whether a link's proxy was silent and has sent nothing since then."""
     return link.endpoint >= 0 and pool.doubts[link.endpoint].doubted
 
 

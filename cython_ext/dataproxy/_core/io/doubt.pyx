@@ -1,7 +1,9 @@
-"""Doubt about a proxy that was silent: whatever link has to do with it is avoided until it says something.
+"""Doubt about a proxy that was silent: every link to it is avoided until the proxy sends something.
 
-It belongs to the proxy, by its label, since links move from one proxy to another: what was learned over one connection
-holds for all others to that proxy, for those that connect to it later too, and for no other proxy.
+A doubt belongs to the proxy (found by its label) and not to the link, because links move from one proxy to another.
+A doubt that began over one connection holds for all connections to that proxy, later ones too, and for no other proxy.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stdint cimport int64_t
@@ -12,7 +14,7 @@ from dataproxy._core.io.link cimport Doubt, Endpoint, LinkPool
 
 
 cdef void proxy_doubt(LinkPool* pool, const char* label, int64_t now_us) noexcept nogil:
-    """Begin or renew the doubt about a proxy; one that left the list has none.  Locality: executor.  Locks: none."""
+    """Begin or renew the doubt about a proxy; does nothing if the proxy has left the list."""
     cdef int64_t until = now_us + pool.config.avoid_us
     cdef int i
     for i in range(pool.n_endpoints):
@@ -23,7 +25,7 @@ cdef void proxy_doubt(LinkPool* pool, const char* label, int64_t now_us) noexcep
 
 
 cdef void proxy_heard(LinkPool* pool, const char* label) noexcept nogil:
-    """End the doubt about a proxy that said something.  Locality: executor.  Locks: none."""
+    """End the doubt about a proxy that has sent something."""
     cdef int i
     for i in range(pool.n_endpoints):
         if strcmp(pool.endpoints[i].label, label) == 0:
@@ -32,7 +34,7 @@ cdef void proxy_heard(LinkPool* pool, const char* label) noexcept nogil:
 
 
 cdef Doubt* doubts_of(const LinkPool* pool, const Endpoint* list, int n) noexcept nogil:
-    """Return the doubts about the proxies of a new list, NULL without memory.  Locality: executor.  Locks: none."""
+    """Return the doubts about the proxies of a new list, or NULL if there is no memory."""
     cdef Doubt* out = <Doubt*>calloc(<size_t>n, sizeof(Doubt))
     cdef int i, k
     if out == NULL:

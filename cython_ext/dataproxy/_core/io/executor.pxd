@@ -23,10 +23,10 @@ ctypedef struct Channel:        # the socket of one link; executor only
     RecvBuf received
     bint open
     int interest
-    Channel* next               # in the list that a forked child walks; constant
+    Channel* next               # in the list that a forked child reads; constant
 
 
-ctypedef struct ExecutorHooks:  # what the layer above gives; called on the executor's thread
+ctypedef struct ExecutorHooks:  # functions of the layer above; called on the executor's thread
     void* context
     void (*settled)(void* context, PackList* packs) noexcept nogil      # takes all of them
     int64_t (*tick)(void* context, int64_t now_us) noexcept nogil       # returns its next due time, or -1
@@ -38,7 +38,7 @@ ctypedef struct Executor:
     LinkPool pool               # executor only (counters: relaxed)
     Channel** channels          # by link index; executor only
     int n_channels
-    Channel* newest             # all channels: only added to, so that it is whole at any moment; atomic
+    Channel* newest             # list of all channels; none is ever removed, so it is consistent at any time; atomic
     ForkNode at_fork
     Poller poller
     Wakeup wakeup
@@ -59,7 +59,7 @@ ctypedef struct Executor:
     int new_links
     bint tick_asked
     bint stop_asked
-    pthread_mutex_t registry    # guards the link table against readers of statistics
+    pthread_mutex_t registry    # guards the link table, which readers of statistics read
 
 
 cdef int executor_open(

@@ -1,7 +1,9 @@
-"""One executor: the loop that joins sockets to the decisions of ``links``.
+"""One executor: the loop that reads and writes sockets as the module ``links`` decides.
 
 Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_set_endpoints`` and
-``executor_stop`` may be called by other threads; they leave something in the inbox and wake the loop.
+``executor_stop`` may be called by other threads.  They put something into the inbox and wake the loop.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.errno cimport ENOMEM
@@ -56,17 +58,17 @@ cdef enum:
     ROUND_EVENTS = 64
     GATHER = 64                     # frames of one sendmsg
     GATHER_BYTES = 1048576
-    WRITES_A_ROUND = 8              # then other links and the inbox get their turn
+    WRITES_A_ROUND = 8              # after these, other links and the inbox are served
     READ_CHUNK = 16384
     READS_A_ROUND = 16
-    SLICE_NS = 100000               # shorter than the kernel's own: what was sealed is sent while it is in the cache
+    SLICE_NS = 100000               # shorter than the kernel's default: a sealed pack is sent while it is in the cache
 
 
 cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
     PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil:
-    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator.  Locks: none."""
+    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator."""
     memset(e, 0, sizeof(Executor))
     e.index = index
     memcpy(&e.rules, rules, sizeof(FrameRules))
@@ -96,22 +98,22 @@ cdef int executor_open(
 
 
 cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil:
-    """Begin the choices of links and the jitter of waits with ``seed``.  Locality: its creator.  Locks: none."""
+    """Seed the random choices of links and the jitter of waits.  Locality: its creator."""
     e.pool.random = seed
-    rand_next(&e.pool.random)           # neighbours among seeds choose alike at first
+    rand_next(&e.pool.random)           # the first numbers of neighbouring seeds are alike
     rand_next(&e.pool.random)
     e.pool.cursor = <uint32_t>rand_next(&e.pool.random)
 
 
 cdef void executor_retire(Executor* e) noexcept nogil:
-    """Give the descriptors back; the thread has ended, and nobody posts.  Locality: its creator.  Locks: none."""
+    """Close the descriptors; the thread has ended, and no thread posts any more.  Locality: its creator."""
     forks_unwatch(&e.at_fork)
     wakeup_close(&e.wakeup)
     poller_close(&e.poller)
 
 
 cdef void executor_free(Executor* e) noexcept nogil:
-    """Release everything; the thread has ended.  Locality: its creator.  Locks: none."""
+    """Release everything; the thread has ended.  Locality: its creator."""
     cdef int i
     executor_retire(e)
     for i in range(e.n_channels):
@@ -136,7 +138,7 @@ cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
 
 
 cdef void executor_drop(Executor* e, Pack* p) noexcept nogil:
-    """Have ``p``, which was posted here and given up since, put away.  Locality: any thread.  Locks: takes lock."""
+    """Ask for the release of ``p``, posted here and given up by a sender.  Locality: any thread.  Locks: takes lock."""
     p.dropped_next = NULL
     pthread_mutex_lock(&e.lock)
     if e.dropped == NULL:
@@ -149,7 +151,7 @@ cdef void executor_drop(Executor* e, Pack* p) noexcept nogil:
 
 
 cdef void executor_ask_tick(Executor* e) noexcept nogil:
-    """Have ``hooks.tick`` called soon.  Locality: any thread.  Locks: takes lock."""
+    """Ask for an early call of ``hooks.tick``.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&e.lock)
     e.tick_asked = True
     pthread_mutex_unlock(&e.lock)
@@ -173,7 +175,7 @@ cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int li
 
 
 cdef void executor_stop(Executor* e) noexcept nogil:
-    """End the loop; what is still pending fails with LC_CLOSED.  Locality: any thread.  Locks: takes lock."""
+    """End the loop; packs still pending fail with LC_CLOSED.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&e.lock)
     e.stop_asked = True
     pthread_mutex_unlock(&e.lock)
@@ -182,7 +184,7 @@ cdef void executor_stop(Executor* e) noexcept nogil:
 
 cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
     cdef Channel* c
-    if link.index >= e.n_channels:      # there was no memory for its channel
+    if link.index >= e.n_channels:      # no memory was left for its channel
         return
     c = e.channels[link.index]
     if c.open:
@@ -198,7 +200,7 @@ cdef void _lose(Executor* e, Link* link, int event, int detail) noexcept nogil:
 
 
 cdef void _watch(Executor* e, Link* link) noexcept nogil:
-    """Keep epoll's interest in step with what the link wants."""
+    """Tell epoll what the link waits for now."""
     cdef Channel* c = e.channels[link.index]
     cdef int want = POLL_READ
     if link.state == LS_CONNECTING:
@@ -211,7 +213,7 @@ cdef void _watch(Executor* e, Link* link) noexcept nogil:
 
 
 cdef int _grow_channels(Executor* e) noexcept nogil:
-    """Have a channel for each link, since the link table may have grown; ST_OK or ST_NO_MEMORY."""
+    """Make a channel for each new link, as the link table may have grown; ST_OK or ST_NO_MEMORY."""
     cdef Channel** grown
     if e.n_channels >= e.pool.n_links:
         return ST_OK
@@ -259,7 +261,7 @@ cdef void _finish_connect(Executor* e, Link* link, bint hung_up) noexcept nogil:
     cdef Channel* c = e.channels[link.index]
     cdef int status = c.transport.ops.finish(&c.transport)
     if (status == ST_WANT_WRITE or status == ST_WANT_READ) and not hung_up:
-        return                      # the handshake goes on; connect_timeout bounds it
+        return                      # the handshake is not complete; connect_timeout bounds it
     if status != ST_OK:
         _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
         return
@@ -293,7 +295,7 @@ cdef void _read(Executor* e, Link* link) noexcept nogil:
             _lose(e, link, LE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
             return
         recvbuf_consume(&c.received, used)
-        if got < room:              # drained; level-triggered epoll tells of more
+        if got < room:              # all was read; level-triggered epoll reports later bytes
             return
 
 
@@ -319,7 +321,7 @@ cdef void _write(Executor* e, Link* link) noexcept nogil:
 
 
 cdef void _look(Executor* e, Link* link) noexcept nogil:
-    # What waits in the socket counts: after a thread stood still, a round may not have come to it yet.
+    # Bytes that wait in the socket count as received: after a pause of this thread they may not have been read yet.
     cdef Channel* c = e.channels[link.index]
     _read(e, link)
     if link.state == LS_ACTIVE and not link.flags & LF_CLOSE:
@@ -327,7 +329,7 @@ cdef void _look(Executor* e, Link* link) noexcept nogil:
 
 
 cdef void _work_on_links(Executor* e) noexcept nogil:
-    """Do what the decisions asked for: closes first, then connects, then writes and looks."""
+    """Do the work that ``Link.flags`` ask for: closes first, then connects, then writes and looks."""
     cdef Link* link = links_take_dirty(&e.pool)
     cdef int flags, event, detail
     while link != NULL:
@@ -351,7 +353,7 @@ cdef void _work_on_links(Executor* e) noexcept nogil:
 
 cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
     if e.pool.sheds and atomic_load(&p.claim) == CL_DROPPED:
-        return                          # in no list; it comes again as one that was given up
+        return                          # in no list; it comes again through executor_drop
     if frame_pack(e.pool.wire, &e.rules, e.spares, p) != ST_OK:
         settle_failed(&e.pool, p, OUT_FAILED, LC_ENCODE)
         return
@@ -366,7 +368,7 @@ cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t
 
 
 cdef bint _take_inbox(Executor* e) noexcept nogil:
-    """Act on what other threads left; False when the loop has to end."""
+    """Act on what other threads put into the inbox; False if the loop has to end."""
     cdef PackList packs
     cdef Pack* p
     cdef Pack* dropped
@@ -424,16 +426,16 @@ cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
         return
     if ready.ready & (POLL_READ | POLL_HANGUP):
         _read(e, link)
-    if link.flags & LF_CLOSE:       # what was read asks for that: nothing more may go there
+    if link.flags & LF_CLOSE:       # a reply that was just read requires it: nothing more may be written there
         return
     if ready.ready & POLL_WRITE and link.state == LS_ACTIVE and e.channels[link.index].open:
         _write(e, link)
 
 
 cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil:
-    """Act on one wait's events, on the inbox and on the time; False when the loop has to end.
+    """Act on the events of one wait, on the inbox and on timers; False if the loop has to end.
 
-    Locality: executor.  Locks: lock and registry in turn; the hooks take theirs.
+    Locality: executor.  Locks: takes lock and registry, never both at once; the hooks take their own.
     """
     cdef bint going
     cdef int i
@@ -460,7 +462,7 @@ cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept no
 
 
 cdef void executor_end(Executor* e) noexcept nogil:
-    """Settle what is left and close every connection.  Locality: executor.  Locks: the hooks take theirs."""
+    """Settle all remaining packs and close every connection.  Locality: executor.  Locks: the hooks take their own."""
     links_abort(&e.pool, LC_CLOSED)
     _work_on_links(e)
     _hand_over(e)
@@ -469,7 +471,7 @@ cdef void executor_end(Executor* e) noexcept nogil:
 cdef void executor_run(Executor* e) noexcept nogil:
     """Run until ``executor_stop``.  Locality: the executor's own thread, without the GIL.
 
-    Locks: lock, for the inbox alone; the hooks take theirs.  It blocks in epoll_wait and nowhere else.
+    Locks: takes lock, only for the inbox; the hooks take their own.  The thread blocks only in epoll_wait.
     """
     cdef PollEvent ready[ROUND_EVENTS]
     cdef bint going = True

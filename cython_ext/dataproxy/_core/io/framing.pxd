@@ -1,4 +1,4 @@
-"""Sealed pack -> frame: compression if it pays, then header and trailer around the body."""
+"""Sealed pack -> frame: the body is compressed if that makes it smaller, then gets a header and a trailer."""
 
 from dataproxy._core.base.pack cimport Pack, PackPool
 from dataproxy._core.wire.api cimport WireOps

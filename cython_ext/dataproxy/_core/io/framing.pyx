@@ -11,7 +11,7 @@ from dataproxy._core.wire.api cimport FrameSpec, WireOps
 
 
 cdef bint _compress(PackPool* spares, Pack* p, size_t tail) noexcept nogil:
-    """Replace the body by its compressed form; False (nothing changed) when that does not pay."""
+    """Replace the body by its compressed form; False (nothing changed) if that is not smaller."""
     cdef Pack* other = pool_take(spares, p.head, p.head + pack_bound(p.body_n) + tail)
     cdef Buf out
     cdef uint8_t* buf
@@ -43,10 +43,9 @@ cdef bint _compress(PackPool* spares, Pack* p, size_t tail) noexcept nogil:
 
 
 cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spares, Pack* p) noexcept nogil:
-    """Make ``p.frame``; ST_OK, ST_NO_MEMORY or ST_LIMIT.  Locality: executor.  Locks: the pool's own.
+    """Make ``p.frame``; ST_OK, ST_NO_MEMORY or ST_LIMIT.  Locality: executor.  Locks: takes the lock of ``spares``.
 
-    The sequence number, data time, count and attributes of the pack go into the frame, so that a resend
-    is the same bytes.
+    The frame holds the sequence number, data time, count and attributes of the pack, so a resend has the same bytes.
     """
     cdef FrameSpec spec
     cdef size_t start = 0, size = 0, tail
@@ -59,7 +58,7 @@ cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spar
     spec.data_time_ms = p.data_time_ms
     spec.attrs = p.attrs
     spec.id = slice_of(p.id, <size_t>p.id_n)
-    tail = wire.tail_room(&spec) + 16       # `cp=snappy` may join the attributes
+    tail = wire.tail_room(&spec) + 16       # for `cp=snappy`, which compression adds to the attributes
     if rules.compress and p.body_n >= rules.compress_min:
         spec.compressed = _compress(spares, p, tail)
     if p.head + p.body_n + tail > p.cap and pack_grow(p, p.head + p.body_n + tail) != ST_OK:

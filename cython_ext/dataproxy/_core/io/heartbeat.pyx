@@ -1,4 +1,7 @@
-"""Heartbeats: only when nothing waits in the send queue, and supervised.  What waits is watched by progress."""
+"""Heartbeats: sent only while the send queue is empty.  While frames wait, ``io/progress`` watches the connection.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -9,17 +12,16 @@ from dataproxy._core.plat.atomic cimport relaxed_store
 
 
 cdef void link_silent(LinkPool* pool, Link* link, int event) noexcept nogil:
-    """Have a link closed whose peer does not answer.  Locality: executor.  Locks: none."""
+    """Ask for the close of a link whose peer does not answer."""
     link.close_event = event
     mark_dirty(pool, link, LF_CLOSE)
 
 
 cdef void heartbeat_due(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Send a heartbeat if it is time and the send queue is empty, else skip this round.
+    """Send a heartbeat if it is due and the send queue is empty, else skip this round.
 
-    Locality: executor.  Locks: none.  After ``heartbeat_retries`` unanswered ones in a row the link is
-    closed and replaced.  One that was not written yet, or has not reached the peer's host, is not unanswered, and
-    none follows it.
+    After ``heartbeat_retries`` unanswered heartbeats in a row the link is closed and replaced.  A heartbeat that is not
+    written yet, or has not reached the peer's host, does not count as unanswered, and no other is sent meanwhile.
     """
     if pool.config.heartbeat_us == 0 or now_us < link.heartbeat_at_us:
         return

@@ -1,4 +1,4 @@
-"""Sequence number -> pack, for everything that was ever written and is not settled."""
+"""Sequence number -> pack, for every pack that was written at least once and is not settled."""
 
 from libc.stdint cimport uint32_t
 

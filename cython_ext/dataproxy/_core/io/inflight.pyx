@@ -1,4 +1,7 @@
-"""Hash table of packs by sequence number: linear probing with backward-shift deletion."""
+"""Hash table of packs by sequence number: linear probing with backward-shift deletion.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
@@ -8,7 +11,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 
 
 cdef int inflight_init(InFlight* t) noexcept nogil:
-    """Make an empty table; ST_OK or ST_NO_MEMORY.  Locality: executor.  Locks: none."""
+    """Make an empty table; ST_OK or ST_NO_MEMORY."""
     t.n = 0
     t.mask = 255
     t.slots = <Pack**>calloc(256, sizeof(Pack*))
@@ -16,14 +19,14 @@ cdef int inflight_init(InFlight* t) noexcept nogil:
 
 
 cdef void inflight_free(InFlight* t) noexcept nogil:
-    """Release the table (not the packs).  Locality: executor.  Locks: none."""
+    """Release the table (not the packs)."""
     free(t.slots)
     t.slots = NULL
     t.n = 0
 
 
 cdef inline size_t _home(const InFlight* t, uint32_t seq) noexcept nogil:
-    return (<size_t>seq * <size_t>0x9E3779B1 >> 7) & t.mask      # neighbours in seq are spread
+    return (<size_t>seq * <size_t>0x9E3779B1 >> 7) & t.mask      # spreads neighbouring numbers
 
 
 cdef void _insert(InFlight* t, Pack* p) noexcept nogil:
@@ -38,7 +41,7 @@ cdef void _insert(InFlight* t, Pack* p) noexcept nogil:
 
 
 cdef int inflight_put(InFlight* t, Pack* p) noexcept nogil:
-    """Add ``p`` under its number (again is harmless); ST_OK or ST_NO_MEMORY.  Locality: executor.  Locks: none."""
+    """Add ``p`` under its number, if it is not there yet; ST_OK or ST_NO_MEMORY."""
     cdef Pack** old = t.slots
     cdef size_t i, old_cap = t.mask + 1
     if (t.n + 1) * 2 > old_cap:
@@ -57,7 +60,7 @@ cdef int inflight_put(InFlight* t, Pack* p) noexcept nogil:
 
 
 cdef Pack* inflight_get(const InFlight* t, uint32_t seq) noexcept nogil:
-    """Return the pack with this number, or NULL.  Locality: executor.  Locks: none."""
+    """Return the pack with this number, or NULL."""
     cdef size_t i = _home(t, seq)
     while t.slots[i] != NULL:
         if t.slots[i].seq == seq:
@@ -67,7 +70,7 @@ cdef Pack* inflight_get(const InFlight* t, uint32_t seq) noexcept nogil:
 
 
 cdef void inflight_remove(InFlight* t, uint32_t seq) noexcept nogil:
-    """Forget this number; harmless when it is unknown.  Locality: executor.  Locks: none."""
+    """Remove this number; does nothing if it is unknown."""
     cdef size_t i = _home(t, seq), j, home
     while t.slots[i] != NULL and t.slots[i].seq != seq:
         i = (i + 1) & t.mask
@@ -80,7 +83,7 @@ cdef void inflight_remove(InFlight* t, uint32_t seq) noexcept nogil:
         if t.slots[j] == NULL:
             break
         home = _home(t, t.slots[j].seq)
-        if ((j - home) & t.mask) >= ((j - i) & t.mask):      # its probe run crosses the hole
+        if ((j - home) & t.mask) >= ((j - i) & t.mask):      # its probe sequence crosses the free slot
             t.slots[i] = t.slots[j]
             i = j
     t.slots[i] = NULL

@@ -1,4 +1,4 @@
-"""Lanes of one executor: who may go, and who waits for its predecessor."""
+"""Lanes of one executor: which pack may be sent, and which waits for its predecessor."""
 
 from libc.stdint cimport int64_t
 

@@ -1,8 +1,10 @@
-"""Order within a lane: a pack is sent when its predecessor's result is final, whatever that took.
+"""Order within a lane: a pack is sent only after the result of its predecessor is final.
 
-A frozen proxy may store a frame long after it was sent again elsewhere, so neither an ack timeout nor a lost
-connection lets the next pack go, but a result alone.  Then the first stored copy of a delivered pack is older
-than its ack, and that is older than the first byte of the next pack.
+A frozen proxy may store a frame long after the frame was sent again to another proxy.  So the next pack is not sent
+after an ack timeout or a lost connection, but only after a result.  This gives the order: the first copy of a
+delivered pack is stored, then its ack comes, then the first byte of the next pack is written.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stdint cimport int64_t
@@ -15,7 +17,7 @@ from dataproxy._core.io.settle cimport detach, settle_failed
 
 
 cdef bint lane_enter(LinkPool* pool, Pack* p) noexcept nogil:
-    """Tell whether ``p``, which is in no list, may go at once; else it is held.  Locality: executor.  Locks: none."""
+    """Tell whether ``p``, which is in no list, may be sent at once; else it is put into the lane's ``held`` list."""
     cdef Lane* lane = <Lane*>p.lane
     if lane.active == NULL and lane.held.head == NULL:
         lane.active = p
@@ -35,11 +37,7 @@ cdef Lane* _take_freed(LinkPool* pool) noexcept nogil:
 
 
 cdef bint lanes_advance(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Send the next pack of every lane that has nothing on its way; False when there was none.
-
-    Locality: executor.
-    Locks: none.
-    """
+    """Send the next pack of every lane that has no pack on its way; False if there was no such lane."""
     cdef Lane* lane = _take_freed(pool)
     cdef Pack* p
     cdef bint any = lane != NULL
@@ -57,7 +55,7 @@ cdef bint lanes_advance(LinkPool* pool, int64_t now_us) noexcept nogil:
 
 
 cdef void lanes_abort(LinkPool* pool, int code) noexcept nogil:
-    """Fail what is held; nothing else has an unknown outcome any more.  Locality: executor.  Locks: none."""
+    """Fail all held packs; no other pack has an unknown outcome any more."""
     cdef Lane* lane = _take_freed(pool)
     while lane != NULL:
         while lane.held.head != NULL:

@@ -1,7 +1,7 @@
-"""Client connections as data: what the decision modules of io read and write.
+"""Client connections as data: the structs that the decision modules of io read and write.
 
-A link touches no descriptor.  The executor (or a simulator on virtual time) owns the socket that
-belongs to a link, feeds it bytes and the clock, and does what ``Link.flags`` asks for.
+A link has no descriptor.  The executor (or a simulator on virtual time) owns the socket of a link, passes received
+bytes and the time to the link, and does the work that ``Link.flags`` asks for.
 """
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -23,11 +23,11 @@ cdef enum LinkFlag:         # what the executor has to do for a link
     LF_CONNECT = 1
     LF_CLOSE = 2
     LF_WRITE = 4
-    LF_LOOK = 8             # see what the socket still holds: links_looked
+    LF_LOOK = 8             # ask the socket how many bytes it still holds: links_looked
 
 
 cdef enum:
-    MAX_REPLY = 1048576     # bytes of a server's frame; it may quote our attributes twice, whatever our own frames are
+    MAX_REPLY = 1048576     # bytes of a server's frame, which may quote our attributes twice; our frames do not count
     REASON_ROOM = 160
 
 
@@ -36,40 +36,40 @@ cdef enum TimerKind:
     TK_LINK = 2
 
 
-cdef enum LocalCode:        # results that no server gave; negative, so that they never meet a server's code
+cdef enum LocalCode:        # results that no server gave; negative, so that they never equal a server's code
     LC_TIMEOUT = -1         # delivery_timeout passed
     LC_ACK_TIMEOUT = -2
     LC_CONNECTION_LOST = -3
     LC_CLOSED = -4          # the producer's close deadline passed
     LC_ENCODE = -5          # the frame could not be built
     LC_NO_MEMORY = -6
-    LC_DROPPED = -7         # no room when it was offered
-    LC_DISPLACED = -8       # given up for newer messages
+    LC_DROPPED = -7         # the buffer was full when the message was sent
+    LC_DISPLACED = -8       # given up to make room for newer messages
 
 
 cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
     RC_OK = 0
     RC_NODE = 1             # another node
     RC_BACK = 2             # back off, any node
-    RC_LATE = 3             # configuration: slowly and a few times
+    RC_LATE = 3             # configuration that may come late: retry slowly and a few times
     RC_NEVER = 4            # permanent
-    RC_DRAINED = 5          # another node, and leave this one alone for a while
+    RC_DRAINED = 5          # another node, and avoid this one for a while
     RC_FEW = 6              # back off, any node, a few times
     RC_FRAMING = 7          # permanent, and the connection is replaced
-    RC_SPLIT = 8            # permanent for a single message; several are sent apart
+    RC_SPLIT = 8            # permanent for a single message; a pack of several is sent again in parts
 
 
 cdef enum LinkEvent:
     LE_CONNECTED = 1
     LE_CONNECT_FAILED = 2   # detail: errno, or 0 for a timeout
     LE_LOST = 3             # detail: errno, 0 for end of stream
-    LE_SILENT = 4           # frames stayed unanswered for ack_timeout, or nothing moved; closed
+    LE_SILENT = 4           # frames unanswered for ack_timeout, or no progress; closed
     LE_PROTOCOL = 5         # bytes that are no reply; closed
     LE_UNKNOWN_FRAME = 6    # detail: message type; skipped
-    LE_DRAINED = 7          # detail: server code; left alone for a while
+    LE_DRAINED = 7          # detail: server code; the node is avoided for a while
     LE_REFUSED = 8          # detail: server code of a refused frame, with the server's text
-    LE_DEAF = 9             # heartbeats stayed unanswered; closed
-    LE_FRAMING = 10         # detail: server code that says the bytes of this connection are out of step; closed
+    LE_DEAF = 9             # heartbeats unanswered; closed
+    LE_FRAMING = 10         # detail: server code which says that it lost the frame boundaries; closed
     # Answers that are ignored; detail: code.
     LE_MISDIRECTED = 11     # to a frame that has no open attempt over this connection
     LE_UNEXPECTED = 12      # to a number that is not pending
@@ -82,14 +82,14 @@ ctypedef void (*EventSink)(void* context, int event, const char* label, int deta
 ctypedef struct Endpoint:
     Address address
     int family
-    Address other           # of the same proxy, tried in turn with the first while connecting fails
+    Address other           # second address of the same proxy; while connecting fails, both are tried in turn
     int other_family        # 0: there is none
     char label[64]          # host:port as the user knows it
 
 
 ctypedef struct Doubt:          # about a proxy
-    bint doubted            # a connection to it was closed for silence, and nothing came from it since
-    int64_t until_us        # it is avoided so long, unless it says something before
+    bint doubted            # a connection to it was closed for silence, and nothing has come from it since
+    int64_t until_us        # end of the avoidance; it ends earlier if the proxy sends something
 
 
 ctypedef struct LinkConfig:
@@ -102,7 +102,7 @@ ctypedef struct LinkConfig:
     int64_t heartbeat_us        # 0 = off
     int heartbeat_kind          # HeartbeatKind
     int heartbeat_retries
-    int64_t avoid_us            # how long a drained node is left alone
+    int64_t avoid_us            # how long a drained node is avoided
     int late_attempts           # attempts of a frame refused with RC_LATE or RC_FEW
     int64_t retry_share         # resends without success for each 1,000 delivered frames
     size_t max_reply            # largest frame of a server
@@ -124,47 +124,47 @@ ctypedef struct LinkCounters:   # written by the executor, read by any thread (r
     int64_t losses
 
 
-ctypedef struct Link:           # executor only, but for `counters`
+ctypedef struct Link:           # executor only, except `counters`
     int index
     int state                   # LinkState; links.link_enter alone writes it
     int flags                   # LinkFlag: work for the executor
     bint dirty                  # in the pool's dirty list
     Link* next_dirty
-    int active_slot             # place in LinkPool.active, -1 outside
+    int active_slot             # index in LinkPool.active, -1 if not there
     int endpoint                # index into LinkPool.endpoints, -1 without one
-    Endpoint peer               # its own copy: the list may change
+    Endpoint peer               # a copy of its own, because the list may change
     bint retired                # its endpoint left the list; closes when nothing waits
-    # Send queue: a heartbeat first, at a frame boundary only, then frames in order.
+    # Send queue: a heartbeat (only at a frame boundary), then frames in order.
     PackList queue
     int64_t queue_bytes
     size_t head_sent            # bytes of queue.head already written
     int gathered                # packs at the head of the queue that are being written
     Buf control
     size_t control_sent
-    # Written and not answered, in the order of writing.
+    # Frames written and not answered, in the order of writing.
     PackList flight
     int64_t flight_bytes
     Timer timer
-    # Progress, in bytes ever given to the connection's socket (counters.sent_bytes): io/progress.
-    int64_t acked               # so many the peer's host had acknowledged at the last look
+    # Progress, in bytes given to the connection's socket since the connect (counters.sent_bytes): io/progress.
+    int64_t acked               # bytes that the peer's host had acknowledged at the last look
     int64_t heartbeat_end       # position of the newest heartbeat's last byte
-    bint waits                  # something waits here or in the socket, at the last look or written since
-    int64_t moved_us            # with `waits`: when it last was seen that something moved
+    bint waits                  # bytes wait here or in the socket: seen at the last look, or written since
+    int64_t moved_us            # with `waits`: when progress was last seen
     int64_t connect_deadline_us
     int64_t reconnect_at_us
     int64_t heartbeat_at_us
     int64_t last_read_us
-    int64_t avoid_until_us      # the server asked for it
-    int close_event             # why LF_CLOSE was asked for: a LinkEvent, 0 = by plan
+    int64_t avoid_until_us      # because the server asked for it
+    int close_event             # reason for LF_CLOSE: a LinkEvent, 0 = intended
     int close_detail            # of that event
-    int failures                # connects and losses in a row without a single reply
+    int failures                # failed connects and losses in a row, without a reply in between
     int unanswered              # heartbeats
-    # Attempts written to this connection, less the answers that were matched.  Never too small: a late answer to a
-    # frame that has its result is not counted, since it cannot be told from one to a number that was never sent.
+    # Attempts written to this connection minus matched answers.  It may be too large, but never too small: a late
+    # answer to a frame that has its result is not subtracted, because it looks like an answer to an unknown number.
     int64_t owed
-    int64_t told_us             # when an answer that counts for nothing was last told of
+    int64_t told_us             # when an ignored answer was last reported
     int reason_code             # of the last refusal over this connection that named no frame, 0 = none
-    int64_t reason_end          # bytes that were written to the connection when it came
+    int64_t reason_end          # bytes that were written to the connection when this refusal came
     char reason[160]            # REASON_ROOM
     LoadWindow load
     LinkCounters counters
@@ -173,42 +173,42 @@ ctypedef struct Link:           # executor only, but for `counters`
 ctypedef struct LinkPool:       # executor only
     const WireOps* wire
     LinkConfig config
-    Link** links                # all slots ever made; a slot is reused, never freed before the pool
+    Link** links                # all slots ever made; a slot is reused, and freed only with the pool
     int n_links
-    Link** active               # those that take frames
+    Link** active               # links that take frames
     int n_active
     uint32_t cursor             # round-robin
     Endpoint* endpoints
     Doubt* doubts               # about each of them: io/doubt
     int n_endpoints
     int next_endpoint
-    PackList waiting            # no link could take them
-    PackList backoff            # wait for their next attempt
-    PackList settled            # results of this round, for the executor to hand over
-    Lane* freed                 # lanes whose next pack may go
+    PackList waiting            # packs that no link could take
+    PackList backoff            # packs that wait for their next attempt
+    PackList settled            # packs that got their result in this round; the executor hands them over
+    Lane* freed                 # lanes whose next pack may be sent
     InFlight in_flight
     Timers timers
     uint64_t random
     RetryBudget budget
     Link* dirty
-    const FrameRules* rules     # of the frames of parts; constant
-    PackPool* spares            # counts the memory of packs; constant, NULL: nobody does
-    int64_t split_bytes         # that packs take more since they are being split
-    int64_t split_waiting       # packs that wait for room to be split in, among those in `backoff`
+    const FrameRules* rules     # for the frames of parts; constant
+    PackPool* spares            # counts the memory of packs; constant, NULL: it is not counted
+    int64_t split_bytes         # extra bytes of packs that are being split
+    int64_t split_waiting       # packs in `backoff` that wait for memory to be split
     uint32_t part_number        # of the newest part
     bint closing
-    bint sheds                  # senders may give up unsent packs: claim before writing and settling
-    int64_t wall_offset_ms      # wall clock minus the pool's clock, for what goes over the wire
+    bint sheds                  # senders may give up unsent packs: a pack must be claimed before writing and settling
+    int64_t wall_offset_ms      # wall clock minus the pool's clock, for times that are sent over the wire
     EventSink event
     void* event_context
     # Counters read by any thread (relaxed).
     int64_t flight_bytes        # of all links
     int64_t retries
     int64_t held_back           # times that a resend waited for the retry budget
-    int64_t unmatched           # replies to what is not pending, or has no open attempt over that connection
+    int64_t unmatched           # replies to frames that are not pending or have no open attempt over that connection
     int64_t duplicates          # answers that came after the first attempt was given up
     int64_t copies              # messages in them
     int64_t known               # messages of which a server said that it had stored them before
     int64_t differed            # messages of which a server said that it knew their ids with other bytes
-    int64_t filtered            # successes that said for how long the server remembers messages, ...
-    int64_t reach               # ... and the shortest such time in seconds since it was last asked for; -1: none
+    int64_t filtered            # successes that said how long the server remembers messages
+    int64_t reach               # the shortest such time in seconds since the last reading of this field; -1: none

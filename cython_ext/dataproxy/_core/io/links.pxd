@@ -1,4 +1,4 @@
-"""A pool of links: one executor's connections, their life and their timers, without a descriptor."""
+"""A pool of links: the connections of one executor, their states and timers, without descriptors."""
 
 from libc.stdint cimport int64_t
 

@@ -1,6 +1,8 @@
 """Life of the links of one executor: endpoints, connects, losses, heartbeats, deadlines.
 
-Everything here takes the time as an argument and asks for socket work through ``Link.flags``.
+Every function takes the time as an argument and asks for socket work through ``Link.flags``.
+
+Locks: none.
 """
 
 from libc.stdint cimport int64_t
@@ -39,13 +41,13 @@ from dataproxy._core.wire.api cimport WireOps
 
 
 cdef enum:
-    SMALL_FRAME = 65536     # bytes that every server takes
+    SMALL_FRAME = 65536     # bytes of a frame that every server accepts
 
 
 cdef int links_open(
     LinkPool* pool, const WireOps* wire, const LinkConfig* config, EventSink event, void* context,
 ) noexcept nogil:
-    """Make an empty pool; ST_OK or ST_NO_MEMORY.  Locality: the executor's creator.  Locks: none."""
+    """Make an empty pool; ST_OK or ST_NO_MEMORY.  Locality: the executor's creator."""
     memset(pool, 0, sizeof(LinkPool))
     pool.wire = wire
     memcpy(&pool.config, config, sizeof(LinkConfig))
@@ -58,7 +60,7 @@ cdef int links_open(
 
 
 cdef void links_free(LinkPool* pool) noexcept nogil:
-    """Release the pool; every pack must have left it.  Locality: after the executor ended.  Locks: none."""
+    """Release the pool; no pack may be in it.  Locality: any thread, after the executor ended."""
     cdef int i
     for i in range(pool.n_links):
         buf_free(&pool.links[i].control)
@@ -90,7 +92,7 @@ cdef void _deactivate(LinkPool* pool, Link* link) noexcept nogil:
 
 
 cdef void link_enter(LinkPool* pool, Link* link, int state) noexcept nogil:
-    """Change the state: the only writer of ``Link.state``.  Locality: executor.  Locks: none."""
+    """Change the state of a link; nothing else writes ``Link.state``.  Locality: executor."""
     if not link_change_allowed(link.state, state):
         return
     if state == LS_ACTIVE:
@@ -114,8 +116,8 @@ cdef int _users(const LinkPool* pool, int endpoint, const Link* but) noexcept no
 cdef int _pick_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
     """Return the endpoint for the next connect of ``link``.
 
-    A standby proxy that no link uses comes first.  Otherwise a link stays with its proxy while others of
-    the pool work, so that a returning proxy is used again, and moves on when none works.
+    A proxy that no link uses is preferred.  Otherwise the link stays with its proxy as long as other links of the
+    pool work, so that a proxy that returns is used again.  If no link works, it goes on to the next proxy.
     """
     cdef int i, at, best = -1, fewest = 0, users
     for i in range(pool.n_endpoints):
@@ -146,7 +148,7 @@ cdef void _start_connect(LinkPool* pool, Link* link, int endpoint, int64_t now_u
 cdef void _turn_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
     """Let the next connect to a proxy that ``link`` could not reach try its other address.
 
-    The turn belongs to the proxy: with several proxies a link comes back to each by and by, at its other address.
+    The choice of the address is stored for the proxy, so a link that later returns to the proxy tries the other one.
     """
     cdef Endpoint* one
     cdef Address address
@@ -155,7 +157,7 @@ cdef void _turn_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
         return
     one = &pool.endpoints[link.endpoint]
     if memcmp(&one.address, &link.peer.address, sizeof(Address)) != 0:
-        return                          # another link has turned it meanwhile
+        return                          # another link has changed it already
     memcpy(&address, &one.address, sizeof(Address))
     family = one.family
     memcpy(&one.address, &one.other, sizeof(Address))
@@ -201,8 +203,8 @@ cdef int links_endpoints(
 ) noexcept nogil:
     """Take a new proxy list and the number of links wanted; ST_OK or ST_NO_MEMORY (nothing changed).
 
-    Locality: executor.  Locks: none.  A link whose proxy is still listed is not touched.  One whose proxy
-    left takes no new frames and is closed when nothing waits on it.  ``offset`` spreads several executors.
+    Locality: executor.  A link whose proxy is still listed is not changed.  A link whose proxy left the list takes no
+    new frames, and is closed when no frame waits on it.  ``offset`` makes several executors begin at different proxies.
     """
     cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
     cdef Doubt* doubts = doubts_of(pool, list, n)
@@ -231,12 +233,12 @@ cdef int links_endpoints(
             link.retired = False
             if link.state == LS_ACTIVE:
                 _activate(pool, link)
-    route_waiting(pool, now_us)         # a draining link whose proxy came back takes frames again
+    route_waiting(pool, now_us)         # a link that was being closed takes frames again if its proxy came back
     for i in range(pool.n_links):
         link = pool.links[i]
         if link.state == LS_IDLE and _busy_links(pool) < links:
             _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
-    while _busy_links(pool) < links:        # a retired link keeps its slot until it has drained
+    while _busy_links(pool) < links:        # a retired link keeps its slot until its frames have results
         link = _new_link(pool)
         if link == NULL:
             return ST_NO_MEMORY if pool.n_links == 0 else ST_OK
@@ -253,15 +255,15 @@ cdef int _busy_links(const LinkPool* pool) noexcept nogil:
 
 
 cdef void _retire(LinkPool* pool, Link* link) noexcept nogil:
-    """Stop using a link whose proxy left the list; what it holds may still be answered."""
+    """Stop using a link whose proxy left the list; its frames may still be answered."""
     _deactivate(pool, link)             # no new frames
     if link.queue.head == NULL and link.flight.head == NULL:
         mark_dirty(pool, link, LF_CLOSE)
-    # else its timer is armed, for a look after ack_timeout at most: it closes when nothing is left
+    # else its timer is armed for ack_timeout at most: then it closes if no frame is left
 
 
 cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor.  Locks: none."""
+    """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor."""
     if p.deadline_us <= now_us:
         settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
         return
@@ -271,7 +273,7 @@ cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
 
 
 cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Begin to use a link whose connect succeeded.  Locality: executor.  Locks: none."""
+    """Begin to use a link whose connect succeeded.  Locality: executor."""
     cdef bint doubted = proxy_doubted(pool, link)
     load_clear(&link.load)
     link.head_sent = 0
@@ -280,7 +282,7 @@ cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept n
     link.unanswered = 0
     link.avoid_until_us = 0
     if doubted:
-        proxy_doubt(pool, link.peer.label, now_us)      # its time begins when it can be asked
+        proxy_doubt(pool, link.peer.label, now_us)      # the time of the doubt begins now that the proxy can be asked
     link.last_read_us = now_us
     link.owed = 0
     link.reason_code = 0
@@ -295,9 +297,9 @@ cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept n
 
 
 cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexcept nogil:
-    """Hand on everything a lost link held: unanswered frames first, then the unwritten, in order.
+    """Route all frames of a lost link again, in order: unanswered ones first, then unwritten ones.
 
-    ``code`` says why it was lost: a connection that was given up for its silence was not lost by anybody else.
+    ``code`` is the reason for the loss: whether this side closed a silent connection, or the connection broke.
     """
     cdef Pack* p
     cdef int64_t n = link.flight.n
@@ -324,9 +326,9 @@ cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexc
 
 
 cdef void _doubt(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
-    """Avoid the proxy of a link that was silent until it says something; the other links to it ask at once.
+    """Avoid the proxy of a silent link until it sends something; the other links to it send a heartbeat at once.
 
-    One whose last heartbeat has no answer yet has asked already.
+    A link whose last heartbeat has no answer yet sends none.
     """
     cdef Link* other
     cdef int i
@@ -341,7 +343,7 @@ cdef void _doubt(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogi
 
 
 cdef Slice _large_frame(const Link* link, int event, char* text, size_t room) noexcept nogil:
-    """Return the words for a large frame that was under way when the peer closed: it may be over the peer's limit."""
+    """Return a text for a large frame that was unanswered when the peer closed: the peer's limit may be smaller."""
     cdef const Pack* p = link.flight.head
     cdef size_t largest = 0
     cdef int n
@@ -361,9 +363,9 @@ cdef Slice _large_frame(const Link* link, int event, char* text, size_t room) no
 cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil:
     """Act on a failed connect or a lost connection; the executor has closed the socket.
 
-    Locality: executor.  Locks: none.  The link connects again after a backoff: to a proxy that no link uses, else
-    to its own while others of the pool work, else to the next of the list.  A proxy that could not be reached is
-    tried at its other address then.
+    Locality: executor.  The link connects again after a backoff: to a proxy that no link uses, else to its own as long
+    as other links of the pool work, else to the next of the list.  If a proxy could not be reached, its other address
+    is tried next.
     """
     cdef char text[48]
     if link.state == LS_IDLE or link.state == LS_CLOSED:
@@ -394,7 +396,7 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
 
 
 cdef void _arm(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Arm an active link's timer for the earliest of what it has to watch."""
+    """Arm an active link's timer for the earliest time at which something must be checked."""
     cdef int64_t due = now_us + (look_every_us(&pool.config) if link.waits else pool.config.ack_timeout_us)
     if link.waits and link.moved_us + pool.config.ack_timeout_us < due:
         due = link.moved_us + pool.config.ack_timeout_us
@@ -414,7 +416,7 @@ cdef void _ack_timeouts(LinkPool* pool, Link* link, int64_t now_us) noexcept nog
     while link.flight.head != NULL and link.flight.head.sent_us <= oldest:
         p = link.flight.head
         if link.last_read_us <= p.sent_us:
-            # Nothing at all was heard since it was the proxy's turn: the connection is as good as dead.
+            # Nothing was received since the proxy had to answer: the connection is treated as lost.
             link_silent(pool, link, LE_SILENT)
             return
         retry_unanswered(pool, p, LC_ACK_TIMEOUT, now_us)
@@ -433,7 +435,7 @@ cdef void _link_timer(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil
 
 
 cdef void links_looked(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil:
-    """Judge an active link whose socket still holds so many bytes.  Locality: executor.  Locks: none."""
+    """Check the progress of an active link whose socket still holds ``held`` bytes.  Locality: executor."""
     progress_look(pool, link, held, now_us)
     _ack_timeouts(pool, link, now_us)
     if not (link.flags & LF_CLOSE):
@@ -442,7 +444,7 @@ cdef void links_looked(LinkPool* pool, Link* link, int64_t held, int64_t now_us)
 
 
 cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Act on every timer that is due.  Locality: executor.  Locks: none."""
+    """Act on every timer that is due.  Locality: executor."""
     cdef Timer* timer = timers_pop(&pool.timers, now_us)
     while timer != NULL:
         if timer.kind == TK_LINK:
@@ -453,7 +455,7 @@ cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:
 
 
 cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
-    """Fail everything that has no result yet, and close all links.  Locality: executor.  Locks: none."""
+    """Fail everything that has no result yet, and close all links.  Locality: executor."""
     cdef int i
     cdef Link* link
     pool.closing = True
@@ -475,10 +477,9 @@ cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
 
 
 cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil:
-    """Return a link that wants socket work, or NULL; its flags are the executor's to clear.
+    """Return a link that needs socket work, or NULL; the executor clears its flags.
 
     Locality: executor.
-    Locks: none.
     """
     cdef Link* link = pool.dirty
     if link != NULL:

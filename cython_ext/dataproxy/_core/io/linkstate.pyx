@@ -6,6 +6,8 @@
     ACTIVE         x        -         -        x        x      lost
     BACKOFF        x        x         -        -        x      the wait is over
     CLOSED         -        -         -        -        -
+
+Locality: any thread.  Locks: none.
 """
 
 cdef int[25] ALLOWED = [
@@ -18,14 +20,14 @@ cdef int[25] ALLOWED = [
 
 
 cdef bint link_change_allowed(int from_state, int to_state) noexcept nogil:
-    """Tell whether a link may go from one state to the other.  Locality: any thread.  Locks: none."""
+    """Tell whether a link may go from one state to the other."""
     if not (0 <= from_state < 5 and 0 <= to_state < 5):
         return False
     return ALLOWED[from_state * 5 + to_state] != 0
 
 
 cdef const char* link_state_name(int state) noexcept nogil:
-    """Return the name shown in statistics.  Locality: any thread.  Locks: none."""
+    """Return the name shown in statistics."""
     if state == LS_IDLE:
         return "idle"
     if state == LS_CONNECTING:

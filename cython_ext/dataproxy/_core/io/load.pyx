@@ -1,10 +1,12 @@
 """Load window of a proxy: 30 samples, weighted by age with the newest heaviest.
 
 The weights are those of the first C++ SDK (specification 6.1): 1 for the five oldest, then 2, 3, 6, 12,
-and 48, 96, 192, 384, 1000 for the five newest; their sum is 1840.  That SDK binds the weights to slots of
-the ring, so that after one turn the newest sample can weigh 1 and slot 29 dominates for 30 heartbeats.
-``load_average`` binds them to ages, which is what the weights are meant for; ``load_average_by_slot`` is
-kept to compare with the ancestor's figures.  Both average over samples above zero, as the ancestor does.
+and 48, 96, 192, 384, 1000 for the five newest; their sum is 1840.  That SDK gives the weights to slots of
+the ring.  So, once the ring is full, the newest sample may have weight 1, and slot 29 dominates for 30 heartbeats.
+``load_average`` gives the weights by age, as intended; ``load_average_by_slot`` serves for comparison with the
+C++ SDK.  Both use only samples above zero, as that SDK does.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stdint cimport int64_t
@@ -15,7 +17,7 @@ cdef int[30] WEIGHTS = [
 
 
 cdef void load_clear(LoadWindow* w) noexcept nogil:
-    """Forget all samples (a new connection).  Locality: executor.  Locks: none."""
+    """Forget all samples (a new connection)."""
     cdef int i
     for i in range(LOAD_WINDOW):
         w.samples[i] = LOAD_UNKNOWN
@@ -23,11 +25,7 @@ cdef void load_clear(LoadWindow* w) noexcept nogil:
 
 
 cdef void load_add(LoadWindow* w, int load) noexcept nogil:
-    """Take the load of one heartbeat answer; LOAD_UNKNOWN keeps its place in time.
-
-    Locality: executor.
-    Locks: none.
-    """
+    """Store the load of one heartbeat answer; LOAD_UNKNOWN takes a place too, so that older samples keep their age."""
     w.samples[w.total % LOAD_WINDOW] = load
     w.total += 1
 
@@ -35,8 +33,8 @@ cdef void load_add(LoadWindow* w, int load) noexcept nogil:
 cdef int load_average(const LoadWindow* w) noexcept nogil:
     """Return the average by age: LOAD_UNKNOWN without a known sample, 0 if all known ones are 0.
 
-    Locality: executor.  Locks: none.  ``sum(load * weight) / sum(weight)`` over samples above zero; while
-    fewer than 30 have come, the newest still weighs 1000, the one before it 384, and so on.
+    The average is ``sum(load * weight) / sum(weight)`` over samples above zero.  With fewer than 30 samples, the
+    newest still has weight 1000, the one before it 384, and so on.
     """
     cdef int64_t weighted = 0, weights = 0, kept, age
     cdef int sample
@@ -56,11 +54,7 @@ cdef int load_average(const LoadWindow* w) noexcept nogil:
 
 
 cdef int load_average_by_slot(const LoadWindow* w) noexcept nogil:
-    """Return the ancestor's average, weights bound to slots of the ring; 0 without samples.
-
-    Locality: executor.
-    Locks: none.
-    """
+    """Return the average as the first C++ SDK computes it, with weights by slot; 0 without samples."""
     cdef int64_t weighted = 0, weights = 0
     cdef int i
     for i in range(LOAD_WINDOW):

@@ -1,4 +1,4 @@
-"""One epoll set, level-triggered, with an owner's tag on every member."""
+"""One epoll set, level-triggered; its owner gives a tag to every member."""
 
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,7 @@
-"""One epoll set: interest bits in, readiness bits out."""
+"""One epoll set: interest bits in, readiness bits out.
+
+Locality: the loop that owns the set.  Locks: none.
+"""
 
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint32_t
@@ -12,11 +15,7 @@ from dataproxy._core.plat.socket cimport close
 
 
 cdef int poller_open(Poller* p) noexcept nogil:
-    """Make the epoll set; ST_OK or ST_SYSTEM.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Make the epoll set; ST_OK or ST_SYSTEM."""
     p.error = 0
     p.epfd = epoll_create1(EPOLL_CLOEXEC)
     if p.epfd < 0:
@@ -26,24 +25,20 @@ cdef int poller_open(Poller* p) noexcept nogil:
 
 
 cdef void poller_close(Poller* p) noexcept nogil:
-    """Release the epoll set.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Release the epoll set."""
     if p.epfd >= 0:
         close(p.epfd)
         p.epfd = -1
 
 
 cdef int _control(Poller* p, int op, int fd, void* tag, int interest) noexcept nogil:
-    """Tell epoll about one descriptor.  Locality: owner.  Locks: none."""
+    """Tell epoll about one descriptor."""
     cdef epoll_event event
     event.events = 0
     event.data.ptr = tag
     if interest & POLL_READ:
-        # The half-close only together with reading: level-triggered, it would spin a loop that has
-        # stopped reading on purpose.
+        # Half-close is watched only together with reading.  Otherwise a loop that has stopped reading on purpose
+        # would be woken all the time, because epoll is level-triggered.
         event.events |= EPOLLIN | EPOLLRDHUP
     if interest & POLL_WRITE:
         event.events |= EPOLLOUT
@@ -54,56 +49,32 @@ cdef int _control(Poller* p, int op, int fd, void* tag, int interest) noexcept n
 
 
 cdef int poller_add(Poller* p, Transport* t, void* tag, int interest) noexcept nogil:
-    """Watch a transport.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Watch a transport; ST_OK or ST_SYSTEM."""
     return _control(p, EPOLL_CTL_ADD, t.fd, tag, interest)
 
 
 cdef int poller_set(Poller* p, Transport* t, void* tag, int interest) noexcept nogil:
-    """Change what a watched transport waits for.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Change the interest of a watched transport; ST_OK or ST_SYSTEM."""
     return _control(p, EPOLL_CTL_MOD, t.fd, tag, interest)
 
 
 cdef void poller_remove(Poller* p, Transport* t) noexcept nogil:
-    """Stop watching a transport.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Stop watching a transport."""
     poller_remove_fd(p, t.fd)
 
 
 cdef int poller_add_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil:
-    """Watch a descriptor of io itself.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Watch a descriptor of io itself; ST_OK or ST_SYSTEM."""
     return _control(p, EPOLL_CTL_ADD, fd, tag, interest)
 
 
 cdef int poller_set_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil:
-    """Change what a watched descriptor waits for.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Change the interest of a watched descriptor; ST_OK or ST_SYSTEM."""
     return _control(p, EPOLL_CTL_MOD, fd, tag, interest)
 
 
 cdef void poller_remove_fd(Poller* p, int fd) noexcept nogil:
-    """Stop watching a descriptor.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Stop watching a descriptor."""
     cdef epoll_event event
     event.events = 0
     event.data.ptr = NULL
@@ -112,11 +83,7 @@ cdef void poller_remove_fd(Poller* p, int fd) noexcept nogil:
 
 
 cdef int poller_wait(Poller* p, PollEvent* out, int limit, int64_t timeout_us) noexcept nogil:
-    """Wait for readiness.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Wait for readiness; returns the number of events, 0 on timeout or interruption, or ST_SYSTEM."""
     cdef epoll_event events[POLL_BATCH]
     cdef int most = POLL_BATCH
     cdef int timeout_ms = -1

@@ -1,4 +1,4 @@
-"""What a connection is judged by: bytes that move, and answers that come."""
+"""Progress of a connection: bytes that the peer's host acknowledges, and answers that come."""
 
 from libc.stdint cimport int64_t
 

@@ -1,13 +1,17 @@
 """Progress of a connection, and since when a frame's answer is late.
 
-The kernel takes bytes long before the peer has them: megabytes wait in a socket's send buffer while a slow link carries
-them, and for ever when the peer's host is gone.  So a connection that owes something is looked at eight times
-in ``ack_timeout``: what its socket still holds says how far the peer's host has acknowledged the stream.
+The kernel takes bytes long before the peer has them: megabytes wait in a socket's send buffer while a slow network
+carries them, and they wait for ever if the peer's host is gone.  So a connection with unanswered frames is looked at
+eight times in ``ack_timeout``: the number of bytes that its socket still holds shows how many bytes the peer's host has
+acknowledged.
 
-- A frame's time runs from when it reached the peer's host: at a look that still finds some of it here, it starts again.
-- A proxy answers in order.  So its time also starts again with the answer to the frame in front of it: ``detach``
-  hands the time of a frame that leaves the flight on to the next, and the one at the head is late before all others.
-- A connection on which bytes wait moves when the peer's host acknowledges some of them, or when a reply comes.
+- The ack timeout of a frame runs from its arrival at the peer's host.  It starts again at each look that still finds
+  a part of the frame in the socket.
+- A proxy answers in order.  So the timeout also starts again with the answer to the frame before it: ``detach`` gives
+  the time of a frame that leaves the in-flight list to the next frame.  The first frame of the list is late first.
+- A connection on which bytes wait makes progress when the peer's host acknowledges some bytes, or when a reply comes.
+
+Locks: none.
 """
 
 from libc.stdint cimport int64_t
@@ -23,13 +27,13 @@ cdef enum:
 
 
 cdef int64_t look_every_us(const LinkConfig* config) noexcept nogil:
-    """Return the time between two looks at a connection that owes something.  Locality: any thread.  Locks: none."""
+    """Return the microseconds between two looks at a connection with unanswered frames.  Locality: any thread."""
     cdef int64_t every = config.ack_timeout_us // LOOKS
     return every if every > LEAST_US else LEAST_US
 
 
 cdef void progress_begin(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Begin with a new connection.  Locality: executor.  Locks: none."""
+    """Reset the progress for a new connection.  Locality: executor."""
     link.acked = relaxed_load(&link.counters.sent_bytes)
     link.heartbeat_end = link.acked
     link.waits = False
@@ -37,10 +41,9 @@ cdef void progress_begin(LinkPool* pool, Link* link, int64_t now_us) noexcept no
 
 
 cdef void progress_wrote(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Note that something was given to a socket that held nothing, as far as is known.
+    """Note that bytes were written to a socket that held no bytes at the last look.
 
     Locality: executor.
-    Locks: none.
     """
     cdef int64_t look = now_us + look_every_us(&pool.config)
     link.waits = True
@@ -50,7 +53,7 @@ cdef void progress_wrote(LinkPool* pool, Link* link, int64_t now_us) noexcept no
 
 
 cdef void progress_look(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil:
-    """Enter that the socket still holds so many bytes of all that it was given.  Locality: executor.  Locks: none."""
+    """Note that the socket still holds ``held`` of the bytes that were written to it.  Locality: executor."""
     cdef int64_t acked = relaxed_load(&link.counters.sent_bytes) - held
     cdef Pack* p = link.flight.tail
     cdef bint waits = held > 0 or link.queue.head != NULL or link.control_sent < link.control.n
@@ -61,11 +64,11 @@ cdef void progress_look(LinkPool* pool, Link* link, int64_t held, int64_t now_us
     if acked > link.acked:
         link.acked = acked
     link.waits = waits
-    while p != NULL and p.sent_end > link.acked:        # in the order of writing: those in front have arrived
+    while p != NULL and p.sent_end > link.acked:        # in the order of writing: the frames before it have arrived
         p.sent_us = now_us
         p = p.prev
 
 
 cdef bint progress_stalled(const LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
-    """Tell whether bytes wait and nothing has moved for ``ack_timeout``.  Locality: executor.  Locks: none."""
+    """Tell whether bytes wait and nothing has moved for ``ack_timeout``.  Locality: executor."""
     return link.waits and now_us - link.moved_us >= pool.config.ack_timeout_us

@@ -1,4 +1,4 @@
-"""What a server gave as its reason, kept for the result of the frames it may concern."""
+"""Reasons of refusals, kept for the results of the frames that they may concern."""
 
 from dataproxy._core.base.pack cimport Pack
 from dataproxy._core.base.slice cimport Slice

@@ -1,8 +1,11 @@
 """Reasons of refusals.
 
-A refusal that names no frame (the server could not read the attributes) is the answer to the only frame that its
-connection owes an answer for.  Where there are several nobody can tell, since refusals overtake what is stored first:
-then it stays with the connection, and a frame that gets no answer there ends with it as the last reason heard.
+A refusal may name no frame, if the server could not read the attributes.  If only one frame on the connection waits
+for an answer, the refusal is for that frame.  If several wait, it is not known which one is meant, because refusals may
+come before the answers to earlier frames.  Then the refusal is kept for the connection, and a frame that gets no answer
+there reports it as its last reason.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stdlib cimport free, malloc
@@ -17,11 +20,11 @@ cdef enum:
 
 
 cdef void reason_note(Pack* p, int code, Slice text) noexcept nogil:
-    """Keep the newest refusal of ``p``: its code, and its text cut at 400 bytes.  Locality: executor.  Locks: none."""
+    """Keep the newest refusal of ``p``: its code, and its text cut at 400 bytes."""
     cdef size_t n = text.n if text.n < LONGEST else LONGEST
     cdef char* copy = NULL
     if n > 0:
-        copy = <char*>malloc(n + 1)     # without memory the code alone must do
+        copy = <char*>malloc(n + 1)     # without memory only the code is kept
     if copy != NULL:
         memcpy(copy, text.p, n)
         copy[n] = 0
@@ -31,7 +34,7 @@ cdef void reason_note(Pack* p, int code, Slice text) noexcept nogil:
 
 
 cdef void reason_note_link(Link* link, int code, Slice text) noexcept nogil:
-    """Keep a refusal that came over ``link`` and names no frame.  Locality: executor.  Locks: none."""
+    """Keep a refusal that came over ``link`` and names no frame."""
     cdef size_t n = text.n if text.n < REASON_ROOM else REASON_ROOM - 1
     if n > 0:
         memcpy(link.reason, text.p, n)
@@ -41,11 +44,7 @@ cdef void reason_note_link(Link* link, int code, Slice text) noexcept nogil:
 
 
 cdef void reason_inherit(LinkPool* pool, Pack* p) noexcept nogil:
-    """Give ``p``, which is in flight and gets no answer, what its connection was told since it was written.
-
-    Locality: executor.
-    Locks: none.
-    """
+    """Give ``p``, in flight and without an answer, the refusal that its connection got after ``p`` was written."""
     cdef const Link* link
     if p.link < 0 or p.refused != 0:
         return

@@ -1,4 +1,4 @@
-"""Receive buffer of one connection: no memory before the first byte, none while it rests empty."""
+"""Receive buffer of one connection: without memory before the first byte, and while it is empty between rounds."""
 
 from libc.stdint cimport uint8_t
 
@@ -21,5 +21,5 @@ cdef int recvbuf_room(RecvBuf* r, size_t want, uint8_t** p, size_t* n) noexcept 
 cdef void recvbuf_filled(RecvBuf* r, size_t n) noexcept nogil
 cdef Slice recvbuf_data(const RecvBuf* r) noexcept nogil        # valid until the next room, rest or free
 cdef void recvbuf_consume(RecvBuf* r, size_t n) noexcept nogil
-# End of a round: an allocation over `keep` bytes is freed when empty, or cut to what the data needs.
+# End of a round: an allocation over `keep` bytes is freed if it is empty, else cut to the size of the data.
 cdef void recvbuf_rest(RecvBuf* r, size_t keep) noexcept nogil

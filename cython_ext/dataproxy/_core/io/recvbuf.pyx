@@ -1,4 +1,7 @@
-"""Receive buffer: grows by doubling up to its limit, compacts, gives memory back."""
+"""Receive buffer: grows by doubling up to its limit, compacts, gives memory back.
+
+Locality: the loop that owns the buffer.  Locks: none.
+"""
 
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
@@ -8,11 +11,7 @@ from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
 
 
 cdef void recvbuf_init(RecvBuf* r, size_t limit) noexcept nogil:
-    """Make ``r`` empty without memory.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Make ``r`` empty without memory."""
     r.p = NULL
     r.start = 0
     r.end = 0
@@ -21,21 +20,13 @@ cdef void recvbuf_init(RecvBuf* r, size_t limit) noexcept nogil:
 
 
 cdef void recvbuf_free(RecvBuf* r) noexcept nogil:
-    """Release the memory; ``r`` is empty again.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Release the memory; ``r`` is empty again."""
     free(r.p)
     recvbuf_init(r, r.limit)
 
 
 cdef int recvbuf_room(RecvBuf* r, size_t want, uint8_t** p, size_t* n) noexcept nogil:
-    """Make room for ``want`` more bytes and return all the free space.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Make room for ``want`` more bytes and return all the free space; ST_OK, ST_LIMIT or ST_NO_MEMORY."""
     cdef size_t used = r.end - r.start
     cdef size_t cap
     cdef uint8_t* grown
@@ -63,29 +54,17 @@ cdef int recvbuf_room(RecvBuf* r, size_t want, uint8_t** p, size_t* n) noexcept 
 
 
 cdef void recvbuf_filled(RecvBuf* r, size_t n) noexcept nogil:
-    """Count ``n`` bytes that were written into the room.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Count ``n`` bytes that were written into the room."""
     r.end += n
 
 
 cdef Slice recvbuf_data(const RecvBuf* r) noexcept nogil:
-    """Return the unread bytes.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Return the unread bytes."""
     return slice_of(r.p + r.start, r.end - r.start)
 
 
 cdef void recvbuf_consume(RecvBuf* r, size_t n) noexcept nogil:
-    """Drop ``n`` bytes from the front.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Drop ``n`` bytes from the front."""
     r.start += n
     if r.start >= r.end:
         r.start = 0
@@ -93,11 +72,7 @@ cdef void recvbuf_consume(RecvBuf* r, size_t n) noexcept nogil:
 
 
 cdef void recvbuf_rest(RecvBuf* r, size_t keep) noexcept nogil:
-    """Give back memory that the data does not need.
-
-    Locality: owner.
-    Locks: none.
-    """
+    """Give back memory that the data does not need."""
     cdef size_t used = r.end - r.start
     cdef uint8_t* exact
     if r.cap <= keep or r.cap <= 2 * used:
@@ -107,7 +82,7 @@ cdef void recvbuf_rest(RecvBuf* r, size_t keep) noexcept nogil:
         return
     exact = <uint8_t*>malloc(used)
     if exact == NULL:
-        return  # the larger block serves as well
+        return  # the larger block can stay in use
     memcpy(exact, r.p + r.start, used)
     free(r.p)
     r.p = exact

@@ -1,4 +1,7 @@
-"""Replies of a proxy, parsed by the wire and applied to packs and links."""
+"""Replies of a proxy, parsed by the wire and applied to packs and links.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp, memcpy
@@ -22,17 +25,17 @@ from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_stor
 from dataproxy._core.wire.api cimport EV_ACK, EV_HEARTBEAT_ACK, WireEvent
 
 cdef enum:
-    TOLD_US = 1000000       # answers that count for nothing are told of so often at most; all are counted
+    TOLD_US = 1000000       # shortest time between two reports of ignored answers; all are counted
 
 
 cdef void _acked(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
-    """A success for ``p``, from whichever attempt that is open over ``link``."""
+    """Act on a success for ``p``, which has an open attempt over ``link``."""
     cdef Link* queued_on
     memcpy(p.node, link.peer.label, sizeof(p.node))
     if p.state == PK_QUEUED:
         queued_on = pool.links[p.link]
         if p == queued_on.queue.head and queued_on.head_sent > 0:
-            p.answered = True       # settled when its bytes are out: the stream must stay in step
+            p.answered = True       # settled when all its bytes are written: the peer must get whole frames
             return
     settle_delivered(pool, p)
 
@@ -48,7 +51,7 @@ cdef void _counts_for_nothing(
 
 
 cdef void _refused(LinkPool* pool, Link* link, Pack* p, const WireEvent* event, int64_t now_us) noexcept nogil:
-    """A refusal of ``p``, which has an open attempt over ``link``: the oldest one there is answered."""
+    """Act on a refusal of ``p``: it answers the oldest of its open attempts over ``link``."""
     cdef bint newest = attempt_refused(p, link)
     reason_note(p, event.code, event.message)
     if newest and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):
@@ -57,7 +60,7 @@ cdef void _refused(LinkPool* pool, Link* link, Pack* p, const WireEvent* event, 
 
 
 cdef void _refused_unnamed(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_us) noexcept nogil:
-    """A refusal that names no frame: it can be no other than the only one that waits for an answer here."""
+    """Act on a refusal that names no frame: it is for the only frame that waits for an answer here, if there is one."""
     if link.owed == 1 and link.flight.n == 1:
         link.owed = 0
         relaxed_add(&link.counters.acked_frames, 1)
@@ -69,9 +72,10 @@ cdef void _refused_unnamed(LinkPool* pool, Link* link, const WireEvent* event, i
 
 
 cdef void _out_of_step(LinkPool* pool, Link* link, int code) noexcept nogil:
-    """Have a connection replaced whose server has lost its place in what it was sent.
+    """Ask for a new connection because the server has lost the frame boundaries of this one.
 
-    It would misread what follows, too.  The number in its answer is read from wrong bytes as well: it says nothing.
+    The server would misread all following frames too.  The sequence number in its answer comes from wrong bytes as
+    well, so it is ignored.
     """
     link.close_event = LE_FRAMING
     link.close_detail = code
@@ -79,7 +83,7 @@ cdef void _out_of_step(LinkPool* pool, Link* link, int code) noexcept nogil:
 
 
 cdef void _note_known(LinkPool* pool, const WireEvent* event) noexcept nogil:
-    """Count what a server that leaves out what it has says of a frame."""
+    """Count the messages of a frame that a server with deduplication reports as known."""
     cdef int64_t shortest = relaxed_load(&pool.reach)
     relaxed_add(&pool.known, event.known)
     relaxed_add(&pool.differed, event.differed)
@@ -108,7 +112,7 @@ cdef void _ack(LinkPool* pool, Link* link, const WireEvent* event, int64_t now_u
         link.owed -= 1
     relaxed_add(&link.counters.acked_frames, 1)
     if p.state == PK_IN_FLIGHT and p.link == link.index:
-        p.sent_us = now_us          # for the frame behind it, whose turn it is now
+        p.sent_us = now_us          # the next frame's ack timeout starts now
     if success:
         if event.reach >= 0:
             _note_known(pool, event)
@@ -125,11 +129,7 @@ cdef void _heartbeat_answered(LinkPool* pool, Link* link, int load) noexcept nog
 
 
 cdef int foreign_protocol(Slice data) noexcept nogil:
-    """Return what bytes that are no reply look like: 1 for HTTP, 2 for TLS, 0 for anything else.
-
-    Locality: executor.
-    Locks: none.
-    """
+    """Return the protocol that bytes which are no reply look like: 1 for HTTP, 2 for TLS, 0 for any other."""
     if data.n >= 5 and memcmp(data.p, b"HTTP/", 5) == 0:
         return 1
     if data.n >= 3 and (data.p[0] == 0x15 or data.p[0] == 0x16) and data.p[1] == 3 and data.p[2] <= 4:
@@ -140,9 +140,9 @@ cdef int foreign_protocol(Slice data) noexcept nogil:
 cdef int take_bytes(
     LinkPool* pool, Link* link, const uint8_t* p, size_t n, int64_t now_us, size_t* used,
 ) noexcept nogil:
-    """Apply every whole reply in p[0:n]; ``used`` gets the bytes consumed.
+    """Apply every whole reply in p[0:n]; ``used`` gets the number of consumed bytes.
 
-    Locality: executor.  Locks: none.  ST_OK, or ST_PROTOCOL/ST_LIMIT when the link must be closed.
+    ST_OK, or ST_PROTOCOL/ST_LIMIT if the link must be closed.
     """
     cdef WireEvent event
     cdef size_t at = 0, size = 0

@@ -1,4 +1,4 @@
-"""What happens to a frame after an attempt without success."""
+"""Decisions on a frame after an attempt without success."""
 
 from libc.stdint cimport int64_t
 

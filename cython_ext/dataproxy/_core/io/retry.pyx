@@ -1,4 +1,7 @@
-"""Routing and retries: decisions on packs, with time as an argument and no descriptor in sight."""
+"""Routing and retries: decisions on packs; the time is an argument, and no descriptor is used.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -20,21 +23,21 @@ from dataproxy._core.io.split cimport split_attempts, split_can, split_waits
 from dataproxy._core.plat.atomic cimport relaxed_add
 
 cdef enum:
-    LATE_FACTOR = 10        # a new stream reaches the nodes within tens of seconds
-    NODE_FACTOR = 10        # a node that is not ready is avoided for this part of a drained one's time
-    LAST_US = 10000         # an attempt with less time than this for its answer is not made
+    LATE_FACTOR = 10        # longer waits, because a new stream is known to all nodes only after tens of seconds
+    NODE_FACTOR = 10        # a node that is not ready is avoided for a tenth of a drained node's time
+    LAST_US = 10000         # no attempt is made if less time than this is left for its answer
     HELD_US = 1000000       # longest wait before the retry budget is asked again
 
 
 cdef int retry_class(const LinkConfig* config, int code) noexcept nogil:
-    """Return the RetryClass of a server's error code.  Locality: any thread.  Locks: none."""
+    """Return the RetryClass of a server's error code.  Locality: any thread."""
     if 0 <= code < 256:
         return config.classes[code]
     return config.unknown_class
 
 
 cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor.  Locks: none."""
+    """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor."""
     cdef Link* link = choose_link(pool, now_us)
     if link == NULL:
         p.state = PK_WAITING
@@ -45,7 +48,7 @@ cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
 
 
 cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Hand what waits to the links, oldest first.  Locality: executor.  Locks: none."""
+    """Queue the waiting packs on links, the oldest first.  Locality: executor."""
     cdef Pack* p
     while pool.n_active > 0 and pool.waiting.head != NULL:
         p = pool.waiting.head
@@ -54,11 +57,11 @@ cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil:
 
 
 cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexcept nogil:
-    """Move ``p`` to the backoff list for ``wait_us``, or for less: the deadline bounds it.
+    """Move ``p`` to the backoff list for ``wait_us``, or for less if the deadline is near.
 
-    A wait that would pass the deadline is cut to half of what is left, so that the last attempts have time for
-    their answers.  With too little left for that the frame makes no further attempt, but keeps its place until
-    the deadline, since an earlier attempt may still be answered.
+    A wait that would pass the deadline is cut to half of the time left, so that the last attempts have time for
+    their answers.  If too little time is left, the frame is not sent again, but it stays pending until the deadline,
+    because an earlier attempt may still be answered.
     """
     cdef int64_t left = p.deadline_us - now_us
     if wait_us >= left:
@@ -74,7 +77,7 @@ cdef int64_t _pause(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
-    """Return a long wait, never less than half of its span: configuration takes its time."""
+    """Return a long wait in microseconds, at least half of its span: changes of configuration are slow."""
     cdef int64_t span = pool.config.retry_backoff_us * LATE_FACTOR << min(split_attempts(p) - 1, 16)
     cdef int64_t most = pool.config.retry_backoff_max_us * LATE_FACTOR
     span = span if span < most else most
@@ -85,7 +88,6 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice tex
     """Decide on a frame that the server refused with ``code`` and ``text`` in its newest attempt.
 
     Locality: executor.
-    Locks: none.
     """
     cdef const LinkConfig* config = &pool.config
     cdef int kind = retry_class(config, code)
@@ -108,25 +110,25 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice tex
 
 
 cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
-    """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor.  Locks: none."""
+    """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor."""
     p.code = code
     reason_inherit(pool, p)
     if split_attempts(p) <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
-        detach(pool, p)         # the first time, another link may have it at once
+        detach(pool, p)         # after the first attempt, another link may send it at once
         route(pool, p, now_us)
         return
     _park(pool, p, _pause(pool, p), now_us)
 
 
 cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil:
-    """End a frame whose deadline passed.  Locality: executor.  Locks: none."""
+    """End a frame whose deadline passed.  Locality: executor."""
     if p.state == PK_IN_FLIGHT:
         reason_inherit(pool, p)
-    settle_failed(pool, p, OUT_EXPIRED, p.code if p.code != 0 else LC_TIMEOUT)    # the newest cause says more
+    settle_failed(pool, p, OUT_EXPIRED, p.code if p.code != 0 else LC_TIMEOUT)    # the newest reason tells more
 
 
 cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Send ``p`` again, or keep it back while the retry budget is spent."""
+    """Send ``p`` again, or keep it back while the retry budget is used up."""
     cdef int64_t most = pool.config.retry_backoff_max_us
     if split_waits(p):
         settle_split(pool, p)
@@ -141,7 +143,7 @@ cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
 
 
 cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor.  Locks: none."""
+    """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor."""
     cdef Link* link
     if now_us < p.deadline_us:
         if p.state == PK_BACKOFF:
@@ -152,8 +154,8 @@ cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     if p.state == PK_QUEUED:
         link = pool.links[p.link]
         if p == link.queue.head and link.head_sent > 0:
-            # Half of it is on the wire: only a new connection can end it.  The loss settles it,
-            # since its deadline has passed.
+            # A part of it is written, so it can end only with its connection.  The loss of the connection then
+            # settles it, because its deadline has passed.
             mark_dirty(pool, link, LF_CLOSE)
             return
     retry_expired(pool, p)

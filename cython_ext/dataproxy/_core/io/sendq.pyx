@@ -1,4 +1,8 @@
-"""Send queue of a link.  Nothing here touches a descriptor: gather says what to write, wrote what was."""
+"""Send queue of a link.  No descriptor is used here: ``sendq_gather`` gives the bytes to write, and ``sendq_wrote`` is
+called with the number of bytes that were written.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -17,7 +21,7 @@ from dataproxy._core.plat.socket cimport iovec
 
 
 cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil:
-    """Ask the executor for work on ``link``.  Locality: executor.  Locks: none."""
+    """Ask the executor for work on ``link``."""
     link.flags |= flag
     if not link.dirty:
         link.dirty = True
@@ -26,7 +30,7 @@ cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil:
 
 
 cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
-    """Queue ``p`` on ``link``; a frame that is queued already stays where it is.  Locality: executor.  Locks: none."""
+    """Queue ``p`` on ``link``; a frame that is queued already stays where it is."""
     if p.state == PK_QUEUED:
         return
     p.state = PK_QUEUED
@@ -38,14 +42,14 @@ cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
 
 
 cdef bint sendq_empty(const Link* link) noexcept nogil:
-    """Tell whether nothing is left to write.  Locality: executor.  Locks: none."""
+    """Tell whether nothing is left to write."""
     return link.queue.head == NULL and link.control_sent == link.control.n
 
 
 cdef int sendq_gather(LinkPool* pool, Link* link, iovec* out, int most, size_t most_bytes) noexcept nogil:
-    """Fill ``out`` with what to write next; return the number of parts.  Locality: executor.  Locks: none.
+    """Fill ``out`` with the next bytes to write; return the number of parts.
 
-    Call ``sendq_wrote`` afterwards, whatever came of it: until then no sender can give these packs up.
+    Call ``sendq_wrote`` afterwards, also after an error: until then no sender can give these packs up.
     """
     cdef int n = 0
     cdef size_t total = 0, skip = link.head_sent
@@ -59,7 +63,7 @@ cdef int sendq_gather(LinkPool* pool, Link* link, iovec* out, int most, size_t m
     while p != NULL and n < most and total < most_bytes:
         following = p.next
         if pool.sheds and not p.touched and not pack_hold(p):
-            detach(pool, p)             # given up: its executor is about to hear of it
+            detach(pool, p)             # a sender gave it up; executor_drop follows
             p = following
             continue
         out[n].iov_base = p.frame + skip
@@ -96,7 +100,7 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t end, int64_t now
 
 
 cdef void _let_go(Link* link) noexcept nogil:
-    """Give up the claim on packs that were gathered and not touched."""
+    """Give up the claim on packs that were gathered and of which no byte was written."""
     cdef Pack* p = link.queue.head
     while link.gathered > 0:
         link.gathered -= 1
@@ -105,7 +109,7 @@ cdef void _let_go(Link* link) noexcept nogil:
 
 
 cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noexcept nogil:
-    """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave.  Locality: executor.  Locks: none."""
+    """Account for ``n`` written bytes, in the order that ``sendq_gather`` gave."""
     cdef size_t part
     cdef int64_t end
     cdef Pack* p

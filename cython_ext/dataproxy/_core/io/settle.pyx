@@ -1,4 +1,7 @@
-"""Final results of packs."""
+"""Final results of packs.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -21,9 +24,9 @@ from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
 
 cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
-    """Take ``p`` out of the list it is in; its number stays known.  Locality: executor.  Locks: none.
+    """Take ``p`` out of the list it is in; its number stays in the in-flight table.
 
-    A frame that is partly written must not come here: the stream would fall out of step.
+    Not for a frame that is partly written: the peer would lose the frame boundaries.
     """
     cdef Link* link
     if p.state == PK_WAITING:
@@ -49,7 +52,7 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void _leave_lane(LinkPool* pool, Pack* p) noexcept nogil:
-    """Let the next pack of the lane go once this round's lists are at rest."""
+    """Mark the lane, so that its next pack is sent at the end of this round, when no list is being changed."""
     cdef Lane* lane = <Lane*>p.lane
     if lane.active == p:
         lane.active = NULL
@@ -65,7 +68,7 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
     inflight_remove(&pool.in_flight, p.seq)
     attempts_end(p)
     if pool.sheds and outcome != OUT_DROPPED and not pack_hold(p):
-        return                  # it has its result: `settle_dropped` comes for it
+        return                  # it has its result; `settle_dropped` follows
     if p.lane != NULL:
         _leave_lane(pool, p)
     p.outcome = outcome
@@ -76,14 +79,14 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
 
 
 cdef void _wait_on(LinkPool* pool, Pack* p, int64_t until_us) noexcept nogil:
-    """Have ``p``, which is in no list, looked at again at ``until_us``; 0: when the timers are due next."""
+    """Put ``p``, which is in no list, into backoff until ``until_us`` (microseconds); 0: until timers run next."""
     p.state = PK_BACKOFF
     list_push(&pool.backoff, p)
     timers_arm(&pool.timers, &p.timer, until_us)
 
 
 cdef void _wake_split(LinkPool* pool) noexcept nogil:
-    """Let the oldest pack that waits for room to be split in try again."""
+    """Let the oldest pack that waits for memory to be split try again."""
     cdef Pack* p = pool.backoff.head if pool.split_waiting else NULL
     while p != NULL and not split_waits(p):
         p = p.next
@@ -92,7 +95,7 @@ cdef void _wake_split(LinkPool* pool) noexcept nogil:
 
 
 cdef void _settle_part(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    """Enter a result of a pack that is to be split, or is being split, and go on with its next part."""
+    """Store a result of a pack that is to be split, or is being split, and send its next part."""
     detach(pool, p)
     inflight_remove(&pool.in_flight, p.seq)
     if not p.parts.ready:
@@ -116,9 +119,9 @@ cdef void _end_split(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil:
-    """Send what was refused of ``p`` again in halves, as ``split_can`` allows.  Locality: executor.  Locks: none.
+    """Send the refused frame of ``p`` again in halves, as ``split_can`` allows.
 
-    Without memory for it all of ``p`` fails, as it would for a single message.
+    Without memory for that, all of ``p`` fails, as a pack of a single message does.
     """
     cdef int status = ST_OK
     detach(pool, p)
@@ -147,8 +150,8 @@ cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
-    """Give ``p`` its result: stored by the proxy.  Locality: executor.  Locks: none."""
-    if p.open_attempts > 1:         # the other ones may be stored too; a refused one is not
+    """Give ``p`` its result: stored by the proxy."""
+    if p.open_attempts > 1:         # the other open attempts may be stored too; a refused attempt is not
         relaxed_add(&pool.duplicates, p.open_attempts - 1)
         relaxed_add(&pool.copies, (p.open_attempts - 1) * <int64_t>p.count)
     budget_earn(&pool.budget, split_attempts(p) > 1)
@@ -159,9 +162,10 @@ cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.  Locality: executor.  Locks: none.
+    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.
 
-    Of a pack that is being split the part on its way gets it if a server refused that, else all that has none.
+    If ``p`` is being split: the part on its way gets the result if a server refused it; otherwise all messages without
+    a result get it.
     """
     if p.parts != NULL:
         _settle_part(pool, p, outcome, code)
@@ -170,5 +174,5 @@ cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept
 
 
 cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil:
-    """Put away ``p``, which a sender gave up and entered in the books.  Locality: executor.  Locks: none."""
+    """Release ``p``, which a sender gave up and entered in the books."""
     _settle(pool, p, OUT_DROPPED, LC_DISPLACED)

@@ -1,4 +1,7 @@
-"""Packs that are sent again in parts, since a proxy refused them for the fault of some message."""
+"""Packs that are sent again in parts because a proxy refused them for a fault of one message.
+
+Locality: executor.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -7,12 +10,12 @@ from dataproxy._core.io.link cimport LinkPool
 
 
 cdef inline int split_attempts(const Pack* p) noexcept nogil:
-    """Return how often what is on its way was written: ``p``, or a part of it.  Locality: executor.  Locks: none."""
+    """Return how often the frame on its way was written: that of ``p``, or of a part of it."""
     return p.attempts - p.parts.before if p.parts != NULL else p.attempts
 
 
 cdef inline bint split_waits(const Pack* p) noexcept nogil:
-    """Tell whether ``p`` waits for room to be split in.  Locality: executor.  Locks: none."""
+    """Tell whether ``p`` waits for memory to be split."""
     return p.parts != NULL and not p.parts.ready
 
 

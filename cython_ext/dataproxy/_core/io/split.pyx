@@ -1,16 +1,18 @@
-"""A pack of several messages, refused for the fault of one: halves of it are sent until the guilty are alone.
+"""A pack of several messages, refused for a fault of one: halves of it are sent until each faulty message is alone.
 
-It stays one pack for everybody else: one place in its lane, one deadline, one result that is told when the last part
-has its own.  One part is on its way at a time, from left to right, so the messages are stored in their order; n
-messages take 2n - 1 frames at most, the refused one among them.
+For all other code it stays one pack: one place in its lane, one deadline, and one result, which is complete when the
+last part has its own.  One part at a time is sent, from left to right, so the messages are stored in their order.
+n messages need at most 2n - 1 frames, including the refused one.
 
-- *Names.*  The items are written again with the names that they had by their places (``WireOps.name_items``), so a
-  copy of a message is known by its id whatever frame it came in.  Where the wire has no names nothing is split.
-- *Bytes.*  A part's frame stands in the pack's own buffer: header and trailer lie on what is beside the part, which
-  is kept aside and put back.  Parts are not compressed.  What the names take is bounded for all packs of an executor;
-  when that is used up a refused pack waits whole until another one is through (the first one always goes).
-- *Numbers.*  Each part has a number of its own, far from those that packs get: an answer to the whole frame, or to
-  another part of it, that comes late can be taken for no other.
+- *Names.*  The items are written again with the names that their places gave them (``WireOps.name_items``).  So a
+  message has the same id in every frame.  If the wire has no names, nothing is split.
+- *Bytes.*  The frame of a part is made in the pack's own buffer.  Its header and trailer overwrite the bytes beside the
+  part; these are saved and restored.  Parts are not compressed.  The memory for names is bounded for all packs of an
+  executor.  If it is used up, a refused pack waits until another one has its result (one pack can always be split).
+- *Numbers.*  Each part has a sequence number of its own, far from the numbers of packs.  So a late answer to the whole
+  frame, or to another part, is never matched with this part.
+
+Locality: executor.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -30,20 +32,20 @@ from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES, FrameSpec
 
 cdef enum:
     SPLIT_BYTES = 262144            # of names, for all packs of an executor that are being split
-    LARGEST = 1 << 30               # of an unpacked body; it was ours before it was compressed
-    HALF_CIRCLE = 1 << 31           # of the numbers
+    LARGEST = 1 << 30               # bytes of an unpacked body, which this process has compressed itself
+    HALF_CIRCLE = 1 << 31           # half of all sequence numbers
     QUARTER = 1 << 30
 
 
 cdef bint split_can(const LinkPool* pool, const Pack* p) noexcept nogil:
-    """Tell whether what is on its way of ``p`` can be sent in halves.  Locality: executor.  Locks: none."""
+    """Tell whether the frame of ``p`` that is on its way can be sent in halves."""
     if pool.rules == NULL or pool.closing or p.items == ITEM_LINES or p.id_n == 0:
         return False
     return p.count > 1 if p.parts == NULL or not p.parts.ready else p.parts.now.n > 1
 
 
 cdef void _fill(const LinkPool* pool, const Pack* p, FrameSpec* spec) noexcept nogil:
-    """Say what the frame of a part has besides its items."""
+    """Fill ``spec`` with the fields of a part's frame, without its items."""
     memset(spec, 0, sizeof(FrameSpec))
     spec.family = pool.rules.family
     spec.items = ITEM_ATTRS
@@ -55,7 +57,7 @@ cdef void _fill(const LinkPool* pool, const Pack* p, FrameSpec* spec) noexcept n
 
 
 cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
-    """Write the items again with their names into ``out``, behind head room; room for a trailer follows."""
+    """Write the items with their names into ``out``, with room for a header before and for a trailer behind them."""
     cdef Buf plain
     cdef FrameSpec spec
     cdef uint8_t* tight
@@ -77,7 +79,7 @@ cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
         p.parts.extra = <int64_t>(out.n - p.head) - <int64_t>n
         status = buf_reserve(out, pool.wire.tail_room(&spec))
     if status == ST_OK:
-        tight = <uint8_t*>realloc(out.p, out.n + pool.wire.tail_room(&spec))    # it has grown by doubling
+        tight = <uint8_t*>realloc(out.p, out.n + pool.wire.tail_room(&spec))    # it grew by doubling: too large
         out.p = tight if tight != NULL else out.p
         out.cap = out.n + pool.wire.tail_room(&spec)
     buf_free(&plain)
@@ -87,7 +89,7 @@ cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
 cdef int split_begin(LinkPool* pool, Pack* p) noexcept nogil:
     """Make ``p``, whose parts are new and which is in no list, ready to be split.
 
-    Locality: executor.  Locks: none.  ST_OK, ST_FULL (nothing changed: others are being split), or a failure.
+    ST_OK; ST_FULL (nothing changed: other packs use the memory for names); or another status, a failure.
     """
     cdef Buf out
     cdef FrameSpec spec
@@ -123,7 +125,7 @@ cdef int split_begin(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef uint32_t _number(LinkPool* pool, uint32_t near) noexcept nogil:
-    """Return a number that nothing here has, half of the circle away from those of the packs."""
+    """Return a sequence number that no pack in flight has, about 2**31 away from the numbers of the packs."""
     cdef uint32_t ahead = pool.part_number - near
     if ahead < QUARTER or ahead > <uint32_t>HALF_CIRCLE + QUARTER:
         pool.part_number = near + HALF_CIRCLE
@@ -134,12 +136,12 @@ cdef uint32_t _number(LinkPool* pool, uint32_t near) noexcept nogil:
 
 
 cdef inline size_t _end(const Pack* p, uint32_t messages, int which) noexcept nogil:
-    """Return where the first so many messages end: 0 among the sealed items, 1 among the named ones."""
+    """Return the offset at which the first ``messages`` messages end; ``which``: 0 of sealed items, 1 of named ones."""
     return p.parts.ends[2 * (messages - 1) + which] if messages else 0
 
 
 cdef int _frame(LinkPool* pool, Pack* p) noexcept nogil:
-    """Make the frame of the part that is next; ST_LIMIT when it is too large."""
+    """Make the frame of the next part; ST_LIMIT if it is too large."""
     cdef FrameSpec spec
     cdef size_t begin = _end(p, p.parts.now.first, 1)
     cdef size_t body_n = _end(p, p.parts.now.first + p.parts.now.n, 1) - begin
@@ -160,7 +162,7 @@ cdef int _frame(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void _restore(const LinkPool* pool, Pack* p) noexcept nogil:
-    """Put the bytes back that the frame of a part stands on."""
+    """Restore the bytes that the frame of a part has overwritten."""
     cdef FrameSpec spec
     cdef size_t end = _end(p, p.parts.now.first + p.parts.now.n, 1)
     if not p.parts.framed:
@@ -173,7 +175,7 @@ cdef void _restore(const LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef void _begin_part(Pack* p) noexcept nogil:
-    """Forget the attempts of what was on its way: the next frame is another one."""
+    """Forget the attempts of the previous frame, because the next frame is another one."""
     p.parts.before = p.attempts
     p.open_attempts = 0
     p.n_asked = 0
@@ -182,7 +184,7 @@ cdef void _begin_part(Pack* p) noexcept nogil:
 
 
 cdef bint _pop(Parts* x) noexcept nogil:
-    """Have the next half be the one on its way; False when there is none."""
+    """Make the next waiting half the current part; False if there is none."""
     if x.n_halves == 0:
         return False
     x.n_halves -= 1
@@ -191,7 +193,7 @@ cdef bint _pop(Parts* x) noexcept nogil:
 
 
 cdef void _divide(Parts* x) noexcept nogil:
-    """Have the left half of the part be the one on its way, and the right one wait."""
+    """Make the left half of the current part the current part, and let the right half wait."""
     cdef Half* right = &x.halves[x.n_halves]
     x.n_halves += 1
     right[0] = x.now
@@ -201,7 +203,7 @@ cdef void _divide(Parts* x) noexcept nogil:
 
 
 cdef void _enter(Pack* p, int outcome, int code) noexcept nogil:
-    """Enter the result of the part that is or was on its way."""
+    """Store the result of the current part."""
     cdef Part one
     cdef uint32_t first = p.parts.now.first, end = first + p.parts.now.n
     one.first = first
@@ -218,7 +220,7 @@ cdef void _enter(Pack* p, int outcome, int code) noexcept nogil:
 
 
 cdef bint _go_on(LinkPool* pool, Pack* p) noexcept nogil:
-    """Make a frame of the part that is next, or of a part of it; False when nothing is left to send."""
+    """Make a frame of the next part, or of a part of it; False if nothing is left to send."""
     cdef int status
     while True:
         _begin_part(p)
@@ -230,7 +232,7 @@ cdef bint _go_on(LinkPool* pool, Pack* p) noexcept nogil:
             return True
         _restore(pool, p)
         if status == ST_LIMIT and p.parts.now.n > 1:
-            _divide(p.parts)            # with its names it is larger than the pack was
+            _divide(p.parts)            # with names it may be larger than the pack was
             continue
         _enter(p, OUT_FAILED, LC_ENCODE)
         if not _pop(p.parts):
@@ -238,12 +240,12 @@ cdef bint _go_on(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef bint split_halve(LinkPool* pool, Pack* p) noexcept nogil:
-    """Have the left half of what was refused be sent next; False when nothing can be sent.
+    """Prepare the left half of the refused frame for sending; False if nothing can be sent.
 
-    Locality: executor.  Locks: none.  ``p`` is in no list, and its number is not known any more.
+    ``p`` is in no list, and its number is not known any more.
     """
     _restore(pool, p)
-    if p.open_attempts > 0:             # earlier attempts of the refused frame may be stored
+    if p.open_attempts > 0:             # the proxy of an earlier attempt may still store the refused frame
         p.parts.now.maybe = True
         relaxed_add(&pool.duplicates, p.open_attempts)
         relaxed_add(&pool.copies, p.open_attempts * <int64_t>p.count)
@@ -254,9 +256,9 @@ cdef bint split_halve(LinkPool* pool, Pack* p) noexcept nogil:
 
 
 cdef bint split_next(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    """Enter the result of the part that was on its way; False when it was the last one, else the next is ready.
+    """Store the result of the current part; True if a next part is ready to be sent, False if it was the last.
 
-    Locality: executor.  Locks: none.  ``p`` is in no list, and its number is not known any more.
+    ``p`` is in no list, and its number is not known any more.
     """
     _restore(pool, p)
     _enter(p, outcome, code)
@@ -270,9 +272,10 @@ cdef bint split_next(LinkPool* pool, Pack* p, int outcome, int code) noexcept no
 
 
 cdef void split_rest(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
-    """Enter one result for all messages that have none.  Locality: executor.  Locks: none.
+    """Store one result for all messages that have none.
 
-    Halves differ in what is known of them; where there is no memory for that they share what is known of the first.
+    The waiting halves may have different facts (attempts, possible copies).  Without memory for one entry each, they
+    share the facts of the first half.
     """
     _restore(pool, p)
     while p.parts.n_halves > 0 and parts_room(p.parts):
@@ -286,7 +289,7 @@ cdef void split_rest(LinkPool* pool, Pack* p, int outcome, int code) noexcept no
 
 
 cdef void split_end(LinkPool* pool, Pack* p) noexcept nogil:
-    """Make ``p`` whole again, now that each of its messages has a result.  Locality: executor.  Locks: none."""
+    """Restore ``p`` to one whole pack, now that each of its messages has a result."""
     p.seq = p.parts.number
     p.open_attempts = 0
     pool.split_bytes -= p.parts.extra

@@ -1,7 +1,7 @@
 """A byte stream to a peer behind a function table; plain TCP is the only one so far.
 
-Callers see statuses, never a descriptor: an operation that cannot go on says which readiness it waits
-for, and that need not be its own direction (a TLS transport may have to read in order to send).
+Callers see statuses and no descriptor.  An operation that cannot continue returns the readiness it waits for.  This
+may be the other direction (a TLS transport may have to read before it can send).
 """
 
 from libc.stdint cimport int64_t
@@ -25,15 +25,15 @@ ctypedef struct TransportOps:
     int (*open)(Transport* t, int family, const TransportOptions* options) noexcept nogil
     # Begin a non-blocking connect: ST_OK at once, ST_WANT_WRITE (then `finish`), ST_SYSTEM.
     int (*start)(Transport* t, const Address* peer) noexcept nogil
-    # Result of a connect once the readiness that was asked for came: ST_OK, ST_WANT_*, ST_SYSTEM.
+    # Result of a connect, after the readiness that it asked for: ST_OK, ST_WANT_*, ST_SYSTEM.
     int (*finish)(Transport* t) noexcept nogil
     # Read up to n bytes: ST_OK (*got > 0), ST_WANT_READ, ST_WANT_WRITE, ST_EOF, ST_SYSTEM.
     int (*recv)(Transport* t, void* p, size_t n, size_t* got) noexcept nogil
-    # Write what the peer takes now: ST_OK (*sent > 0, maybe less than all), ST_WANT_*, ST_SYSTEM.
+    # Write as much as the socket takes now: ST_OK (*sent > 0, maybe less than all), ST_WANT_*, ST_SYSTEM.
     int (*send)(Transport* t, const iovec* parts, int n, size_t* sent) noexcept nogil
-    # Bytes written that the peer's host has not acknowledged; 0 where nobody can tell.
+    # Number of written bytes that the peer's host has not acknowledged; 0 if that is not known.
     int64_t (*held)(Transport* t) noexcept nogil
-    # Release the descriptor; harmless when closed.
+    # Release the descriptor; does nothing if it is closed.
     void (*close)(Transport* t) noexcept nogil
 
 

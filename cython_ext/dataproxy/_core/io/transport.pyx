@@ -1,4 +1,7 @@
-"""Plain TCP as a transport: EINTR is retried here, SIGPIPE never raised."""
+"""Plain TCP as a transport: EINTR is retried here, and SIGPIPE is never raised.
+
+Locks: none.
+"""
 
 from libc.errno cimport EAGAIN, EINPROGRESS, EINTR, EISCONN, errno
 from libc.stdint cimport int64_t
@@ -27,16 +30,14 @@ cdef const TransportOps* transport_tcp() noexcept nogil:
     """Return the table of plain TCP.
 
     Locality: any thread.
-    Locks: none.
     """
     return &TCP
 
 
 cdef void transport_init(Transport* t, const TransportOps* ops) noexcept nogil:
-    """Make ``t`` a closed transport of one kind.
+    """Make ``t`` a closed transport with the function table ``ops``.
 
     Locality: owner.
-    Locks: none.
     """
     t.ops = ops
     t.fd = -1
@@ -45,7 +46,7 @@ cdef void transport_init(Transport* t, const TransportOps* ops) noexcept nogil:
 
 
 cdef int tcp_open(Transport* t, int family, const TransportOptions* options) noexcept nogil:
-    """Make a non-blocking, close-on-exec stream socket.  Locality: owner.  Locks: none."""
+    """Make a non-blocking, close-on-exec stream socket; ST_OK or ST_SYSTEM.  Locality: owner."""
     t.fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
     if t.fd < 0:
         return _failed(t)
@@ -53,10 +54,9 @@ cdef int tcp_open(Transport* t, int family, const TransportOptions* options) noe
 
 
 cdef int transport_adopt(Transport* t, int fd, const TransportOptions* options) noexcept nogil:
-    """Take over a connected descriptor.
+    """Take over a connected descriptor; ST_OK or ST_SYSTEM.
 
     Locality: owner.
-    Locks: none.
     """
     cdef int flags = fcntl(fd, F_GETFL)
     t.fd = fd
@@ -71,7 +71,6 @@ cdef int transport_local(Transport* t, Address* out) noexcept nogil:
     """Read the local address; ST_OK or ST_SYSTEM.
 
     Locality: owner.
-    Locks: none.
     """
     memset(out, 0, sizeof(Address))
     out.n = sizeof(out.raw)
@@ -84,7 +83,6 @@ cdef int transport_peer(Transport* t, Address* out) noexcept nogil:
     """Read the peer's address; ST_OK or ST_SYSTEM.
 
     Locality: owner.
-    Locks: none.
     """
     memset(out, 0, sizeof(Address))
     out.n = sizeof(out.raw)
@@ -94,16 +92,15 @@ cdef int transport_peer(Transport* t, Address* out) noexcept nogil:
 
 
 cdef int _failed(Transport* t) noexcept nogil:
-    """Keep errno beside the status.  Locality: owner.  Locks: none."""
+    """Keep errno beside the status.  Locality: owner."""
     t.error = errno
     return ST_SYSTEM
 
 
 cdef int _apply(Transport* t, const TransportOptions* options) noexcept nogil:
-    """Set the socket options; those that the socket's kind does not know are left out.
+    """Set the socket options; options that this kind of socket does not have are skipped.
 
     Locality: owner.
-    Locks: none.
     """
     cdef int one = 1
     setsockopt(t.fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(int))
@@ -119,17 +116,17 @@ cdef int _apply(Transport* t, const TransportOptions* options) noexcept nogil:
 
 
 cdef int tcp_start(Transport* t, const Address* peer) noexcept nogil:
-    """Begin a non-blocking connect.  Locality: owner.  Locks: none."""
+    """Begin a non-blocking connect.  Locality: owner."""
     if connect(t.fd, <const sockaddr*>&peer.raw, peer.n) == 0 or errno == EISCONN:
         return ST_OK
-    # An interrupted connect goes on in the background, like one in progress.
+    # An interrupted connect continues in the background, like one in progress.
     if errno == EINPROGRESS or errno == EINTR:
         return ST_WANT_WRITE
     return _failed(t)
 
 
 cdef int tcp_finish(Transport* t) noexcept nogil:
-    """Fetch the result of a connect.  Locality: owner.  Locks: none."""
+    """Fetch the result of a connect.  Locality: owner."""
     cdef int error = 0
     cdef socklen_t n = sizeof(int)
     cdef Address peer
@@ -138,14 +135,14 @@ cdef int tcp_finish(Transport* t) noexcept nogil:
     if error != 0:
         t.error = error
         return ST_SYSTEM
-    # No error and no peer: the handshake is still under way (a spurious call).
+    # No error and no peer: the handshake is not complete (this call came too early).
     if transport_peer(t, &peer) != ST_OK:
         return ST_WANT_WRITE
     return ST_OK
 
 
 cdef int tcp_recv(Transport* t, void* p, size_t n, size_t* got) noexcept nogil:
-    """Read what is there.  Locality: owner.  Locks: none."""
+    """Read up to ``n`` bytes.  Locality: owner."""
     cdef ssize_t r
     got[0] = 0
     while True:
@@ -162,7 +159,7 @@ cdef int tcp_recv(Transport* t, void* p, size_t n, size_t* got) noexcept nogil:
 
 
 cdef int tcp_send(Transport* t, const iovec* parts, int n, size_t* sent) noexcept nogil:
-    """Write what the socket takes.  Locality: owner.  Locks: none."""
+    """Write as many bytes as the socket takes now.  Locality: owner."""
     cdef msghdr message
     cdef ssize_t r
     sent[0] = 0
@@ -181,14 +178,14 @@ cdef int tcp_send(Transport* t, const iovec* parts, int n, size_t* sent) noexcep
 
 
 cdef int64_t tcp_held(Transport* t) noexcept nogil:
-    """Ask the socket what it still holds.  Locality: owner.  Locks: none."""
+    """Return the bytes that the socket still holds, unacknowledged by the peer's host.  Locality: owner."""
     cdef int waiting = 0
     return waiting if ioctl(t.fd, SIOCOUTQ, &waiting) == 0 else 0
 
 
 cdef void tcp_close(Transport* t) noexcept nogil:
-    """Release the descriptor.  Locality: owner.  Locks: none."""
+    """Release the descriptor.  Locality: owner."""
     cdef int fd = t.fd
-    t.fd = -1                   # before: a child forked in between must not close a number that was given away
+    t.fd = -1                   # before close(): a child forked in between must not close a number that is in use again
     if fd >= 0:
         close(fd)

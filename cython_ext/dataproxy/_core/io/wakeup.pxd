@@ -1,4 +1,4 @@
-"""A coalesced wake-up of a loop: many signals before the loop looks cost one write."""
+"""Wake-up of a loop: many signals before the loop clears them cost one write."""
 
 from libc.stdint cimport int64_t
 

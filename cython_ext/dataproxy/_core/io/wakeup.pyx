@@ -1,4 +1,7 @@
-"""An eventfd with a flag in front of it."""
+"""An eventfd with a flag in front of it.
+
+Locks: none.
+"""
 
 from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
 from dataproxy._core.io.poller cimport POLL_READ, poller_add_fd
@@ -8,10 +11,9 @@ from dataproxy._core.plat.socket cimport close
 
 
 cdef int wakeup_open(Wakeup* w) noexcept nogil:
-    """Make the eventfd.
+    """Make the eventfd; ST_OK or ST_SYSTEM.
 
     Locality: owner.
-    Locks: none.
     """
     atomic_store(&w.pending, 0)
     w.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
@@ -22,7 +24,6 @@ cdef void wakeup_close(Wakeup* w) noexcept nogil:
     """Release the eventfd.
 
     Locality: owner, once no other thread can signal.
-    Locks: none.
     """
     if w.fd >= 0:
         close(w.fd)
@@ -30,10 +31,9 @@ cdef void wakeup_close(Wakeup* w) noexcept nogil:
 
 
 cdef int wakeup_watch(Wakeup* w, Poller* p, void* tag) noexcept nogil:
-    """Register in the owner's poller.
+    """Register the eventfd in the owner's poller; ST_OK or ST_SYSTEM.
 
     Locality: owner.
-    Locks: none.
     """
     return poller_add_fd(p, w.fd, tag, POLL_READ)
 
@@ -42,21 +42,19 @@ cdef void wakeup_signal(Wakeup* w) noexcept nogil:
     """Wake the owner unless a wake-up is pending already.
 
     Locality: any thread.
-    Locks: none.
     """
     if atomic_swap(&w.pending, 1) == 0:
         eventfd_write(w.fd, 1)
 
 
 cdef void wakeup_clear(Wakeup* w) noexcept nogil:
-    """Make the next signal write again.
+    """Reset the flag, so that the next signal writes to the eventfd again.
 
     Locality: owner.
-    Locks: none.
 
-    The eventfd is drained before the flag goes: the other way round, a signal in between would leave
-    the flag set over an empty eventfd, and all later signals would be lost.  A signal in between
-    writes nothing, but its work is posted already and the owner looks right after this call.
+    The eventfd is emptied before the flag is reset.  In the other order, a signal in between would leave the flag set
+    with an empty eventfd, and all later signals would be lost.  In this order, a signal in between writes nothing, but
+    its work is in the inbox already, and the owner reads the inbox right after this call.
     """
     cdef eventfd_t value = 0
     eventfd_read(w.fd, &value)

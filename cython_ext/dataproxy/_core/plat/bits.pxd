@@ -1,4 +1,4 @@
-"""Bit operations and cache hints that the compiler has as one instruction."""
+"""Bit operations and cache hints; each compiles to one instruction."""
 
 cdef enum:
     LINE = 64               # bytes of a cache line
@@ -7,7 +7,7 @@ cdef enum:
 cdef extern from * nogil:
     int leading_zeros "__builtin_clzll"(unsigned long long v) noexcept      # v must not be 0
     int count_ones "__builtin_popcountll"(unsigned long long v) noexcept
-    bint unlikely(bint condition) noexcept                                  # the same condition, seldom true
+    bint unlikely(bint condition) noexcept                                  # returns `condition`, which is seldom true
 
 
 cdef extern from "dp_plat.h" nogil:

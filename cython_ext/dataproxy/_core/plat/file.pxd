@@ -1,4 +1,4 @@
-"""Room on the file system."""
+"""Reservation of space on the file system."""
 
 from posix.types cimport off_t
 

@@ -1,4 +1,4 @@
-"""Python's types from inside: what the interpreter makes and is made of, and the slot behind ``await``."""
+"""Internals of Python's types: objects that the interpreter fills, and the type slot that ``await`` calls."""
 
 from cpython.object cimport PyObject, PyTypeObject
 
@@ -18,7 +18,7 @@ cdef extern from "Python.h":
     void* ascii_bytes "PyUnicode_DATA"(object text)
     object bind_method "PyMethod_New"(object function, object instance)
     bint is_ascii "PyUnicode_IS_COMPACT_ASCII"(object text)
-    # Looks at borrowed references that cost no count.
+    # Functions on borrowed references: no reference is counted.
     PyObject* list_item "PyList_GET_ITEM"(PyObject* items, Py_ssize_t at)
     PyObject* tuple_item "PyTuple_GET_ITEM"(PyObject* items, Py_ssize_t at)
     PyTypeObject* type_of "Py_TYPE"(PyObject* thing)

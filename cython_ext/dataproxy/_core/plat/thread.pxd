@@ -1,4 +1,4 @@
-"""POSIX mutexes and condition variables (the GIL is never taken while one is held)."""
+"""POSIX mutexes and condition variables (a thread that holds one never takes the GIL)."""
 
 from libc.stdint cimport int64_t
 from posix.time cimport timespec

@@ -1,4 +1,4 @@
-"""timerfd: a descriptor that becomes readable at a moment."""
+"""timerfd: a descriptor that becomes readable at a given time."""
 
 from posix.time cimport itimerspec
 

@@ -1,7 +1,7 @@
-"""What io and the layers above know of a wire: tables of pure functions over bytes.
+"""Interface of a wire protocol for io and the layers above: tables of pure functions over bytes.
 
-A wire holds no sockets, clocks, locks or Python objects.  Time is an argument.  Every function is
-reentrant and runs on any thread; slices in results borrow from the bytes that were passed in.
+A wire has no sockets, clocks, locks or Python objects.  Time is an argument.  Every function is reentrant and may
+run on any thread.  Slices in results borrow from the bytes that were passed in.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -33,16 +33,16 @@ ctypedef struct WireEvent:
     bint has_seq
     uint32_t seq            # with has_seq: the sequence number that is answered
     int code                # acks: 0 is success, else the server's error code
-    int known               # acks: messages that were not stored, since they had been before
+    int known               # acks: messages that were not stored, because they are stored already
     Slice message           # acks: the server's error text
     Slice node              # acks: the answering node's own name (dpIp)
     Slice text              # acks: the whole attribute text
     int load                # heartbeat acks: 0..65534, or -1 when unknown
-    int reach               # acks: for so many seconds the server remembers such messages; -1: it says nothing of that
+    int reach               # acks: seconds for which the server remembers such messages; -1: not given
     int differed            # acks: messages whose id was known with other bytes, stored or not
 
 
-ctypedef struct FrameSpec:  # what one frame says besides its items
+ctypedef struct FrameSpec:  # fields of one frame besides its items
     int family              # message type of the plain form: 7, 5 or 3
     int items               # ItemForm
     bint compressed         # the body is one snappy block
@@ -69,7 +69,7 @@ ctypedef struct Request:    # what a server does with one frame; Bufs are reused
     int64_t data_time_ms
     bint order              # syncSend=true
     Slice partition_key
-    bint unanswered         # with REQ_STORE: `reply` is the answer that a refusal is made of; a success has none
+    bint unanswered         # with REQ_STORE: a success gets no answer; a refusal is made from `reply`
     Buf reply               # the answer to send (after the commit for REQ_STORE)
     Buf entry               # InLongMsg container to store, without `body`
     Slice body              # part of the container, borrowed from the frame, that belongs into `entry` at `body_at`
@@ -77,7 +77,7 @@ ctypedef struct Request:    # what a server does with one frame; Bufs are reused
     Buf scratch             # the wire's own working memory
 
 
-ctypedef struct NumberedNames:  # what a server's mapping says of numeric ids; the slices outlive the request
+ctypedef struct NumberedNames:  # names that a server's mapping gives to numeric ids; the slices outlive the request
     bint has_group
     bint has_stream
     bint translate          # store the names instead of the numbers
@@ -88,11 +88,11 @@ ctypedef struct NumberedNames:  # what a server's mapping says of numeric ids; t
 ctypedef struct ServerProfile:  # settings of the server role; constant while the server runs
     bint compat             # copy the reference server's quirks (else: strict)
     bint compress_entries   # msg-compressed
-    bint borrow_body        # a body that is stored as it came need not be copied to `entry`: see Request.body
+    bint borrow_body        # a body that is stored unchanged need not be copied to `entry`: see Request.body
     int service_code        # 0, or the code that every data request gets (1 not ready, 2 stopped)
     int load                # answer to heartbeats, -1 unknown
     Slice node_ip           # dpIp=
-    int port                # compat writes it where the trace wants an address
+    int port                # with compat: written into the trace, where an address is expected
     bint (*known)(void* context, Slice group, Slice stream) noexcept nogil   # NULL: every topic is known
     # Look up numeric ids; NULL: requests that use them are refused.
     void (*numbered)(void* context, uint32_t group_num, uint32_t stream_num, NumberedNames* out) noexcept nogil
@@ -105,7 +105,7 @@ ctypedef struct StoredItem:     # one message of a container whose messages have
 
 
 ctypedef struct StoredIds:      # how the messages of a container are named; borrowed from it and from `scratch`
-    Slice pack                  # with the index it names the messages that have no id of their own; may be empty
+    Slice pack                  # together with the index, the id of messages without an id of their own; may be empty
     Slice payload               # with count 0: the bytes of all messages, none of which has an id of its own
     size_t count                # else: the StoredItems
 
@@ -124,10 +124,10 @@ ctypedef struct WireOps:
     # Write header and trailer around the body at buf[head_room : head_room + body_n]; buf has tail_room
     # bytes behind the body.  On ST_OK the frame is buf[*start : *start + *size].  ST_LIMIT: a field overflows.
     int (*frame)(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t* start, size_t* size) noexcept nogil
-    # Append `count` items of a pack so that each says its own name, in the form ITEM_ATTRS: it stays what it is in a
-    # frame with a part of the pack.  ends[2 * i] gets where item i ends in p, ends[2 * i + 1] where it ends behind the
-    # old end of `out`.  ST_OK, ST_INVALID (items of this form have no names), ST_PROTOCOL (no such items) or
-    # ST_NO_MEMORY.
+    # Append `count` items of a pack in the form ITEM_ATTRS, each with its own name, so that the name stays the same in
+    # a frame with a part of the pack.  ends[2 * i] gets the end of item i in p, ends[2 * i + 1] its end in `out`,
+    # counted from the old end of `out`.  ST_OK, ST_INVALID (items of this form have no names), ST_PROTOCOL (no such
+    # items) or ST_NO_MEMORY.
     int (*name_items)(const uint8_t* p, size_t n, int items, uint32_t count, Slice id, uint32_t* ends,
                       Buf* out) noexcept nogil
     # --- server role
@@ -135,15 +135,16 @@ ctypedef struct WireOps:
     int (*serve)(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil
     # Turn a success reply made by `serve` into a refusal with this code and text, appended to `out`.
     int (*refuse)(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil
-    # The same with a success: say of how many messages the server knew before (WireEvent).
+    # The same, but the reply stays a success and tells how many messages the server knew before (WireEvent).
     int (*tell_known)(const uint8_t* reply, size_t n, int64_t known, int64_t differed, int64_t reach,
                       Buf* out) noexcept nogil
     # Read the ids of a stored container; `items` gets the StoredItems.  ST_OK, ST_PROTOCOL or ST_NO_MEMORY.
     int (*stored_ids)(const uint8_t* p, size_t n, Buf* scratch, Buf* items, StoredIds* out) noexcept nogil
-    # Write a container again without some messages (StoredIds.count is not 0), appended to `out`: those with an id
-    # of their own that have `dropped` set, and with `plain` all the others.  Of the others those that stay get the
-    # id of their own that they had by their place.  ST_OK, ST_PROTOCOL, ST_LIMIT (would be too large), ST_NO_MEMORY.
+    # Write a container again without some messages (StoredIds.count is not 0), appended to `out`.  Left out are: of
+    # messages with an id of their own, those that have `dropped` set; with `plain`, all messages without one.  Without
+    # `plain`, each of these gets an id of its own, the one that its place gave it.
+    # ST_OK, ST_PROTOCOL, ST_LIMIT (the result is too large), ST_NO_MEMORY.
     int (*without)(const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch,
                    Buf* out) noexcept nogil
-    # Have a reply made by `serve` answer the request of this number; in place, the length stays.
+    # Change the number in a reply made by `serve`, so that it answers another request; the length stays the same.
     void (*misaddress)(uint8_t* reply, size_t n, uint32_t seq) noexcept nogil

@@ -1,4 +1,7 @@
-"""Replies of the server role: acknowledgements, refusals and how they echo the request."""
+"""Replies of the server role: acknowledgements, refusals and how they echo the request.
+
+Locks: none.
+"""
 
 from libc.stdint cimport uint16_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
@@ -52,7 +55,7 @@ cdef const uint8_t* TEXT_ACK_BODY = <const uint8_t*>b"2"
 
 
 cdef int answer_close(Exchange* x) noexcept nogil:
-    """Close without a byte.  Locality: server loop.  Locks: none."""
+    """Close without a byte.  Locality: server loop."""
     x.out.action = REQ_CLOSE
     x.out.reply.n = 0
     x.out.entry.n = 0
@@ -60,7 +63,7 @@ cdef int answer_close(Exchange* x) noexcept nogil:
 
 
 cdef int answer_code(Exchange* x, int code, Slice message, bint echo) noexcept nogil:
-    """Refuse the frame; ``message`` may lie in ``out.entry``.  Locality: server loop.  Locks: none."""
+    """Refuse the frame; ``message`` may lie in ``out.entry``.  Locality: server loop."""
     cdef Slice nothing = slice_of(NULL, 0)
     cdef int status = ST_OK
     x.out.action = REQ_REPLY
@@ -73,7 +76,7 @@ cdef int answer_code(Exchange* x, int code, Slice message, bint echo) noexcept n
 
 
 cdef int answer_success(Exchange* x) noexcept nogil:
-    """Accept the frame: the reply goes out once the entry is stored.  Locality: server loop.  Locks: none."""
+    """Accept the frame: the reply goes out once the entry is stored.  Locality: server loop."""
     cdef Slice nothing = slice_of(NULL, 0)
     cdef Slice prefix = slice_of(x.prefix + 1, x.prefix_n)
     x.out.action = REQ_STORE
@@ -86,7 +89,7 @@ cdef int answer_success(Exchange* x) noexcept nogil:
 
 
 cdef int read_controls(Exchange* x, bint* done) noexcept nogil:
-    """Read the attributes and what they say about the reply.  Locality: server loop.  Locks: none."""
+    """Read the attributes and what they say about the reply.  Locality: server loop."""
     cdef Buf* words = &x.out.entry
     cdef Attrs* attrs = &x.attrs
     cdef bint order
@@ -124,7 +127,7 @@ cdef int read_controls(Exchange* x, bint* done) noexcept nogil:
 
 
 cdef int judge_names(Exchange* x, bint* done) noexcept nogil:
-    """Require a group and a known topic.  Locality: server loop.  Locks: none."""
+    """Require a group and a known topic.  Locality: server loop."""
     cdef Buf* words = &x.out.entry
     cdef Slice group = x.out.group
     cdef Slice stream = x.out.stream
@@ -147,7 +150,7 @@ cdef int judge_names(Exchange* x, bint* done) noexcept nogil:
 
 
 cdef void complete_attrs(Exchange* x, bint trace) noexcept nogil:
-    """Write what the server adds before the attributes.  Locality: server loop.  Locks: none."""
+    """Write what the server adds before the attributes.  Locality: server loop."""
     cdef uint8_t* at = x.prefix
     cdef Slice node = x.profile.node_ip
     if not x.binary and _wants(x, KEY_RT):
@@ -175,7 +178,7 @@ cdef void complete_attrs(Exchange* x, bint trace) noexcept nogil:
 
 
 cdef int refuse_reply(const uint8_t* reply, size_t n, int code, const char* message, Buf* out) noexcept nogil:
-    """Append a success reply turned into a refusal.  Locality: any thread.  Locks: none."""
+    """Append a success reply turned into a refusal.  Locality: any thread."""
     cdef uint8_t raw[32]
     cdef uint8_t* at = _put_time(raw, b"&errCode=", 9, code)
     cdef Slice text = slice_text(message) if message != NULL else slice_of(NULL, 0)
@@ -185,9 +188,9 @@ cdef int refuse_reply(const uint8_t* reply, size_t n, int code, const char* mess
 cdef int tell_known(
     const uint8_t* reply, size_t n, int64_t known, int64_t differed, int64_t reach, Buf* out,
 ) noexcept nogil:
-    """Append a success reply that says what was known before.  Locality: any thread.  Locks: none.
+    """Append a success reply with the number of messages that were known before.  Locality: any thread.
 
-    The reference server has nothing like it; readers that do not know this attribute pass over it.
+    The reference server has no such attribute; clients that do not know it ignore it.
     """
     cdef uint8_t raw[96]
     cdef uint8_t* at = _put_time(raw, b"&dup=", 5, reach)
@@ -200,7 +203,6 @@ cdef int _put_words(const uint8_t* reply, size_t n, Slice words, Slice message, 
     """Append a reply with ``words`` (with their leading "&") and an error text behind the server's own name.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef size_t text_at
     cdef size_t text_n

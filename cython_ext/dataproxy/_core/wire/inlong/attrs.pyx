@@ -1,4 +1,7 @@
-"""Strict reading of attribute text: one ``=`` in every entry, no key twice."""
+"""Strict reading of attribute text: one ``=`` in every entry, no key twice.
+
+Locks: none.
+"""
 
 from libc.string cimport memchr, memcmp, memset
 
@@ -15,15 +18,15 @@ cdef enum:
     NO_ENTRY = 0xFFFFFFFF
 
 cdef bytes _random = os.urandom(16)
-cdef HashKey KEY = hash_key(_random)    # so that nobody can choose keys of one hash; no result depends on it
+cdef HashKey KEY = hash_key(_random)    # random: no peer can choose keys with equal hashes; results do not depend on it
 
 
 cdef int attrs_read(Slice text, Buf* store, Attrs* out) noexcept nogil:
     """Split ``text`` into entries at the start of ``store``; ST_PROTOCOL for a malformed one.
 
-    The work is linear: what the entries need is known before the first is split off, and the first key that comes
-    twice ends it.
-    Locality: owner of ``store``.  Locks: none.
+    The work is linear: the memory for all entries is known before the first one is read, and the first repeated key
+    ends the reading.
+    Locality: owner of ``store``.
     """
     cdef const uint8_t* at = text.p
     cdef const uint8_t* end = text.p + text.n
@@ -100,7 +103,7 @@ cdef bint _is_new(const Attr* entries, size_t n, uint32_t* places, size_t mask) 
 
 
 cdef bint attr_is_blank(Slice s) noexcept nogil:
-    """Tell whether nothing but blanks is there.  Locality: any thread.  Locks: none."""
+    """Tell whether nothing but blanks is there.  Locality: any thread."""
     cdef size_t i
     for i in range(s.n):
         if s.p[i] > 32:
@@ -109,7 +112,7 @@ cdef bint attr_is_blank(Slice s) noexcept nogil:
 
 
 cdef bint attr_is(Slice s, const char* lower, size_t n) noexcept nogil:
-    """Compare with a lower-case ASCII word, letter case ignored.  Locality: any thread.  Locks: none."""
+    """Compare with a lower-case ASCII word, letter case ignored.  Locality: any thread."""
     cdef size_t i
     cdef uint8_t c
     if s.n != n:

@@ -1,4 +1,7 @@
-"""The table of functions that is the InLong DataProxy wire."""
+"""The table of functions that is the InLong DataProxy wire.
+
+Locality: any thread.  Locks: none.
+"""
 
 from dataproxy._core.wire.inlong.answer cimport refuse_reply, tell_known
 from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
@@ -28,5 +31,5 @@ OPS.misaddress = misaddress_reply
 
 
 cdef const WireOps* inlong_ops() noexcept nogil:
-    """Return the table; it lives as long as the process.  Locality: any thread.  Locks: none."""
+    """Return the table; it lives as long as the process."""
     return &OPS

@@ -1,4 +1,7 @@
-"""InLongMsg containers: reading.  Every length is checked before it is used; nothing is padded or dropped."""
+"""InLongMsg containers: reading.  Every length is checked before it is used; nothing is padded or dropped.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.stdint cimport int32_t
 from libc.string cimport memset
@@ -34,7 +37,7 @@ cdef int _fail(Container* c, const char* reason) noexcept nogil:
 
 
 cdef int container_open(Container* c, const uint8_t* p, size_t n, size_t limit, Buf* scratch) noexcept nogil:
-    """Read the head; no payload may unpack to more than ``limit`` bytes.  Locality: any thread.  Locks: none."""
+    """Read the head; no payload may unpack to more than ``limit`` bytes."""
     cdef size_t head
     memset(c, 0, sizeof(Container))
     c.p = p
@@ -67,7 +70,7 @@ cdef int container_open(Container* c, const uint8_t* p, size_t n, size_t limit, 
 
 
 cdef int container_group(Container* c) noexcept nogil:
-    """Open the next group; its records follow.  Locality: any thread.  Locks: none."""
+    """Open the next group; its records follow."""
     cdef size_t left
     cdef size_t size
     cdef uint8_t flag
@@ -101,7 +104,7 @@ cdef int container_group(Container* c) noexcept nogil:
 
 
 cdef int container_record(Container* c, Slice* body, Slice* attrs) noexcept nogil:
-    """Read the next record of the open group.  Locality: any thread.  Locks: none."""
+    """Read the next record of the open group."""
     cdef bint pairs = c.version == 3 or (c.version == 4 and c.ext & EXT_PAIRS)
     attrs[0] = slice_of(NULL, 0)
     if c.item_at == c.payload.n:

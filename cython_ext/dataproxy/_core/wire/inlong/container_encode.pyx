@@ -2,6 +2,8 @@
 
 A container is two magic bytes, a head, groups of one attribute text and one payload, and the magic again.
 Version 4 is a binary frame between two magics and is written by the server role itself.
+
+Locality: owner of ``out``.  Locks: none.
 """
 
 from libc.string cimport memcpy
@@ -17,12 +19,12 @@ from dataproxy._core.wire.inlong.utf8 cimport utf8_size
 
 
 cdef int put_container_magic(Buf* out, int version) noexcept nogil:
-    """Append the magic that opens and closes a container.  Locality: owner of ``out``.  Locks: none."""
+    """Append the magic that opens and closes a container."""
     return buf_put_be16(out, <unsigned short>(0x0F00 | version))
 
 
 cdef int put_container_head(Buf* out, int version, int64_t create_ms, uint32_t count, uint32_t groups) noexcept nogil:
-    """Append magic and head of versions 0 to 3.  Locality: owner of ``out``.  Locks: none."""
+    """Append magic and head of versions 0 to 3."""
     cdef int status = put_container_magic(out, version)
     if version > 0:
         status |= buf_put_be64(out, <unsigned long long>create_ms)
@@ -33,13 +35,13 @@ cdef int put_container_head(Buf* out, int version, int64_t create_ms, uint32_t c
 
 
 cdef int open_group_text(Buf* out, GroupPlace* place) noexcept nogil:
-    """Leave room for the length of a group's attribute text.  Locality: owner of ``out``.  Locks: none."""
+    """Leave room for the length of a group's attribute text."""
     place.attr_at = out.n
     return buf_put_be16(out, 0)
 
 
 cdef int close_group_text(Buf* out, const GroupPlace* place) noexcept nogil:
-    """Set the length of a group's attribute text.  Locality: owner of ``out``.  Locks: none."""
+    """Set the length of a group's attribute text."""
     cdef size_t n = out.n - place.attr_at - 2
     if n > MAX_TEXT_ATTRS:
         return ST_LIMIT
@@ -48,7 +50,7 @@ cdef int close_group_text(Buf* out, const GroupPlace* place) noexcept nogil:
 
 
 cdef int put_payload(Buf* out, Slice payload, bint packed) noexcept nogil:
-    """Append length, flag and payload of a group.  Locality: owner of ``out``.  Locks: none."""
+    """Append length, flag and payload of a group."""
     cdef size_t at = out.n
     cdef int status = buf_put_be32(out, 0)
     status |= buf_put_u8(out, 1 if packed else 0)
@@ -64,7 +66,7 @@ cdef int put_stored_attrs(
     Buf* out, const Buf* store, const Attrs* attrs, int64_t data_time_ms, bint keep_dt, int64_t cnt,
     int64_t receive_ms,
 ) noexcept nogil:
-    """Append what a request said plus what the server knows.  Locality: owner of ``out``.  Locks: none."""
+    """Append what a request said plus what the server knows."""
     cdef const Attr* entry = <const Attr*>store.p
     cdef size_t i
     cdef int status = ST_OK
@@ -86,7 +88,7 @@ cdef int put_stored_attrs(
 
 
 cdef int put_text(Buf* out, Slice utf8) noexcept nogil:
-    """Append UTF-8 as modified UTF-8; what is not UTF-8 becomes U+FFFD.  Locality: owner of ``out``.  Locks: none."""
+    """Append UTF-8 as modified UTF-8; what is not UTF-8 becomes U+FFFD."""
     cdef size_t i = 0
     cdef size_t size
     cdef uint32_t code

@@ -1,4 +1,7 @@
-"""Frames on a byte stream, and replies: nothing is copied, every length is checked before its use."""
+"""Frames on a byte stream, and replies: nothing is copied, every length is checked before its use.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memset
@@ -39,7 +42,7 @@ BLANK.reach = -1
 
 
 cdef int find_frame(const uint8_t* p, size_t n, size_t max_frame, size_t* size) noexcept nogil:
-    """Bound the first frame of ``p[0:n]``.  Locality: any thread.  Locks: none."""
+    """Bound the first frame of ``p[0:n]``."""
     cdef uint64_t whole
     size[0] = 0
     if n < LENGTH_SIZE:
@@ -54,7 +57,7 @@ cdef int find_frame(const uint8_t* p, size_t n, size_t max_frame, size_t* size) 
 
 
 cdef int read_reply(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil:
-    """Read one whole frame from a server.  Locality: any thread.  Locks: none."""
+    """Read one whole frame from a server."""
     cdef int msg_type
     event[0] = BLANK
     if n <= LENGTH_SIZE or load_be32(p) != n - LENGTH_SIZE:

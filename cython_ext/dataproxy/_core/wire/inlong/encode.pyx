@@ -1,4 +1,7 @@
-"""Requests of a client: the header goes right before a body, the trailer right behind it."""
+"""Requests of a client: the header goes right before a body, the trailer right behind it.
+
+Locks: none.
+"""
 
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -51,13 +54,13 @@ cdef enum:
 
 
 cdef size_t frame_tail_room(const FrameSpec* spec) noexcept nogil:
-    """Return the bytes that a frame may need behind its body.  Locality: any thread.  Locks: none."""
+    """Return the bytes that a frame may need behind its body.  Locality: any thread."""
     cdef size_t n = spec.attrs.n + _id_size(spec) + 4
     return n if spec.family == TYPE_BINARY else n + ADDED_ROOM
 
 
 cdef int frame_around(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t* start, size_t* size) noexcept nogil:
-    """Write header and trailer around the body.  Locality: owner of ``buf``.  Locks: none."""
+    """Write header and trailer around the body.  Locality: owner of ``buf``."""
     if body_n == 0 or spec.count == 0 or spec.attrs.n == 0 or spec.data_time_ms < 0:
         return ST_INVALID
     if spec.attrs.n + _id_size(spec) > MAX_CLIENT_ATTRS or body_n > MAX_BODY or spec.count > MAX_COUNT:
@@ -68,7 +71,7 @@ cdef int frame_around(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t
 
 
 cdef int put_heartbeat(int kind, int64_t now_ms, Buf* out) noexcept nogil:
-    """Append one heartbeat request.  Locality: owner of ``out``.  Locks: none."""
+    """Append one heartbeat request.  Locality: owner of ``out``."""
     cdef uint8_t* p
     if buf_reserve(out, HB_FIXED) != ST_OK:
         return ST_NO_MEMORY

@@ -1,6 +1,8 @@
 """Identity of stored messages: item attribute ``msgid``, else frame attribute ``sid`` and the index.
 
 Containers of version 3, and those of version 4 with pairs, have attributes for each message.
+
+Locality: owner of the buffers.  Locks: none.
 """
 
 from libc.stdint cimport uint16_t, uint32_t
@@ -32,7 +34,7 @@ from dataproxy._core.wire.inlong.container_encode cimport put_container_head, pu
 
 
 cdef int read_stored_ids(const uint8_t* p, size_t n, Buf* scratch, Buf* items, StoredIds* out) noexcept nogil:
-    """Find the ids in a container.  Locality: owner of the buffers.  Locks: none."""
+    """Find the ids in a container."""
     cdef Container c
     cdef StoredItem item
     cdef Slice attrs
@@ -61,7 +63,7 @@ cdef int read_stored_ids(const uint8_t* p, size_t n, Buf* scratch, Buf* items, S
 cdef int write_without(
     const uint8_t* p, size_t n, const uint8_t* dropped, bint plain, Buf* scratch, Buf* out,
 ) noexcept nogil:
-    """Append a container without some of its messages.  Locality: owner of the buffers.  Locks: none."""
+    """Append a container without some of its messages."""
     cdef Container c
     cdef Buf kept
     cdef uint32_t count = 0

@@ -1,4 +1,7 @@
-"""Items of a body: counted and checked in one walk."""
+"""Items of a body: counted and checked in one walk.
+
+Locks: none.
+"""
 
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK, ST_PROTOCOL
@@ -11,7 +14,7 @@ from dataproxy._core.wire.inlong.utf8 cimport is_utf8
 cdef int walk_items(const uint8_t* p, size_t n, Walk* walk) noexcept nogil:
     """Walk ``{u32 length, data}``; ST_PROTOCOL at an item that is empty or does not fit.
 
-    Locality: any thread.  Locks: none.
+    Locality: any thread.
     """
     cdef size_t at = 0
     cdef size_t size
@@ -30,7 +33,7 @@ cdef int walk_items(const uint8_t* p, size_t n, Walk* walk) noexcept nogil:
 cdef int walk_pairs(const uint8_t* p, size_t n, Buf* store, Walk* walk) noexcept nogil:
     """Walk ``{u32 length, data, u32 length, attribute text}``; with ``store`` the texts are read too.
 
-    Locality: owner of ``store``.  Locks: none.
+    Locality: owner of ``store``.
     """
     cdef size_t at = 0
     cdef size_t size

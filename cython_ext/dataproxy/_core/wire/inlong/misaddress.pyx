@@ -1,4 +1,7 @@
-"""Giving a reply the sequence number of another request, in place."""
+"""Write the sequence number of another request into a reply, in place.
+
+Locality: any thread.  Locks: none.
+"""
 
 from libc.string cimport memcmp
 
@@ -13,9 +16,9 @@ cdef enum:
 
 
 cdef void misaddress_reply(uint8_t* reply, size_t n, uint32_t seq) noexcept nogil:
-    """Have the reply answer ``seq``: in ``uniq``, or in the digits of ``mid`` or ``messageId``.
+    """Make the reply answer ``seq``: in ``uniq``, or in the digits of ``mid`` or ``messageId``.
 
-    Locality: any thread.  Locks: none.  The length stays: of a number with more digits the last ones are written.
+    The length stays the same: if the number has more digits than the old one, only its last digits are written.
     """
     cdef uint32_t body
     if n <= LENGTH_SIZE:
@@ -33,7 +36,7 @@ cdef void misaddress_reply(uint8_t* reply, size_t n, uint32_t seq) noexcept nogi
 
 
 cdef void _change_number(uint8_t* text, size_t n, uint32_t seq) noexcept nogil:
-    """Change the sequence number in attribute text.  Locality: any thread.  Locks: none."""
+    """Change the sequence number in attribute text."""
     cdef size_t at = 0
     cdef size_t end
     cdef size_t key = 0

@@ -1,4 +1,4 @@
-"""Items that say their own names, so that they may travel in any frame."""
+"""Items that carry their own names, so that they can be sent in any frame."""
 
 from libc.stdint cimport uint8_t, uint32_t
 

@@ -1,8 +1,10 @@
-"""Items that say their own names.
+"""Items that carry their own names.
 
-A message without an id of the caller's is named by its pack's id and its place in the frame.  In a frame with a part of
-the pack that place would be another one.  So the name is written into the item: ``msgid=<id>.<place>``, which every
-reader prefers.  Lines (type 3) have no attributes, and so no names.
+A message without an id from the caller is named by its pack's id and its place in the frame.  In a frame with a part of
+the pack the place is different.  So the name is written into the item: ``msgid=<id>.<place>``; readers use it instead
+of the place.  Lines (type 3) have no attributes, so they have no names.
+
+Locality: owner of ``out``.  Locks: none.
 """
 
 from libc.string cimport memcmp, memcpy
@@ -59,7 +61,7 @@ cdef uint8_t* _put_named(uint8_t* to, Slice body, Slice attrs, Slice id, uint32_
 cdef int name_items(
     const uint8_t* p, size_t n, int items, uint32_t count, Slice id, uint32_t* ends, Buf* out,
 ) noexcept nogil:
-    """Append the items with their names.  Locality: owner of ``out``.  Locks: none."""
+    """Append the items with their names."""
     cdef size_t at = 0, start = out.n
     cdef uint32_t i
     cdef Slice body, attrs

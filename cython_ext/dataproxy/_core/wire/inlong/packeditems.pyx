@@ -1,4 +1,7 @@
-"""Items of a body that came as one snappy block: counted and checked without unpacking it."""
+"""Items of a body that was received as one snappy block: counted and checked without unpacking the block.
+
+Locks: none.
+"""
 
 from dataproxy._core.base.blockmap cimport BlockMap, block_map
 from dataproxy._core.base.blockread cimport BlockReader, block_reader, block_word
@@ -7,7 +10,7 @@ from dataproxy._core.plat.endian cimport load_be32
 
 
 cdef int walk_packed(const uint8_t* p, size_t n, size_t limit, Buf* scratch, uint32_t* count) noexcept nogil:
-    """Walk the items of a block.  Locality: owner of ``scratch``.  Locks: none."""
+    """Walk the items of a block.  Locality: owner of ``scratch``."""
     cdef size_t kept = scratch.n
     cdef BlockMap map
     cdef int status = block_map(p, n, limit, scratch, &map)
@@ -18,7 +21,7 @@ cdef int walk_packed(const uint8_t* p, size_t n, size_t limit, Buf* scratch, uin
 
 
 cdef int _walk(const BlockMap* map, uint32_t* count) noexcept nogil:
-    """Read one length after the other.  Locality: any thread.  Locks: none."""
+    """Read one length after the other.  Locality: any thread."""
     cdef BlockReader reader
     cdef uint32_t word = 0
     cdef size_t at = 0

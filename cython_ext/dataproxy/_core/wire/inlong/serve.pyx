@@ -1,4 +1,7 @@
-"""One whole frame from a client, judged: heartbeats here, data frames by their layout."""
+"""One whole frame from a client, judged: heartbeats here, data frames by their layout.
+
+Locality: server loop.  Locks: none.
+"""
 
 from libc.stdint cimport int16_t, int32_t, uint16_t, uint32_t
 from libc.string cimport memcpy
@@ -33,7 +36,7 @@ from dataproxy._core.wire.inlong.serve_text cimport serve_text
 cdef int serve_frame(
     const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out,
 ) noexcept nogil:
-    """Judge one whole frame; ``out`` is filled in any case.  Locality: server loop.  Locks: none."""
+    """Judge one whole frame; ``out`` is filled in any case."""
     cdef Exchange x
     _reset(out)
     if n <= LENGTH_SIZE or load_be32(p) != n - LENGTH_SIZE:

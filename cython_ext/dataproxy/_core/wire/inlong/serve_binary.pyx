@@ -1,4 +1,7 @@
-"""Binary requests, type 7, as a server judges them: lengths, attributes, fields, names, items, in this order."""
+"""Binary requests, type 7, as a server judges them: lengths, attributes, fields, names, items, in this order.
+
+Locality: server loop.  Locks: none.
+"""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
@@ -59,7 +62,7 @@ cdef enum:
 
 
 cdef int serve_binary(Exchange* x) noexcept nogil:
-    """Judge one binary frame.  Locality: server loop.  Locks: none."""
+    """Judge one binary frame."""
     cdef uint16_t ext
     cdef bint done = False
     cdef int status
@@ -102,7 +105,7 @@ cdef int _refuse(Exchange* x, int code, const char* text, bint echo) noexcept no
 
 
 cdef int _refuse_position(Exchange* x) noexcept nogil:
-    # A length that points outside the frame: the reference reads there and loses the connection.
+    # A length that points outside the frame: the reference server reads there, fails and loses the connection.
     if x.profile.compat:
         return answer_close(x)
     return _refuse(x, ERR_LENGTHS, b"Field lengths do not add up to the length of the frame", False)
@@ -178,7 +181,7 @@ cdef int _judge_content(Exchange* x, uint16_t ext, bint* done) noexcept nogil:
             return _refuse(
                 x, ERR_UNPACK, b"Uncompress body failure: not a snappy block of at most 20971520 bytes", True)
         body = slice_of(scratch.p + at, scratch.n - at)
-    if flags & TYPE_ENCRYPTED:      # nothing can be checked: one record to whoever has no key
+    if flags & TYPE_ENCRYPTED:      # nothing can be checked: without the key it is one record
         x.out.records = 1
         done[0] = False
         return ST_OK

@@ -1,4 +1,7 @@
-"""Numeric group and stream ids of binary requests, looked up in the server's mapping."""
+"""Numeric group and stream ids of binary requests, looked up in the server's mapping.
+
+Locality: server loop.  Locks: none.
+"""
 
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
@@ -21,7 +24,7 @@ from dataproxy._core.wire.inlong.const cimport (
 
 
 cdef int judge_numbers(Exchange* x, bint* done) noexcept nogil:
-    """Turn the numbers into ``out.group`` and ``out.stream``, or refuse.  Locality: server loop.  Locks: none."""
+    """Turn the numbers into ``out.group`` and ``out.stream``, or refuse."""
     cdef uint32_t group_num = load_be16(x.p + BIN_GROUP_NUM)
     cdef uint32_t stream_num = load_be16(x.p + BIN_STREAM_NUM)
     cdef Slice stream = x.out.stream

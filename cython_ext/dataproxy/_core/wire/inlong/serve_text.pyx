@@ -1,4 +1,7 @@
-"""Text requests, types 2 to 6, as a server judges them: lengths, attributes, body, items, names, in this order."""
+"""Text requests, types 2 to 6, as a server judges them: lengths, attributes, body, items, names, in this order.
+
+Locality: server loop.  Locks: none.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
@@ -52,7 +55,7 @@ ctypedef struct Content:    # the body as it will be stored
 
 
 cdef int serve_text(Exchange* x) noexcept nogil:
-    """Judge one text frame.  Locality: server loop.  Locks: none."""
+    """Judge one text frame."""
     cdef Content content
     cdef bint done = False
     cdef int status

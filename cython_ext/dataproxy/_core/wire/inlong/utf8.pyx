@@ -1,8 +1,11 @@
-"""UTF-8: how long a character is, and whether a text is well formed."""
+"""UTF-8: how long a character is, and whether a text is well formed.
+
+Locality: any thread.  Locks: none.
+"""
 
 
 cdef bint is_utf8(Slice s) noexcept nogil:
-    """Tell whether the whole text is well formed.  Locality: any thread.  Locks: none."""
+    """Tell whether the whole text is well formed."""
     cdef size_t i = ascii_prefix(s)
     cdef size_t size
     while i < s.n:
@@ -14,7 +17,7 @@ cdef bint is_utf8(Slice s) noexcept nogil:
 
 
 cdef size_t utf8_size(const uint8_t* p, size_t n) noexcept nogil:
-    """Return the bytes of the character at ``p``, 0 if it is not well formed.  Locality: any thread.  Locks: none."""
+    """Return the bytes of the character at ``p``, 0 if it is not well formed."""
     cdef size_t size
     cdef size_t i
     if 0xC2 <= p[0] <= 0xDF:
