@@ -53,7 +53,7 @@ cdef void forks_unwatch(ForkNode* n) noexcept nogil:
 
 
 cdef void _before() noexcept nogil:
-    """Take the list's lock, so that no thread changes the list during the fork.  Locality: the forking thread."""
+    """Take the list's lock, so that no thread changes the list meanwhile.  Locality: the forking thread."""
     pthread_mutex_lock(&lock)
 
 

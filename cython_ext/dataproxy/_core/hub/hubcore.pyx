@@ -270,7 +270,8 @@ cdef class HubCore:
     def follow(self) -> None:
         """Make every loop carry out changes of listeners and faults, and wait until each has done it or has ended.
 
-        To be called once every loop has a thread.
+        To be called when every loop has a thread.
+        Locks: takes HubShared.mutex.
         """
         cdef int64_t orders = atomic_add(&self.shared.orders, 1)
         cdef int i

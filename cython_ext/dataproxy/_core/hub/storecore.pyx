@@ -227,7 +227,7 @@ cdef class StoreCore(StoreView):
         return 0
 
     def run_committer(self):
-        """Commit until ``stop``; run it on a thread of its own.  Entered once, without the GIL."""
+        """Commit until ``stop``, without the GIL; to be called once, on a thread of its own.  Locks: takes _gate."""
         self._ensure_open()
         with self._gate:
             if self._in_loop:
@@ -249,6 +249,7 @@ cdef class StoreCore(StoreView):
         """Stop, wait until everything queued is committed and handed back, and release the directory.
 
         Idempotent.  Not from the committing thread.
+        Locks: takes _gate.
         """
         cdef bint alone = False
         if self._closed:
@@ -310,6 +311,7 @@ cdef class StoreCore(StoreView):
 
         Through the committer when it runs, else directly; then ``receive_ms`` sets the store's own clock, too.
         Not beside a running server.
+        Locks: takes _gate.
         """
         cdef Entry* chain
         cdef bint through = False
@@ -336,6 +338,7 @@ cdef class StoreCore(StoreView):
 
         Returns the number of entries dropped.
         The committer must not run.
+        Locks: takes _gate.
         """
         cdef int64_t dropped = 0
         self._ensure_open()

@@ -1,6 +1,6 @@
 """Read access for Python: every call copies from one short read transaction, without the GIL.
 
-Locality: GIL.  Locks: none.
+Locality: GIL.  Locks: none here; the functions of ``ReaderOps`` take those that hub/reader and hub/memreader name.
 """
 
 import os

@@ -361,6 +361,7 @@ cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
 
 
 cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t now) noexcept nogil:
+    # Locks: takes registry, because the link table may grow while statistics are read.
     pthread_mutex_lock(&e.registry)
     links_endpoints(&e.pool, list, n, links, e.index * links, now)
     pthread_mutex_unlock(&e.registry)
@@ -368,7 +369,7 @@ cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t
 
 
 cdef bint _take_inbox(Executor* e) noexcept nogil:
-    """Act on what other threads put into the inbox; False if the loop has to end."""
+    """Act on what other threads put into the inbox; False if the loop has to end.  Locks: takes lock."""
     cdef PackList packs
     cdef Pack* p
     cdef Pack* dropped
