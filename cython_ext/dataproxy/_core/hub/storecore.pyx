@@ -273,6 +273,7 @@ cdef class StoreCore(StoreView):
         """Return counters of committer and store as a dictionary of numbers, and two texts.
 
         ``last_error`` is the last failure, ``trouble`` why nothing can be stored now, "" when it can.
+        Locks: takes `_gate`.
         """
         cdef int64_t error = relaxed_load(&self._store.last_error)
         cdef int64_t trouble = relaxed_load(&self._store.trouble)
