@@ -6,7 +6,7 @@ VENV   ?= .venv
 T      ?= tests
 RUNS   ?= 50
 ROUNDS ?= 200
-SANITIZED ?= tests/unit tests/io
+SANITIZED ?= tests/unit tests/loopback
 FUZZ_SECONDS ?= 60
 MESSAGES ?= 1000000
 KILLS ?= 1000
@@ -48,7 +48,7 @@ test: build ## the whole test suite
 lint: setup ## ruff, cython-lint, generated files
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check -q .
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint cython_ext tests/sanitizer
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint cython_ext tests/native tests/sanitizer
 
 types: build ## mypy --strict on the package, stubs against the compiled modules
 	@$(PY) tools/check_types.py
@@ -63,7 +63,7 @@ test-crash: build ## kill -9 of the hub in the middle of a million lines, restar
 	@DATAPROXY_CRASH_LINES=1000000 $(PY) -m pytest tests/process/cli/test_send.py -k killed_in_the_middle
 
 test-crashpoints: build ## KILLS (1000) times kill -9 of the durable hub at every boundary of its commits
-	@$(PY) -m tests.lab.crashpoints --kills $(KILLS)
+	@$(PY) -m tests.campaigns.crashpoints --kills $(KILLS)
 
 test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpark
 	@tools/matrix.sh
@@ -75,19 +75,19 @@ test-spark-matrix: setup ## the Spark tests on PySpark 4.0, 4.1, 4.2, 4.3, and f
 	@PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh spark
 
 spark-chaos: build ## KILLS (100) of tasks, workers and executors under writes; sessions that end, copies, other parallelism
-	@$(PY) -m tests.lab.spark_chaos --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),100) --seed $(or $(SEED),1)
+	@$(PY) -m tests.campaigns.spark_chaos --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),100) --seed $(or $(SEED),1)
 
 spark-chaos-matrix: setup ## spark-chaos with KILLS (20) kills on PySpark 4.0, 4.1, 4.2 and 4.3; SPARKS=4.0.5 for one of them
 	@KILLS=$(if $(filter command line environment,$(origin KILLS)),$(KILLS),20) PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh chaos
 
 spark-backfill: build ## ROWS (10000000) through a local cluster into a durable hub: nothing missing, workers <= 400 MB
-	@$(PY) -m tests.lab.spark_backfill $(if $(ROWS),--rows $(ROWS))
+	@$(PY) -m tests.campaigns.spark_backfill $(if $(ROWS),--rows $(ROWS))
 
 spark-retries: build ## ROWS (10000000) in one partition whose task is lost three times, behind a hub that knows ids: 0 surplus
-	@$(PY) -m tests.lab.spark_retries $(if $(ROWS),--rows $(ROWS))
+	@$(PY) -m tests.campaigns.spark_retries $(if $(ROWS),--rows $(ROWS))
 
 spark-packaging: build ## wheel, --archives and --py-files, each tried with a local cluster
-	@$(PY) -m tests.lab.spark_packaging
+	@$(PY) -m tests.campaigns.spark_packaging
 
 bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the fixed costs of tasks and micro-batches
 	@$(PY) -m benchmarks.spark
@@ -99,29 +99,29 @@ sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time
 	@$(PY) -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
 
 chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; FAILOVERS (20) kills at half load
-	@$(PY) -m tests.lab.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
-	@$(PY) -m tests.lab.chaos --failover $(FAILOVERS)
+	@$(PY) -m tests.campaigns.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
+	@$(PY) -m tests.campaigns.chaos --failover $(FAILOVERS)
 
 siege: build ## SECONDS (60) of a hub under all hostile clients at once, beside an honest producer and an honest reader
-	@$(PY) -m tests.lab.siege --seconds $(SECONDS) --seed $(or $(SEED),1)
+	@$(PY) -m tests.campaigns.siege --seconds $(SECONDS) --seed $(or $(SEED),1)
 
-planted: build ## every patch of tests/planted, which breaks one promise each, is noticed by the suite
-	@$(PY) -m tests.lab.planted
+planted: build ## every patch of tests/campaigns/planted, which breaks one promise each, is noticed by the suite
+	@$(PY) -m tests.campaigns.planted
 
 results: build ## MESSAGES (1000000), one percent refused, each told once; then the time limit under every fault
-	@$(PY) -m tests.lab.results --messages $(MESSAGES)
+	@$(PY) -m tests.campaigns.results --messages $(MESSAGES)
 
 endings: build ## RUNS (50) of each way of ending a process, with the hub up, slow and down
-	@$(PY) -m tests.lab.endings --runs $(RUNS)
+	@$(PY) -m tests.campaigns.endings --runs $(RUNS)
 
 forks: build ## ROUNDS (200) of eight children by fork, forkserver, spawn and a pre-forking server
-	@$(PY) -m tests.lab.forks --rounds $(ROUNDS)
+	@$(PY) -m tests.campaigns.forks --rounds $(ROUNDS)
 
 soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads; then idle processor time
-	@$(PY) -m tests.lab.soak --minutes $(MINUTES)
+	@$(PY) -m tests.campaigns.soak --minutes $(MINUTES)
 
 perf-selftest: build ## loads of 20 s against a hub that is frozen for 1 s: p99.9 has to show it
-	@$(PY) -m tests.lab.perf_selftest
+	@$(PY) -m tests.campaigns.perf_selftest
 
 wheel: setup ## sdist and wheel in dist/ for glibc 2.26 and newer; WHEEL=machine: as this machine has it
 	@tools/wheel.sh build

@@ -1,7 +1,8 @@
 """Build of the compiled core: module discovery, build profiles, and the check for the libraries it links.
 
-``DATAPROXY_BUILD`` chooses a profile (release, debug, coverage, asan, tsan, annotate) and
-``DATAPROXY_ONLY`` (folder names below ``_core``, comma separated) restricts a developer's build.
+``DATAPROXY_BUILD`` chooses a profile (release, debug, coverage, asan, tsan, annotate),
+``DATAPROXY_ONLY`` (folder names below ``_core``, comma separated) restricts a developer's build, and
+``DATAPROXY_NATIVE=1`` adds the modules of ``tests/native``, through which tests reach private C functions.
 Everything in between lies in ``build/<profile>/``, so profiles never share an object file; the modules built in
 place belong to one profile at a time, which ``build/inplace`` names.  ``make test-asan`` and its like build in a copy
 of the tree instead (``tools/build.py``) and leave the modules of the checkout alone.
@@ -26,6 +27,7 @@ CORE = ROOT / "dataproxy" / "_core"
 INPLACE = Path("dataproxy", "_core")
 STAMP = Path("build", "inplace")
 PLANTED = Path("tests", "sanitizer")  # mistakes that show a sanitizer to be awake
+NATIVE = Path("tests", "native")  # how tests reach private C functions; in no wheel
 
 WARNINGS = [
     "-Wall",
@@ -62,7 +64,7 @@ PROFILES = {
     "annotate": {"cflags": ["-O2"], "annotate": True},
 }
 # Libraries by the folder or module that needs them; everything else links nothing.
-LIBRARIES = {"base/compress": ["snappy"], "hub": ["lmdb"]}
+LIBRARIES = {"base/compress": ["snappy"], "server/store": ["lmdb"]}
 # What each library needs: its header, one function to link against, the name pkg-config knows, Debian's package.
 NEEDS = {
     "snappy": ("snappy-c.h", "snappy_compress", "snappy", "libsnappy-dev"),
@@ -120,7 +122,8 @@ def extensions(profile: dict) -> list[Extension]:
             continue
         (INPLACE / below.parent).mkdir(parents=True, exist_ok=True)
         found.append(extension(".".join(("dataproxy", "_core", *below.with_suffix("").parts)), module, profile))
-    for folder in profile.get("folders", []):
+    folders = [] if only or not os.environ.get("DATAPROXY_NATIVE") else [NATIVE]
+    for folder in [*folders, *profile.get("folders", [])]:
         found += [extension(".".join(m.with_suffix("").parts), m, profile) for m in sorted(folder.rglob("*.pyx"))]
     return found
 
@@ -171,7 +174,7 @@ class BuildCore(build_ext):
         """Copy the built modules into the checkout, and throw out those of another profile."""
         name = profile_name()
         if not STAMP.exists() or STAMP.read_text() != name:
-            for module in INPLACE.rglob("*.so"):
+            for module in [*INPLACE.rglob("*.so"), *NATIVE.glob("*.so")]:
                 module.unlink()
         super().copy_extensions_to_source()
         STAMP.parent.mkdir(exist_ok=True)
@@ -185,7 +188,7 @@ def main() -> None:
     base = Path("build", name)
     modules = cythonize(
         extensions(profile),
-        include_path=[str(ROOT)],
+        include_path=[str(ROOT), "."],
         nthreads=os.cpu_count() or 1,
         # The coverage plugin finds the C text only beside the .pyx.
         build_dir=None if name == "coverage" else str(base / "cython"),

@@ -6,11 +6,8 @@ from dataproxy._version import __version__
 
 TYPE_CHECKING = False  # stands for typing's, whose import would cost more than this whole module
 if TYPE_CHECKING:
-    from dataproxy._core.client.delivery import BatchDelivery, Delivery
-    from dataproxy._core.client.sending import Stream
-    from dataproxy.client.asynchronous import AsyncProducer
-    from dataproxy.client.producer import Producer
-    from dataproxy.client.stats import ProducerStats
+    from dataproxy._core.producer.ingest.stream import Stream
+    from dataproxy._core.producer.results.delivery import BatchDelivery, Delivery
     from dataproxy.errors import (
         BufferFullError,
         ClosedError,
@@ -29,6 +26,9 @@ if TYPE_CHECKING:
         UndeliveredError,
     )
     from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Refusal, Report, Undelivered
+    from dataproxy.producer.asynchronous import AsyncProducer
+    from dataproxy.producer.producer import Producer
+    from dataproxy.producer.stats import ProducerStats
 
 __all__ = [
     "AsyncProducer",
@@ -65,11 +65,11 @@ __all__ = [
 # Names are loaded on first use, so that programs that never send (the command line's help, a check of the
 # configuration, a Spark driver that only plans) do not load the engine.
 _HOMES = {
-    "dataproxy._core.client.delivery": ("BatchDelivery", "Delivery"),
-    "dataproxy._core.client.sending": ("Stream",),
-    "dataproxy.client.asynchronous": ("AsyncProducer",),
-    "dataproxy.client.producer": ("Producer",),
-    "dataproxy.client.stats": ("ProducerStats",),
+    "dataproxy._core.producer.results.delivery": ("BatchDelivery", "Delivery"),
+    "dataproxy._core.producer.ingest.stream": ("Stream",),
+    "dataproxy.producer.asynchronous": ("AsyncProducer",),
+    "dataproxy.producer.producer": ("Producer",),
+    "dataproxy.producer.stats": ("ProducerStats",),
     "dataproxy.outcomes": (
         "BatchDelivered",
         "Delivered",

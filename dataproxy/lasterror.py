@@ -10,7 +10,7 @@ from dataproxy.shown import printable
 
 __all__ = ["NOT_FOUND", "LastError", "cause_of", "last_error", "packed_error", "why"]
 
-# Numbers of io/link.pxd's LinkEvent.
+# Numbers of conn/connection.pxd's LinkEvent.
 _CONNECT_FAILED, _LOST, _SILENT, _PROTOCOL, _DRAINED, _DEAF, _FRAMING = 2, 3, 4, 5, 7, 9, 10
 #: Not an event of a connection: no address of a proxy is known; the text says why.
 NOT_FOUND: Final = 100

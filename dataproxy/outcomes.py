@@ -13,7 +13,7 @@ from dataproxy.lasterror import LastError, cause_of, packed_error
 
 __all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal", "Report", "Undelivered"]
 
-# Outcomes and local codes as the core numbers them (base/pack.pxd, io/link.pxd).
+# Outcomes and local codes as the core numbers them (pack/pack.pxd, conn/connection.pxd).
 _DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4
 _LOCAL = {
     -1: ("EXPIRED", "not delivered within delivery_timeout"),

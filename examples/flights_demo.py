@@ -184,7 +184,7 @@ def batch_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: 
         df = flights(spark, csv)
         recorder = Recorder(hub, lambda rows: steps.update(now, completed=rows))
         with recorder:
-            books = write(df, hub.target, report)
+            accounting = write(df, hub.target, report)
         steps.update(now, completed=hub.stats()["records"])
         now = step("read the store back and compare")
         outcome = compare(df, stored(spark, store))
@@ -193,8 +193,8 @@ def batch_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: 
         samples = active(recorder.samples)
         draw(samples, folder / "flights.png", title=f"{total:,} flights into the hub's durable store")
         steps.advance(now)
-        show(outcome, books, hub.stats(), samples[-1].seconds)
-    return outcome.ok and outcome.source == total and balanced(outcome, books)
+        show(outcome, accounting, hub.stats(), samples[-1].seconds)
+    return outcome.ok and outcome.source == total and balanced(outcome, accounting)
 
 
 def stream_part(spark: SparkSession, folder: Path, csv: Path, total: int, steps: Progress, step: Step) -> bool:

@@ -53,11 +53,11 @@ def main() -> int:
             rows = readings(spark, chosen.rows)
             rows.write.format("dataproxy").mode("append").options(**options, packSeconds="3600").save()
         seconds = time.monotonic() - began
-        books = json.loads(report.read_text())
-        print(f"{books['rows']:,} rows = {books['acked']:,} acknowledged + {books['skipped']:,} skipped")
-        print(f"{books['partitions']} tasks, {seconds:.1f} s, {books['rows'] / seconds:,.0f} rows/s")
+        accounting = json.loads(report.read_text())
+        print(f"{accounting['rows']:,} rows = {accounting['acked']:,} acknowledged + {accounting['skipped']:,} skipped")
+        print(f"{accounting['partitions']} tasks, {seconds:.1f} s, {accounting['rows'] / seconds:,.0f} rows/s")
     spark.stop()
-    return 0 if books["acked"] == chosen.rows else 1
+    return 0 if accounting["acked"] == chosen.rows else 1
 
 
 if __name__ == "__main__":

@@ -45,11 +45,11 @@ def main() -> int:
         report = folder / "report.json"
         options = {"target": target, "groupId": "sales", "packSeconds": "3600", "reportFile": str(report)}
         messages.write.format("dataproxy").mode("append").options(**options).save()
-        books = json.loads(report.read_text())
-        print(f"{books['rows']:,} rows = {books['acked']:,} acknowledged + {books['skipped']:,} skipped")
-        print(f"ack latency p99: {books['latency_p99'] * 1e3:.1f} ms")
+        accounting = json.loads(report.read_text())
+        print(f"{accounting['rows']:,} rows = {accounting['acked']:,} acknowledged + {accounting['skipped']:,} skipped")
+        print(f"ack latency p99: {accounting['latency_p99'] * 1e3:.1f} ms")
     spark.stop()
-    return 0 if books["acked"] == FILES * ROWS else 1
+    return 0 if accounting["acked"] == FILES * ROWS else 1
 
 
 if __name__ == "__main__":

@@ -43,10 +43,10 @@ def main() -> int:
             .option("reportFile", str(report))
             .save()
         )
-        books = json.loads(report.read_text())
-        print(f"{books['rows']:,} rows = {books['acked']:,} acknowledged + {books['skipped']:,} skipped")
+        accounting = json.loads(report.read_text())
+        print(f"{accounting['rows']:,} rows = {accounting['acked']:,} acknowledged + {accounting['skipped']:,} skipped")
     spark.stop()
-    return 0 if books["acked"] == ROWS else 1
+    return 0 if accounting["acked"] == ROWS else 1
 
 
 if __name__ == "__main__":

@@ -21,9 +21,14 @@ SOURCES = ROOT / "cython_ext"
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.toml")
 INTEROP = Path(__file__).with_name("interop")
 PLANTED = Path(__file__).with_name("sanitizer")
+NATIVE = Path(__file__).with_name("native")
 SANITIZER = os.environ.get("DATAPROXY_SANITIZER")
 # Polars ends by a signal when it is imported under ThreadSanitizer; test_send_rows_types sends tables there.
-collect_ignore = ["io/client/test_send_rows.py", "io/client/test_send_rows_refused.py"] if SANITIZER == "tsan" else []
+collect_ignore = (
+    ["loopback/producer/test_send_rows.py", "loopback/producer/test_send_rows_refused.py"]
+    if SANITIZER == "tsan"
+    else []
+)
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 
@@ -32,7 +37,7 @@ def stale_modules(sources: Path, package_root: Path, *, only: tuple[str, ...] = 
     stale = []
     for source in sorted(sources.rglob("*.pyx")):
         below = source.relative_to(sources)
-        if only and below.parts[2] not in only:
+        if only and (len(below.parts) < 3 or below.parts[2] not in only):
             continue
         built = package_root / below.with_suffix(EXTENSION_SUFFIXES[0])
         if not built.exists():
@@ -77,6 +82,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return  # the installed wheel is under test
     only = tuple(part for part in os.environ.get("DATAPROXY_ONLY", "").split(",") if part)
     stale = stale_modules(SOURCES, ROOT, only=only, missing=IN_CI)
+    stale += stale_modules(NATIVE, NATIVE, only=only, missing=IN_CI)
     if stale:
         shown = ", ".join(stale[:5]) + (f" and {len(stale) - 5} more" if len(stale) > 5 else "")
         pytest.exit(
@@ -108,7 +114,7 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 def _close_what_a_failure_left() -> None:
     """Close the producers of a failed test: its traceback keeps them alive, and tests after it would meet them."""
-    lifecycle = sys.modules.get("dataproxy.client.lifecycle")
+    lifecycle = sys.modules.get("dataproxy.producer.lifecycle")
     for producer in list(lifecycle._live) if lifecycle else ():
         with contextlib.suppress(Exception):
             producer.close(0)

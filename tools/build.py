@@ -36,10 +36,18 @@ def is_current(tree: Path, profile: str) -> bool:
     stamp, complete = tree / "build" / "inplace", tree / "build" / "complete"
     if not stamp.is_file() or stamp.read_text() != profile or not complete.exists():
         return False
-    core, planted = tree / "cython_ext", tree / "tests" / "sanitizer"
-    inputs = [tree / "setup.py", *core.rglob("*.p[yx]*"), *core.rglob("*.h"), *planted.glob("*.pyx")]
+    core, native, planted = tree / "cython_ext", tree / "tests" / "native", tree / "tests" / "sanitizer"
+    inputs = [
+        tree / "setup.py",
+        *core.rglob("*.p[yx]*"),
+        *core.rglob("*.h"),
+        *native.glob("*.p[yx]*"),
+        *planted.glob("*.pyx"),
+    ]
     newest = max(path.stat().st_mtime for path in inputs)
-    built = [tree / module.relative_to(core).with_suffix(EXTENSION_SUFFIXES[0]) for module in core.rglob("*.pyx")]
+    suffix = EXTENSION_SUFFIXES[0]
+    built = [tree / module.relative_to(core).with_suffix(suffix) for module in core.rglob("*.pyx")]
+    built += [module.with_suffix(suffix) for module in native.glob("*.pyx")]
     return all(module.exists() for module in built) and newest <= complete.stat().st_mtime
 
 
@@ -63,16 +71,17 @@ def synchronise(tree: Path) -> None:
 
 def remove_orphans(tree: Path) -> None:
     """Remove compiled modules without a source, as after a change of branch: they would still be imported."""
-    for module in (tree / "dataproxy").rglob("*.so"):
-        source = Path("cython_ext", module.relative_to(tree)).with_name(module.name.split(".")[0] + ".pyx")
-        if not (tree / source).exists():
-            module.unlink()
+    for top, sources_of in ((tree / "dataproxy", tree / "cython_ext"), (tree / "tests" / "native", tree)):
+        for module in top.rglob("*.so"):
+            source = (sources_of / module.relative_to(tree)).with_name(module.name.split(".")[0] + ".pyx")
+            if not source.exists():
+                module.unlink()
 
 
 def build(tree: Path, profile: str) -> None:
     """Compile in ``tree``; the compiler's output is shown only when it fails."""
     print(f"building the compiled core ({profile}) ...", file=sys.stderr, flush=True)
-    environment = {**os.environ, "DATAPROXY_BUILD": profile, "PYTHONPATH": ""}
+    environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_NATIVE": "1", "PYTHONPATH": ""}
     environment.pop("DATAPROXY_ONLY", None)
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     begun = time.time()

@@ -34,7 +34,7 @@ found=$(if [ -n "${PYTHONS:-}" ]; then for p in $PYTHONS; do "$p" -c 'import sys
 [ -n "$found" ] || { echo "matrix: no CPython 3.11 or newer found" >&2; exit 1; }
 [ -n "${1:-}" ] || while read -r version path; do
     log=.cache/matrix/python-$version.log
-    (PYTHON=$path VENV=.venv-$version tools/setup.sh && VENV=.venv-$version T="tests/unit tests/io" tools/wheel.sh) >"$log" 2>&1 </dev/null
+    (PYTHON=$path VENV=.venv-$version tools/setup.sh && VENV=.venv-$version T="tests/unit tests/loopback" tools/wheel.sh) >"$log" 2>&1 </dev/null
     report "Python $version ($path)" $? "$log"
 done <<<"$found"
 
@@ -57,7 +57,7 @@ for spark in ${SPARKS:-$(cat requirements/spark.matrix)}; do
         [[ $spark != 3.* ]] || continue
         log=.cache/matrix/chaos-$spark.log
         (PYTHON=$oldest VENV=$venv SPARK=$spark tools/setup.sh && "$venv/bin/python" tools/build.py &&
-            "$venv/bin/python" -m tests.lab.spark_chaos --kills "${KILLS:-20}") >"$log" 2>&1 </dev/null
+            "$venv/bin/python" -m tests.campaigns.spark_chaos --kills "${KILLS:-20}") >"$log" 2>&1 </dev/null
         report "PySpark $spark" $? "$log"
         continue
     fi

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 root=$PWD venv=$PWD/${VENV:-.venv}
 kind=${WHEEL:-$([ "$(uname -m)" = x86_64 ] && echo portable || echo machine)}
 case $kind in portable | machine) ;; *) echo "wheel: WHEEL=$kind is unknown; choose portable or machine" >&2; exit 1 ;; esac
-read -ra tests <<<"${T:-tests/unit tests/io tests/process}"
+read -ra tests <<<"${T:-tests/unit tests/loopback tests/process}"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 

@@ -131,7 +131,7 @@ def percentiles(late: list[float]) -> dict[str, float]:
 
 
 async def run(asked: argparse.Namespace) -> dict[str, float]:
-    """Warm up, measure, and check the books."""
+    """Warm up, measure, and check the accounting."""
     block = bodies.plain(asked.body, bodies.BLOCK)
     if not asked.port:
         return await measured(asked, None, block)

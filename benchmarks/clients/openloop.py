@@ -118,12 +118,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         gc.disable()
         section = Section()
         sent = loop.run(asked.seconds)
-        books = producer.flush(60)
+        accounting = producer.flush(60)
         fields = section.end(sent, asked.body)
-    assert books.ok, books
+    assert accounting.ok, accounting
     acked, called = loop.latencies()
     late = percentiles(called, "callback_")
-    report(fields | {"total_records": books.accepted, "planned_rate": rate} | percentiles(acked) | late)
+    report(fields | {"total_records": accounting.accepted, "planned_rate": rate} | percentiles(acked) | late)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def repeat_in_threads(steps: Sequence[Step], seconds: float) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one measurement and print it; AssertionError when the books do not balance."""
+    """Run one measurement and print it; AssertionError when the accounting does not balance."""
     asked = options(argv)
     block = bodies.text(asked.body, asked.block) if asked.text else bodies.plain(asked.body, asked.block)
     settings: dict[str, Any] = dict(text.split("=", 1) for text in asked.set)
@@ -152,20 +152,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         producer.flush(60)
         section = Section()
         measured = repeat_in_threads(steps, asked.seconds)
-        books = producer.flush(60)
-        told.wait(books.delivered if asked.told else 0)
+        accounting = producer.flush(60)
+        told.wait(accounting.delivered if asked.told else 0)
         fields = section.end(measured * len(block), asked.body)
     blocks += measured
-    assert books.ok, books
-    assert books.accepted == books.delivered == blocks * len(block), books
-    assert told.delivered == (books.delivered if asked.told else 0), (told.delivered, books)
+    assert accounting.ok, accounting
+    assert accounting.accepted == accounting.delivered == blocks * len(block), accounting
+    assert told.delivered == (accounting.delivered if asked.told else 0), (told.delivered, accounting)
     report(
         fields
         | {
             "total_records": blocks * len(block),
             "total_crc_sum": blocks * bodies.crc_sum(block),
-            "retries": books.retries,
-            "duplicates_possible": books.duplicates_possible,
+            "retries": accounting.retries,
+            "duplicates_possible": accounting.duplicates_possible,
         }
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from benchmarks import bodies
 from benchmarks.clients.section import Section, report
 from dataproxy import Producer
-from dataproxy._core.client.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.recordbatch import send_record_batch
 
 __all__ = ["MODES", "main"]
 
@@ -84,17 +84,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         sent = 0
         while sent < asked.messages:
             sent += run()
-        books = producer.flush(60)
+        accounting = producer.flush(60)
         fields = section.end(sent, asked.body)
-    assert books.ok, books
-    assert books.accepted == before + sent, books
+    assert accounting.ok, accounting
+    assert accounting.accepted == before + sent, accounting
     whole = (before + sent) // ORDER * (ORDER // len(block))
     report(
         fields
         | {
             "total_records": before + sent,
             "total_crc_sum": whole * bodies.crc_sum(block),
-            "duplicates_possible": books.duplicates_possible,
+            "duplicates_possible": accounting.duplicates_possible,
         }
     )
 

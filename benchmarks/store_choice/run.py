@@ -119,7 +119,7 @@ def segments(folder: Path, work: list[Commit]) -> Iterator[None]:
 
 def native(folder: Path, work: list[Commit]) -> Iterator[None]:
     """Use the hub's own store: LMDB through its C interface, indexes and counts kept."""
-    from dataproxy._core.hub.storecore import StoreCore
+    from dataproxy._core.server.store.core import StoreCore
 
     store = StoreCore(str(folder / "store"))
     for commit in work:

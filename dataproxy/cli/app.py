@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli import config, explain, hub, perf, perfsets, send, stats, store, tail
+from dataproxy.cli import config, explain, frames, hub, perf, perfsets, send, stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ app.command("send")(send.send)
 app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)
 app.command("explain")(explain.explain_code)
+app.command("frames")(frames.show_frames)
 app.add_typer(config.app, name="config")
 app.add_typer(store.app, name="store")
 perf.app.command("find-max")(perfsets.find_max_command)

@@ -54,9 +54,9 @@ def send(
     deliver what was read, and print the counts; a second signal quits at once.
     """
     with outcome(arm=False):
-        from dataproxy.cli.sending import Books, Job, finish, run
+        from dataproxy.cli.sending import Accounting, Job, finish, run
 
-        books = Books()
+        accounting = Accounting()
         try:
             ending.arm()
             options = named_options(option or [])
@@ -73,13 +73,13 @@ def send(
                 delimiter=_end_of_line(delimiter, null),
                 max_lines=max_lines,
             )
-            run(job, books, progress)
+            run(job, accounting, progress)
         except KeyboardInterrupt as error:  # before the first line was read, or a third signal
-            books.interrupt(error)
-            books.abandon()
-        if books.problem:
-            complain(books.problem)
-        raise typer.Exit(finish(books, json=json))
+            accounting.interrupt(error)
+            accounting.abandon()
+        if accounting.problem:
+            complain(accounting.problem)
+        raise typer.Exit(finish(accounting, json=json))
 
 
 def _end_of_line(delimiter: str, null: bool) -> bytes:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dataproxy import Producer, ProducerStats, Report, Stream
     from dataproxy.config import ProducerConfig
 
-__all__ = ["Books", "Job", "finish", "limited", "run"]
+__all__ = ["Accounting", "Job", "finish", "limited", "run"]
 
 _REFRESHES_A_SECOND: Final = 4
 _PATIENCE: Final = 1.0  # seconds that the reader of the counts has after a signal
@@ -56,7 +56,7 @@ class _Place:
 
 
 @dataclass(slots=True)
-class Books:
+class Accounting:
     """Count the lines by their results; ``report`` is the producer's final report."""
 
     lines: int = 0
@@ -89,10 +89,10 @@ class Books:
         return self.report is not None and self.report.delivered == self.lines - self.empty and not self.problem
 
 
-def run(job: Job, books: Books, progress: bool | None) -> None:
-    """Send all lines and count them in ``books``.
+def run(job: Job, accounting: Accounting, progress: bool | None) -> None:
+    """Send all lines and count them in ``accounting``.
 
-    An error of a single line stops the reading and is kept in ``Books.problem``; lines accepted before it are
+    An error of a single line stops the reading and is kept in ``Accounting.problem``; lines accepted before it are
     still delivered.  Raises ConfigError and DiscoveryError before anything is sent.
     """
     from dataproxy import Producer
@@ -108,29 +108,29 @@ def run(job: Job, books: Books, progress: bool | None) -> None:
         if isinstance(error, InvalidMessageError):
             raise ConfigError(str(error.args[0]), hint=error.hint, code=error.code) from None
         raise
-    books.producer = producer
-    with _shown_progress(books, progress):
+    accounting.producer = producer
+    with _shown_progress(accounting, progress):
         try:
             place = _Place()
             for lines in limited(_all_lines(job, place), job.max_lines):
-                _send(handle, books, lines, place)
+                _send(handle, accounting, lines, place)
             _settle(producer)
         except KeyboardInterrupt as error:
-            books.interrupt(error)
+            accounting.interrupt(error)
         except DataProxyError as error:
-            books.problem = str(error)
-            books.unreadable = isinstance(error, InvalidMessageError)
+            accounting.problem = str(error)
+            accounting.unreadable = isinstance(error, InvalidMessageError)
         except _ReadError as error:
-            books.problem = str(error)
-            books.unreadable = True
-        _close(producer, books)
+            accounting.problem = str(error)
+            accounting.unreadable = True
+        _close(producer, accounting)
 
 
-def _send(handle: Stream, books: Books, lines: list[bytes], place: _Place) -> None:
+def _send(handle: Stream, accounting: Accounting, lines: list[bytes], place: _Place) -> None:
     """Send a list of lines.  If a line cannot be sent, the lines before it are sent, and the error names it."""
     bodies = lines if b"" not in lines else [line for line in lines if line]
-    books.lines += len(lines)
-    books.empty += len(lines) - len(bodies)
+    accounting.lines += len(lines)
+    accounting.empty += len(lines) - len(bodies)
     if not bodies:
         return
     try:
@@ -140,8 +140,8 @@ def _send(handle: Stream, books: Books, lines: list[bytes], place: _Place) -> No
         if not isinstance(item, int) or error.details.get("accepted"):
             raise
         at = [number for number, line in enumerate(lines) if line][item]
-        books.lines -= len(lines) - at - 1
-        books.empty -= lines[at:].count(b"")
+        accounting.lines -= len(lines) - at - 1
+        accounting.empty -= lines[at:].count(b"")
         if item:
             handle.send_batch(bodies[:item])
         raise InvalidMessageError(
@@ -161,48 +161,48 @@ def limited(lists: Iterator[list[bytes]], most: int | None) -> Iterator[list[byt
             left -= len(lines)
 
 
-def finish(books: Books, *, json: bool) -> ExitCode:
+def finish(accounting: Accounting, *, json: bool) -> ExitCode:
     """Print the counts (a table on stderr, with ``json`` an object on stdout) and return the exit code.
 
     The code depends on the messages alone, also if the counts cannot be printed; then stderr says so.
     """
     if json:
-        _print_json(books)
+        _print_json(accounting)
     else:
         from rich.console import Console
 
-        Console(file=cast("TextIO", Deaf(sys.stderr))).print(_table(books))
-    if books.interrupted:
-        return ExitCode.TERMINATED if books.terminated else ExitCode.INTERRUPTED
-    if books.complete:
+        Console(file=cast("TextIO", Deaf(sys.stderr))).print(_table(accounting))
+    if accounting.interrupted:
+        return ExitCode.TERMINATED if accounting.terminated else ExitCode.INTERRUPTED
+    if accounting.complete:
         return ExitCode.OK
-    delivered = books.report.delivered if books.report is not None else 0
-    return ExitCode.FAILED if books.connected or delivered or books.unreadable else ExitCode.UNREACHABLE
+    delivered = accounting.report.delivered if accounting.report is not None else 0
+    return ExitCode.FAILED if accounting.connected or delivered or accounting.unreadable else ExitCode.UNREACHABLE
 
 
-def _print_json(books: Books) -> None:
+def _print_json(accounting: Accounting) -> None:
     """Print the counts on stdout, or on stderr if stdout cannot be written."""
     import json
     import select
 
     problem = ""
     try:
-        if books.interrupted and not select.select([], [sys.stdout], [], _PATIENCE)[1]:
+        if accounting.interrupted and not select.select([], [sys.stdout], [], _PATIENCE)[1]:
             problem = "the reader of stdout is not reading"
         else:
-            sys.stdout.write(json.dumps(_as_dict(books)) + "\n")
+            sys.stdout.write(json.dumps(_as_dict(accounting)) + "\n")
             sys.stdout.flush()
     except (OSError, ValueError) as error:  # a full disk, or the reader has closed the pipe
         problem = getattr(error, "strerror", None) or str(error)
     if problem:
-        complain(f"the counts could not be written to stdout: {problem}; {_in_short(books)}")
+        complain(f"the counts could not be written to stdout: {problem}; {_in_short(accounting)}")
         silence(sys.stdout)
 
 
-def _in_short(books: Books) -> str:
-    report = books.report
+def _in_short(accounting: Accounting) -> str:
+    report = accounting.report
     delivered = report.delivered if report is not None else 0
-    return f"{books.lines:,} lines read, {delivered:,} messages delivered"
+    return f"{accounting.lines:,} lines read, {delivered:,} messages delivered"
 
 
 def _check_files(files: tuple[str, ...]) -> None:
@@ -247,19 +247,19 @@ def _settle(producer: Producer) -> None:
         producer.flush()
 
 
-def _close(producer: Producer, books: Books) -> None:
+def _close(producer: Producer, accounting: Accounting) -> None:
     """Close within ``close_timeout``; Ctrl-C or SIGTERM meanwhile closes at once."""
-    books.connected = any(link.sent_bytes or link.read_bytes for link in producer.stats().connections)
+    accounting.connected = any(link.sent_bytes or link.read_bytes for link in producer.stats().connections)
     try:
-        books.report = producer.close()
+        accounting.report = producer.close()
     except KeyboardInterrupt as error:
-        books.interrupt(error)
-        books.report = producer.close(0)
-    books.connected = books.connected or books.report.delivered > 0
+        accounting.interrupt(error)
+        accounting.report = producer.close(0)
+    accounting.connected = accounting.connected or accounting.report.delivered > 0
 
 
 @contextlib.contextmanager
-def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
+def _shown_progress(accounting: Accounting, wanted: bool | None) -> Iterator[None]:
     if wanted is None:
         wanted = sys.stderr.isatty()
     if not wanted:
@@ -271,7 +271,7 @@ def _shown_progress(books: Books, wanted: bool | None) -> Iterator[None]:
     console = Console(file=cast("TextIO", Deaf(sys.stderr)))
     pace = _Pace()
     with Live(
-        get_renderable=lambda: _progress_line(books, pace),
+        get_renderable=lambda: _progress_line(accounting, pace),
         console=console,
         refresh_per_second=_REFRESHES_A_SECOND,
         transient=True,
@@ -298,16 +298,16 @@ class _Pace:
         return (delivered - known) / (seconds - before) if seconds > before else 0.0
 
 
-def _progress_line(books: Books, pace: _Pace) -> Text:
+def _progress_line(accounting: Accounting, pace: _Pace) -> Text:
     """Return one line; the most important counts come first, since a narrow terminal cuts the line."""
     from rich.text import Text
 
-    if books.producer is None:
+    if accounting.producer is None:
         return Text("")
-    stats: ProducerStats = books.producer.stats()
+    stats: ProducerStats = accounting.producer.stats()
     active = sum(link.state == "active" for link in stats.connections)
     parts = [
-        f"{books.lines:,} read",
+        f"{accounting.lines:,} read",
         f"{stats.delivered:,} delivered ({pace.rate(stats.seconds, stats.delivered):,.0f}/s)",
         f"{stats.pending:,} in flight",
         f"{active}/{len(stats.connections)} connected",
@@ -320,9 +320,13 @@ def _progress_line(books: Books, pace: _Pace) -> Text:
     return Text("  ".join(parts), style="red" if bad else "", no_wrap=True, overflow="ellipsis")
 
 
-def _as_dict(books: Books) -> dict[str, Any]:
-    report = books.report
-    shown: dict[str, Any] = {"lines": books.lines, "empty": books.empty, "interrupted": books.interrupted}
+def _as_dict(accounting: Accounting) -> dict[str, Any]:
+    report = accounting.report
+    shown: dict[str, Any] = {
+        "lines": accounting.lines,
+        "empty": accounting.empty,
+        "interrupted": accounting.interrupted,
+    }
     if report is not None:
         for name in (
             "accepted", "delivered", "failed", "expired", "dropped", "pending",
@@ -331,12 +335,12 @@ def _as_dict(books: Books) -> dict[str, Any]:
             shown[name] = getattr(report, name)
         shown["seconds"] = round(report.seconds, 6)
         shown["errors"] = {str(code): count for code, count in report.errors.items()}
-    shown["problem"] = books.problem or None
-    shown["ok"] = books.complete
+    shown["problem"] = accounting.problem or None
+    shown["ok"] = accounting.complete
     return shown
 
 
-def _table(books: Books) -> Table:
+def _table(accounting: Accounting) -> Table:
     from rich.table import Table
 
     from dataproxy.codes import code_name
@@ -344,11 +348,11 @@ def _table(books: Books) -> Table:
     table = Table(title="counts", title_justify="left", show_header=False)
     table.add_column("count")
     table.add_column("value", justify="right")
-    values = _as_dict(books)
-    table.add_row("lines read", f"{books.lines:,}")
-    if books.empty:
-        table.add_row("empty lines skipped", f"{books.empty:,}")
-    report = books.report
+    values = _as_dict(accounting)
+    table.add_row("lines read", f"{accounting.lines:,}")
+    if accounting.empty:
+        table.add_row("empty lines skipped", f"{accounting.empty:,}")
+    report = accounting.report
     if report is None:
         return table
     for name in ("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataproxy.errors import HubError
 from dataproxy.hub.records import LogInfo
+from dataproxy.hub.served import Served
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
-    from dataproxy._core.hub.storeview import StoreView
-    from dataproxy.hub.server import Hub
+    from dataproxy._core.server.store.view import StoreView
 
 __all__ = ["ARROW_STREAM", "Range", "entries_page", "logs_page"]
 
@@ -36,7 +36,7 @@ class Range(NamedTuple):
     end: int
 
 
-def logs_page(hub: Hub, group: str, time_ms: int | None) -> bytes:
+def logs_page(hub: Served, group: str, time_ms: int | None) -> bytes:
     """Return as JSON the logs of a group, all as of one moment, and the name of their store.
 
     With ``time_ms`` each log has the ``offset`` of the first entry that the hub received at that time or later.
@@ -68,7 +68,7 @@ def _offset_at(view: StoreView, log: LogInfo, time_ms: int) -> int:
     return min(low, log.next_offset)
 
 
-def entries_page(hub: Hub, wanted: Range) -> bytes:
+def entries_page(hub: Served, wanted: Range) -> bytes:
     """Return the first entries of a range as a stream of Arrow with one record batch.
 
     Columns: offset, receive_ms, data_time_ms, stream_id, source, value (the InLongMsg).  Metadata of the schema:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-from dataproxy._core.hub.faultcore import LIMITS, NUMBERS
+from dataproxy._core.server.faults.core import LIMITS, NUMBERS
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 from dataproxy.hub.faultkinds import KINDS, ON, FaultKind

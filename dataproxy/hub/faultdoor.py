@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from dataproxy.errors import ConfigError
 from dataproxy.hub.fault import Fault
+from dataproxy.hub.faults import ArmedFault
+from dataproxy.hub.listeners import Listener
+from dataproxy.hub.served import Served
 from dataproxy.shown import json_text
-
-if TYPE_CHECKING:
-    from dataproxy.hub.faults import ArmedFault
-    from dataproxy.hub.listeners import Listener
-    from dataproxy.hub.server import Hub
 
 __all__ = ["FaultDoor", "disturb"]
 
@@ -29,7 +27,7 @@ class FaultDoor:
     A request's body must be complete within ``body_seconds``.
     """
 
-    def __init__(self, hub: Callable[[], Hub], body_seconds: float) -> None:
+    def __init__(self, hub: Callable[[], Served], body_seconds: float) -> None:
         self._hub = hub
         self._body_seconds = body_seconds
 
@@ -43,7 +41,7 @@ class FaultDoor:
         router.add_get("/listeners", self._listeners)
         router.add_post(f"/listeners/{_NUMBER}/{{what:kill|refuse|restart}}", self._command)
 
-    def _allowed(self) -> Hub:
+    def _allowed(self) -> Served:
         """Return the hub if faults may be armed over HTTP.  Raises HTTPForbidden."""
         hub = self._hub()
         if hub.config.fault_api == "off":
@@ -92,7 +90,7 @@ class FaultDoor:
         return _json(_described(listener))
 
 
-async def disturb(hub: Hub, request: web.Request, group: str) -> web.Response | None:
+async def disturb(hub: Served, request: web.Request, group: str) -> web.Response | None:
     """Count a discovery request; return the wrong answer of a fault, None for the normal answer."""
     armed = hub.faults._manager_fault(group)
     if armed is None:
@@ -111,7 +109,7 @@ async def disturb(hub: Hub, request: web.Request, group: str) -> web.Response | 
     return web.Response(status=503)
 
 
-def _armed(hub: Hub, request: web.Request) -> ArmedFault:
+def _armed(hub: Served, request: web.Request) -> ArmedFault:
     armed = hub.faults.get(int(request.match_info["number"]))
     if armed is None:
         raise web.HTTPNotFound(reason=f"there is no fault {request.match_info['number']}")

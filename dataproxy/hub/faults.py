@@ -12,7 +12,7 @@ from concurrent.futures import Future, InvalidStateError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dataproxy._core.hub.faultcore import NUMBERS, POINTS, FaultCore
+from dataproxy._core.server.faults.core import NUMBERS, POINTS, FaultCore
 from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub.fault import Fault
 from dataproxy.hub.faultkinds import KINDS
@@ -22,7 +22,7 @@ from dataproxy.problems import seconds
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from dataproxy._core.hub.hubcore import HubCore
+    from dataproxy._core.server.core import HubCore
 
 __all__ = ["ArmedFault", "Faults"]
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.hub.recordpages import Place, read_page
+from dataproxy.hub.served import Served, StreamPlace
 from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
     from dataproxy.hub.records import Record
-    from dataproxy.hub.server import Hub
 
 __all__ = ["counts_page", "records_page"]
 
@@ -27,10 +27,9 @@ _STREAMS: Final = 100
 _HEAD: Final = struct.Struct(">IIIB")
 _NUMBER_MOST: Final = 2**32 - 1
 _NAME_MOST: Final = 255
-_StreamPlace = tuple[int, int, int, str, str]
 
 
-def records_page(hub: Hub, group: str, stream: str | None, place: Place, limit: int) -> bytes:
+def records_page(hub: Served, group: str, stream: str | None, place: Place, limit: int) -> bytes:
     """Return a page of records from ``place`` on, and move ``place`` behind them.  Raises StoreError, ClosedError.
 
     Locality: a reading thread, as the work grows with the page.
@@ -39,7 +38,7 @@ def records_page(hub: Hub, group: str, stream: str | None, place: Place, limit: 
     return _page("records", _rows(rows), str(place))
 
 
-def counts_page(hub: Hub, start: str, limit: int) -> bytes:
+def counts_page(hub: Served, start: str, limit: int) -> bytes:
     """Return a page of up to ``limit`` counts of streams.  ``start`` is ``next`` of the page before, "" for the first.
 
     A stream has a row for each partition that it is in.  The last page has no ``next``.
@@ -79,13 +78,13 @@ def _rows(records: Iterable[Record]) -> Iterator[str]:
         yield f'{names}, "body": "{body}", {attrs}, {place}, "index": {record.index}, {source}'
 
 
-def _text(place: _StreamPlace) -> str:
+def _text(place: StreamPlace) -> str:
     """Return a place among the streams as a text for a URL."""
     group, stream = (name.encode("utf-8", "surrogateescape") for name in place[3:])
     return base64.urlsafe_b64encode(_HEAD.pack(*place[:3], len(group)) + group + stream).decode()
 
 
-def _parse(text: str) -> _StreamPlace:
+def _parse(text: str) -> StreamPlace:
     """Return the place of a text.  Raises ValueError."""
     wrong = ValueError(f"the parameter start={text[:80]!r} is not a place: leave it out, or give the value of next")
     try:

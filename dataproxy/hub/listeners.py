@@ -7,7 +7,7 @@ import os
 import threading
 from typing import Final
 
-from dataproxy._core.hub.hubcore import HubCore
+from dataproxy._core.server.core import HubCore
 from dataproxy.errors import ForkedError, HubError
 
 __all__ = ["Listener", "Shutters", "bracketed", "listen_error"]

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -30,12 +30,10 @@ from dataproxy.hub.jsonpages import counts_page, records_page
 from dataproxy.hub.listeners import listen_error
 from dataproxy.hub.pageslots import PageSlots
 from dataproxy.hub.recordpages import Place
+from dataproxy.hub.served import Served
 from dataproxy.logs import logger
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
-
-if TYPE_CHECKING:
-    from dataproxy.hub.server import Hub
 
 __all__ = ["ManagerDoor", "ManagerSettings"]
 
@@ -88,7 +86,7 @@ class ManagerDoor:
     Raises HubError when the address cannot be listened on.
     """
 
-    def __init__(self, hub: Hub, addresses: tuple[str, ...], port: int, limits: HttpLimits | None = None) -> None:
+    def __init__(self, hub: Served, addresses: tuple[str, ...], port: int, limits: HttpLimits | None = None) -> None:
         config = hub.config
         self.settings = ManagerSettings(cluster_id=config.cluster_id)
         if config.secret_id:
@@ -158,7 +156,7 @@ class ManagerDoor:
             await listener.start_serving()
 
     @property
-    def _hub(self) -> Hub:
+    def _hub(self) -> Served:
         hub = self._hub_ref()
         if hub is None:
             raise ClosedError("the hub is closed")

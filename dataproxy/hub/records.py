@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import ClosedError, ConfigError
 from dataproxy.stored.entry import StoredEntry, time_of
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dataproxy._core.hub.faultcore import FaultCore
-from dataproxy._core.hub.hubcore import HubCore
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.core import HubCore
+from dataproxy._core.server.faults.core import FaultCore
+from dataproxy._core.server.store.core import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.addresses import addresses_of
@@ -50,8 +50,8 @@ _REPLY_BYTES: Final = 65536
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
-_ID_BYTES: Final = 40 + 8  # bytes of an id in the de-duplication window, with its place in the table (hub/window)
-_BLOCK_BYTES: Final = 64 + 8  # the same for a block of rows (hub/rowblocks)
+_ID_BYTES: Final = 40 + 8  # bytes of an id in the window, with its place in the table (server/store/dedupe)
+_BLOCK_BYTES: Final = 64 + 8  # the same for a block of rows (server/store/rowblocks)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()
 

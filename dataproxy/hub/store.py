@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub.records import LogInfo, Record, StreamCount, read_entries, read_records
 from dataproxy.hub.verify import check_pages

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dataproxy._core.hub.storeview import STORE_FORMAT, checksum
+from dataproxy._core.server.store.view import STORE_FORMAT, checksum
 from dataproxy.errors import StoreError
 from dataproxy.hub.pages import PageFile, Tree
 

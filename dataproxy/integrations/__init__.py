@@ -5,7 +5,7 @@ Nothing of those servers is imported here; docs/services.md shows each one.
 
 from __future__ import annotations
 
-from dataproxy.client.lifecycle import close_open
+from dataproxy.producer.lifecycle import close_open
 
 __all__ = ["close_producers"]
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from dataproxy.client.asynchronous import AsyncProducer
 from dataproxy.logs import logger
+from dataproxy.producer.asynchronous import AsyncProducer
 
 if TYPE_CHECKING:
     from typing import Unpack

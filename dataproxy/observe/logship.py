@@ -11,11 +11,11 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from dataproxy.client.producer import Producer
 from dataproxy.errors import BufferFullError, ConfigError, DataProxyError
+from dataproxy.producer.producer import Producer
 
 if TYPE_CHECKING:
-    from dataproxy._core.client.sending import Stream
+    from dataproxy._core.producer.ingest.stream import Stream
 
 __all__ = ["LogHandler"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from dataproxy.client.stats import ProducerStats
+from dataproxy.producer.stats import ProducerStats
 
 __all__ = ["DURATION", "METRICS", "Metric", "Point", "common_attributes"]
 

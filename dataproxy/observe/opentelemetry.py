@@ -19,8 +19,8 @@ from dataproxy.observe.metrics import METRICS, Metric
 from dataproxy.observe.watched import Watched
 
 if TYPE_CHECKING:
-    from dataproxy.client.asynchronous import AsyncProducer
-    from dataproxy.client.producer import Producer
+    from dataproxy.producer.asynchronous import AsyncProducer
+    from dataproxy.producer.producer import Producer
 
 __all__ = ["watch"]
 

@@ -23,9 +23,9 @@ from dataproxy.observe.watched import Watched
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
-    from dataproxy.client.asynchronous import AsyncProducer
-    from dataproxy.client.producer import Producer
-    from dataproxy.client.stats import ProducerStats
+    from dataproxy.producer.asynchronous import AsyncProducer
+    from dataproxy.producer.producer import Producer
+    from dataproxy.producer.stats import ProducerStats
 
 __all__ = ["ProducerCollector", "watch"]
 

@@ -23,12 +23,12 @@ from typing import Any
 from opentelemetry import propagate
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TracerProvider, get_tracer
 
-from dataproxy._core.client.delivery import Delivery
+from dataproxy._core.producer.results.delivery import Delivery
 from dataproxy._version import __version__
-from dataproxy.client.asynchronous import AsyncProducer
-from dataproxy.client.producer import Producer
 from dataproxy.errors import ConfigError, DataProxyError, DeliveryError
 from dataproxy.outcomes import Delivered
+from dataproxy.producer.asynchronous import AsyncProducer
+from dataproxy.producer.producer import Producer
 
 __all__ = ["TracedAsyncProducer", "TracedProducer"]
 

@@ -12,9 +12,9 @@ from dataproxy.errors import ForkedError, LocalProtocolError
 from dataproxy.observe.metrics import common_attributes
 
 if TYPE_CHECKING:
-    from dataproxy.client.asynchronous import AsyncProducer
-    from dataproxy.client.producer import Producer
-    from dataproxy.client.stats import ProducerStats
+    from dataproxy.producer.asynchronous import AsyncProducer
+    from dataproxy.producer.producer import Producer
+    from dataproxy.producer.stats import ProducerStats
 
 __all__ = ["Watched"]
 

@@ -1,8 +1,8 @@
 """The files that each attempt of a task leaves, however it ends, and how the driver reads them.
 
-Spark gives the driver the books of the attempts that it commits, and nothing from all others.  So each attempt writes
-into the room of its write that it has begun, and later how it ended, with its counts.  The second file is missing if
-the attempt was killed.
+Spark gives the driver the accounting of the attempts that it commits, and nothing from all others.  So each attempt
+writes into the room of its write that it has begun, and later how it ended, with its counts.  The second file is
+missing if the attempt was killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataproxy.spark.wording import code_in_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from dataproxy.spark.producers import Books
+    from dataproxy.spark.producers import Accounting
     from dataproxy.spark.reports import PartitionReport
 
 __all__ = ["LAST_WORDS", "Attempt", "AttemptRecord", "RoomReader", "Uncommitted", "of_batch"]
@@ -121,7 +121,7 @@ class AttemptRecord:
         if room and self._leave(_BEGUN):
             self.token = token
 
-    def end(self, books: Books) -> None:
+    def end(self, accounting: Accounting) -> None:
         """Say how the attempt ended; its last word counts.
 
         Where all was acknowledged, the name of the file holds both counts: nothing is written, and nothing read at the
@@ -129,14 +129,14 @@ class AttemptRecord:
         """
         if not self.token:
             return
-        if not (books.errors or books.maybe_delivered or books.pending):
-            self._leave(f"{_ENDED}-{books.delivered}-{books.duplicates_filtered}", instead_of=_BEGUN)
+        if not (accounting.errors or accounting.maybe_delivered or accounting.pending):
+            self._leave(f"{_ENDED}-{accounting.delivered}-{accounting.duplicates_filtered}", instead_of=_BEGUN)
         else:
             counts = {
-                "acked": books.delivered,
-                "filtered": books.duplicates_filtered,
-                "possibly_stored": books.maybe_delivered + books.pending,
-                "failed": list(books.errors.items()),
+                "acked": accounting.delivered,
+                "filtered": accounting.duplicates_filtered,
+                "possibly_stored": accounting.maybe_delivered + accounting.pending,
+                "failed": list(accounting.errors.items()),
             }
             self._leave(_ENDED, json.dumps(counts).encode())
 

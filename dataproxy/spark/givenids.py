@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["own_ids"]
 
-#: The form that ``hub/entryids`` takes for the id of a row: write, partition, 6 digits of number, 11 of digest.
+#: The form that ``server/entries`` takes for the id of a row: write, partition, 6 digits of number, 11 of digest.
 _ROWS: Final = r"^[0-9A-Za-z_-]{8}\.([0-9]+\.)?[0-9]+\.[A-Z][0-9A-Za-z_-]{5}[A-P][0-9A-Za-z_-]{10}$"
 _MARK: Final = "~"
 

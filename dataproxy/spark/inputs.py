@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["to_the_end"]
+__all__ = ["to_the_end", "worker_input"]
 
 _PEEK: Final = socket.MSG_PEEK | getattr(socket, "MSG_DONTWAIT", 0)
 _WORKERS: Final = ("pyspark.worker", "__main__")
@@ -35,7 +35,7 @@ def to_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     Thread rule: the worker's one task thread.
     """
     yield from batches
-    source = _worker_input()
+    source = worker_input()
     if source is not None and is_cut_off(source):
         raise TransportError(
             "Spark ended the input of this task early, because the task's input failed",
@@ -43,7 +43,7 @@ def to_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _worker_input() -> Any:
+def worker_input() -> Any:
     """Return the file from which PySpark's worker reads Spark's data; None if it is not found.
 
     Spark has no API for it, so this function searches the variables of the worker's main function.

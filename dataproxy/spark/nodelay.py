@@ -9,36 +9,37 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 from contextlib import suppress
 from typing import Final
+
+from dataproxy.spark.inputs import worker_input
 
 __all__ = ["no_delay"]
 
 _QUICKACK: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)  # Linux alone has it
-_DESCRIPTORS: Final = "/proc/self/fd"
-_WITHIN: Final = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
 def no_delay() -> None:
-    """Set TCP_QUICKACK and TCP_NODELAY on all connections of this process to this machine.
+    """Set TCP_QUICKACK and TCP_NODELAY on this worker's connection to the JVM.
 
-    The connection to the JVM is one of them; Spark does not say which, and the options do no harm to the others.
-    TCP_QUICKACK holds only until the process answers, so call this for each task.  Does nothing on systems other than
-    Linux.  Thread rule: any thread.
+    TCP_QUICKACK holds only until the process answers, so call this for each task.  Does nothing outside of PySpark's
+    worker, where the connection is not TCP, and on systems other than Linux.  Thread rule: the worker's one task
+    thread.
     """
-    if _QUICKACK is None:
+    source = worker_input()
+    if _QUICKACK is None or source is None:
         return
-    with suppress(FileNotFoundError):
-        for name in os.listdir(_DESCRIPTORS):  # noqa: PTH208 - each task calls this
-            with suppress(OSError):  # closed in the meantime, not connected, or not TCP
-                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                    _set(int(name), _QUICKACK)
+    with suppress(OSError):  # a file, or no TCP
+        _set(os.dup(source.fileno()), _QUICKACK)
 
 
 def _set(descriptor: int, quickack: int) -> None:
-    with socket.socket(fileno=os.dup(descriptor)) as connection:
-        peer = connection.getpeername()  # a text for Unix sockets
-        if isinstance(peer, tuple) and peer[0] in _WITHIN:
-            connection.setsockopt(socket.IPPROTO_TCP, quickack, 1)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    """Set both options on a connection, whose copy of the descriptor is closed."""
+    try:
+        connection = socket.socket(fileno=descriptor)
+    except OSError:
+        os.close(descriptor)
+        return
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, quickack, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,4 +1,4 @@
-"""Writing one partition: every record batch through one native call, then flush and check the books.
+"""Writing one partition: every record batch through one native call, then flush and check the accounting.
 
 Batch and streaming sinks share `write_batches`.  When it returns, every row is acknowledged or was skipped by
 policy, and nothing waits in the worker process.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from dataproxy._core.client.rowkeys import RowKeys
+from dataproxy._core.producer.ingest.rowkeys import RowKeys
 from dataproxy.codes import describe
 from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
@@ -20,7 +20,7 @@ from dataproxy.spark.columns import ABSENT
 from dataproxy.spark.datatimes import TimeSpan
 from dataproxy.spark.inputs import to_the_end
 from dataproxy.spark.nodelay import no_delay
-from dataproxy.spark.producers import PRODUCERS, Books, TaskProducer
+from dataproxy.spark.producers import PRODUCERS, Accounting, TaskProducer
 from dataproxy.spark.reports import PartitionReport
 from dataproxy.spark.wording import causes_in_words, sparks_words
 
@@ -37,7 +37,7 @@ _log = logger("spark.partition")
 
 
 def write_batches(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace) -> PartitionReport:
-    """Send all rows of a partition and return its books once every row is acknowledged or skipped.
+    """Send all rows of a partition and return its accounting once every row is acknowledged or skipped.
 
     Raises InvalidMessageError for a row that may not be sent, UndeliveredError with counts when a row was not
     acknowledged in time, BufferFullError when no room came within ``maxBlock``, and what the producer raises.  After an
@@ -57,31 +57,31 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
     times = TimeSpan(plan.columns.dt)
     try:
         rows, skipped, size = _send(times.seen(batches), plan, place, producer, bad)
-        books = producer.settle()
-        if books.delivered + skipped + bad.count != rows:
-            raise _undelivered(plan, place, rows, skipped + bad.count, books, producer.proxies())
+        accounting = producer.settle()
+        if accounting.delivered + skipped + bad.count != rows:
+            raise _undelivered(plan, place, rows, skipped + bad.count, accounting, producer.proxies())
         bad_file = bad.close()
     except BaseException as error:
-        record.end(producer.books())  # Spark may kill this worker at any moment
+        record.end(producer.accounting())  # Spark may kill this worker at any moment
         bad.abandon()
         PRODUCERS.drop(producer)  # from here on nothing of this attempt is sent
-        _leave_counts(error, record, producer.books(), plan)
+        _leave_counts(error, record, producer.accounting(), plan)
         raise
-    record.end(books)
-    known_since = _known_since(books, plan, producer)
+    record.end(accounting)
+    known_since = _known_since(accounting, plan, producer)
     report = PartitionReport(
         run=place.run,
         partition=place.partition,
         attempt=place.attempt,
         rows=rows,
         bytes=size,
-        acked=books.delivered,
+        acked=accounting.delivered,
         skipped=skipped,
-        retries=books.retries,
+        retries=accounting.retries,
         seconds=time.monotonic() - started,
-        copies_possible=books.copies_possible,
-        duplicates_filtered=books.duplicates_filtered,
-        conflicts=books.conflicts,
+        copies_possible=accounting.copies_possible,
+        duplicates_filtered=accounting.duplicates_filtered,
+        conflicts=accounting.conflicts,
         remembered=known_since is not None and known_since <= plan.began,
         known_since=known_since,
         latencies=producer.latencies(),
@@ -97,15 +97,15 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
     return report
 
 
-def _known_since(books: Books, plan: WritePlan, producer: TaskProducer) -> float | None:
+def _known_since(accounting: Accounting, plan: WritePlan, producer: TaskProducer) -> float | None:
     """Return since when the server remembers messages with their ids, in seconds since 1970; None where it does not.
 
     Of several servers none knows what another one has.
     """
     named = plan.row_ids or plan.columns.msg_id != ABSENT
-    if not named or books.remembered is None or producer.servers() != 1:
+    if not named or accounting.remembered is None or producer.servers() != 1:
         return None
-    return time.time() - books.remembered
+    return time.time() - accounting.remembered
 
 
 def _send(
@@ -140,12 +140,12 @@ def _ids(plan: WritePlan, place: TaskPlace) -> bytes | RowKeys | None:
     return place.id_prefix(plan.id_run) if plan.row_ids else None
 
 
-def _leave_counts(error: BaseException, record: AttemptRecord, books: Books, plan: WritePlan) -> None:
+def _leave_counts(error: BaseException, record: AttemptRecord, accounting: Accounting, plan: WritePlan) -> None:
     """Leave the counts of a failed attempt where the driver finds them, and tell of them in its error."""
-    record.end(books)
+    record.end(accounting)
     words = (
-        f"when this attempt had ended, {books.delivered} rows of it were acknowledged and "
-        f"{books.maybe_delivered + books.pending} others are possibly stored; {record.so_far()}"
+        f"when this attempt had ended, {accounting.delivered} rows of it were acknowledged and "
+        f"{accounting.maybe_delivered + accounting.pending} others are possibly stored; {record.so_far()}"
     ).removesuffix("; ")
     if plan.room and not record.token:
         words += f"; the report lacks these counts, since the task's machine cannot reach the folder {plan.room!r}"
@@ -179,19 +179,20 @@ def _no_room(error: BufferFullError, place: TaskPlace, rows_before: int, proxies
 
 
 def _undelivered(
-    plan: WritePlan, place: TaskPlace, rows: int, left_out: int, books: Books, proxies: str
+    plan: WritePlan, place: TaskPlace, rows: int, left_out: int, accounting: Accounting, proxies: str
 ) -> UndeliveredError:
     """Return the error for rows without an acknowledgement; it begins with what went wrong where."""
     group = plan.options.group_name or "of the column group_id"
-    missing = rows - left_out - books.delivered
-    unsent = missing - books.failed - books.expired - books.dropped - books.pending
-    worst = max(books.errors, key=books.errors.__getitem__, default="")
+    missing = rows - left_out - accounting.delivered
+    unsent = missing - accounting.failed - accounting.expired - accounting.dropped - accounting.pending
+    worst = max(accounting.errors, key=accounting.errors.__getitem__, default="")
     advice = describe(worst)[1]
     return UndeliveredError(
-        books,
-        f"{missing} of {rows} rows for the group {group} were not delivered: {causes_in_words(books.errors)}; "
-        f"{place}: of {rows} rows {books.delivered} were acknowledged, {left_out} skipped, {books.failed} refused, "
-        f"{books.expired} not acknowledged in time, {books.dropped} dropped, {books.pending} still open, "
+        accounting,
+        f"{missing} of {rows} rows for the group {group} were not delivered: {causes_in_words(accounting.errors)}; "
+        f"{place}: of {rows} rows {accounting.delivered} were acknowledged, {left_out} skipped, "
+        f"{accounting.failed} refused, {accounting.expired} not acknowledged in time, {accounting.dropped} dropped, "
+        f"{accounting.pending} still open, "
         f"{unsent} not sent; proxies: {proxies}",
         hint=f"{advice}{'; ' if advice else ''}when Spark runs the partition again, the acknowledged rows are sent a"
         " second time",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from dataproxy.client.names import check_name
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
+from dataproxy.producer.names import check_name
 from dataproxy.rows.bodies import BodyFormat
 from dataproxy.spark.badrecords import FAIL, SKIP
 from dataproxy.spark.bodytypes import check_kept_types

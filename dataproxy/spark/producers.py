@@ -8,11 +8,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dataproxy._core.client.recordbatch import send_record_batch
-from dataproxy.client.producer import Producer
-from dataproxy.client.stats import errors_by_code
+from dataproxy._core.producer.ingest.recordbatch import send_record_batch
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
+from dataproxy.producer.producer import Producer
+from dataproxy.producer.stats import errors_by_code
 from dataproxy.spark.attrcolumn import escape_column
 from dataproxy.spark.following import asking, first_question
 from dataproxy.spark.givenids import own_ids
@@ -22,12 +22,12 @@ from dataproxy.spark.target import unreachable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dataproxy._core.client.bodies import BodyEncoder
-    from dataproxy._core.client.rowkeys import RowKeys
+    from dataproxy._core.producer.ingest.bodies import BodyEncoder
+    from dataproxy._core.producer.ingest.rowkeys import RowKeys
     from dataproxy.spark.columns import ColumnPlan
     from dataproxy.spark.options import SinkOptions
 
-__all__ = ["PRODUCERS", "Books", "ProducerPool", "TaskProducer"]
+__all__ = ["PRODUCERS", "Accounting", "ProducerPool", "TaskProducer"]
 
 _log = logger("spark.producers")
 
@@ -41,7 +41,7 @@ _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; i
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class Accounting:
     """Counts of the messages of one lease by result; `retries` counts frames.
 
     `copies_possible` counts messages of frames that were sent again although an earlier attempt may be stored,
@@ -66,13 +66,13 @@ class Books:
     errors: dict[str | int, int] = field(default_factory=dict)
 
 
-def _lost(books: Books) -> int:
+def _lost(accounting: Accounting) -> int:
     """Return how many messages ended without an acknowledgement."""
-    return books.failed + books.expired + books.dropped
+    return accounting.failed + accounting.expired + accounting.dropped
 
 
 class TaskProducer:
-    """One producer with the books of the task that uses it.
+    """One producer with the accounting of the task that uses it.
 
     Thread rule: the worker's one task thread.
     """
@@ -89,14 +89,14 @@ class TaskProducer:
         manager = asking(options.proxies, config)
         if manager is not None:
             self._producer._follow(manager, first_question(config.discovery_interval, options.proxies.age()))
-        self._before = Books()
+        self._before = Accounting()
         self._steps_before: dict[int, int] = {}
         self._frames_before = (0, 0)
         self._reach: int | None = None
         self.begin()
 
     def begin(self) -> None:
-        """Start the books of a task."""
+        """Start the accounting of a task."""
         self._before = self._counted()
         self._steps_before = self._producer._latency_steps()
         self._frames_before = self._frames()
@@ -152,14 +152,14 @@ class TaskProducer:
         """Tell whether a message of this task has already failed."""
         return _lost(self._counted()) > _lost(self._before)
 
-    def settle(self) -> Books:
-        """Wait until every message has its result, or shortly after one is lost; return the books."""
+    def settle(self) -> Accounting:
+        """Wait until every message has its result, or shortly after one is lost; return the accounting."""
         end = time.monotonic() + self._patience
         while not self.lost() and time.monotonic() < end:
             if self._flushed(_LOOK):
-                return self.books()
-        self._flushed(_GRACE)  # the books count messages without a result
-        return self.books()
+                return self.accounting()
+        self._flushed(_GRACE)  # the accounting count messages without a result
+        return self.accounting()
 
     def servers(self) -> int:
         """Return how many proxies are known; each of them may have its own store."""
@@ -182,11 +182,11 @@ class TaskProducer:
             return False
         return True
 
-    def books(self) -> Books:
-        """Return the books of this task as they stand."""
+    def accounting(self) -> Accounting:
+        """Return the accounting of this task as they stand."""
         now, before = self._counted(), self._before
         errors = {code: count - before.errors.get(code, 0) for code, count in now.errors.items()}
-        return Books(
+        return Accounting(
             accepted=now.accepted - before.accepted,
             delivered=now.delivered - before.delivered,
             failed=now.failed - before.failed,
@@ -227,9 +227,9 @@ class TaskProducer:
         except DataProxyError as error:
             _log.debug("a producer was abandoned: %s", error)
 
-    def _counted(self) -> Books:
+    def _counted(self) -> Accounting:
         counts = self._producer._counts()
-        return Books(
+        return Accounting(
             accepted=counts["accepted"],
             delivered=counts["delivered"],
             failed=counts["failed"],
@@ -260,7 +260,7 @@ class ProducerPool:
         return len(self._open)
 
     def lease(self, options: SinkOptions) -> TaskProducer:
-        """Return the producer for these options with fresh books, making it if there is none.
+        """Return the producer for these options with fresh accounting, making it if there is none.
 
         Raises what making a producer raises.
         """

@@ -17,7 +17,7 @@ from dataproxy.spark.latency import Steps, added, percentile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["ABORTED", "COMMITTED", "JobReport", "PartitionReport", "check_books", "latency_text"]
+__all__ = ["ABORTED", "COMMITTED", "JobReport", "PartitionReport", "check_accounting", "latency_text"]
 
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
@@ -256,17 +256,17 @@ def latency_text(p50: float | None, p99: float | None) -> str:
     return f"ack latency p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms"
 
 
-def check_books(run: str, messages: Sequence[WriterCommitMessage | None]) -> list[PartitionReport]:
+def check_accounting(run: str, messages: Sequence[WriterCommitMessage | None]) -> list[PartitionReport]:
     """Return the reports of all partitions.
 
     Raises LocalProtocolError when one is missing or does not balance.
     """
     parts = [message for message in messages if isinstance(message, PartitionReport)]
-    open_books = [part for part in parts if not part.balanced]
-    if open_books or len(parts) != len(messages):
+    unbalanced = [part for part in parts if not part.balanced]
+    if unbalanced or len(parts) != len(messages):
         raise LocalProtocolError(
             f"job {run}: {len(parts)} of {len(messages)} partitions reported; the counts of these are inconsistent:"
-            f" {open_books!r}",
+            f" {unbalanced!r}",
             hint="rows may be missing; write the DataFrame again",
         )
     return parts

@@ -16,7 +16,7 @@ from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.places import say_what_ids_name
 from dataproxy.spark.planning import plan_write
-from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.reports import JobReport, PartitionReport, check_accounting
 from dataproxy.spark.room import make_room
 from dataproxy.spark.runs import new_run
 from dataproxy.spark.writeplan import TaskPlace, WritePlan
@@ -62,7 +62,7 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionReport:
-        """Send one partition; return its books once every row is acknowledged or skipped by policy.
+        """Send one partition; return its accounting once every row is acknowledged or skipped by policy.
 
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
@@ -74,11 +74,11 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
         return write_batches(iterator, self._plan, place)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Sum up the books of all partitions, log one line, save the report file.
+        """Sum up the accounting of all partitions, log one line, save the report file.
 
-        Raises LocalProtocolError when the books do not balance, OSError when the file cannot be written.
+        Raises LocalProtocolError when the accounting does not balance, OSError when the file cannot be written.
         """
-        parts = check_books(self._plan.job, messages)
+        parts = check_accounting(self._plan.job, messages)
         found = self._found()
         report = JobReport.of(self._plan.job, parts, found.attempts, named=bool(self._plan.id_run))
         keep_committed(self._plan.bad_records, parts)

@@ -18,7 +18,7 @@ from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.places import say_what_ids_name
 from dataproxy.spark.planning import PROXIES, plan_write
-from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.reports import JobReport, PartitionReport, check_accounting
 from dataproxy.spark.room import make_room, stream_name
 from dataproxy.spark.runs import new_run, stream_run
 from dataproxy.spark.wording import sparks_words
@@ -115,14 +115,14 @@ class _Commits:
     _plan: WritePlan
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Sum up the books of a micro-batch, log one line, add it to the report file.
+        """Sum up the accounting of a micro-batch, log one line, add it to the report file.
 
-        Raises ConfigError for the trigger ``continuous``, which shows here first, LocalProtocolError when the books do
-        not balance, OSError when the file cannot be written.
+        Raises ConfigError for the trigger ``continuous``, which shows here first, LocalProtocolError when the
+        accounting does not balance, OSError when the file cannot be written.
         """
         with sparks_words():
             _refuse_continuous(messages, batchId)
-        parts = check_books(f"batch {batchId}", messages)
+        parts = check_accounting(f"batch {batchId}", messages)
         found = RoomReader(self._plan.room, of_batch(batchId))
         attempts = found.of_one_run({part.run for part in parts})
         report = JobReport.of(parts[0].run if parts else f"batch {batchId}", parts, attempts)
@@ -155,7 +155,7 @@ class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy doe
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PartitionReport:
-        """Send one partition; return its books once every row is acknowledged or skipped by policy.
+        """Send one partition; return its accounting once every row is acknowledged or skipped by policy.
 
         Raises what `write_batches` raises; Spark then runs the partition again.
         """

@@ -6,11 +6,11 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from dataproxy.client.discovery import parse_target
-from dataproxy.client.limited import side_by_side
-from dataproxy.client.managers import ask_managers
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.logs import logger
+from dataproxy.producer.discovery import parse_target
+from dataproxy.producer.limited import side_by_side
+from dataproxy.producer.managers import ask_managers
 from dataproxy.spark.following import KnownProxies
 from dataproxy.types import Endpoint, ManagerTarget
 

@@ -47,9 +47,9 @@ class FaultProxy:
         self.connections = 0
         self._listener = _listen(host, port)
         self.host, self.port = self._listener.getsockname()[:2]
-        self._bell, self._ear = socket.socketpair()
-        self._bell.setblocking(False)
-        self._ear.setblocking(False)
+        self._wake, self._woken = socket.socketpair()
+        self._wake.setblocking(False)
+        self._woken.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="dataproxy-fault-proxy", daemon=True)
         self._thread.start()
 
@@ -119,7 +119,7 @@ class FaultProxy:
             self._closed = True
         self._ring()
         self._thread.join(_SECONDS)
-        for one in (self._listener, self._bell, self._ear):
+        for one in (self._listener, self._wake, self._woken):
             one.close()
 
     def _order(self, act: Callable[[], object]) -> None:
@@ -135,18 +135,18 @@ class FaultProxy:
 
     def _ring(self) -> None:
         with contextlib.suppress(BlockingIOError):  # a wake-up is waiting already
-            self._bell.send(b"!")
+            self._wake.send(b"!")
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._ear, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
             selector.register(self._listener, selectors.EVENT_READ)
             while True:
                 self._watch(selector)
                 self._listen_again(selector)
                 ready = {key.fileobj: mask for key, mask in selector.select(self._timeout())}
-                if self._ear in ready:
-                    self._ear.recv(4096)
+                if self._woken in ready:
+                    self._woken.recv(4096)
                 self._serve(ready)
                 with self._lock:
                     orders, self._orders = self._orders, []

@@ -36,9 +36,9 @@ ALLOWED = {
 }
 #: Modules whose threads sleep until they are woken; no public call runs this code with a wait of its own.
 SLEEPERS = {
-    "hub/hubcore.pyx": "a change of faults waits until the doors' loops follow it or end",
-    "hub/storeenv.pyx": "the committer's thread",
-    "hub/storefeed.pyx": "readers of a followed log, woken by commit and close",
+    "server/core.pyx": "a change of faults waits until the doors' loops follow it or end",
+    "server/store/env.pyx": "the committer's thread",
+    "server/store/feed.pyx": "readers of a followed log, woken by commit and close",
 }
 
 

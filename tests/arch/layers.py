@@ -10,25 +10,28 @@ __all__ = ["compiled_violations", "python_violations"]
 
 CORE = "dataproxy._core"
 
-# Compiled layers: what else a module may cimport below dataproxy._core, as prefixes.
+# Compiled layers, from the bottom: what else a module may cimport below dataproxy._core, as prefixes.
 BASE = ("base", "plat")
 WIRE = ("base", "wire.api", "plat.endian")  # sans-io: no sockets, clocks, threads, atomics
-ABOVE_IO = ("io", "wire.api", *BASE)
+PACK = ("pack", *BASE)
+CONN = ("conn", "wire.api", *PACK)
+NET = ("net", *CONN)
 COMPILED = {
     "plat": ("plat",),
     "base": BASE,
     "wire.api": WIRE,
     "wire.registry": WIRE,
-    "io": ("io", "wire.api", *BASE),
+    "pack": PACK,
+    "conn": CONN,
+    "net": NET,
     "encode": ("encode", *BASE),
-    "client": ("client", "encode", *ABOVE_IO),
-    "hub": ("hub", *ABOVE_IO),
-    "perf": ("perf", "client", *ABOVE_IO),
-    "testing": ("",),
+    "producer": ("producer", "encode", *NET),
+    "server": ("server", "net", "wire.api", *BASE),
+    "perf": ("perf", "producer", *NET),
 }
 # Facades raise the package's errors and return its plain types; everything below them returns a status.
 PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "problems", "types")}
-RAISE_ERRORS = ("client", "hub", "perf", "testing", "wire")
+RAISE_ERRORS = ("producer", "server", "perf", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
 BOTTOM = {
     "_version",
@@ -43,14 +46,15 @@ BOTTOM = {
     "shown",
     "types",
 }
-CLIENT = {*BOTTOM, "config", "rows", "client", "_core"}
-API = {*CLIENT, ""}  # "" is the package itself, dataproxy/__init__.py
+PRODUCER = {*BOTTOM, "config", "rows", "producer", "_core"}
+API = {*PRODUCER, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {
     **dict.fromkeys(BOTTOM, BOTTOM),
     "config": {*BOTTOM, "config"},
     "rows": {*BOTTOM, "rows", "_core"},
-    "client": CLIENT,
-    "": {*CLIENT, "hub"},
+    "wire": {*BOTTOM, "wire"},
+    "producer": PRODUCER,
+    "": {*PRODUCER, "hub"},
     "_core": {"_core", *BOTTOM},
     "stored": {*BOTTOM, "_core", "stored"},
     "hub": {*API, "hub", "stored"},
@@ -58,7 +62,7 @@ PYTHON = {
     "integrations": {*API, "integrations"},
     "perf": {*API, "perf"},
     "spark": {*API, "spark", "stored"},
-    "cli": {*API, "cli", "perf"},
+    "cli": {*API, "cli", "perf", "wire"},
     "testing": {*API, "hub", "testing"},
     "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
@@ -84,6 +88,8 @@ def compiled_violations(root: Path) -> list[str]:
 def _compiled_wrong(own: str, used: Import) -> str | None:
     if used.module.startswith("."):
         return f"uses the relative name {used.module}; write the whole one"
+    if used.module.startswith("tests"):
+        return f"may not see {used.module}: no wheel has it"
     if not used.module.startswith("dataproxy"):
         return None
     if used.module in PLAIN and own.split(".")[0] in RAISE_ERRORS:
@@ -97,7 +103,7 @@ def _compiled_wrong(own: str, used: Import) -> str | None:
         allowed: tuple[str, ...] = (*WIRE, part) if own.startswith("wire.") else ()
     else:
         allowed = COMPILED[layer]
-    if layer in ("client", "hub") and target.startswith("wire.") and target.endswith(".codec"):
+    if layer in ("producer", "server") and target.startswith("wire.") and target.endswith(".codec"):
         return None  # the one place where a wire's table of functions is picked
     if any(_below(target, name) for name in allowed):
         return None

@@ -35,18 +35,20 @@ def plant(root: Path, files: dict[str, str]) -> None:
         ("wire/inlong/decode.pyx", "from dataproxy._core.plat.socket cimport recv"),
         ("wire/inlong/decode.pyx", "from dataproxy._core.plat.clock cimport now_us"),
         ("wire/inlong/decode.pyx", "from dataproxy._core.plat.thread cimport pthread_mutex_t"),
-        ("wire/inlong/decode.pyx", "from dataproxy._core.io.sendq cimport SendQ"),
-        ("io/executor.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
-        ("io/executor.pyx", "from dataproxy._core.wire cimport inlong"),
-        ("io/executor.pyx", "from dataproxy._core.client.batcher cimport Batcher"),
-        ("io/executor.pyx", "cimport dataproxy._core.hub.server"),
-        ("client/producer.pyx", "from dataproxy._core.hub.entry cimport Entry"),
-        ("client/producer.pyx", "from dataproxy._core.wire.inlong.decode cimport parse"),
-        ("client/producer.pyx", "from dataproxy._core.testing.probe cimport peek"),
-        ("client/producer.pyx", "from dataproxy.config import load"),
-        ("io/executor.pyx", "from dataproxy.errors import ConfigError"),
-        ("client/producer.pyx", "from .batcher cimport Batcher"),
-        ("hub/server.pyx", "from dataproxy._core.client.batcher cimport Batcher"),
+        ("wire/inlong/decode.pyx", "from dataproxy._core.conn.sendq cimport SendQ"),
+        ("net/executor.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
+        ("net/executor.pyx", "from dataproxy._core.wire cimport inlong"),
+        ("net/executor.pyx", "from dataproxy._core.producer.accumulate.batcher cimport Batcher"),
+        ("net/executor.pyx", "cimport dataproxy._core.server.loop"),
+        ("producer/producer.pyx", "from dataproxy._core.server.entries cimport Entry"),
+        ("producer/producer.pyx", "from dataproxy._core.wire.inlong.decode cimport parse"),
+        ("producer/producer.pyx", "from tests.native.probe cimport peek"),
+        ("producer/producer.pyx", "from dataproxy.config import load"),
+        ("net/executor.pyx", "from dataproxy.errors import ConfigError"),
+        ("producer/producer.pyx", "from .accumulate cimport Batcher"),
+        ("server/loop.pyx", "from dataproxy._core.producer.accumulate.batcher cimport Batcher"),
+        ("pack/pack.pyx", "from dataproxy._core.conn.connection cimport Link"),
+        ("conn/pool.pyx", "from dataproxy._core.net.executor cimport Executor"),
         ("novel/thing.pyx", "from dataproxy._core.base.buf cimport Buf"),
     ],
 )
@@ -62,11 +64,11 @@ def test_a_cimport_upwards_or_sideways_is_found(tmp_path, name, line):
         ("base/buf.pyx", "from dataproxy._core.plat.endian cimport load_be32"),
         ("wire/inlong/decode.pyx", "from dataproxy._core.wire.api cimport WireOps"),
         ("wire/inlong/decode.pyx", "from dataproxy._core.wire.inlong.const cimport MAGIC"),
-        ("io/executor.pyx", "from dataproxy._core.wire.api cimport WireOps"),
-        ("io/executor.pyx", "from libc.string cimport memcpy"),
-        ("client/producer.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
-        ("client/producer.pyx", "from dataproxy.errors import ConfigError"),
-        ("testing/probe_io.pyx", "from dataproxy._core.io.sendq cimport SendQ"),
+        ("net/executor.pyx", "from dataproxy._core.wire.api cimport WireOps"),
+        ("net/executor.pyx", "from libc.string cimport memcpy"),
+        ("producer/producer.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
+        ("producer/producer.pyx", "from dataproxy.errors import ConfigError"),
+        ("server/loop.pyx", "from dataproxy._core.net.poller cimport Poller"),
     ],
 )
 def test_a_cimport_downwards_is_accepted(tmp_path, name, line):
@@ -78,13 +80,13 @@ def test_a_cimport_downwards_is_accepted(tmp_path, name, line):
     ("name", "text"),
     [
         ("dataproxy/errors.py", "from dataproxy.config import load"),
-        ("dataproxy/config/loader.py", "from dataproxy.client.producer import Producer"),
+        ("dataproxy/config/loader.py", "from dataproxy.producer.producer import Producer"),
         ("dataproxy/config/loader.py", "from dataproxy import Producer"),
-        ("dataproxy/client/producer.py", "import dataproxy.hub"),
-        ("dataproxy/client/producer.py", "from dataproxy import spark"),
-        ("dataproxy/client/producer.py", "def f():\n    from dataproxy.testing import faults"),
-        ("dataproxy/client/producer.py", "from dataproxy._core.io.executor import Executor"),
-        ("dataproxy/client/producer.py", "from .dispatcher import Dispatcher"),
+        ("dataproxy/producer/producer.py", "import dataproxy.hub"),
+        ("dataproxy/producer/producer.py", "from dataproxy import spark"),
+        ("dataproxy/producer/producer.py", "def f():\n    from dataproxy.testing import faults"),
+        ("dataproxy/producer/producer.py", "from dataproxy._core.net.executor import Executor"),
+        ("dataproxy/producer/producer.py", "from .dispatcher import Dispatcher"),
         ("dataproxy/spark/sink.py", "from dataproxy.cli.main import main"),
         ("dataproxy/spark/sink.py", "from dataproxy.hub import Hub"),
         ("dataproxy/hub/server.py", "from dataproxy.spark.sink import Sink"),
@@ -106,7 +108,7 @@ def test_an_import_upwards_or_sideways_is_found(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("dataproxy/client/producer.py", "from dataproxy._core.client.producer import ProducerCore"),
+        ("dataproxy/producer/producer.py", "from dataproxy._core.producer.producer import ProducerCore"),
         ("dataproxy/cli/main.py", "def hub():\n    from dataproxy.hub import Hub"),
         ("dataproxy/testing/fixture.py", "from dataproxy.hub import Hub"),
         ("dataproxy/spark/sink.py", "from dataproxy import Producer"),
@@ -114,6 +116,6 @@ def test_an_import_upwards_or_sideways_is_found(tmp_path, name, text):
     ],
 )
 def test_an_import_downwards_is_accepted(tmp_path, name, text):
-    plant(tmp_path, {name: text + "\n", "dataproxy/_core/client/producer.pyi": "class ProducerCore: ...\n"})
+    plant(tmp_path, {name: text + "\n", "dataproxy/_core/producer/producer.pyi": "class ProducerCore: ...\n"})
     (tmp_path / "dataproxy" / "hub").mkdir()
     assert python_violations(tmp_path) == []

@@ -24,10 +24,10 @@ def script():
 
 def test_only_the_modules_that_need_a_library_link_it(script):
     assert script.libraries(script.CORE / "base" / "compress.pyx") == ["snappy"]
-    assert script.libraries(script.CORE / "hub" / "store.pyx") == ["lmdb"]
-    assert script.libraries(script.CORE / "hub" / "deep" / "store.pyx") == ["lmdb"]
+    assert script.libraries(script.CORE / "server" / "store" / "env.pyx") == ["lmdb"]
+    assert script.libraries(script.CORE / "server" / "store" / "deep" / "env.pyx") == ["lmdb"]
     assert script.libraries(script.CORE / "base" / "compressor.pyx") == []
-    assert script.libraries(script.CORE / "io" / "executor.pyx") == []
+    assert script.libraries(script.CORE / "net" / "executor.pyx") == []
 
 
 def test_an_unknown_profile_is_refused_by_name(script, monkeypatch):

@@ -11,11 +11,11 @@ import ctypes
 import json
 from typing import Any
 
-from dataproxy._core.client.bodies import BodyEncoder
-from dataproxy._core.testing.probe_arrow import bodies
+from dataproxy._core.producer.ingest.bodies import BodyEncoder
 from dataproxy.errors import ConfigError, InvalidMessageError
 from dataproxy.rows.zones import zone_table
 from tests.fuzz.engine import main
+from tests.native.probe_arrow import bodies
 
 __all__ = ["SEEDS", "check", "node"]
 

@@ -2,7 +2,7 @@
 
 Bytes are read as operations: awaitables are made, wrapped in tasks, gathered, shielded, raced against time on a clock
 of the program's own, awaited twice, cancelled, answered, and the loop is turned in between.  At the end everything is
-answered; then both programs have ended in the same way in each task, the books are empty, and nobody waits.
+answered; then both programs have ended in the same way in each task, the accounting is empty, and nobody waits.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import selectors
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from dataproxy._core.testing.probe_waiter import Desk, answering
 from tests.fuzz.engine import main
+from tests.native.probe_waiter import Desk, answering
 
 __all__ = ["SEEDS", "check"]
 
@@ -182,7 +182,7 @@ def check(data: bytes) -> None:
     with answering():
         told = _play(data, lambda loop: lambda: desk.new(loop, False), desk.settle_rest)
     assert told == expected, f"{told} in the place of {expected}"
-    assert desk.unsettled == 0, "the books are not empty"
+    assert desk.unsettled == 0, "the accounting is not empty"
     assert desk.waiting == 0, "somebody waits for what is settled"
     desk.close()
 

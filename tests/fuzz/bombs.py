@@ -7,13 +7,13 @@ import tracemalloc
 from collections import deque
 
 from dataproxy._core.base.column import Bytes
-from dataproxy._core.testing.probe_wire import Server, pack
 from dataproxy.hub.recordpages import Place, read_page
 from dataproxy.hub.records import records_of
 from dataproxy.stored.entry import StoredEntry
+from tests.campaigns.hostile import binary
 from tests.fuzz.engine import main
-from tests.lab.hostile import binary
-from tests.reference import containers
+from tests.native.probe_wire import Server, pack
+from tests.support.reference import containers
 
 __all__ = ["SEEDS", "check"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from dataproxy._core.testing import probe_buffers
 from dataproxy.errors import InvalidMessageError
 from tests.fuzz.engine import main
+from tests.native import probe_buffers
 
 __all__ = ["SEEDS", "Facts", "check", "compare", "make_facts"]
 

@@ -1,11 +1,11 @@
 """Fuzz target: stored containers, compared with the plain-Python decoder."""
 
-from dataproxy._core.testing.probe_wire import Server
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import RemoteProtocolError
 from tests.fuzz.engine import main
-from tests.reference import containers
-from tests.reference.vectors import NOW_MS, VECTORS
+from tests.native.probe_wire import Server
+from tests.support.reference import containers
+from tests.support.reference.vectors import NOW_MS, VECTORS
 
 __all__ = ["SEEDS", "check"]
 

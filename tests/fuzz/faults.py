@@ -41,7 +41,7 @@ class _Core:
 
 def check(data: bytes) -> None:
     """Arm what the bytes say, on a hub without sockets."""
-    from dataproxy._core.hub.faultcore import FaultCore
+    from dataproxy._core.server.faults.core import FaultCore
     from dataproxy.hub.listeners import Shutters
 
     try:

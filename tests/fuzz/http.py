@@ -7,8 +7,8 @@ import logging
 
 from dataproxy.hub import Hub, manager
 from dataproxy.hub.connections import HttpLimits
+from tests.campaigns.httppeers.requests import CLOSED, HOSTILE, Hostile, run
 from tests.fuzz.engine import main
-from tests.lab.httppeers.requests import CLOSED, HOSTILE, Hostile, run
 
 __all__ = ["SEEDS", "check"]
 

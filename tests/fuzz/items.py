@@ -2,11 +2,11 @@
 
 import random
 
-from dataproxy._core.testing.probe_blocks import Block
-from dataproxy._core.testing.probe_wire import pack
 from tests.fuzz.engine import main
-from tests.reference.snappy import lines
-from tests.reference.vectors import VECTORS
+from tests.native.probe_blocks import Block
+from tests.native.probe_wire import pack
+from tests.support.reference.snappy import lines
+from tests.support.reference.vectors import VECTORS
 
 __all__ = ["SEEDS", "check"]
 
@@ -23,7 +23,7 @@ SEEDS = [
     *(bytes.fromhex(entry["compressed"]) for entry in VECTORS["snappy"]),
     *(pack(frame(size, count)) for size, count in ((10, 3), (100, 9), (1000, 3), (100, 50), (600, 12))),
 ]
-#: Goes in front of every second input, so that most of it is walked in lanes.
+#: Goes in front of every second input, so that most of it is walked in key queues.
 PREFIX = frame(1000, 60)
 
 

@@ -6,9 +6,9 @@ Whatever comes in, the answer is a configuration that settles to itself once mor
 import tempfile
 from pathlib import Path
 
-from dataproxy.client.discovery import parse_target
 from dataproxy.config import PRODUCER, load_hub_config, load_producer_config, spark_options
 from dataproxy.errors import ConfigError
+from dataproxy.producer.discovery import parse_target
 from tests.fuzz.engine import main
 
 __all__ = ["SEEDS", "check"]

@@ -1,9 +1,9 @@
 """Fuzz target: a stream of replies as a client reads it, compared with the plain-Python reader."""
 
-from dataproxy._core.testing.probe_wire import ProbeError, Wire
 from tests.fuzz.engine import main
-from tests.reference import frames
-from tests.reference.vectors import VECTORS
+from tests.native.probe_wire import ProbeError, Wire
+from tests.support.reference import frames
+from tests.support.reference.vectors import VECTORS
 
 __all__ = ["SEEDS", "check"]
 

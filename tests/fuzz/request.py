@@ -1,10 +1,10 @@
 """Fuzz target: requests as the server role judges them, in both profiles, compared with the plain-Python server."""
 
-from dataproxy._core.testing.probe_wire import Server, Wire
 from dataproxy._core.wire.inlong import message
 from tests.fuzz.engine import main
-from tests.reference import server
-from tests.reference.vectors import NOW_MS, VECTORS
+from tests.native.probe_wire import Server, Wire
+from tests.support.reference import server
+from tests.support.reference.vectors import NOW_MS, VECTORS
 
 __all__ = ["SEEDS", "check"]
 

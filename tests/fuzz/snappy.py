@@ -1,10 +1,10 @@
 """Fuzz target: snappy blocks from outside, bounded by a limit, compared with the plain-Python unpacker."""
 
-from dataproxy._core.testing.probe_wire import ProbeError, pack, size_of_packed, unpack, verify_packed
 from tests.fuzz.engine import main
-from tests.reference.snappy import SnappyError
-from tests.reference.snappy import unpack as reference_unpack
-from tests.reference.vectors import VECTORS
+from tests.native.probe_wire import ProbeError, pack, size_of_packed, unpack, verify_packed
+from tests.support.reference.snappy import SnappyError
+from tests.support.reference.snappy import unpack as reference_unpack
+from tests.support.reference.vectors import VECTORS
 
 __all__ = ["SEEDS", "check"]
 

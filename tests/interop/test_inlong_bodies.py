@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import dataproxy
-from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.server.store.view import StoreView
 from dataproxy._core.wire.inlong import message
 from dataproxy.hub import Hub
 

@@ -13,7 +13,7 @@ void *realloc(void *p, size_t n)
     static void *(*next)(void *, size_t);
     Dl_info caller;
     if (next == NULL) next = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
-    if (refusing && dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "/_core/base/pack."))
+    if (refusing && dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "/_core/pack/pack."))
         return NULL;
     return next(p, n);
 }

@@ -2,12 +2,12 @@
 
 import pytest
 
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.testing.probe_crash import STAGES
+from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
-from tests.lab.crashpoints.hubs import Nursery, build_killer
-from tests.lab.crashpoints.ledger import Ledger
-from tests.lab.crashpoints.rounds import EVENTS, Rounds, events
+from tests.campaigns.crashpoints.hubs import Nursery, build_killer
+from tests.campaigns.crashpoints.ledger import Ledger
+from tests.campaigns.crashpoints.rounds import EVENTS, Rounds, events
+from tests.native.probe_crash import STAGES
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 from dataproxy.errors import StoreError
 from dataproxy.hub import Hub, verify
-from tests.unit.hub_store.test_verify import make
+from tests.unit.server.store.test_verify import make
 
 ROOT = Path(__file__).parents[2]
 PAGE = 4096

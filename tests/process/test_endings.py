@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from tests.io.scripted import Scripted, only_accept, silent
 from tests.process.programs import finish, ready, start
+from tests.support.scripted import Scripted, only_accept, silent
 
 BEGIN = """
     import atexit, os, signal, sys, threading, time

@@ -1,7 +1,7 @@
 """Surroundings that change what a thread or an interpreter is: gevent, sub-interpreters; and many short lives."""
 
-from tests.io.scripted import Scripted
 from tests.process.programs import finish, start
+from tests.support.scripted import Scripted
 
 
 def test_gevent_is_refused_in_one_sentence() -> None:

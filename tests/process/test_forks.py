@@ -5,11 +5,11 @@ import threading
 import pytest
 
 import dataproxy
-from dataproxy._core.testing.probe_wire import Server
 from dataproxy._core.wire.inlong.message import records
 from dataproxy.hub import Hub
-from tests.io.scripted import Peer, Scripted, ack, refusal
+from tests.native.probe_wire import Server
 from tests.process.programs import finish, launch, start
+from tests.support.scripted import Peer, Scripted, ack, refusal
 
 QUIET = """
     import os, signal, sys, threading, warnings, dataproxy

@@ -3,9 +3,9 @@
 import pytest
 
 from dataproxy.hub import Hub
-from tests.lab.endings.cases import ENDINGS, HUBS, End, Figures, problems, run_case
-from tests.lab.forks.rounds import KINDS, check, run_rounds
-from tests.lab.forks.rounds import Figures as ForkFigures
+from tests.campaigns.endings.cases import ENDINGS, HUBS, End, Figures, problems, run_case
+from tests.campaigns.forks.rounds import KINDS, check, run_rounds
+from tests.campaigns.forks.rounds import Figures as ForkFigures
 
 
 @pytest.mark.parametrize("state", HUBS)
@@ -23,12 +23,14 @@ def test_forks(kind: str) -> None:
     assert figures.sent == figures.stored >= 150
 
 
-BOOKS = {"accepted": 9, "delivered": 9, "failed": 0, "expired": 0, "dropped": 0, "pending": 0}
+ACCOUNTING = {"accepted": 9, "delivered": 9, "failed": 0, "expired": 0, "dropped": 0, "pending": 0}
 
 
 def test_problems_of_an_ending_are_seen() -> None:
-    def seen(ending: str = "return", hub: str = "up", status: int = 0, stderr: str = "", seconds: float = 0.0, **books):
-        return list(problems(End(status, {**BOOKS, **books}, stderr, seconds), ending, hub, 9, slack=1.0))
+    def seen(
+        ending: str = "return", hub: str = "up", status: int = 0, stderr: str = "", seconds: float = 0.0, **accounting
+    ):
+        return list(problems(End(status, {**ACCOUNTING, **accounting}, stderr, seconds), ending, hub, 9, slack=1.0))
 
     assert seen() == []
     assert len(seen(pending=1)) == len(seen(status=1)) == len(seen(stderr="x")) == 1
@@ -48,12 +50,12 @@ def test_problems_of_an_ending_are_seen() -> None:
 def test_lost_and_doubled_messages_of_a_round_are_seen() -> None:
     import dataproxy
 
-    books = {"sent": [1, 0], "accepted": 1, "delivered": 1, "failed": 0}
+    accounting = {"sent": [1, 0], "accepted": 1, "delivered": 1, "failed": 0}
     for bodies, lost, twice in (([b"r-p0-0", b"r-c0-0"], 0, 0), ([b"r-p0-0"], 1, 0), ([b"r-p0-0"] * 2, 1, 1)):
         figures = ForkFigures("fork")
         with Hub() as hub:
             with dataproxy.Producer(hub.target, group_id="g") as p:
                 p.send_batch("s", bodies)
-            check(figures, hub, books, "r", 1, 1)
+            check(figures, hub, accounting, "r", 1, 1)
         assert (figures.lost, figures.twice, bool(figures.violations)) == (lost, twice, lost + twice > 0)
     assert Figures("return", "up").violations == []

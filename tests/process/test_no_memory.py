@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataproxy.hub import Hub
-from tests.lab.preload import build_preload
+from tests.campaigns.preload import build_preload
 from tests.process.programs import ROOT
 
 STREAMS = 600  # so many open packs that messages are staged
@@ -65,11 +65,11 @@ def run(library, target, when):
 
 def test_after_the_delivery_timeout_they_are_dropped_and_counted(library):
     with Hub() as hub:
-        (staged, words), books = run(library, hub.target, GIVEN_UP)
+        (staged, words), accounting = run(library, hub.target, GIVEN_UP)
         assert sum(count.records for count in hub.counts().values()) == STREAMS + 1
     assert staged > 1
     assert words == "no memory for the message"
-    assert books == [STREAMS + staged + 1, STREAMS + 1, staged, 0, 0, {"EXPIRED": staged}]
+    assert accounting == [STREAMS + staged + 1, STREAMS + 1, staged, 0, 0, {"EXPIRED": staged}]
 
 
 def test_when_the_producer_closes_they_are_dropped_and_counted(library):

@@ -2,8 +2,8 @@
 
 import os
 
-from tests.io.scripted import Scripted
 from tests.process.programs import finish, start
+from tests.support.scripted import Scripted
 
 
 def test_a_kill_of_the_peer_does_not_kill_us() -> None:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.io.scripted import Scripted, ack, silent
 from tests.process.programs import finish, ready, start
+from tests.support.scripted import Scripted, ack, silent
 
 WAIT = """
     import sys, time, dataproxy
@@ -93,7 +93,7 @@ def test_ctrl_c_at_exit_ends_the_waiting() -> None:
                 p.send_nowait("s", b"x")
             def last():
                 assert len(said) == 3 and all("1 of its 1 messages were not delivered" in text for text in said), said
-            import dataproxy.client.lifecycle as life
+            import dataproxy.producer.lifecycle as life
             atexit.unregister(life._close_all)
             atexit.register(last)
             atexit.register(life._close_all)
@@ -123,7 +123,7 @@ def test_sigterm_at_exit_takes_nobodys_time() -> None:
             """
             import atexit, signal, sys, threading
             import dataproxy
-            import dataproxy.client.lifecycle as life
+            import dataproxy.producer.lifecycle as life
             ps = [dataproxy.Producer(sys.argv[1], group_id="g", linger=0, close_timeout=50) for _ in range(3)]
             for p in ps:
                 p.send_nowait("s", b"x")

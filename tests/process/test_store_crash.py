@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.server.store.core import StoreCore
+from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ BATCH = 50
 
 APPENDER = """
 import sys, threading
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 store = StoreCore(sys.argv[1], retention_bytes=int(sys.argv[2]), retain_every_ms=1)
 threading.Thread(target=store.run_committer, daemon=True).start()
 logs = store.logs()
@@ -32,7 +32,7 @@ while True:
 
 FULL = """
 import resource, sys
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 store = StoreCore(sys.argv[1])
 value = b"x" * 300_000
 assert store.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
@@ -62,7 +62,7 @@ store.close()
 
 GAP = """
 import resource, sys
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 store = StoreCore(sys.argv[1])
 assert store.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -84,7 +84,7 @@ print("closed")
 
 RESTART = """
 import resource, sys
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
 store = StoreCore(sys.argv[1])
@@ -194,7 +194,7 @@ def test_another_process_reads_while_one_appends(tmp_path):
 def test_a_view_is_not_for_a_forked_child(tmp_path):
     code = """
 import os, sys
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 from dataproxy.errors import ForkedError
 store = StoreCore(sys.argv[1])
 store.append_for_test([("g", "s", b"x")])

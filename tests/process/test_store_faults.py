@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.preload import build_preload
+from tests.campaigns.preload import build_preload
 from tests.process.programs import ROOT
 
 APPENDS = """
 import ctypes, json, sys
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
 
 disk_fails = ctypes.CDLL(None).disk_fails
@@ -64,8 +64,8 @@ def test_a_store_goes_on_when_its_disk_does(library, tmp_path, ids):
 
 READERS = """
 import lmdb, sys, threading
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.server.store.core import StoreCore
+from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
 import subprocess
 store = StoreCore(sys.argv[1], retention_ms=100)
@@ -109,8 +109,8 @@ def test_readers_places_that_others_took_stop_nothing_but_reads(library, tmp_pat
 
 NO_ROOM = """
 import ctypes, json, os, sys
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.hub.storeview import StoreView
+from dataproxy._core.server.store.core import StoreCore
+from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
 libc = ctypes.CDLL(None)
 store = StoreCore(sys.argv[1])
@@ -141,7 +141,7 @@ def test_without_room_for_the_lock_file_a_store_is_refused(library, tmp_path):
 
 SYNCED = """
 import ctypes, json, os, sys
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 libc = ctypes.CDLL(None)
 libc.synced.restype = ctypes.c_char_p
 StoreCore(sys.argv[1] + "/a/store").close()

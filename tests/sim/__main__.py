@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 
-from tests.lab.counters import keep
+from tests.campaigns.counters import keep
 from tests.sim import world
 from tests.sim.batches import PORTION, batches, run_batch
 from tests.sim.cluster import Broken, Cluster

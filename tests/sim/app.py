@@ -11,14 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 from dataproxy import Producer
-from dataproxy._core.client.dispatch import let_go, next_batch
-from dataproxy._core.client.sending import Stream
-from dataproxy._core.testing.probe_sim import Client
-from dataproxy._core.testing.probe_streams import table
-from dataproxy.client import lifecycle
+from dataproxy._core.producer.ingest.stream import Stream
+from dataproxy._core.producer.results.dispatch import let_go, next_batch
 from dataproxy.errors import BufferFullError, ClosedError, DeliveryError
-from tests.lab.histories.bodies import make_body, read_body
-from tests.lab.histories.history import Books, Close, Result, Told
+from dataproxy.producer import lifecycle
+from tests.campaigns.histories.bodies import make_body, read_body
+from tests.campaigns.histories.history import Accounting, Close, Result, Told
+from tests.native.probe_sim import Client
+from tests.native.probe_streams import table
 
 __all__ = ["CONTENT_CODES", "App", "outcome_of"]
 
@@ -42,7 +42,7 @@ def _simulated() -> Iterator[None]:
     """Let nothing start a thread (the simulator does their work), and let lists of proxies keep their order."""
     with (
         patch.object(threading.Thread, "start", lambda self: None),
-        patch("dataproxy.client.producer.proxy_order", lambda proxies, seed: proxies),
+        patch("dataproxy.producer.producer.proxy_order", lambda proxies, seed: proxies),
     ):
         yield
 
@@ -79,7 +79,7 @@ class App:
         self.codes: dict[int, int] = {}  # sequence number of a marked message -> the code
         self.told: dict[int, Told] = {}
         self.waiting: dict[int, Any] = {}  # first sequence number -> (Delivery or BatchDelivery, messages)
-        self.books: list[Books] = []
+        self.accounting: list[Accounting] = []
         self.closes: list[Close] = []
         self.refused = 0
         self.closed = False
@@ -229,15 +229,15 @@ class App:
         taken = (c["memory_bytes"], c["results_bytes"])
         return f"{taken} bytes of packs and results are left" if any(taken) else ""
 
-    def look(self, now: float, *, final: bool = False) -> Books:
+    def look(self, now: float, *, final: bool = False) -> Accounting:
         """Note the producer's own counts."""
         c = self.producer._counts()
-        books = Books(
+        accounting = Accounting(
             self.name, now, c["accepted"], c["delivered"], c["failed"], c["expired"], c["dropped"],
             c["open"] + c["in_flight"], c["buffered_bytes"], self.options["buffer_bytes"], final,
         )  # fmt: skip
-        self.books.append(books)
-        return books
+        self.accounting.append(accounting)
+        return accounting
 
     def undelivered(self) -> str:
         """Take what was not delivered out of the producer; return what is wrong with it, empty when nothing is."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
-from dataproxy._core.hub.hubcore import HubCore
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.testing.probe_net import Net
-from dataproxy._core.testing.probe_sim import Node
+from dataproxy._core.server.core import HubCore
+from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_net import Net
+from tests.native.probe_sim import Node
 from tests.sim.answers import AnswerOrder
 
 __all__ = ["ByHand", "Peer"]

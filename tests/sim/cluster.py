@@ -8,10 +8,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from dataproxy._core.testing.probe_net import set_time
-from dataproxy.client.proxies import links_per_executor
-from tests.lab.histories.history import Close, History
-from tests.lab.histories.laws import judge
+from dataproxy.producer.proxies import links_per_executor
+from tests.campaigns.histories.history import Close, History
+from tests.campaigns.histories.laws import judge
+from tests.native.probe_net import set_time
 from tests.sim.actions import Actions
 from tests.sim.app import App
 from tests.sim.hubs import Hub
@@ -166,7 +166,7 @@ class Cluster(Actions):
         self._check(not back, f"S1 {back}")
         late = self.longest_nap / 1e6 + 0.01
         history = History(
-            told=list(app.told.values()), books=app.books, closes=app.closes, grace=late, close_grace=late,
+            told=list(app.told.values()), accounting=app.accounting, closes=app.closes, grace=late, close_grace=late,
             stored=[], most_duplicates=None,
         )  # fmt: skip
         for hub in self.hubs:

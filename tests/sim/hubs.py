@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from dataproxy._core.hub.hubcore import HubCore
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.testing.probe_net import Net
-from dataproxy._core.testing.probe_sim import Node
-from tests.lab.histories.bodies import read_body
-from tests.lab.histories.history import Stored
-from tests.reference.containers import decode
+from dataproxy._core.server.core import HubCore
+from dataproxy._core.server.store.core import StoreCore
+from tests.campaigns.histories.bodies import read_body
+from tests.campaigns.histories.history import Stored
+from tests.native.probe_net import Net
+from tests.native.probe_sim import Node
+from tests.support.reference.containers import decode
 
 __all__ = ["BROKEN", "DISK_FULL", "Hub"]
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dataproxy._core.testing.probe_net import Net
+from tests.native.probe_net import Net
 from tests.sim.answers import AnswerOrder
 from tests.sim.proxy import frame_seq, take_frame
 

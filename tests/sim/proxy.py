@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from dataproxy._core.testing.probe_wire import Server
+from tests.native.probe_wire import Server
 
 __all__ = ["OUT_OF_STEP", "Proxy", "Temper", "answer_of", "frame_seq", "take_frame"]
 

@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from dataproxy._core.testing.probe_links import Links
 from dataproxy.codes import RETRY_CLASS
+from tests.native.probe_links import Links
 from tests.sim.proxy import OUT_OF_STEP, Proxy, Temper, answer_of, frame_seq, take_frame
 
 __all__ = ["Broken", "World"]

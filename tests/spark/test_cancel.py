@@ -9,7 +9,7 @@ import pytest
 from pyspark import InheritableThread, cloudpickle
 
 from dataproxy.hub import Hub
-from tests.lab.spark_chaos.laws import judge
+from tests.campaigns.spark_chaos.laws import judge
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +73,11 @@ def cancelled(spark, sink, when, cancel, **options):
 
 def left_behind(sink):
     """Return of how many attempts the report of a cancelled write tells, or tells that nothing is known."""
-    books = json.loads(sink.report_file.read_text())
-    assert (books["outcome"], books["partitions"], books["unfinished_partitions"]) == ("aborted", 0, 2)
-    return books["uncommitted"]["attempts"] + books["uncommitted"]["silent"] + books["unknown_partitions"]
+    accounting = json.loads(sink.report_file.read_text())
+    assert (accounting["outcome"], accounting["partitions"], accounting["unfinished_partitions"]) == ("aborted", 0, 2)
+    return (
+        accounting["uncommitted"]["attempts"] + accounting["uncommitted"]["silent"] + accounting["unknown_partitions"]
+    )
 
 
 @pytest.mark.parametrize("cancel", [by_group, by_tag, by_session])

@@ -7,8 +7,8 @@ import pytest
 from pyspark import cloudpickle
 
 from dataproxy.hub import Hub
-from tests.lab.spark_chaos import rounds
-from tests.lab.spark_chaos.killer import Killer
+from tests.campaigns.spark_chaos import rounds
+from tests.campaigns.spark_chaos.killer import Killer
 
 
 @pytest.fixture(autouse=True)

@@ -57,47 +57,52 @@ def surplus(hub):
 
 def test_a_hub_that_knows_ids_leaves_no_copy_and_the_report_says_so(spark, tmp_path):
     with Hub(dedupe="ids") as hub:
-        books = written(spark, hub, tmp_path)
-        assert surplus(hub) == books["duplicates_possible"] == 0
-        assert books["duplicates_filtered"] == hub.stats()["duplicates"] == ROWS
+        accounting = written(spark, hub, tmp_path)
+        assert surplus(hub) == accounting["duplicates_possible"] == 0
+        assert accounting["duplicates_filtered"] == hub.stats()["duplicates"] == ROWS
         assert hub.stats()["store"]["row_blocks"] == -(-ROWS // 256)
 
 
 def test_a_hub_that_had_to_forget_leaves_copies_and_the_report_says_how_many(spark, tmp_path):
     with Hub(dedupe="ids", dedupe_memory="64KiB") as hub:
-        books = written(spark, hub, tmp_path)
+        accounting = written(spark, hub, tmp_path)
         assert hub.stats()["store"]["forgotten_rows"] > 0
-        assert 0 < surplus(hub) <= books["duplicates_possible"] <= ROWS
-        assert books["duplicates_filtered"] == ROWS - surplus(hub)
+        assert 0 < surplus(hub) <= accounting["duplicates_possible"] <= ROWS
+        assert accounting["duplicates_filtered"] == ROWS - surplus(hub)
 
 
 @pytest.mark.parametrize("options", [{}, {"rowIds": "false"}], ids=["no window", "no ids"])
 def test_without_a_filter_every_row_may_be_there_twice(spark, tmp_path, options):
     with Hub(dedupe="ids" if options else "off") as hub:
-        books = written(spark, hub, tmp_path, **options)
-        assert surplus(hub) == books["duplicates_possible"] == ROWS
-        assert books["duplicates_filtered"] == 0
+        accounting = written(spark, hub, tmp_path, **options)
+        assert surplus(hub) == accounting["duplicates_possible"] == ROWS
+        assert accounting["duplicates_filtered"] == 0
 
 
 def test_ids_of_the_rows_own_are_filtered_and_counted_too(spark, tmp_path):
     with Hub(dedupe="ids") as hub:
-        books = written(spark, hub, tmp_path, named=True)
-        assert (surplus(hub), books["duplicates_possible"]) == (0, 0)
-        assert (books["duplicates_filtered"], books["conflicts"]) == (ROWS, 0)
+        accounting = written(spark, hub, tmp_path, named=True)
+        assert (surplus(hub), accounting["duplicates_possible"]) == (0, 0)
+        assert (accounting["duplicates_filtered"], accounting["conflicts"]) == (ROWS, 0)
         spark.dataSource.register(LosesTheFirstSource)
         again = spark.range(0, 10, 1, 1).selectExpr("concat('other ', id) as value", "cast(id as string) as msg_id")
         options = {"target": hub.target, "groupId": "g", "streamId": "s", "reportFile": str(tmp_path / "other.json")}
         again.write.format("dataproxy").mode("append").options(**options).save()
-        books = json.loads((tmp_path / "other.json").read_text())
-        assert (books["rows"], books["acked"], books["duplicates_filtered"], books["conflicts"]) == (10, 10, 10, 10)
+        accounting = json.loads((tmp_path / "other.json").read_text())
+        assert (
+            accounting["rows"],
+            accounting["acked"],
+            accounting["duplicates_filtered"],
+            accounting["conflicts"],
+        ) == (10, 10, 10, 10)
 
 
 def test_of_two_hubs_none_knows_what_the_other_has(spark, tmp_path):
     with Hub(dedupe="ids") as first, Hub(dedupe="ids") as second:
         two = f"{first.target},{second.target.removeprefix('tcp://')}"
-        books = written(spark, first, tmp_path, target=two, connections="2", batchBytes="16KiB")
+        accounting = written(spark, first, tmp_path, target=two, connections="2", batchBytes="16KiB")
         twice = surplus(first) + surplus(second) + ROWS
-        assert 0 <= twice <= books["duplicates_possible"]
+        assert 0 <= twice <= accounting["duplicates_possible"]
 
 
 @pytest.mark.parametrize("policy", ["first", "both"])

@@ -13,8 +13,8 @@ import pytest
 from pyspark import cloudpickle
 
 from dataproxy.hub import Hub
-from tests.lab.spark_chaos.processes import descendants
-from tests.lab.spark_chaos.sessions import borrowed_home
+from tests.campaigns.spark_chaos.processes import descendants
+from tests.campaigns.spark_chaos.sessions import borrowed_home
 from tests.spark import jobs
 
 MASTERS = os.environ.get("DATAPROXY_LOST_MASTERS", "local[2,3]").split()  # make test-spark: a local cluster too

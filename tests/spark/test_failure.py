@@ -89,10 +89,10 @@ def test_a_task_that_runs_again_sends_its_rows_again(spark, sink):
     ids = Counter((record.body, record.message_id) for record in sink.records())
     assert len(ids) == 1000
     assert set(ids.values()) == {2}
-    books = json.loads(sink.report_file.read_text())
-    assert (books["outcome"], books["resent_partitions"], books["acked"]) == ("committed", 2, 1000)
+    accounting = json.loads(sink.report_file.read_text())
+    assert (accounting["outcome"], accounting["resent_partitions"], accounting["acked"]) == ("committed", 2, 1000)
     others = {"attempts": 2, "acked": 1000, "possibly_stored": 0, "failed": {}, "silent": 0}
-    assert books["uncommitted"] == others
+    assert accounting["uncommitted"] == others
 
 
 def test_bad_records_of_attempts_that_were_not_committed_are_removed(spark, sink, tmp_path):
@@ -130,10 +130,10 @@ def test_a_proxy_that_never_answers_fails_the_job_with_counts(spark, sink):
     text = str(caught.value)
     assert "partition 0 (attempt 2): of 10 rows 0 were acknowledged" in text
     assert "10 not acknowledged in time" in text
-    books = json.loads(sink.report_file.read_text())
-    assert (books["outcome"], books["rows"], books["acked"]) == ("aborted", 0, 0)
-    assert (books["unfinished_partitions"], books["unknown_partitions"]) == (1, 0)
-    lost = books["uncommitted"]
+    accounting = json.loads(sink.report_file.read_text())
+    assert (accounting["outcome"], accounting["rows"], accounting["acked"]) == ("aborted", 0, 0)
+    assert (accounting["unfinished_partitions"], accounting["unknown_partitions"]) == (1, 0)
+    lost = accounting["uncommitted"]
     assert (lost["attempts"], lost["acked"], lost["possibly_stored"], lost["silent"]) == (3, 0, 30, 0)
     assert lost["failed"] == {"EXPIRED (not delivered within `deliveryTimeout`)": 30}
 
@@ -144,8 +144,8 @@ def test_a_write_that_fails_tells_what_all_its_attempts_left_at_the_proxies(spar
     df = spark.range(0, 1000, 1, 1).selectExpr("cast(id as string) as value")
     with pytest.raises(Exception, match="lost on purpose"):
         df.write.format("dataproxy_lost").mode("append").options(**sink.options).save()
-    books = json.loads(sink.report_file.read_text())
-    assert (books["outcome"], books["acked"], books["uncommitted"]["acked"]) == ("aborted", 0, 3000)
+    accounting = json.loads(sink.report_file.read_text())
+    assert (accounting["outcome"], accounting["acked"], accounting["uncommitted"]["acked"]) == ("aborted", 0, 3000)
     assert len(sink.records()) == 3000
 
 
@@ -153,9 +153,9 @@ def test_of_an_attempt_whose_worker_was_killed_the_report_says_that_nothing_is_k
     spark.dataSource.register(KilledSource)
     df = spark.range(0, 1000, 1, 2).selectExpr("cast(id as string) as value")
     df.write.format("dataproxy_killed").mode("append").options(**sink.options).save()
-    books = json.loads(sink.report_file.read_text())
-    assert (books["outcome"], books["acked"], books["resent_partitions"]) == ("committed", 1000, 2)
-    assert books["uncommitted"] == {"attempts": 0, "acked": 0, "possibly_stored": 0, "failed": {}, "silent": 2}
+    accounting = json.loads(sink.report_file.read_text())
+    assert (accounting["outcome"], accounting["acked"], accounting["resent_partitions"]) == ("committed", 1000, 2)
+    assert accounting["uncommitted"] == {"attempts": 0, "acked": 0, "possibly_stored": 0, "failed": {}, "silent": 2}
 
 
 def test_the_last_error_of_a_task_counts_all_attempts_before_it(spark, sink):

@@ -9,7 +9,7 @@ import pytest
 from pyspark import cloudpickle
 
 from dataproxy.hub import Hub, open_store
-from tests.lab.chaos.manager import Manager
+from tests.campaigns.chaos.manager import Manager
 
 HALF = 500
 PATIENCE = 60.0

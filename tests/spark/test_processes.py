@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pyspark_dataproxy
-from tests.lab.spark_chaos.laws import judge
-from tests.lab.spark_chaos.sessions import borrowed_home
+from tests.campaigns.spark_chaos.laws import judge
+from tests.campaigns.spark_chaos.sessions import borrowed_home
 
 NUMBERS = {str(number).encode() for number in range(20_000)}
 WAYS = ("well", "task_failed", "worker_killed", "executor_lost")
@@ -69,10 +69,10 @@ def test_executors_may_be_processes_of_their_own(hub, worker_environment, tmp_pa
         found = sorted(int(record.body) for record in hub.records("cluster", f"c{stream}"))
         assert found == list(range(stream, 20_000, 2))
     for way in WAYS:
-        books = json.loads((tmp_path / way).read_text())
-        assert (books["rows"], books["acked"], books["partitions"]) == (20_000, 20_000, 4)
-        assert (books["resent_partitions"] >= 1) == (way != "well")
-        lost = books["uncommitted"]
+        accounting = json.loads((tmp_path / way).read_text())
+        assert (accounting["rows"], accounting["acked"], accounting["partitions"]) == (20_000, 20_000, 4)
+        assert (accounting["resent_partitions"] >= 1) == (way != "well")
+        lost = accounting["uncommitted"]
         assert (lost["attempts"] + lost["silent"] >= 1) == (way != "well")
         surplus, violations = judge(hub.records("cluster", way), NUMBERS if way != "well" else set(), filtered=False)
         assert (violations, surplus <= 5000) == ([], True), way

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from dataproxy import Producer
 from dataproxy.hub import Hub
-from tests.io.hub.peer import wait_until
+from tests.loopback.hub.peer import wait_until
 
 
 def load(spark, hub, *, columns=None, **options):

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 
 from dataproxy.hub import Hub
-from tests.lab.spark_chaos.standalone import cluster
+from tests.campaigns.spark_chaos.standalone import cluster
 from tests.spark.test_processes import run
 
 ROWS = 16_000

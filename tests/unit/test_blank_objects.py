@@ -61,7 +61,7 @@ def test_blank_objects_are_refused_or_safe() -> None:
 
 
 def test_what_only_compiled_code_makes_is_refused() -> None:
-    waiter = classes()["dataproxy._core.client.waiter.Waiter"]
+    waiter = classes()["dataproxy._core.producer.aio.waiter.Waiter"]
     for make in (waiter.__new__, object.__new__):
         with pytest.raises(TypeError):
             make(waiter)

@@ -10,8 +10,8 @@ CORE = Path(dataproxy.__file__).parent / "_core"
 # Stores a record, and packs and unpacks a block.
 WORK = """
 import sys, tempfile
-from dataproxy._core.hub.storecore import StoreCore
-from dataproxy._core.testing.probe_wire import pack, unpack
+from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_wire import pack, unpack
 with tempfile.TemporaryDirectory() as folder:
     store = StoreCore(folder + "/store")
     assert store.append_for_test([("g", "s", b"x")]) == [(0, "ok")]
@@ -49,7 +49,7 @@ def test_beside_the_copies_of_other_packages():
 
 def test_a_wheels_libraries_are_bound_to_nobody_elses(tmp_path):
     """In a wheel for old systems the names are its own; modules that link the system's library take who comes first."""
-    own = [b"dataproxy_mdb_env_create" in path.read_bytes() for path in CORE.glob("hub/storeenv.*.so")]
+    own = [b"dataproxy_mdb_env_create" in path.read_bytes() for path in CORE.glob("server/store/env.*.so")]
     before = ""
     if own == [True]:
         (tmp_path / "hostile.c").write_text(HOSTILE)

@@ -37,7 +37,7 @@ def test_a_spark_driver_that_plans_a_write_loads_nothing_that_sends():
     """Spark plans and commits each write in new processes: what they import is paid for each time."""
     program = (
         "import sys, dataproxy.spark.sink, dataproxy.spark.stream\n"
-        "loaded = {'dataproxy.client.producer', 'dataproxy._core.client.engine', 'asyncio'} & set(sys.modules)\n"
+        "loaded = {'dataproxy.producer.producer', 'dataproxy._core.producer.engine', 'asyncio'} & set(sys.modules)\n"
         "assert not loaded, loaded"
     )
     assert in_new_process(program) == (0, "", "")
@@ -65,7 +65,7 @@ def test_a_zip_is_named_as_the_reason(tmp_path):
     ("module", "library", "program", "package"),
     [
         ("base/compress", "libsnappy", "from dataproxy import Producer", "apt-get install libsnappy1v5"),
-        ("hub/storeenv", "liblmdb", "from dataproxy.hub import Hub; Hub()", "apt-get install liblmdb0"),
+        ("server/store/env", "liblmdb", "from dataproxy.hub import Hub; Hub()", "apt-get install liblmdb0"),
     ],
 )
 def test_a_missing_library_is_named_with_its_package(tmp_path, module, library, program, package):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dataproxy.errors import DataProxyError, HubError
 from dataproxy.shown import json_text, printable, without_secrets
-from tests.lab.httppeers.names import HOSTILE_NAMES
+from tests.campaigns.httppeers.names import HOSTILE_NAMES
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=())) | st.sampled_from(sorted(HOSTILE_NAMES.values()))
 

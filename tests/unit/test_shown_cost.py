@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dataproxy.shown import json_text, printable
-from tests.lab.httppeers.names import HOSTILE_NAMES
+from tests.campaigns.httppeers.names import HOSTILE_NAMES
 
 SIZE = 1 << 12
 CALLS = 60  # for a text, whatever is in it (measured: 29)

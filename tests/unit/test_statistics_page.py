@@ -4,7 +4,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from dataproxy.client.stats import ConnectionStats, Latency, ProducerStats
+from dataproxy.producer.stats import ConnectionStats, Latency, ProducerStats
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 

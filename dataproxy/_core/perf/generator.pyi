@@ -1,8 +1,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
-from dataproxy._core.client.sending import Stream
 from dataproxy._core.perf.histogram import Histogram
+from dataproxy._core.producer.ingest.stream import Stream
 
 __all__ = ["Generator"]
 

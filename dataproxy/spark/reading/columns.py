@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from dataproxy.client.names import RESERVED_ATTRS
 from dataproxy.errors import ConfigError
+from dataproxy.producer.names import RESERVED_ATTRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.client.discovery import parse_target
 from dataproxy.config import PRODUCER, load_producer_config, plain_name, spark_options
 from dataproxy.config.spark import camel_case
 from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
+from dataproxy.producer.discovery import parse_target
 from dataproxy.shown import without_secrets
 from dataproxy.spark.reading.hubdoor import DoorAddress
 from dataproxy.types import ManagerTarget

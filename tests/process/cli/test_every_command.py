@@ -29,7 +29,7 @@ REFUSED = "Connection refused"
 class Case(NamedTuple):
     """Say how a command is called in a circumstance, how it ends, and what it says on stderr.
 
-    ``{hub}``, ``{tcp}``, ``{store}``, ``{missing}``, ``{folder}`` and ``{noise}`` in arguments are filled in.
+    ``{hub}``, ``{tcp}``, ``{store}``, ``{missing}``, ``{folder}``, ``{noise}`` and ``{frames}`` are filled in.
     """
 
     arguments: str
@@ -47,6 +47,8 @@ CALLS = {
     "tail of a store": Case("tail g s --store {store}", 0),
     "stats": Case("stats --hub {hub}", 0),
     "explain": Case("explain --list", 0),
+    "frames": Case("frames {frames}", 0),
+    "frames of stdin": Case("frames -", 0, data=bytes.fromhex("0000000101")),
     "config show": Case("config show", 0),
     "store verify": Case("store verify {store} --json", 0, said="no damage"),
     "perf run": Case("perf run {tcp} --rate 100 --duration 200ms --max-lag 60s -q", 0),
@@ -78,6 +80,12 @@ WRONG_FILES = {
         Case("tail g s --store {missing}", 1, "missing"),
         Case("tail g s --store {noise}", 1, "noise"),
         Case("tail g s --store {folder}", 1, "folder"),
+    ],
+    "frames": [
+        Case("frames {missing}", 2, "No such file or directory"),
+        Case("frames {folder}", 2, "Is a directory"),
+        Case("frames {noise}", 1, "1 of 1 frames wrong"),
+        Case("frames --json {noise}", 1, "1 of 1 frames wrong"),
     ],
     "config show": [
         Case("config show -c {missing}", 2, "No such file or directory"),
@@ -150,6 +158,8 @@ def places(tmp_path_factory):
     with Hub() as hub:
         subprocess.run([*COMMAND, *SEND.format(tcp=hub.target).split()], input=b"a\nb\n", check=True, stderr=-3)
         names = {name: str(folder / f"{name}.toml") for name in ("missing", "folder", "noise")}
+        names["frames"] = str(folder / "frames")
+        (folder / "frames").write_bytes(bytes.fromhex("0000000101") * 3)
         names["result"] = str(folder / "result.json")
         measured = ["perf", "run", hub.target, "--rate", "100", "--duration", "200ms", "--max-lag", "60s", "-q"]
         subprocess.run([*COMMAND, *measured, "--json", names["result"]], check=True, stdout=-3)

@@ -53,13 +53,13 @@ def wait_for_records(hub, count):
 def test_lines_arrive_as_they_are(hub):
     data = b"a\n\xff\x00b\r\n\n caf\xc3\xa9\nlast"
     code, out, err = send(hub, "--json", data=data)
-    books = json.loads(out)
+    accounting = json.loads(out)
     assert code == 0
     assert not err
     assert bodies(hub) == [b"a", b"\xff\x00b\r", b" caf\xc3\xa9", b"last"]
-    assert (books["lines"], books["empty"], books["accepted"], books["delivered"]) == (5, 1, 4, 4)
-    assert books["ok"]
-    assert books["problem"] is None
+    assert (accounting["lines"], accounting["empty"], accounting["accepted"], accounting["delivered"]) == (5, 1, 4, 4)
+    assert accounting["ok"]
+    assert accounting["problem"] is None
 
 
 def test_summary_goes_to_stderr(hub):
@@ -154,10 +154,10 @@ def test_interrupt_delivers_what_was_taken(hub, number, code):
     wait_for_records(hub, 1000)
     process.send_signal(number)
     out, err = process.communicate(timeout=WAIT_S)
-    books = json.loads(out)
+    accounting = json.loads(out)
     assert process.returncode == code
     assert not err
-    assert (books["lines"], books["delivered"], books["interrupted"]) == (1000, 1000, True)
+    assert (accounting["lines"], accounting["delivered"], accounting["interrupted"]) == (1000, 1000, True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -176,18 +176,23 @@ def test_second_interrupt_gives_up(hub, number, code):
         interrupts += 1
         process.send_signal(number)
     out, _ = process.communicate(timeout=WAIT_S)
-    books = json.loads(out)
+    accounting = json.loads(out)
     assert process.returncode == code
     assert interrupts == 2
-    assert (books["accepted"], books["delivered"], books["failed"], books["ok"]) == (10, 0, 10, False)
+    assert (accounting["accepted"], accounting["delivered"], accounting["failed"], accounting["ok"]) == (
+        10,
+        0,
+        10,
+        False,
+    )
 
 
 def test_refused_lines(hub):
     hub.set_service("stopped")
     code, out, _ = send(hub, "--json", "--delivery-timeout", "300ms", data=b"a\n")
-    books = json.loads(out)
+    accounting = json.loads(out)
     assert code == 1
-    assert (books["delivered"], books["failed"] + books["expired"], books["ok"]) == (0, 1, False)
+    assert (accounting["delivered"], accounting["failed"] + accounting["expired"], accounting["ok"]) == (0, 1, False)
 
 
 def test_nobody_there():
@@ -208,13 +213,13 @@ def test_nobody_there():
 
 def test_a_line_that_is_too_long(hub):
     code, out, err = send(hub, "--json", data=b"a\nb\n" + b"x" * 600_000 + b"\nc\n")
-    books = json.loads(out)
+    accounting = json.loads(out)
     assert code == 1
     assert bodies(hub) == [b"a", b"b"]
-    assert books["delivered"] == 2
-    assert not books["ok"]
-    assert "600" in books["problem"] or "line 3" in books["problem"]
-    assert err == f"dataproxy: {books['problem']}\n"
+    assert accounting["delivered"] == 2
+    assert not accounting["ok"]
+    assert "600" in accounting["problem"] or "line 3" in accounting["problem"]
+    assert err == f"dataproxy: {accounting['problem']}\n"
 
 
 def test_hub_killed_in_the_middle(tmp_path):
@@ -245,17 +250,17 @@ def test_hub_killed_in_the_middle(tmp_path):
     second = start_hub(store, port)
     json.loads(second.stdout.readline())
     out, _ = sender.communicate(timeout=WAIT_S)
-    books = json.loads(out)
+    accounting = json.loads(out)
     second.send_signal(signal.SIGINT)
     second.communicate(timeout=WAIT_S)
     assert 1000 <= before < count
     assert sender.returncode == 0
-    assert (books["accepted"], books["delivered"]) == (count, count)
+    assert (accounting["accepted"], accounting["delivered"]) == (count, count)
     with open_store(store) as reader:
         stored = [record.body for record in reader.records("g", "s")]
     assert len(set(stored)) == count
     assert set(stored) == set(lines.read_bytes().splitlines())
-    assert books["duplicates_possible"] or len(stored) == count
+    assert accounting["duplicates_possible"] or len(stored) == count
 
 
 def start_hub(store, port, *options):

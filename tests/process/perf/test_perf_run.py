@@ -19,7 +19,7 @@ from dataproxy._core.perf.histogram import Histogram
 from dataproxy.perf import Load, parse_plan, read_result, run_load
 from dataproxy.perf.hub import HubFigures, hub_process
 from dataproxy.perf.run import PATHS
-from tests.lab.perf_selftest import CASES, LEAST, frozen_run
+from tests.campaigns.perf_selftest import CASES, LEAST, frozen_run
 
 BODY = b"x" * 100
 

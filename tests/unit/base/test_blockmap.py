@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_blocks import Block
-from dataproxy._core.testing.probe_wire import ProbeError, pack, unpack
-from tests.reference import snappy
-from tests.reference.snappy import lines, size_prefix, tags
+from tests.native.probe_blocks import Block
+from tests.native.probe_wire import ProbeError, pack, unpack
+from tests.support.reference import snappy
+from tests.support.reference.snappy import lines, size_prefix, tags
 
 LIMIT = 1 << 22
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_base import Buffer, status_text
+from tests.native.probe_base import Buffer, status_text
 
 PARTS = st.lists(
     st.one_of(

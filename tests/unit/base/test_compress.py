@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_wire import ProbeError, pack, pack_limit, size_of_packed, unpack, verify_packed
-from tests.reference import snappy
-from tests.reference.vectors import named
+from tests.native.probe_wire import ProbeError, pack, pack_limit, size_of_packed, unpack, verify_packed
+from tests.support.reference import snappy
+from tests.support.reference.vectors import named
 
 ST_PROTOCOL, ST_LIMIT = -2, -3
 

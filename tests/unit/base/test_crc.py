@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dataproxy._core.testing.probe_store import checksum, checksum_by_processor
+from tests.native.probe_store import checksum, checksum_by_processor
 
 
 def bitwise(data: bytes) -> int:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_base import Histogram
+from tests.native.probe_base import Histogram
 
 ERROR = 1 / 31  # one step of 32 in a power of two
 
@@ -49,11 +49,10 @@ def test_small_values_are_exact_and_large_ones_are_kept() -> None:
         hist.clear()
         hist.add(value)
         assert hist.percentile(50) == value
-    for value in (-5, 1 << 41, (1 << 62)):
+    for value in (-5, 1 << 41, 1 << 62):
         hist.clear()
         hist.add(value)
-        assert hist.percentile(100) >= 0
-    assert hist.percentile(100) == 1 << 62
+        assert (len(hist), hist.percentile(100)) == (1, max(value, 0))
 
 
 @given(st.lists(st.integers(0, 1 << 40), max_size=100), st.integers(0, 1 << 40))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_window import siphash
+from tests.native.probe_window import siphash
 
 KEY = bytes(range(16))
 MASK = 2**64 - 1

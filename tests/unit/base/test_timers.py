@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_base import TimerHeap
+from tests.native.probe_base import TimerHeap
 
 N = 40
 OPS = st.lists(

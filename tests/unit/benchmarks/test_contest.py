@@ -53,7 +53,7 @@ def test_derived_figures():
     assert derived["frame_rate"] == 500
 
 
-def test_the_books_of_client_and_server_must_agree():
+def test_the_accounting_of_client_and_server_must_agree():
     balance({"total_records": 10}, {"records": 10})
     balance({"total_records": 10, "duplicates_possible": 2}, {"records": 11})
     balance({"records": 10}, {"records": 3})

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from dataproxy import errors
-from dataproxy._core.hub.storecore import StoreCore
+from dataproxy._core.server.store.core import StoreCore
 from dataproxy.cli import main as entry
 from dataproxy.cli.app import app
 from dataproxy.cli.outcome import ExitCode, outcome, reported
@@ -27,7 +27,7 @@ def run(*arguments, **options):
 
 
 COMMANDS = {
-    (): ["--show-completion", "hub", "send", "tail", "stats", "config", "version"],
+    (): ["--show-completion", "hub", "send", "tail", "stats", "frames", "config", "version"],
     ("hub",): ["--store", "--memory", "--port"],
     ("send",): [
         "--stream",
@@ -42,6 +42,7 @@ COMMANDS = {
     ],
     ("tail",): ["--store", "--hub", "--start", "--last", "--max", "--follow", "--count", "--json"],
     ("stats",): ["--hub", "--json"],
+    ("frames",): ["--sender", "--limit", "--full", "--json"],
     ("config", "show"): ["--origin", "--changed", "--config", "--option", "--json"],
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.lab.hostile import binary
+from tests.campaigns.hostile import binary
 from tests.sim.byhand import ByHand
 
 #: 2 to 5 are usual; what this guards against, names that were chosen to share a place, was at 300 and more.

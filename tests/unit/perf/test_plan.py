@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dataproxy import ConfigError
-from dataproxy._core.testing.probe_perf import arrivals
 from dataproxy.perf import Piece, parse_plan
+from tests.native.probe_perf import arrivals
 
 
 def due(text: str, **options: object) -> np.ndarray:

@@ -10,11 +10,11 @@ from pyarrow import fs
 from dataproxy.spark import attempts
 from dataproxy.spark import room as rooms
 from dataproxy.spark.attempts import AttemptRecord, RoomReader, Uncommitted, of_batch
-from dataproxy.spark.producers import Books
+from dataproxy.spark.producers import Accounting
 from dataproxy.spark.reports import JobReport, PartitionReport
 from dataproxy.spark.room import make_room, stream_name
 
-BOOKS = Books(
+ACCOUNTING = Accounting(
     accepted=10, delivered=6, failed=1, expired=2, pending=1, maybe_delivered=2, errors={108: 1, "EXPIRED": 2}
 )
 
@@ -43,9 +43,9 @@ def committed(record, partition=0, attempt=0):
 
 def test_counts_of_attempts_that_were_not_committed_are_summed_up(room):
     for attempt in range(2):
-        begun(room, attempt=attempt).end(BOOKS)
+        begun(room, attempt=attempt).end(ACCOUNTING)
     last = begun(room, attempt=2)
-    last.end(Books(delivered=10))
+    last.end(Accounting(delivered=10))
     lost = Uncommitted.of(found(room).attempts, [committed(last, attempt=2)])
     assert (lost.attempts, lost.acked, lost.possibly_stored, lost.silent) == (2, 12, 6, 0)
     assert sorted(lost.failed.values()) == [2, 4]
@@ -55,14 +55,14 @@ def test_counts_of_attempts_that_were_not_committed_are_summed_up(room):
 
 def test_an_attempt_without_a_word_at_its_end_is_silent(room):
     begun(room)
-    begun(room, attempt=1).end(BOOKS)
+    begun(room, attempt=1).end(ACCOUNTING)
     lost = Uncommitted.of(found(room).attempts)
     assert (lost.attempts, lost.silent) == (1, 1)
     assert lost.line().endswith("1 attempts ended without a report; what they sent is unknown")
 
 
 def test_attempts_that_ran_where_the_room_is_not_seen_are_silent_too(room):
-    begun(room, partition=1, attempt=2).end(BOOKS)
+    begun(room, partition=1, attempt=2).end(ACCOUNTING)
     elsewhere = committed(begun(f"{room[:-3]}absent"), attempt=1)
     assert elsewhere.record == ""
     assert Uncommitted.of(found(room).attempts, [elsewhere]).silent == 3  # 0 of partition 0, 0 and 1 of partition 1
@@ -70,7 +70,7 @@ def test_attempts_that_ran_where_the_room_is_not_seen_are_silent_too(room):
 
 def test_counts_that_were_not_written_to_their_end_are_no_counts(tmp_path):
     room = make_room(str(tmp_path), "job")
-    begun(room).end(BOOKS)
+    begun(room).end(ACCOUNTING)
     (path,) = Path(room).glob("*.ended")
     path.write_bytes(path.read_bytes()[:-3])
     lost = Uncommitted.of(found(room).attempts)
@@ -79,15 +79,15 @@ def test_counts_that_were_not_written_to_their_end_are_no_counts(tmp_path):
 
 def test_a_committed_attempt_alone_leaves_nothing_to_tell(room):
     record = begun(room)
-    record.end(BOOKS)
+    record.end(ACCOUNTING)
     assert Uncommitted.of(found(room).attempts, [committed(record)]) == Uncommitted()
     assert Uncommitted().line() == ""
 
 
 def test_an_aborted_job_says_what_is_known_of_each_partition(room):
     record = begun(room)
-    record.end(Books(delivered=10))
-    begun(room, partition=1).end(BOOKS)
+    record.end(Accounting(delivered=10))
+    begun(room, partition=1).end(ACCOUNTING)
     report = JobReport.of_aborted("job", [committed(record), None, None], found(room).attempts)
     assert (report.outcome, report.partitions, report.acked) == ("aborted", 1, 10)
     assert (report.unfinished_partitions, report.unknown_partitions) == (2, 1)
@@ -98,14 +98,14 @@ def test_an_aborted_job_says_what_is_known_of_each_partition(room):
 
 
 def test_a_room_is_gone_when_its_write_is_over(room, tmp_path):
-    begun(room).end(BOOKS)
+    begun(room).end(ACCOUNTING)
     found(room).clear()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_who_aborts_a_write_waits_for_last_words(room, monkeypatch):
     record = begun(room)
-    monkeypatch.setattr(attempts.time, "sleep", lambda seconds: record.end(BOOKS))
+    monkeypatch.setattr(attempts.time, "sleep", lambda seconds: record.end(ACCOUNTING))
     lost = Uncommitted.of(RoomReader(room, lambda run: run == "job", patience=3600).attempts)
     assert (lost.attempts, lost.silent) == (1, 0)
 
@@ -126,16 +126,16 @@ def test_without_a_room_a_write_goes_on(tmp_path, caplog):
     assert make_room(str(tmp_path / "file"), "job") == ""
     assert "counts of failed attempts will be missing" in caplog.text
     record = begun("")
-    record.end(BOOKS)
+    record.end(ACCOUNTING)
     assert (record.token, record.so_far(), found("").attempts) == ("", "", [])
 
 
 def test_attempts_tell_each_other_what_was_done_so_far(tmp_path):
     room = make_room(str(tmp_path), "job")
-    begun(room).end(BOOKS)
+    begun(room).end(ACCOUNTING)
     begun(room, partition=1)
     record = begun(room, attempt=1)
-    record.end(BOOKS)
+    record.end(ACCOUNTING)
     assert record.so_far() == (
         "all 2 attempts of this write that have ended so far: 12 rows acknowledged, 6 possibly stored"
     )
@@ -155,13 +155,13 @@ def test_a_micro_batch_finds_its_own_attempts_alone(tmp_path):
 
 def test_a_query_takes_no_counts_of_another_away(tmp_path):
     room = make_room(str(tmp_path), stream_name({"a": "1"}))
-    begun(room, run="query.1").end(BOOKS)
+    begun(room, run="query.1").end(ACCOUNTING)
     other = begun(room, run="another.1")
     RoomReader(room, of_batch(1)).clear({"query.1"})
-    other.end(BOOKS)
+    other.end(ACCOUNTING)
     assert [attempt.acked for attempt in RoomReader(room, of_batch(1)).attempts] == [6]
     RoomReader(room, of_batch(1)).clear({"another.1"})
-    begun(room, run="query.2").end(BOOKS)  # its tasks began before the other's commit
+    begun(room, run="query.2").end(ACCOUNTING)  # its tasks began before the other's commit
     assert [attempt.run for attempt in RoomReader(room, of_batch(2)).attempts] == ["query.2"]
 
 
@@ -186,8 +186,8 @@ def test_a_temporary_room_is_its_users_alone(tmp_path, monkeypatch, caplog):
 
 
 def test_a_commit_reads_no_file_of_attempts_that_ended_well(room, monkeypatch):
-    begun(room).end(Books(delivered=10, duplicates_filtered=3))
-    begun(room, partition=1).end(Books(pending=1))  # it has more to tell than a name holds
+    begun(room).end(Accounting(delivered=10, duplicates_filtered=3))
+    begun(room, partition=1).end(Accounting(pending=1))  # it has more to tell than a name holds
     monkeypatch.setattr(rooms.Room, "read", lambda self, name: pytest.fail(name) if "@0-" in name else b"{")
     well, badly = found(room).attempts
     assert (well.ended, well.acked, well.filtered, well.failed) == (True, 10, 3, ())
@@ -196,5 +196,5 @@ def test_a_commit_reads_no_file_of_attempts_that_ended_well(room, monkeypatch):
 
 def test_an_attempt_without_errors_leaves_one_file(tmp_path):
     room = make_room(str(tmp_path), "job")
-    begun(room).end(Books(delivered=10))
+    begun(room).end(Accounting(delivered=10))
     assert [path.name.rpartition(".")[2] for path in Path(room).iterdir()] == ["ended-10-0"]

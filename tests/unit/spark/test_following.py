@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dataproxy.client.proxies import ProxySource
 from dataproxy.config import load_producer_config
+from dataproxy.producer.proxies import ProxySource
 from dataproxy.spark.following import KnownProxies, asking, first_question
 from dataproxy.spark.options import read_options
 from dataproxy.spark.target import known_proxies

@@ -10,8 +10,8 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from dataproxy.client.discovery import parse_target
 from dataproxy.errors import BufferFullError, FlushTimeout, InvalidMessageError, UndeliveredError
+from dataproxy.producer.discovery import parse_target
 from dataproxy.spark import producers, wording
 from dataproxy.spark.attempts import RoomReader
 from dataproxy.spark.columns import ColumnPlan
@@ -136,7 +136,10 @@ def test_before_the_first_batch_is_waited_for_connections_wait_for_nothing():
             found.append(jvm.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
             yield from batches(["a"])
 
-        write_batches(asking(), plan(), PLACE)
+        names = {"__name__": "pyspark.worker", "work": lambda: write_batches(asking(), plan(), PLACE)}
+        exec("def main(infile, outfile):\n    work()", names)  # looks like the main function of PySpark's worker
+        with jvm.makefile("rb") as source:
+            names["main"](source, None)
         assert found == [1]
 
 

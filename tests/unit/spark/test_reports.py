@@ -1,4 +1,4 @@
-"""Books of partitions and jobs."""
+"""Accounting of partitions and jobs."""
 
 import json
 import pickle
@@ -7,7 +7,7 @@ import pytest
 
 from dataproxy.errors import LocalProtocolError
 from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.reports import JobReport, PartitionReport, check_books
+from dataproxy.spark.reports import JobReport, PartitionReport, check_accounting
 
 seen = []
 remember = seen.append
@@ -77,9 +77,9 @@ def test_a_callback_gets_the_report_and_its_error_is_logged(caplog):
     assert "the report callback" in caplog.text
 
 
-def test_books_that_do_not_balance_are_an_error():
-    assert check_books("j", [part(), part(partition=1)]) == [part(), part(partition=1)]
+def test_accounting_that_does_not_balance_is_an_error():
+    assert check_accounting("j", [part(), part(partition=1)]) == [part(), part(partition=1)]
     with pytest.raises(LocalProtocolError, match="job j: 1 of 2 partitions reported"):
-        check_books("j", [part(), None])
+        check_accounting("j", [part(), None])
     with pytest.raises(LocalProtocolError, match="the counts of these are inconsistent"):
-        check_books("j", [part(acked=3)])
+        check_accounting("j", [part(acked=3)])

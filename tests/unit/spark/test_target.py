@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from dataproxy.client import managers
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, TransportError
+from dataproxy.producer import managers
 from dataproxy.spark import target
 from dataproxy.types import Endpoint, ProxyList
 

@@ -1,6 +1,6 @@
 """What every wire must hold; a test module gives it a wire and its golden replies."""
 
-from dataproxy._core.testing.probe_wire import ProbeError
+from tests.native.probe_wire import ProbeError
 
 __all__ = ["Feed", "check_corruption", "check_splits", "check_truncation", "read_all"]
 

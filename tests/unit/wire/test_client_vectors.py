@@ -2,9 +2,9 @@
 
 import pytest
 
-from dataproxy._core.testing.probe_wire import Wire, pack
-from tests.reference.snappy import unpack
-from tests.reference.vectors import NOW_MS, VECTORS, by_name, named
+from tests.native.probe_wire import Wire, pack
+from tests.support.reference.snappy import unpack
+from tests.support.reference.vectors import NOW_MS, VECTORS, by_name, named
 
 EV_ACK, EV_HEARTBEAT_ACK = 1, 2
 LENGTH, ATTRS, LINES = 0, 1, 2

@@ -5,12 +5,12 @@ import struct
 import pytest
 
 from dataproxy._core.base.column import Bytes
-from dataproxy._core.testing.probe_wire import pack
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import InvalidMessageError, RemoteProtocolError
-from tests.reference import containers
-from tests.reference.frames import binary_frame, join_items, join_pairs
-from tests.reference.vectors import by_name, named
+from tests.native.probe_wire import pack
+from tests.support.reference import containers
+from tests.support.reference.frames import binary_frame, join_items, join_pairs
+from tests.support.reference.vectors import by_name, named
 
 IDS = b"groupId=g&streamId=s"
 ITEMS = join_items([b"one", b"two"])

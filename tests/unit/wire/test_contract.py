@@ -2,8 +2,8 @@
 
 import pytest
 
-from dataproxy._core.testing.probe_wire import Server, Wire
-from tests.reference.vectors import NOW_MS, VECTORS, named
+from tests.native.probe_wire import Server, Wire
+from tests.support.reference.vectors import NOW_MS, VECTORS, named
 from tests.unit.wire.contract import check_corruption, check_splits, check_truncation, read_all
 
 WIRE = Wire("inlong")

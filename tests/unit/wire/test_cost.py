@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import pytest
 
-from dataproxy._core.testing.probe_window import stored_ids, without
-from dataproxy._core.testing.probe_wire import Server, Wire, pack
 from dataproxy._core.wire.inlong.message import records
 from dataproxy.errors import RemoteProtocolError
-from tests.lab.hostile import beat, binary, text
-from tests.reference.snappy import pack_repeats
+from tests.campaigns.hostile import beat, binary, text
+from tests.native.probe_window import stored_ids, without
+from tests.native.probe_wire import Server, Wire, pack
+from tests.support.reference.snappy import pack_repeats
 
 SMALL, LARGE = 1 << 13, 1 << 16
 TIMES_LINEAR = 6  # bytes of eight times the size may cost so many times as much, each

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dataproxy._core.testing.probe_wire import ProbeError, Wire
-from tests.reference.frames import text_frame
+from tests.native.probe_wire import ProbeError, Wire
+from tests.support.reference.frames import text_frame
 
 WIRE = Wire()
 IDS = b"groupId=g&streamId=s"

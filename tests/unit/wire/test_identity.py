@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_window import stored_ids, without
 from dataproxy._core.wire.inlong import message
+from tests.native.probe_window import stored_ids, without
 
 FRAME = {"groupId": "g", "streamId": "s"}
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_wire import ProbeError, Server, Wire, pack
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import RemoteProtocolError
-from tests.reference import containers, frames, server
-from tests.reference.vectors import NOW_MS
+from tests.native.probe_wire import ProbeError, Server, Wire, pack
+from tests.support.reference import containers, frames, server
+from tests.support.reference.vectors import NOW_MS
 
 WIRE = Wire()
 KEYS = ["groupId", "streamId", "dt", "cnt", "cp", "mt", "isAck", "syncSend", "proxySend", "partitionKey", "rt", "rtms",

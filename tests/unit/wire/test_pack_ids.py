@@ -2,8 +2,8 @@
 
 import pytest
 
-from dataproxy._core.testing.probe_wire import ProbeError, Server, Wire
 from dataproxy._core.wire.inlong.message import records
+from tests.native.probe_wire import ProbeError, Server, Wire
 
 ATTRS = b"groupId=g&streamId=s&env=x"
 ITEM = b"\x00\x00\x00\x01x"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.testing.probe_blocks import Block
-from dataproxy._core.testing.probe_wire import Server, Wire, pack
 from tests.fuzz.engine import mutate
-from tests.reference.snappy import lines, pack_literals
+from tests.native.probe_blocks import Block
+from tests.native.probe_wire import Server, Wire, pack
+from tests.support.reference.snappy import lines, pack_literals
 
 LIMIT = 20 << 20
 NOW = 1_600_000_000_000

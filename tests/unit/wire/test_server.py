@@ -2,10 +2,10 @@
 
 import pytest
 
-from dataproxy._core.testing.probe_wire import ProbeError, Server, Wire, pack
 from dataproxy._core.wire.inlong import message
-from tests.reference.frames import binary_frame, join_items, join_pairs, text_frame
-from tests.reference.vectors import NOW_MS
+from tests.native.probe_wire import ProbeError, Server, Wire, pack
+from tests.support.reference.frames import binary_frame, join_items, join_pairs, text_frame
+from tests.support.reference.vectors import NOW_MS
 
 WIRE = Wire()
 IDS = b"groupId=g&streamId=s"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dataproxy._core.testing.probe_wire import Server, Wire
 from dataproxy._core.wire.inlong import message
-from tests.reference.snappy import pack_literals
-from tests.reference.vectors import NOW_MS, VECTORS, by_name, named
+from tests.native.probe_wire import Server, Wire
+from tests.support.reference.snappy import pack_literals
+from tests.support.reference.vectors import NOW_MS, VECTORS, by_name, named
 
 WIRE = Wire()
 SERVICE_CODES = {"service_stopped": 2, "mq_not_ready": 1}

@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from dataproxy._core.base.hdr cimport Hdr
-from dataproxy._core.base.pack cimport Verdict
-from dataproxy._core.client.handle cimport CoreHandle
-from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.pack.pack cimport PackResult
+from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
 from dataproxy._core.perf.pending cimport Pending, Tally
 from dataproxy._core.perf.plan cimport Plan
 
@@ -42,7 +42,7 @@ cdef class Generator:
     cdef int64_t start_us       # planned times count from here
     cdef int64_t number         # of the next message, for the choice of its stream, body and key
     cdef bint circles           # a closed loop: the sender waits for the result of each message
-    cdef Verdict* last          # of that message; holds a reference until the wait has ended
+    cdef PackResult* last          # of that message; holds a reference until the wait has ended
     cdef int alarm              # of a run in an event loop: a timerfd, else -1
     cdef int64_t ahead          # with it: us from the start to the next arrival, -1 after the last
     cdef int64_t excused        # us by which it may be late because calls had to wait for room

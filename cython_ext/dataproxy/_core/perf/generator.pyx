@@ -17,20 +17,20 @@ from posix.time cimport CLOCK_MONOTONIC, itimerspec
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.hdr cimport hdr_add, hdr_clear, hdr_close, hdr_merge, hdr_open
-from dataproxy._core.base.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, Verdict, verdict_release,
+from dataproxy._core.pack.pack cimport (
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, PackResult, pack_result_release,
 )
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
-from dataproxy._core.client.batcher cimport (
+from dataproxy._core.producer.accumulate.batcher cimport (
     EX_NOTHING, NO_KEY, NO_TIME, Extras, batcher_append, batcher_seal_all, batcher_seal_of,
 )
-from dataproxy._core.client.books cimport books_idle, books_wait_room, books_wait_verdict
-from dataproxy._core.client.delivery cimport BatchDelivery, Delivery
-from dataproxy._core.client.order cimport key_bucket
-from dataproxy._core.client.segments cimport Segment
-from dataproxy._core.client.sending cimport Stream
-from dataproxy._core.client.streams cimport Stream as CStream
+from dataproxy._core.producer.results.accounting cimport accounting_idle, accounting_wait_room, accounting_wait_result
+from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery
+from dataproxy._core.producer.accumulate.keys cimport key_bucket
+from dataproxy._core.producer.results.segments cimport Segment
+from dataproxy._core.producer.ingest.stream cimport Stream
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
 from dataproxy._core.perf.histogram cimport Histogram
 from dataproxy._core.perf.pending cimport pending_close, pending_collect, pending_open, pending_put, tally_add
 from dataproxy._core.perf.plan cimport plan_begin, plan_close, plan_next, plan_open, plan_piece, plan_total
@@ -55,7 +55,7 @@ cdef enum:
 
 
 @cython.final
-@cython.no_gc_clear             # the end of the verdicts needs the producer
+@cython.no_gc_clear             # the end of the results needs the producer
 cdef class Generator:
     """Send one thread's share of a plan through a producer's streams.
 
@@ -180,9 +180,9 @@ cdef class Generator:
         cdef int64_t began = now_us(), now = began
         cdef bint changed = False
         while not changed and now < deadline and not atomic_load(&self.stopping):
-            if books_idle(&self.core.engine.books):
+            if accounting_idle(&self.core.engine.accounting):
                 batcher_seal_all(&self.core.engine.batcher)
-            changed = books_wait_room(&self.core.engine.books, seen, min(deadline, now + SLICE_US))
+            changed = accounting_wait_room(&self.core.engine.accounting, seen, min(deadline, now + SLICE_US))
             now = now_us()
         self.excused += now - began
         relaxed_add(&self.blocked_us, now - began)
@@ -192,7 +192,7 @@ cdef class Generator:
         """Send the next message; a Course.  Locality: the thread that runs.  Locks: takes batcher.lock."""
         cdef Body* body = &self.sources[self.number % self.n_bodies]
         cdef CStream* stream = self.targets[self.number % self.n_targets]
-        cdef Verdict* verdict = NULL
+        cdef PackResult* pack_result = NULL
         cdef uint32_t index = 0
         cdef int64_t seen, deadline = 0
         cdef int status, course
@@ -204,14 +204,14 @@ cdef class Generator:
         x.exempt = EX_NOTHING
         self.number += 1
         while True:
-            seen = atomic_load(&self.core.engine.books.turns)
-            status = batcher_append(&self.core.engine.batcher, stream, body.p, body.n, &x, &verdict, &index)
+            seen = atomic_load(&self.core.engine.accounting.turns)
+            status = batcher_append(&self.core.engine.batcher, stream, body.p, body.n, &x, &pack_result, &index)
             if status == ST_OK:
                 relaxed_add(&self.accepted, 1)
                 if self.circles:
-                    atomic_add(&verdict.refs, 1)
-                    self.last = verdict
-                if pending_put(&self.pending, verdict, index, 1, planned) != ST_OK:
+                    atomic_add(&pack_result.refs, 1)
+                    self.last = pack_result
+                if pending_put(&self.pending, pack_result, index, 1, planned) != ST_OK:
                     return CO_NO_MEMORY
                 return CO_ON
             if status == ST_CLOSED:
@@ -245,7 +245,7 @@ cdef class Generator:
 
     cdef int _circle(self, int64_t end) noexcept nogil:
         """Send a message whenever the one before has its result; a Course.  Locality: the thread that runs."""
-        cdef Verdict* verdict
+        cdef PackResult* pack_result
         cdef int64_t now = now_us()
         cdef int course
         while now < end and not atomic_load(&self.stopping):
@@ -254,12 +254,12 @@ cdef class Generator:
             if course > CO_REFUSED:
                 return course
             if course == CO_ON:
-                verdict = self.last
-                batcher_seal_of(&self.core.engine.batcher, verdict)
-                while not books_wait_verdict(&self.core.engine.books, verdict, now_us() + SLICE_US):
+                pack_result = self.last
+                batcher_seal_of(&self.core.engine.batcher, pack_result)
+                while not accounting_wait_result(&self.core.engine.accounting, pack_result, now_us() + SLICE_US):
                     if atomic_load(&self.stopping):
                         break
-                verdict_release(verdict)
+                pack_result_release(pack_result)
             now = now_us()
         return CO_ON
 
@@ -350,17 +350,17 @@ cdef class Generator:
         cdef int status = ST_OK
         if isinstance(sent, Delivery):
             one = <Delivery>sent
-            if one.verdict == NULL:
+            if one.pack_result == NULL:
                 raise ConfigError("a call returned a Delivery without a message")
-            atomic_add(&one.verdict.refs, 1)
-            status = pending_put(&self.pending, one.verdict, one.index, 1, planned)
+            atomic_add(&one.pack_result.refs, 1)
+            status = pending_put(&self.pending, one.pack_result, one.index, 1, planned)
             relaxed_add(&self.accepted, 1)
         elif isinstance(sent, BatchDelivery):
             batch = <BatchDelivery>sent
             for i in range(batch.segments.n):
                 segment = &batch.segments.items[i]
-                atomic_add(&segment.verdict.refs, 1)
-                if pending_put(&self.pending, segment.verdict, segment.first, segment.count, planned) != ST_OK:
+                atomic_add(&segment.pack_result.refs, 1)
+                if pending_put(&self.pending, segment.pack_result, segment.first, segment.count, planned) != ST_OK:
                     status = CO_NO_MEMORY
             relaxed_add(&self.accepted, batch.segments.messages)
         else:

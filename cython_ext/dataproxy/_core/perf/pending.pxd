@@ -1,13 +1,13 @@
 """Messages that were sent by a plan and whose results are awaited, and the counts of those that have theirs.
 
-Each message has its planned time beside the verdict of its pack.  The thread that settles the pack has written down
+Each message has its planned time beside the result of its pack.  The thread that settles the pack has written down
 when that was, so it does not matter when somebody looks: the time from plan to result is exact.
 """
 
 from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.hdr cimport Hdr
-from dataproxy._core.base.pack cimport Verdict
+from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 
 cdef enum:
@@ -16,7 +16,7 @@ cdef enum:
 
 
 ctypedef struct Planned:        # messages of one call in one pack
-    Verdict* verdict            # holds a reference
+    PackResult* pack_result            # holds a reference
     int64_t planned_us
     uint32_t index              # place of the first in its pack
     uint32_t n
@@ -46,6 +46,6 @@ ctypedef struct Pending:
 
 cdef int pending_open(Pending* q, Tally* t) noexcept nogil
 cdef void pending_close(Pending* q, Tally* t) noexcept nogil
-cdef int pending_put(Pending* q, Verdict* v, uint32_t index, uint32_t n, int64_t planned_us) noexcept nogil
+cdef int pending_put(Pending* q, PackResult* v, uint32_t index, uint32_t n, int64_t planned_us) noexcept nogil
 cdef int pending_collect(Pending* q, Tally* t) noexcept nogil
 cdef void tally_add(Tally* t, int outcome, int64_t latency_us, bint timed) noexcept nogil

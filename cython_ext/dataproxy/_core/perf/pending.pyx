@@ -8,8 +8,8 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
 from dataproxy._core.base.hdr cimport hdr_add, hdr_close, hdr_open
-from dataproxy._core.base.pack cimport OUT_MIXED, Verdict, verdict_release
-from dataproxy._core.base.parts cimport Part, parts_find
+from dataproxy._core.pack.pack cimport OUT_MIXED, PackResult, pack_result_release
+from dataproxy._core.pack.parts cimport Part, parts_find
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_store
 from dataproxy._core.plat.thread cimport (
@@ -43,34 +43,34 @@ cdef void pending_close(Pending* q, Tally* t) noexcept nogil:
     cdef int64_t i
     while block != NULL:
         for i in range(q.taken, block.n):
-            verdict_release(block.items[i].verdict)
+            pack_result_release(block.items[i].pack_result)
         q.taken = 0
         following = block.next
         free(block)
         block = following
     for i in range(q.n_waiting):
-        verdict_release(q.waiting[i].verdict)
+        pack_result_release(q.waiting[i].pack_result)
     free(q.waiting)
     hdr_close(&t.whole)
     hdr_close(&t.recent)
     pthread_mutex_destroy(&t.lock)
 
 
-cdef int pending_put(Pending* q, Verdict* v, uint32_t index, uint32_t n, int64_t planned_us) noexcept nogil:
+cdef int pending_put(Pending* q, PackResult* v, uint32_t index, uint32_t n, int64_t planned_us) noexcept nogil:
     """Note messages that were accepted; ST_OK or ST_NO_MEMORY.  Takes over one reference to ``v``.
 
     Locality: the sender.
     """
     cdef Block* block = q.newest
     cdef Planned* item = &block.items[block.n]
-    item.verdict = v
+    item.pack_result = v
     item.planned_us = planned_us
     item.index = index
     item.n = n
     if block.n == BLOCK - 1:
         block.next = _block()
         if block.next == NULL:
-            verdict_release(v)
+            pack_result_release(v)
             return ST_NO_MEMORY
         q.newest = block.next
     atomic_store(&block.n, block.n + 1)
@@ -99,7 +99,7 @@ cdef void _settle(Tally* t, Planned* item) noexcept nogil:
 
     A message that was dropped on arrival has no time of its result and counts in no percentile.
     """
-    cdef Verdict* v = item.verdict
+    cdef PackResult* v = item.pack_result
     cdef const Part* part
     cdef int64_t latency = v.settled_us - item.planned_us
     cdef uint32_t first = item.index, left = item.n, n
@@ -112,7 +112,7 @@ cdef void _settle(Tally* t, Planned* item) noexcept nogil:
             _count(t, part.outcome, n, latency, True)
             first += n
             left -= n
-    verdict_release(v)
+    pack_result_release(v)
 
 
 cdef int _keep(Pending* q, const Planned* item) noexcept nogil:
@@ -133,13 +133,13 @@ cdef int _keep(Pending* q, const Planned* item) noexcept nogil:
 cdef void _look_again(Pending* q, Tally* t) noexcept nogil:
     """Count the waiting messages that have their result now.  Locks: lock is held.
 
-    Neighbours are mostly in one pack.  Its verdict, which is elsewhere in memory, is read once.
+    Neighbours are mostly in one pack.  Its result, which is elsewhere in memory, is read once.
     """
     cdef int64_t i, kept = 0
-    cdef Verdict* asked = NULL
+    cdef PackResult* asked = NULL
     for i in range(q.n_waiting):
-        if q.waiting[i].verdict == asked or not atomic_load(&q.waiting[i].verdict.done):
-            asked = q.waiting[i].verdict
+        if q.waiting[i].pack_result == asked or not atomic_load(&q.waiting[i].pack_result.done):
+            asked = q.waiting[i].pack_result
             q.waiting[kept] = q.waiting[i]
             kept += 1
         else:
@@ -162,7 +162,7 @@ cdef int pending_collect(Pending* q, Tally* t) noexcept nogil:
         n = atomic_load(&q.oldest.n)
         while q.taken < n and status == ST_OK:
             item = &q.oldest.items[q.taken]
-            if atomic_load(&item.verdict.done):
+            if atomic_load(&item.pack_result.done):
                 _settle(t, item)
             else:
                 status = _keep(q, item)

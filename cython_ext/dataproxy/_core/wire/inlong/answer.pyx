@@ -47,8 +47,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TYPE_MASK,
     TYPE_RETURN,
 )
-from dataproxy._core.wire.inlong.number cimport write_decimal
-from dataproxy._core.wire.inlong.utf8 cimport is_utf8
+from dataproxy._core.base.text cimport is_utf8, write_decimal
 
 
 cdef const uint8_t* TEXT_ACK_BODY = <const uint8_t*>b"2"

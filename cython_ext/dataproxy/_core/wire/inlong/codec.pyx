@@ -8,8 +8,8 @@ from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
 from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
 from dataproxy._core.wire.inlong.identity cimport read_stored_ids, write_without
 from dataproxy._core.wire.inlong.misaddress cimport misaddress_reply
-from dataproxy._core.wire.inlong.naming cimport name_items
-from dataproxy._core.wire.inlong.serve cimport serve_frame
+from dataproxy._core.wire.inlong.items cimport name_items
+from dataproxy._core.wire.inlong.server cimport serve_frame
 
 
 cdef WireOps OPS

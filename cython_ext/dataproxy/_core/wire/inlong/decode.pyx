@@ -32,7 +32,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TYPE_MASK,
     TYPE_PAIRS,
 )
-from dataproxy._core.wire.inlong.number cimport read_decimal
+from dataproxy._core.base.text cimport read_decimal
 
 
 cdef WireEvent BLANK         # constant after import

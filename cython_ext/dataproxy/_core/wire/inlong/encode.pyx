@@ -45,8 +45,7 @@ from dataproxy._core.wire.inlong.const cimport (
     TYPE_PAIRS,
     TYPE_SNAPPY,
 )
-from dataproxy._core.wire.inlong.number cimport write_decimal
-from dataproxy._core.wire.inlong.utf8 cimport is_ascii
+from dataproxy._core.base.text cimport is_ascii, write_decimal
 
 
 cdef enum:

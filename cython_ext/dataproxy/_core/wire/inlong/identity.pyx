@@ -27,10 +27,10 @@ from dataproxy._core.wire.inlong.const cimport (
     MAX_BODY,
     MAX_COUNT,
 )
-from dataproxy._core.wire.inlong.container_decode cimport (
-    MAX_UNPACKED, Container, container_group, container_open, container_record,
+from dataproxy._core.wire.inlong.container cimport (
+    MAX_UNPACKED, Container, container_group, container_open, container_record, put_container_head, put_container_magic,
+    put_payload,
 )
-from dataproxy._core.wire.inlong.container_encode cimport put_container_head, put_container_magic, put_payload
 
 
 cdef int read_stored_ids(const uint8_t* p, size_t n, Buf* scratch, Buf* items, StoredIds* out) noexcept nogil:

@@ -13,16 +13,14 @@ from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, FrameSpec
 from dataproxy._core.wire.inlong.const cimport EXT_NAMES
-from dataproxy._core.wire.inlong.container_decode cimport (
+from dataproxy._core.wire.inlong.container cimport (
     MAX_UNPACKED,
     Container,
+    GroupPlace,
+    close_group_text,
     container_group,
     container_open,
     container_record,
-)
-from dataproxy._core.wire.inlong.container_encode cimport (
-    GroupPlace,
-    close_group_text,
     open_group_text,
     put_container_head,
     put_container_magic,

@@ -1,0 +1,16 @@
+"""What every other folder of the core is built with; it knows no message, no frame and no connection.
+
+What lives here.  Growing buffers (``buf``) and borrowed bytes (``slice``); status codes (``status``); timers in a
+heap (``timers``); clocks that a simulation can replace (``clock``); the histogram of latencies (``hist``, ``hdr``);
+decimal numbers and UTF-8 (``text``); hashes, checksums and random numbers (``siphash``, ``crc``, ``rand``); snappy
+blocks, unpacked or read in place (``compress``, ``blockmap``, ``blockread``); columns in Arrow's layout (``column``);
+addresses of sockets (``address``); the hook that runs in a forked child (``forks``).
+
+Threads.  Any thread, without the GIL unless a function makes Python objects.  A struct belongs to one owner, who
+passes a pointer to it: the functions take no lock.  Only the list of ``forks`` has a lock of its own.
+
+What it may use.  ``plat`` and other files of this folder.
+
+Functions return a status and raise nothing.  A function that is on the way of each message is ``inline`` in a
+``.pxd``.
+"""

@@ -1,0 +1,74 @@
+"""Sealed pack -> frame bytes in its own buffer."""
+
+from libc.stdint cimport uint8_t
+
+from dataproxy._core.base.buf cimport Buf
+from dataproxy._core.base.compress cimport pack_block, pack_bound
+from dataproxy._core.pack.pack cimport Pack, PackPool, pack_grow, pool_count, pool_give, pool_take
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
+from dataproxy._core.wire.api cimport FrameSpec, WireOps
+
+
+cdef bint _compress(PackPool* spares, Pack* p, size_t tail) noexcept nogil:
+    """Replace the body by its compressed form; False (nothing changed) if that is not smaller."""
+    cdef Pack* other = pool_take(spares, p.head, p.head + pack_bound(p.body_n) + tail)
+    cdef Buf out
+    cdef uint8_t* buf
+    cdef size_t cap, n
+    cdef int status
+    if other == NULL:
+        return False
+    out.p = other.buf
+    out.n = p.head
+    out.cap = other.cap
+    status = pack_block(p.buf + p.head, p.body_n, &out)
+    other.buf = out.p
+    other.cap = out.cap
+    n = out.n - p.head
+    if status != ST_OK or n + n // 16 >= p.body_n:
+        pool_give(spares, other)
+        return False
+    buf = p.buf
+    cap = p.cap
+    p.buf = other.buf
+    p.cap = other.cap
+    p.body_n = n
+    p.compressed = True
+    other.buf = buf
+    other.cap = cap
+    pool_count(spares, p)
+    pool_give(spares, other)
+    return True
+
+
+cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spares, Pack* p) noexcept nogil:
+    """Make ``p.frame``; ST_OK, ST_NO_MEMORY or ST_LIMIT.  Locality: executor.  Locks: takes the lock of ``spares``.
+
+    The frame holds the sequence number, data time, count and attributes of the pack, so a resend has the same bytes.
+    """
+    cdef FrameSpec spec
+    cdef size_t start = 0, size = 0, tail
+    cdef int status
+    spec.family = rules.family
+    spec.items = p.items
+    spec.compressed = False
+    spec.seq = p.seq
+    spec.count = p.count
+    spec.data_time_ms = p.data_time_ms
+    spec.attrs = p.attrs
+    spec.id = slice_of(p.id, <size_t>p.id_n)
+    tail = wire.tail_room(&spec) + 16       # for `cp=snappy`, which compression adds to the attributes
+    if rules.compress and p.body_n >= rules.compress_min:
+        spec.compressed = _compress(spares, p, tail)
+    if p.head + p.body_n + tail > p.cap and pack_grow(p, p.head + p.body_n + tail) != ST_OK:
+        return ST_NO_MEMORY
+    pool_count(spares, p)
+    status = wire.frame(&spec, p.buf, p.body_n, &start, &size)
+    if status != ST_OK:
+        return status
+    if size > rules.max_frame:
+        return ST_LIMIT
+    p.frame = p.buf + start
+    p.frame_n = size
+    return ST_OK

@@ -1,0 +1,11 @@
+"""Key queues of one executor: which pack may be sent, and which waits for its predecessor."""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.pack.pack cimport Pack
+from dataproxy._core.conn.connection cimport LinkPool
+
+
+cdef bint key_queue_enter(LinkPool* pool, Pack* p) noexcept nogil
+cdef bint key_queues_advance(LinkPool* pool, int64_t now_us) noexcept nogil
+cdef void key_queues_abort(LinkPool* pool, int code) noexcept nogil

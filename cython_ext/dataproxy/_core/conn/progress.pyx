@@ -1,0 +1,74 @@
+"""Progress of a connection, and since when a frame's answer is late.
+
+The kernel takes bytes long before the peer has them: megabytes wait in a socket's send buffer while a slow network
+carries them, and they wait for ever if the peer's host is gone.  So a connection with unanswered frames is looked at
+eight times in ``ack_timeout``: the number of bytes that its socket still holds shows how many bytes the peer's host has
+acknowledged.
+
+- The ack timeout of a frame runs from its arrival at the peer's host.  It starts again at each look that still finds
+  a part of the frame in the socket.
+- A proxy answers in order.  So the timeout also starts again with the answer to the frame before it: ``detach`` gives
+  the time of a frame that leaves the in-flight list to the next frame.  The first frame of the list is late first.
+- A connection on which bytes wait makes progress when the peer's host acknowledges some bytes, or when a reply comes.
+
+Locks: none.
+"""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.pack.pack cimport Pack
+from dataproxy._core.base.timers cimport timers_arm
+from dataproxy._core.conn.connection cimport Link, LinkConfig, LinkPool
+from dataproxy._core.plat.atomic cimport relaxed_load
+
+cdef enum:
+    LOOKS = 8               # in one ack_timeout
+    LEAST_US = 1000
+
+
+cdef int64_t look_every_us(const LinkConfig* config) noexcept nogil:
+    """Return the microseconds between two looks at a connection with unanswered frames.  Locality: any thread."""
+    cdef int64_t every = config.ack_timeout_us // LOOKS
+    return every if every > LEAST_US else LEAST_US
+
+
+cdef void progress_begin(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Reset the progress for a new connection.  Locality: executor."""
+    link.acked = relaxed_load(&link.counters.sent_bytes)
+    link.heartbeat_end = link.acked
+    link.waits = False
+    link.moved_us = now_us
+
+
+cdef void progress_wrote(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    """Note that bytes were written to a socket that held no bytes at the last look.
+
+    Locality: executor.
+    """
+    cdef int64_t look = now_us + look_every_us(&pool.config)
+    link.waits = True
+    link.moved_us = now_us
+    if link.timer.slot < 0 or look < link.timer.due_us:
+        timers_arm(&pool.timers, &link.timer, look)
+
+
+cdef void progress_look(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil:
+    """Note that the socket still holds ``held`` of the bytes that were written to it.  Locality: executor."""
+    cdef int64_t acked = relaxed_load(&link.counters.sent_bytes) - held
+    cdef Pack* p = link.flight.tail
+    cdef bint waits = held > 0 or link.queue.head != NULL or link.control_sent < link.control.n
+    if acked > link.acked or (waits and not link.waits):
+        link.moved_us = now_us
+    elif link.last_read_us > link.moved_us:
+        link.moved_us = link.last_read_us
+    if acked > link.acked:
+        link.acked = acked
+    link.waits = waits
+    while p != NULL and p.sent_end > link.acked:        # in the order of writing: the frames before it have arrived
+        p.sent_us = now_us
+        p = p.prev
+
+
+cdef bint progress_stalled(const LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
+    """Tell whether bytes wait and nothing has moved for ``ack_timeout``.  Locality: executor."""
+    return link.waits and now_us - link.moved_us >= pool.config.ack_timeout_us

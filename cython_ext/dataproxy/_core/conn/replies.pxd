@@ -1,0 +1,10 @@
+"""Bytes from a proxy -> acks, heartbeat answers and loads."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.conn.connection cimport Link, LinkPool
+
+
+cdef int foreign_protocol(Slice data) noexcept nogil
+cdef int take_bytes(LinkPool* pool, Link* link, const uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil

@@ -1,0 +1,201 @@
+"""Routing and retries: decisions on packs; the time is an argument, and no descriptor is used.
+
+Reasons of refusals are kept for the results of the frames that they may concern.  A refusal may name no frame, if the
+server could not read the attributes.  If only one frame on the connection waits for an answer, the refusal is for that
+frame.  If several wait, it is not known which one is meant, because refusals may come before the answers to earlier
+frames.  Then the refusal is kept for the connection, and a frame that gets no answer there reports it as its last
+reason.
+
+Locality: executor, except where a function says otherwise.  Locks: none.
+"""
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from dataproxy._core.base.slice cimport slice_text
+from dataproxy._core.base.timers cimport timers_arm
+from dataproxy._core.conn.connection cimport (
+    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER, RC_NODE, RC_SPLIT,
+    REASON_ROOM,
+)
+from dataproxy._core.conn.router cimport backoff_us, budget_take, choose_link
+from dataproxy._core.conn.sendq cimport mark_dirty, sendq_put
+from dataproxy._core.conn.settle cimport detach, settle_failed, settle_split
+from dataproxy._core.conn.split cimport split_attempts, split_can, split_waits
+from dataproxy._core.pack.pack cimport (
+    OUT_EXPIRED, OUT_FAILED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_WAITING, list_push,
+)
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load
+
+cdef enum:
+    LATE_FACTOR = 10        # longer waits, because a new stream is known to all nodes only after tens of seconds
+    NODE_FACTOR = 10        # a node that is not ready is avoided for a tenth of a drained node's time
+    LAST_US = 10000         # no attempt is made if less time than this is left for its answer
+    HELD_US = 1000000       # longest wait before the retry budget is asked again
+    LONGEST = 400           # bytes of a refusal's text
+
+
+cdef int retry_class(const LinkConfig* config, int code) noexcept nogil:
+    """Return the RetryClass of a server's error code.  Locality: any thread."""
+    if 0 <= code < 256:
+        return config.classes[code]
+    return config.unknown_class
+
+
+cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+    """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor."""
+    cdef Link* link = choose_link(pool, now_us)
+    if link == NULL:
+        p.state = PK_WAITING
+        p.link = -1
+        list_push(&pool.waiting, p)
+    else:
+        sendq_put(pool, link, p)
+
+
+cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil:
+    """Queue the waiting packs on links, the oldest first.  Locality: executor."""
+    cdef Pack* p
+    while pool.n_active > 0 and pool.waiting.head != NULL:
+        p = pool.waiting.head
+        detach(pool, p)
+        route(pool, p, now_us)
+
+
+cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexcept nogil:
+    """Move ``p`` to the backoff list for ``wait_us``, or for less if the deadline is near.
+
+    A wait that would pass the deadline is cut to half of the time left, so that the last attempts have time for
+    their answers.  If too little time is left, the frame is not sent again, but it stays pending until the deadline,
+    because an earlier attempt may still be answered.
+    """
+    cdef int64_t left = p.deadline_us - now_us
+    if wait_us >= left:
+        wait_us = left // 2 if left >= 2 * LAST_US else left
+    detach(pool, p)
+    p.state = PK_BACKOFF
+    list_push(&pool.backoff, p)
+    timers_arm(&pool.timers, &p.timer, now_us + wait_us)
+
+
+cdef int64_t _pause(LinkPool* pool, Pack* p) noexcept nogil:
+    return backoff_us(split_attempts(p), pool.config.retry_backoff_us, pool.config.retry_backoff_max_us, &pool.random)
+
+
+cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
+    """Return a long wait in microseconds, at least half of its span: changes of configuration are slow."""
+    cdef int64_t span = pool.config.retry_backoff_us * LATE_FACTOR << min(split_attempts(p) - 1, 16)
+    cdef int64_t most = pool.config.retry_backoff_max_us * LATE_FACTOR
+    span = span if span < most else most
+    return span // 2 + backoff_us(1, span // 2, span // 2, &pool.random)
+
+
+cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice text, int64_t now_us) noexcept nogil:
+    """Decide on a frame that the server refused with ``code`` and ``text`` in its newest attempt.
+
+    Locality: executor.
+    """
+    cdef const LinkConfig* config = &pool.config
+    cdef int kind = retry_class(config, code)
+    pool.event(pool.event_context, LE_DRAINED if kind == RC_DRAINED else LE_REFUSED, link.peer.label, code, text)
+    if kind == RC_SPLIT and split_can(pool, p):
+        p.code = code
+        settle_split(pool, p)
+        return
+    if kind == RC_NEVER or kind == RC_FRAMING or kind == RC_SPLIT or (
+        (kind == RC_LATE or kind == RC_FEW) and split_attempts(p) >= config.late_attempts
+    ):
+        settle_failed(pool, p, OUT_FAILED, code)
+        return
+    if kind == RC_DRAINED:
+        link.avoid_until_us = now_us + config.avoid_us
+    elif kind == RC_NODE and link.avoid_until_us < now_us + config.avoid_us // NODE_FACTOR:
+        link.avoid_until_us = now_us + config.avoid_us // NODE_FACTOR
+    p.code = code
+    _park(pool, p, _late_pause(pool, p) if kind == RC_LATE else _pause(pool, p), now_us)
+
+
+cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
+    """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor."""
+    p.code = code
+    reason_inherit(pool, p)
+    if split_attempts(p) <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
+        detach(pool, p)         # after the first attempt, another link may send it at once
+        route(pool, p, now_us)
+        return
+    _park(pool, p, _pause(pool, p), now_us)
+
+
+cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil:
+    """End a frame whose deadline passed.  Locality: executor."""
+    if p.state == PK_IN_FLIGHT:
+        reason_inherit(pool, p)
+    settle_failed(pool, p, OUT_EXPIRED, p.code if p.code != 0 else LC_TIMEOUT)    # the newest reason tells more
+
+
+cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+    """Send ``p`` again, or keep it back while the retry budget is used up."""
+    cdef int64_t most = pool.config.retry_backoff_max_us
+    if split_waits(p):
+        settle_split(pool, p)
+        return
+    if split_attempts(p) > 0 and not budget_take(&pool.budget, now_us):
+        relaxed_add(&pool.held_back, 1)
+        _park(pool, p, 1 + backoff_us(1, HELD_US, most if 0 < most < HELD_US else HELD_US, &pool.random), now_us)
+        return
+    timers_arm(&pool.timers, &p.timer, p.deadline_us)
+    detach(pool, p)
+    route(pool, p, now_us)
+
+
+cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+    """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor."""
+    cdef Link* link
+    if now_us < p.deadline_us:
+        if p.state == PK_BACKOFF:
+            _retry_now(pool, p, now_us)
+        else:
+            timers_arm(&pool.timers, &p.timer, p.deadline_us)
+        return
+    if p.state == PK_QUEUED:
+        link = pool.links[p.link]
+        if p == link.queue.head and link.head_sent > 0:
+            # A part of it is written, so it can end only with its connection.  The loss of the connection then
+            # settles it, because its deadline has passed.
+            mark_dirty(pool, link, LF_CLOSE)
+            return
+    retry_expired(pool, p)
+
+
+cdef void reason_note(Pack* p, int code, Slice text) noexcept nogil:
+    """Keep the newest refusal of ``p``: its code, and its text cut at 400 bytes."""
+    cdef size_t n = text.n if text.n < LONGEST else LONGEST
+    cdef char* copy = NULL
+    if n > 0:
+        copy = <char*>malloc(n + 1)     # without memory only the code is kept
+    if copy != NULL:
+        memcpy(copy, text.p, n)
+        copy[n] = 0
+    free(p.error_text)
+    p.error_text = copy
+    p.refused = code
+
+
+cdef void reason_note_link(Link* link, int code, Slice text) noexcept nogil:
+    """Keep a refusal that came over ``link`` and names no frame."""
+    cdef size_t n = text.n if text.n < REASON_ROOM else REASON_ROOM - 1
+    if n > 0:
+        memcpy(link.reason, text.p, n)
+    link.reason[n] = 0
+    link.reason_code = code
+    link.reason_end = relaxed_load(&link.counters.sent_bytes)
+
+
+cdef void reason_inherit(LinkPool* pool, Pack* p) noexcept nogil:
+    """Give ``p``, in flight and without an answer, the refusal that its connection got after ``p`` was written."""
+    cdef const Link* link
+    if p.link < 0 or p.refused != 0:
+        return
+    link = pool.links[p.link]
+    if link.reason_code != 0 and p.sent_end <= link.reason_end:
+        reason_note(p, link.reason_code, slice_text(link.reason))

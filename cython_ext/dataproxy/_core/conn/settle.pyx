@@ -1,0 +1,177 @@
+"""Final results of packs.
+
+Locality: executor.  Locks: none.
+"""
+
+from libc.stdint cimport int64_t
+
+from dataproxy._core.pack.keyqueue cimport KeyQueue
+from dataproxy._core.pack.pack cimport (
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED,
+    PK_SETTLED, PK_WAITING, Pack, list_push, list_remove, pack_hold,
+)
+from dataproxy._core.pack.parts cimport parts_new, parts_release
+from dataproxy._core.base.status cimport ST_FULL, ST_OK
+from dataproxy._core.base.timers cimport timers_arm, timers_cancel
+from dataproxy._core.conn.router cimport budget_earn
+from dataproxy._core.conn.inflight cimport attempts_end, inflight_remove
+from dataproxy._core.conn.connection cimport LC_DISPLACED, Link, LinkPool
+from dataproxy._core.conn.split cimport (
+    split_attempts, split_begin, split_end, split_halve, split_next, split_rest, split_waits,
+)
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+
+
+cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
+    """Take ``p`` out of the list it is in; its number stays in the in-flight table.
+
+    Not for a frame that is partly written: the peer would lose the frame boundaries.
+    """
+    cdef Link* link
+    if p.state == PK_WAITING:
+        list_remove(&pool.waiting, p)
+    elif p.state == PK_BACKOFF:
+        list_remove(&pool.backoff, p)
+    elif p.state == PK_QUEUED:
+        link = pool.links[p.link]
+        list_remove(&link.queue, p)
+        link.queue_bytes -= <int64_t>p.frame_n
+        relaxed_store(&link.counters.waiting, link.queue.n)
+    elif p.state == PK_IN_FLIGHT:
+        link = pool.links[p.link]
+        if p.next != NULL and p.next.sent_us < p.sent_us:
+            p.next.sent_us = p.sent_us
+        list_remove(&link.flight, p)
+        link.flight_bytes -= <int64_t>p.frame_n
+        relaxed_add(&pool.flight_bytes, -<int64_t>p.frame_n)
+        relaxed_store(&link.counters.in_flight, link.flight.n)
+    elif p.state == PK_HELD:
+        list_remove(&(<KeyQueue*>p.key_queue).held, p)
+    p.state = PK_POSTED         # in no list
+
+
+cdef void _leave_key_queue(LinkPool* pool, Pack* p) noexcept nogil:
+    """Mark the key queue, so that its next pack is sent at the end of this round, when no list is being changed."""
+    cdef KeyQueue* key_queue = <KeyQueue*>p.key_queue
+    if key_queue.active == p:
+        key_queue.active = NULL
+        if key_queue.held.head != NULL and not key_queue.freed:
+            key_queue.freed = True
+            key_queue.next_freed = pool.freed
+            pool.freed = key_queue
+
+
+cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+    detach(pool, p)
+    timers_cancel(&pool.timers, &p.timer)
+    inflight_remove(&pool.in_flight, p.seq)
+    attempts_end(p)
+    if pool.sheds and outcome != OUT_DROPPED and not pack_hold(p):
+        return                  # it has its result; `settle_dropped` follows
+    if p.key_queue != NULL:
+        _leave_key_queue(pool, p)
+    p.outcome = outcome
+    p.code = code
+    p.state = PK_SETTLED
+    p.link = -1
+    list_push(&pool.settled, p)
+
+
+cdef void _wait_on(LinkPool* pool, Pack* p, int64_t until_us) noexcept nogil:
+    """Put ``p``, which is in no list, into backoff until ``until_us`` (microseconds); 0: until timers run next."""
+    p.state = PK_BACKOFF
+    list_push(&pool.backoff, p)
+    timers_arm(&pool.timers, &p.timer, until_us)
+
+
+cdef void _wake_split(LinkPool* pool) noexcept nogil:
+    """Let the oldest pack that waits for memory to be split try again."""
+    cdef Pack* p = pool.backoff.head if pool.split_waiting else NULL
+    while p != NULL and not split_waits(p):
+        p = p.next
+    if p != NULL:
+        timers_arm(&pool.timers, &p.timer, 0)
+
+
+cdef void _settle_part(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+    """Store a result of a pack that is to be split, or is being split, and send its next part."""
+    detach(pool, p)
+    inflight_remove(&pool.in_flight, p.seq)
+    if not p.parts.ready:
+        pool.split_waiting -= 1
+        parts_release(p.parts)
+        p.parts = NULL
+        _settle(pool, p, outcome, code)
+        return
+    if outcome != OUT_DELIVERED and (outcome != OUT_FAILED or code < 0):
+        split_rest(pool, p, outcome, code)
+    elif split_next(pool, p, outcome, code):
+        _wait_on(pool, p, 0)
+        return
+    _end_split(pool, p)
+
+
+cdef void _end_split(LinkPool* pool, Pack* p) noexcept nogil:
+    split_end(pool, p)
+    _wake_split(pool)
+    _settle(pool, p, OUT_MIXED, 0)
+
+
+cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil:
+    """Send the refused frame of ``p`` again in halves, as ``split_can`` allows.
+
+    Without memory for that, all of ``p`` fails, as a pack of a single message does.
+    """
+    cdef int status = ST_OK
+    detach(pool, p)
+    inflight_remove(&pool.in_flight, p.seq)
+    if p.parts == NULL:
+        p.parts = parts_new()
+        if p.parts == NULL:
+            _settle(pool, p, OUT_FAILED, p.refused)
+            return
+        pool.split_waiting += 1
+    if not p.parts.ready:
+        status = split_begin(pool, p)
+        if status == ST_FULL:
+            _wait_on(pool, p, p.deadline_us)
+            return
+        pool.split_waiting -= 1
+        _wake_split(pool)
+    if status != ST_OK:
+        parts_release(p.parts)
+        p.parts = NULL
+        _settle(pool, p, OUT_FAILED, p.refused)
+    elif split_halve(pool, p):
+        _wait_on(pool, p, 0)
+    else:
+        _end_split(pool, p)
+
+
+cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
+    """Give ``p`` its result: stored by the proxy."""
+    if p.open_attempts > 1:         # the other open attempts may be stored too; a refused attempt is not
+        relaxed_add(&pool.duplicates, p.open_attempts - 1)
+        relaxed_add(&pool.copies, (p.open_attempts - 1) * <int64_t>p.count)
+    budget_earn(&pool.budget, split_attempts(p) > 1)
+    if p.parts != NULL:
+        _settle_part(pool, p, OUT_DELIVERED, 0)
+        return
+    _settle(pool, p, OUT_DELIVERED, 0)
+
+
+cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+    """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.
+
+    If ``p`` is being split: the part on its way gets the result if a server refused it; otherwise all messages without
+    a result get it.
+    """
+    if p.parts != NULL:
+        _settle_part(pool, p, outcome, code)
+        return
+    _settle(pool, p, outcome, code)
+
+
+cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil:
+    """Release ``p``, which a sender gave up and entered in the accounting."""
+    _settle(pool, p, OUT_DROPPED, LC_DISPLACED)

@@ -1,6 +1,0 @@
-"""The durable store as the committer sees it."""
-
-from dataproxy._core.hub.entry cimport StoreOps
-
-
-cdef const StoreOps* store_ops() noexcept nogil     # the store argument is a Store*

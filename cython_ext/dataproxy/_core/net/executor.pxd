@@ -1,0 +1,78 @@
+"""Executor: one thread, one epoll set, one pool of links."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from dataproxy._core.base.clock cimport Clock
+from dataproxy._core.base.forks cimport ForkNode
+from dataproxy._core.pack.pack cimport Pack, PackList, PackPool
+from dataproxy._core.conn.framing cimport FrameRules
+from dataproxy._core.conn.connection cimport Endpoint, EventSink, LinkConfig, LinkPool
+from dataproxy._core.net.poller cimport PollEvent, Poller, Wakeup
+from dataproxy._core.net.recvbuf cimport RecvBuf
+from dataproxy._core.net.transport cimport Transport, TransportOps, TransportOptions
+from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.wire.api cimport WireOps
+
+
+ctypedef struct Channel         # declared below
+
+
+ctypedef struct Channel:        # the socket of one link; executor only
+    Transport transport
+    RecvBuf received
+    bint open
+    int interest
+    Channel* next               # in the list that a forked child reads; constant
+
+
+ctypedef struct ExecutorHooks:  # functions of the layer above; called on the executor's thread
+    void* context
+    void (*settled)(void* context, PackList* packs) noexcept nogil      # takes all of them
+    int64_t (*tick)(void* context, int64_t now_us) noexcept nogil       # returns its next due time, or -1
+    EventSink event
+
+
+ctypedef struct Executor:
+    int index
+    LinkPool pool               # executor only (counters: relaxed)
+    Channel** channels          # by link index; executor only
+    int n_channels
+    Channel* newest             # list of all channels; none is ever removed, so it is consistent at any time; atomic
+    ForkNode at_fork
+    Poller poller
+    Wakeup wakeup
+    FrameRules rules            # constant
+    PackPool* spares
+    ExecutorHooks hooks         # constant
+    TransportOptions options    # constant
+    const TransportOps* transport   # constant
+    const Clock* clock          # constant
+    int64_t tick_due_us         # executor only
+    # Inbox: everything below is guarded by lock.
+    pthread_mutex_t lock
+    PackList inbox
+    Pack* dropped               # oldest of the packs that senders gave up and that are still in some list
+    Pack* last_dropped
+    Endpoint* new_endpoints
+    int n_new_endpoints
+    int new_links
+    bint tick_asked
+    bint stop_asked
+    pthread_mutex_t registry    # guards the link table, which readers of statistics read
+
+
+cdef int executor_open(
+    Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
+    PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
+) noexcept nogil
+cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil
+cdef void executor_retire(Executor* e) noexcept nogil
+cdef void executor_free(Executor* e) noexcept nogil
+cdef void executor_post(Executor* e, Pack* p) noexcept nogil
+cdef void executor_drop(Executor* e, Pack* p) noexcept nogil
+cdef void executor_ask_tick(Executor* e) noexcept nogil
+cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil
+cdef void executor_stop(Executor* e) noexcept nogil
+cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil
+cdef void executor_end(Executor* e) noexcept nogil
+cdef void executor_run(Executor* e) noexcept nogil

@@ -1,0 +1,501 @@
+"""One executor: the loop that reads and writes sockets as ``conn`` decides.
+
+Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_set_endpoints`` and
+``executor_stop`` may be called by other threads.  They put something into the inbox and wake the loop.
+
+Locks: none, except where a function says otherwise.
+"""
+
+from libc.errno cimport ENOMEM
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.clock cimport system_clock
+from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
+from dataproxy._core.base.rand cimport rand_next
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
+from dataproxy._core.base.timers cimport timers_next
+from dataproxy._core.conn.connection cimport (
+    LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, LS_ACTIVE,
+    LS_CONNECTING, Endpoint, Link, LinkConfig,
+)
+from dataproxy._core.conn.framing cimport FrameRules, frame_pack
+from dataproxy._core.conn.keyqueues cimport key_queues_advance
+from dataproxy._core.conn.pool cimport (
+    links_abort, links_connected, links_endpoints, links_expire, links_free, links_looked, links_lost, links_open,
+    links_submit, links_take_dirty,
+)
+from dataproxy._core.conn.replies cimport foreign_protocol, take_bytes
+from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.conn.settle cimport settle_dropped, settle_failed
+from dataproxy._core.net.poller cimport (
+    POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_close, poller_open, poller_remove, poller_set,
+    poller_wait, wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch,
+)
+from dataproxy._core.net.recvbuf cimport (
+    recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_room,
+)
+from dataproxy._core.net.transport cimport transport_init, transport_tcp
+from dataproxy._core.pack.pack cimport CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add
+from dataproxy._core.plat.sched cimport sched_slice
+from dataproxy._core.plat.socket cimport close, iovec
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from dataproxy._core.wire.api cimport WireOps
+
+cdef enum:
+    ROUND_EVENTS = 64
+    GATHER = 64                     # frames of one sendmsg
+    GATHER_BYTES = 1048576
+    WRITES_A_ROUND = 8              # after these, other links and the inbox are served
+    READ_CHUNK = 16384
+    READS_A_ROUND = 16
+    SLICE_NS = 100000               # shorter than the kernel's default: a sealed pack is sent while it is in the cache
+
+
+cdef int executor_open(
+    Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
+    PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
+) noexcept nogil:
+    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator."""
+    memset(e, 0, sizeof(Executor))
+    e.index = index
+    memcpy(&e.rules, rules, sizeof(FrameRules))
+    memcpy(&e.hooks, hooks, sizeof(ExecutorHooks))
+    e.spares = spares
+    e.options.nagle = nagle
+    e.tick_due_us = -1
+    e.transport = transport_tcp()
+    e.clock = system_clock()
+    pthread_mutex_init(&e.lock, NULL)
+    pthread_mutex_init(&e.registry, NULL)
+    if links_open(&e.pool, wire, config, hooks.event, hooks.context) != ST_OK:
+        return ST_NO_MEMORY
+    e.pool.wall_offset_ms = wall_offset_ms
+    e.pool.rules = &e.rules
+    e.pool.spares = spares
+    if poller_open(&e.poller) != ST_OK:
+        links_free(&e.pool)
+        return ST_SYSTEM
+    if wakeup_open(&e.wakeup) != ST_OK or wakeup_watch(&e.wakeup, &e.poller, &e.wakeup) != ST_OK:
+        wakeup_close(&e.wakeup)
+        poller_close(&e.poller)
+        links_free(&e.pool)
+        return ST_SYSTEM
+    forks_watch(&e.at_fork, _disown, e)
+    return ST_OK
+
+
+cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil:
+    """Seed the random choices of links and the jitter of waits.  Locality: its creator."""
+    e.pool.random = seed
+    rand_next(&e.pool.random)           # the first numbers of neighbouring seeds are alike
+    rand_next(&e.pool.random)
+    e.pool.cursor = <uint32_t>rand_next(&e.pool.random)
+
+
+cdef void executor_retire(Executor* e) noexcept nogil:
+    """Close the descriptors; the thread has ended, and no thread posts any more.  Locality: its creator."""
+    forks_unwatch(&e.at_fork)
+    wakeup_close(&e.wakeup)
+    poller_close(&e.poller)
+
+
+cdef void executor_free(Executor* e) noexcept nogil:
+    """Release everything; the thread has ended.  Locality: its creator."""
+    cdef int i
+    executor_retire(e)
+    for i in range(e.n_channels):
+        if e.channels[i].open:
+            e.channels[i].transport.ops.close(&e.channels[i].transport)
+        recvbuf_free(&e.channels[i].received)
+        free(e.channels[i])
+    free(e.channels)
+    free(e.new_endpoints)
+    links_free(&e.pool)
+    pthread_mutex_destroy(&e.lock)
+    pthread_mutex_destroy(&e.registry)
+
+
+cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
+    """Hand over a sealed pack.  Locality: any thread.  Locks: takes lock."""
+    p.state = PK_POSTED
+    pthread_mutex_lock(&e.lock)
+    list_push(&e.inbox, p)
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef void executor_drop(Executor* e, Pack* p) noexcept nogil:
+    """Ask for the release of ``p``, posted here and given up by a sender.  Locality: any thread.  Locks: takes lock."""
+    p.dropped_next = NULL
+    pthread_mutex_lock(&e.lock)
+    if e.dropped == NULL:
+        e.dropped = p
+    else:
+        e.last_dropped.dropped_next = p
+    e.last_dropped = p
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef void executor_ask_tick(Executor* e) noexcept nogil:
+    """Ask for an early call of ``hooks.tick``.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&e.lock)
+    e.tick_asked = True
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil:
+    """Give a new proxy list (n >= 1); ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: takes lock."""
+    cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
+    if copy == NULL:
+        return ST_NO_MEMORY
+    memcpy(copy, list, <size_t>n * sizeof(Endpoint))
+    pthread_mutex_lock(&e.lock)
+    free(e.new_endpoints)
+    e.new_endpoints = copy
+    e.n_new_endpoints = n
+    e.new_links = links
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+    return ST_OK
+
+
+cdef void executor_stop(Executor* e) noexcept nogil:
+    """End the loop; packs still pending fail with LC_CLOSED.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&e.lock)
+    e.stop_asked = True
+    pthread_mutex_unlock(&e.lock)
+    wakeup_signal(&e.wakeup)
+
+
+cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c
+    if link.index >= e.n_channels:      # no memory was left for its channel
+        return
+    c = e.channels[link.index]
+    if c.open:
+        poller_remove(&e.poller, &c.transport)
+        c.transport.ops.close(&c.transport)
+        recvbuf_free(&c.received)
+        c.open = False
+
+
+cdef void _lose(Executor* e, Link* link, int event, int detail) noexcept nogil:
+    _close_channel(e, link)
+    links_lost(&e.pool, link, event, detail, e.clock.now_us())
+
+
+cdef void _watch(Executor* e, Link* link) noexcept nogil:
+    """Tell epoll what the link waits for now."""
+    cdef Channel* c = e.channels[link.index]
+    cdef int want = POLL_READ
+    if link.state == LS_CONNECTING:
+        want = POLL_WRITE
+    elif not sendq_empty(link):
+        want = POLL_READ | POLL_WRITE
+    if c.open and want != c.interest:
+        c.interest = want
+        poller_set(&e.poller, &c.transport, link, want)
+
+
+cdef int _grow_channels(Executor* e) noexcept nogil:
+    """Make a channel for each new link, as the link table may have grown; ST_OK or ST_NO_MEMORY."""
+    cdef Channel** grown
+    if e.n_channels >= e.pool.n_links:
+        return ST_OK
+    grown = <Channel**>realloc(e.channels, <size_t>e.pool.n_links * sizeof(Channel*))
+    if grown == NULL:
+        return ST_NO_MEMORY
+    e.channels = grown
+    while e.n_channels < e.pool.n_links:
+        e.channels[e.n_channels] = <Channel*>calloc(1, sizeof(Channel))
+        if e.channels[e.n_channels] == NULL:
+            return ST_NO_MEMORY
+        transport_init(&e.channels[e.n_channels].transport, e.transport)
+        e.channels[e.n_channels].next = e.newest
+        atomic_store(<int64_t*>&e.newest, <int64_t>e.channels[e.n_channels])
+        e.n_channels += 1
+    return ST_OK
+
+
+cdef void _connect(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c
+    cdef int status
+    if _grow_channels(e) != ST_OK:
+        links_lost(&e.pool, link, LE_CONNECT_FAILED, ENOMEM, e.clock.now_us())
+        return
+    c = e.channels[link.index]
+    transport_init(&c.transport, e.transport)
+    recvbuf_init(&c.received, e.pool.config.max_reply + READ_CHUNK)
+    if c.transport.ops.open(&c.transport, link.peer.family, &e.options) != ST_OK:
+        links_lost(&e.pool, link, LE_CONNECT_FAILED, c.transport.error, e.clock.now_us())
+        return
+    c.open = True
+    c.interest = POLL_WRITE
+    status = c.transport.ops.start(&c.transport, &link.peer.address)
+    if status != ST_OK and status != ST_WANT_WRITE:
+        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        return
+    if poller_add(&e.poller, &c.transport, link, POLL_WRITE) != ST_OK:
+        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        return
+    if status == ST_OK:
+        links_connected(&e.pool, link, e.clock.now_us())
+
+
+cdef void _finish_connect(Executor* e, Link* link, bint hung_up) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    cdef int status = c.transport.ops.finish(&c.transport)
+    if (status == ST_WANT_WRITE or status == ST_WANT_READ) and not hung_up:
+        return                      # the handshake is not complete; connect_timeout bounds it
+    if status != ST_OK:
+        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        return
+    links_connected(&e.pool, link, e.clock.now_us())
+    _watch(e, link)
+
+
+cdef void _read(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    cdef uint8_t* p = NULL
+    cdef Slice data
+    cdef size_t room = 0, got, used = 0
+    cdef int status, rounds = READS_A_ROUND
+    while rounds > 0:
+        rounds -= 1
+        if recvbuf_room(&c.received, READ_CHUNK, &p, &room) != ST_OK:
+            _lose(e, link, LE_LOST, 0)
+            return
+        got = 0
+        status = c.transport.ops.recv(&c.transport, p, room, &got)
+        if status == ST_WANT_READ or status == ST_WANT_WRITE:
+            return
+        if status != ST_OK:
+            _lose(e, link, LE_LOST, c.transport.error if status == ST_SYSTEM else 0)
+            return
+        recvbuf_filled(&c.received, got)
+        relaxed_add(&link.counters.read_bytes, <int64_t>got)
+        data = recvbuf_data(&c.received)
+        status = take_bytes(&e.pool, link, data.p, data.n, e.clock.now_us(), &used)
+        if status != ST_OK:
+            _lose(e, link, LE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
+            return
+        recvbuf_consume(&c.received, used)
+        if got < room:              # all was read; level-triggered epoll reports later bytes
+            return
+
+
+cdef void _write(Executor* e, Link* link) noexcept nogil:
+    cdef Channel* c = e.channels[link.index]
+    cdef iovec parts[GATHER]
+    cdef size_t sent
+    cdef int n, status, rounds = WRITES_A_ROUND
+    while rounds > 0 and link.state == LS_ACTIVE and c.open:
+        rounds -= 1
+        n = sendq_gather(&e.pool, link, parts, GATHER, GATHER_BYTES)
+        if n == 0:
+            break
+        sent = 0
+        status = c.transport.ops.send(&c.transport, parts, n, &sent)
+        sendq_wrote(&e.pool, link, sent if status == ST_OK else 0, e.clock.now_us())
+        if status == ST_WANT_WRITE or status == ST_WANT_READ:
+            break
+        if status != ST_OK:
+            _lose(e, link, LE_LOST, c.transport.error)
+            return
+    _watch(e, link)
+
+
+cdef void _look(Executor* e, Link* link) noexcept nogil:
+    # Bytes that wait in the socket count as received: after a pause of this thread they may not have been read yet.
+    cdef Channel* c = e.channels[link.index]
+    _read(e, link)
+    if link.state == LS_ACTIVE and not link.flags & LF_CLOSE:
+        links_looked(&e.pool, link, c.transport.ops.held(&c.transport), e.clock.now_us())
+
+
+cdef void _work_on_links(Executor* e) noexcept nogil:
+    """Do the work that ``Link.flags`` ask for: closes first, then connects, then writes and looks."""
+    cdef Link* link = links_take_dirty(&e.pool)
+    cdef int flags, event, detail
+    while link != NULL:
+        flags = link.flags
+        link.flags = 0
+        if flags & LF_CLOSE:
+            event = link.close_event
+            detail = link.close_detail
+            link.close_event = 0
+            link.close_detail = 0
+            _lose(e, link, event, detail)
+        elif flags & LF_CONNECT:
+            _connect(e, link)
+        else:
+            if flags & LF_WRITE and link.state == LS_ACTIVE:
+                _write(e, link)
+            if flags & LF_LOOK and link.state == LS_ACTIVE:
+                _look(e, link)
+        link = links_take_dirty(&e.pool)
+
+
+cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
+    if e.pool.sheds and atomic_load(&p.claim) == CL_DROPPED:
+        return                          # in no list; it comes again through executor_drop
+    if frame_pack(e.pool.wire, &e.rules, e.spares, p) != ST_OK:
+        settle_failed(&e.pool, p, OUT_FAILED, LC_ENCODE)
+        return
+    links_submit(&e.pool, p, now)
+
+
+cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t now) noexcept nogil:
+    # Locks: takes registry, because the link table may grow while statistics are read.
+    pthread_mutex_lock(&e.registry)
+    links_endpoints(&e.pool, list, n, links, e.index * links, now)
+    pthread_mutex_unlock(&e.registry)
+    free(list)
+
+
+cdef bint _take_inbox(Executor* e) noexcept nogil:
+    """Act on what other threads put into the inbox; False if the loop has to end.  Locks: takes lock."""
+    cdef PackList packs
+    cdef Pack* p
+    cdef Pack* dropped
+    cdef Endpoint* list
+    cdef int n, links
+    cdef bint tick, stop
+    cdef int64_t now
+    pthread_mutex_lock(&e.lock)
+    packs = e.inbox
+    memset(&e.inbox, 0, sizeof(PackList))
+    dropped = e.dropped
+    e.dropped = NULL
+    list = e.new_endpoints
+    n = e.n_new_endpoints
+    links = e.new_links
+    e.new_endpoints = NULL
+    tick = e.tick_asked
+    e.tick_asked = False
+    stop = e.stop_asked
+    pthread_mutex_unlock(&e.lock)
+    now = e.clock.now_us()
+    if list != NULL:
+        _take_endpoints(e, list, n, links, now)
+    p = list_pop(&packs)
+    while p != NULL:
+        _submit(e, p, now)
+        p = list_pop(&packs)
+    while dropped != NULL:
+        p = dropped
+        dropped = p.dropped_next
+        settle_dropped(&e.pool, p)
+    if tick:
+        e.tick_due_us = e.hooks.tick(e.hooks.context, now)
+    return not stop
+
+
+cdef int64_t _timeout_us(const Executor* e, int64_t now) noexcept nogil:
+    cdef int64_t due = timers_next(&e.pool.timers)
+    if e.tick_due_us >= 0 and (due < 0 or e.tick_due_us < due):
+        due = e.tick_due_us
+    if due < 0:
+        return -1
+    return due - now if due > now else 0
+
+
+cdef void _hand_over(Executor* e) noexcept nogil:
+    if e.pool.settled.head != NULL:
+        e.hooks.settled(e.hooks.context, &e.pool.settled)
+
+
+cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
+    cdef Link* link = <Link*>ready.tag
+    if link.state == LS_CONNECTING:
+        _finish_connect(e, link, ready.ready & POLL_HANGUP != 0)
+        return
+    if ready.ready & (POLL_READ | POLL_HANGUP):
+        _read(e, link)
+    if link.flags & LF_CLOSE:       # a reply that was just read requires it: nothing more may be written there
+        return
+    if ready.ready & POLL_WRITE and link.state == LS_ACTIVE and e.channels[link.index].open:
+        _write(e, link)
+
+
+cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil:
+    """Act on the events of one wait, on the inbox and on timers; False if the loop has to end.
+
+    Locality: executor.  Locks: takes lock and registry, never both at once; the hooks take their own.
+    """
+    cdef bint going
+    cdef int i
+    cdef int64_t now
+    for i in range(n):
+        if ready[i].tag == &e.wakeup:
+            wakeup_clear(&e.wakeup)
+        else:
+            _serve(e, &ready[i])
+    going = _take_inbox(e)
+    now = e.clock.now_us()
+    pthread_mutex_lock(&e.registry)     # a link may change its proxy
+    links_expire(&e.pool, now)
+    pthread_mutex_unlock(&e.registry)
+    if e.tick_due_us >= 0 and now >= e.tick_due_us:
+        e.tick_due_us = e.hooks.tick(e.hooks.context, now)
+        going = _take_inbox(e) and going
+    key_queues_advance(&e.pool, now)
+    _work_on_links(e)
+    while key_queues_advance(&e.pool, now):
+        _work_on_links(e)
+    _hand_over(e)
+    return going
+
+
+cdef void executor_end(Executor* e) noexcept nogil:
+    """Settle all remaining packs and close every connection.  Locality: executor.  Locks: the hooks take their own."""
+    links_abort(&e.pool, LC_CLOSED)
+    _work_on_links(e)
+    _hand_over(e)
+
+
+cdef void executor_run(Executor* e) noexcept nogil:
+    """Run until ``executor_stop``.  Locality: the executor's own thread, without the GIL.
+
+    Locks: takes lock, only for the inbox; the hooks take their own.  The thread blocks only in epoll_wait.
+    """
+    cdef PollEvent ready[ROUND_EVENTS]
+    cdef bint going = True
+    cdef int n
+    sched_slice(SLICE_NS)
+    while going:
+        n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
+        going = executor_round(e, ready, n)
+    executor_end(e)
+
+
+cdef void _drop_fd(int* fd) noexcept nogil:
+    if fd[0] >= 0:
+        close(fd[0])
+        fd[0] = -1
+
+
+cdef void _disown(void* executor) noexcept nogil:
+    """Close the inherited copies of an executor's descriptors, and change nothing else.
+
+    Locality: the forked child's only thread, in the hook of fork().
+
+    The connections continue in the parent.  So nothing is shut down, and nothing is removed from the epoll set, which
+    both processes share.
+    """
+    cdef Executor* e = <Executor*>executor
+    cdef Channel* c = <Channel*>atomic_load(<int64_t*>&e.newest)
+    _drop_fd(&e.poller.epfd)
+    _drop_fd(&e.wakeup.fd)
+    while c != NULL:
+        if c.transport.ops == transport_tcp():      # the number of another kind may stand for something else
+            _drop_fd(&c.transport.fd)
+        c = c.next

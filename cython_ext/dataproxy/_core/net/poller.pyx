@@ -1,0 +1,168 @@
+"""One epoll set: interest bits in, readiness bits out; and its wake-up, an eventfd with a flag in front of it.
+
+Locality: the loop that owns the set, except where a function says otherwise.  Locks: none.
+"""
+
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport uint32_t
+
+from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
+from dataproxy._core.plat.atomic cimport atomic_store, atomic_swap
+from dataproxy._core.plat.epoll cimport (
+    EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD,
+    epoll_create1, epoll_ctl, epoll_event, epoll_wait,
+)
+from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, EFD_NONBLOCK, eventfd, eventfd_read, eventfd_t, eventfd_write
+from dataproxy._core.plat.socket cimport close
+
+
+cdef int poller_open(Poller* p) noexcept nogil:
+    """Make the epoll set; ST_OK or ST_SYSTEM."""
+    p.error = 0
+    p.epfd = epoll_create1(EPOLL_CLOEXEC)
+    if p.epfd < 0:
+        p.error = errno
+        return ST_SYSTEM
+    return ST_OK
+
+
+cdef void poller_close(Poller* p) noexcept nogil:
+    """Release the epoll set."""
+    if p.epfd >= 0:
+        close(p.epfd)
+        p.epfd = -1
+
+
+cdef int _control(Poller* p, int op, int fd, void* tag, int interest) noexcept nogil:
+    """Tell epoll about one descriptor."""
+    cdef epoll_event event
+    event.events = 0
+    event.data.ptr = tag
+    if interest & POLL_READ:
+        # Half-close is watched only together with reading.  Otherwise a loop that has stopped reading on purpose
+        # would be woken all the time, because epoll is level-triggered.
+        event.events |= EPOLLIN | EPOLLRDHUP
+    if interest & POLL_WRITE:
+        event.events |= EPOLLOUT
+    if epoll_ctl(p.epfd, op, fd, &event) < 0:
+        p.error = errno
+        return ST_SYSTEM
+    return ST_OK
+
+
+cdef int poller_add(Poller* p, Transport* t, void* tag, int interest) noexcept nogil:
+    """Watch a transport; ST_OK or ST_SYSTEM."""
+    return _control(p, EPOLL_CTL_ADD, t.fd, tag, interest)
+
+
+cdef int poller_set(Poller* p, Transport* t, void* tag, int interest) noexcept nogil:
+    """Change the interest of a watched transport; ST_OK or ST_SYSTEM."""
+    return _control(p, EPOLL_CTL_MOD, t.fd, tag, interest)
+
+
+cdef void poller_remove(Poller* p, Transport* t) noexcept nogil:
+    """Stop watching a transport."""
+    poller_remove_fd(p, t.fd)
+
+
+cdef int poller_add_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil:
+    """Watch a descriptor of io itself; ST_OK or ST_SYSTEM."""
+    return _control(p, EPOLL_CTL_ADD, fd, tag, interest)
+
+
+cdef int poller_set_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil:
+    """Change the interest of a watched descriptor; ST_OK or ST_SYSTEM."""
+    return _control(p, EPOLL_CTL_MOD, fd, tag, interest)
+
+
+cdef void poller_remove_fd(Poller* p, int fd) noexcept nogil:
+    """Stop watching a descriptor."""
+    cdef epoll_event event
+    event.events = 0
+    event.data.ptr = NULL
+    if fd >= 0:
+        epoll_ctl(p.epfd, EPOLL_CTL_DEL, fd, &event)
+
+
+cdef int poller_wait(Poller* p, PollEvent* out, int limit, int64_t timeout_us) noexcept nogil:
+    """Wait for readiness; returns the number of events, 0 on timeout or interruption, or ST_SYSTEM."""
+    cdef epoll_event events[POLL_BATCH]
+    cdef int most = POLL_BATCH
+    cdef int timeout_ms = -1
+    cdef int i
+    cdef int n
+    cdef uint32_t bits
+    if timeout_us >= 0:
+        timeout_ms = 3600000
+        if timeout_us // 1000 < 3600000:
+            timeout_ms = <int>((timeout_us + 999) // 1000)
+    if limit < most:
+        most = limit
+    n = epoll_wait(p.epfd, events, most, timeout_ms)
+    if n < 0:
+        if errno == EINTR:
+            return 0
+        p.error = errno
+        return ST_SYSTEM
+    for i in range(n):
+        bits = events[i].events
+        out[i].tag = events[i].data.ptr
+        out[i].ready = 0
+        if bits & (EPOLLIN | EPOLLRDHUP):
+            out[i].ready |= POLL_READ
+        if bits & EPOLLOUT:
+            out[i].ready |= POLL_WRITE
+        if bits & (EPOLLERR | EPOLLHUP):
+            out[i].ready |= POLL_HANGUP
+    return n
+
+
+cdef int wakeup_open(Wakeup* w) noexcept nogil:
+    """Make the eventfd; ST_OK or ST_SYSTEM.
+
+    Locality: owner.
+    """
+    atomic_store(&w.pending, 0)
+    w.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+    return ST_OK if w.fd >= 0 else ST_SYSTEM
+
+
+cdef void wakeup_close(Wakeup* w) noexcept nogil:
+    """Release the eventfd.
+
+    Locality: owner, once no other thread can signal.
+    """
+    if w.fd >= 0:
+        close(w.fd)
+        w.fd = -1
+
+
+cdef int wakeup_watch(Wakeup* w, Poller* p, void* tag) noexcept nogil:
+    """Register the eventfd in the owner's poller; ST_OK or ST_SYSTEM.
+
+    Locality: owner.
+    """
+    return poller_add_fd(p, w.fd, tag, POLL_READ)
+
+
+cdef void wakeup_signal(Wakeup* w) noexcept nogil:
+    """Wake the owner unless a wake-up is pending already.
+
+    Locality: any thread.
+    """
+    if atomic_swap(&w.pending, 1) == 0:
+        eventfd_write(w.fd, 1)
+
+
+cdef void wakeup_clear(Wakeup* w) noexcept nogil:
+    """Reset the flag, so that the next signal writes to the eventfd again.
+
+    Locality: owner.
+
+    The eventfd is emptied before the flag is reset.  In the other order, a signal in between would leave the flag set
+    with an empty eventfd, and all later signals would be lost.  In this order, a signal in between writes nothing, but
+    its work is in the inbox already, and the owner reads the inbox right after this call.
+    """
+    cdef eventfd_t value = 0
+    eventfd_read(w.fd, &value)
+    atomic_swap(&w.pending, 0)

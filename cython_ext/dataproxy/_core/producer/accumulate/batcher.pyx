@@ -1,0 +1,356 @@
+"""Batcher: appends bodies behind a length prefix to the open pack of their stream.
+
+One lock, ``Batcher.lock``, guards all open packs of a producer; an append holds it for tens of nanoseconds.  A pack is
+sealed when the next message, if it is like the last one, would not fit, when it is old enough, or on a flush.  A
+seal takes accounting.lock, then the lock of an executor's inbox.  In this module "lock" is ``Batcher.lock``.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from dataproxy._core.pack.pack cimport Pack, PackList, PackResult, list_push, list_remove, pack_memory
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
+from dataproxy._core.producer.results.accounting cimport (
+    accounting_mark, accounting_refuse, accounting_sealed, accounting_turn,
+)
+from dataproxy._core.producer.ingest.ids cimport item_text_size
+from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
+from dataproxy._core.producer.results.undelivered cimport undelivered_missed
+from dataproxy._core.producer.accumulate.openpacks cimport (
+    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_room,
+    openpack_seal, openpack_seal_old, openpack_stream, openpack_undo,
+)
+from dataproxy._core.producer.accumulate.overflow cimport has_room, make_room, memory_fits, refuse
+from dataproxy._core.producer.ingest.rows cimport body_limit
+from dataproxy._core.producer.accumulate.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
+from dataproxy._core.producer.accumulate.streamlife cimport streams_reap
+from dataproxy._core.producer.accumulate.streams cimport Stream, stream_hold, streams_forget
+from dataproxy._core.conn.connection cimport LC_CLOSED, LC_TIMEOUT
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.bits cimport LINE, prefetch_write
+from dataproxy._core.plat.endian cimport store_be32
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+cdef enum:
+    RETRY_US = 1000
+    MANY_OPEN = 512         # packs; with more of them messages are staged
+    PACK_ROOM = 2048        # of a pack's buffer, beside its items
+    STAGED_MEMORY = 524288  # what packs of staged messages may take: 64 new ones, or as many that grow
+
+
+cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
+    """Find or add a stream and give the caller a reference; NULL without memory.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    cdef Stream* s
+    pthread_mutex_lock(&b.lock)
+    streams_reap(b)
+    s = openpack_stream(b, group, stream, attrs)
+    if s != NULL:
+        stream_hold(s)
+    pthread_mutex_unlock(&b.lock)
+    return s
+
+
+cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil:
+    """Return the most bytes of a body in a frame with ``text_n`` bytes of text.  Locality: any.  Locks: takes lock."""
+    cdef size_t room
+    pthread_mutex_lock(&b.lock)
+    room = openpack_room(b, text_n)
+    pthread_mutex_unlock(&b.lock)
+    return room
+
+
+cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
+    """Refuse from now on every message that would need a frame of more than ``max_frame`` bytes.
+
+    Locality: any thread.  Locks: takes lock; accounting.lock and an inbox's when it seals.  Messages that were accepted
+    before are sent in frames of the old limit: an open pack that is too large for the new limit is sealed as it is.
+    """
+    cdef Pack* p
+    cdef Pack* following
+    cdef Stream* s
+    cdef size_t i
+    pthread_mutex_lock(&b.lock)
+    batcher_unstage(b)
+    b.max_frame = max_frame
+    b.least_body = max_frame
+    for i in range(b.streams.mask + 1):
+        s = b.streams.slots[i]
+        while s != NULL:
+            openpack_limit_stream(b, s)
+            s = s.next
+    p = b.open.head
+    while p != NULL:
+        following = p.next
+        openpack_limit(b, p)
+        if p.body_n > p.most:
+            openpack_seal(b, p)
+        p = following
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef inline void _placed(Batcher* b, Pack* p, size_t need) noexcept nogil:
+    """Count an item that was written; seal its pack if another such item would not fit.  Locks: lock is held."""
+    item_placed(p, need)
+    if p.body_n + need > p.most or p.count >= b.batch_messages:
+        openpack_seal(b, p)
+
+
+cdef int batcher_unstage(Batcher* b) noexcept nogil:
+    """Put staged messages into their packs; ST_OK, or ST_NO_MEMORY and the rest stays staged.
+
+    Locality: any thread.  Locks: lock is held; takes accounting.lock, then an inbox's, when it seals.
+    """
+    cdef Staging* t = &b.staged
+    cdef Extras x
+    cdef Pack* p
+    cdef uint32_t i, at = 0
+    cdef size_t n, need
+    x.when_ms = NO_TIME
+    x.attrs = slice_of(NULL, 0)
+    x.own_id = x.attrs
+    x.key_bucket = NO_KEY
+    x.exempt = EX_ALL
+    staging_fetch(t)
+    for i in range(t.n):
+        n = t.ends[i] - at
+        need = item_size(b, n, 0)
+        p = t.streams[i].plain
+        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
+            if openpack_for(b, t.streams[i], &x, need, False, &p) != ST_OK:
+                p = NULL
+        if p == NULL:
+            staging_keep(t, i)
+            return ST_NO_MEMORY
+        if p.count == 0:
+            p.opened_us = t.since_us
+        item_write(p, t.bytes + at, n, 0, x.own_id, x.attrs)
+        _placed(b, p, need)
+        at = t.ends[i]
+    t.n = 0
+    return ST_OK
+
+
+cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
+    """Accept a message without touching its pack; False if it must go into its pack now.  Locks: lock is held."""
+    if b.closed or n > b.least_body or not has_room(b, need):
+        return False
+    if b.staged.n == 0 and not memory_fits(b, STAGED_MEMORY):
+        return False
+    if not staging_put(&b.staged, s, body, n):
+        return False
+    item_accepted(b, n, need)
+    if b.staged.n == 1:
+        b.staged.since_us = b.clock.now_us()
+    elif b.staged.n == STAGED:
+        batcher_unstage(b)                  # without memory they stay staged, and the next message is not accepted
+    return True
+
+
+cdef inline int _take(
+    Batcher* b, Pack* p, const uint8_t* body, size_t n, size_t text_n, const Extras* extras, size_t need,
+    PackResult** pack_result, uint32_t* index,
+) noexcept nogil:
+    """Accept a message into a pack that has room for it; results as of ``batcher_append``.  Locks: lock is held."""
+    cdef int status = ST_OK
+    item_write(p, body, n, text_n, extras.own_id, extras.attrs)
+    if b.lines and item_holds_lf(p, n):
+        status = ST_INVALID
+    elif pack_result != NULL:
+        status = openpack_claim(p, pack_result, index)
+    if status == ST_OK:
+        item_accepted(b, n, need)
+        _placed(b, p, need)
+    elif p.count == 0:
+        openpack_undo(b, p)
+    return status
+
+
+cdef int batcher_append(
+    Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, PackResult** pack_result,
+    uint32_t* index,
+) noexcept nogil:
+    """Accept one checked message; ST_OK, ST_FULL, ST_CLOSED, ST_NO_MEMORY, ST_LIMIT or ST_INVALID.
+
+    Locality: any thread.  Locks: takes lock.  ST_INVALID: the body has changed since it was checked.  ST_LIMIT: it is
+    too large for its stream, perhaps because the limit has just become lower.  A message that is dropped because there
+    is no room counts as accepted; with any status except ST_OK nothing was accepted.  If ``result`` is not NULL, the
+    caller gets a reference to the pack's result, and the message's index in the pack.
+    """
+    cdef Pack* p = NULL
+    cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
+    cdef size_t need = item_size(b, n, text_n)
+    cdef int status = ST_OK
+    cdef bint plain = (
+        text_n == 0 and pack_result == NULL and extras.when_ms == NO_TIME and extras.key_bucket == NO_KEY
+        and not b.lines)
+    pthread_mutex_lock(&b.lock)
+    if plain and b.open.n >= MANY_OPEN and not b.report_all and _stage(b, s, body, n, need):
+        pthread_mutex_unlock(&b.lock)
+        return ST_OK
+    if b.closed:
+        status = ST_CLOSED
+    elif n > body_limit(s.max_body, text_n):
+        status = ST_LIMIT
+    elif b.staged.n and batcher_unstage(b) != ST_OK:
+        status = ST_NO_MEMORY
+    elif not has_room(b, need) and not make_room(b, need, 0):
+        status = ST_FULL
+    else:
+        p = s.plain if plain else NULL
+        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
+            status = openpack_for(b, s, extras, need, text_n != 0, &p)
+            if status == ST_FULL and make_room(b, need, openpack_least(b, s, need)):
+                status = openpack_for(b, s, extras, need, text_n != 0, &p)
+        if status == ST_OK:
+            status = _take(b, p, body, n, text_n, extras, need, pack_result, index)
+    if status == ST_FULL:
+        status = refuse(b, s, 1, <int64_t>n, extras.own_id, pack_result, index)
+    pthread_mutex_unlock(&b.lock)
+    return status
+
+
+cdef inline void _fetch_next(const Pack* p) noexcept nogil:
+    """Prefetch the memory of the next message: taking a lock waits until all earlier writes have reached the cache.
+
+    The nearest cache cannot hold some hundred packs, but it can hold the lines that are written next.
+    Locks: lock is held.
+    """
+    cdef uint8_t* to = p.buf + p.head + p.body_n
+    prefetch_write(to + LINE)
+    prefetch_write(to + 2 * LINE)
+
+
+cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil:
+    """Accept one checked message that consists of its body alone; not for packs of ``lines``.
+
+    Locality: any thread.  Locks: takes lock.  Results as of ``batcher_append``, which it calls in all other cases.
+    """
+    cdef Extras x
+    cdef size_t need = n + 4
+    cdef Pack* p
+    pthread_mutex_lock(&b.lock)
+    if b.open.n >= MANY_OPEN:
+        if not b.report_all and _stage(b, s, body, n, need):
+            pthread_mutex_unlock(&b.lock)
+            return ST_OK
+    elif not b.closed and b.staged.n == 0 and has_room(b, need):
+        p = s.plain
+        if p != NULL and p.head + p.body_n + need <= p.cap and p.body_n + need <= p.most:
+            item_accepted(b, n, need)
+            store_be32(p.buf + p.head + p.body_n, <uint32_t>n)
+            memcpy(p.buf + p.head + p.body_n + 4, body, n)
+            item_placed(p, need)
+            _fetch_next(p)
+            if p.body_n + need > p.most or p.count >= b.batch_messages:
+                openpack_seal(b, p)
+            pthread_mutex_unlock(&b.lock)
+            return ST_OK
+    pthread_mutex_unlock(&b.lock)
+    x.when_ms = NO_TIME
+    x.attrs = slice_of(NULL, 0)
+    x.own_id = x.attrs
+    x.key_bucket = NO_KEY
+    x.exempt = EX_NOTHING
+    return batcher_append(b, s, body, n, &x, NULL, NULL)
+
+
+cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil:
+    """Tell whether so many bytes and messages would be accepted now.  Locality: any thread.  Locks: takes lock."""
+    cdef int64_t packs = charge // <int64_t>b.batch_bytes + messages // b.batch_messages + 1
+    cdef bint fits
+    pthread_mutex_lock(&b.lock)
+    fits = memory_fits(b, charge + packs * pack_memory(PACK_ROOM))
+    fits = fits and b.charged + charge - atomic_load(&b.accounting.released) <= b.limit_bytes and (
+        b.limit_messages == 0
+        or b.accepted + messages - atomic_load(&b.accounting.released_messages) <= b.limit_messages)
+    pthread_mutex_unlock(&b.lock)
+    return fits
+
+
+cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
+    """Seal every open pack; return the largest serial of a pack sealed so far.
+
+    Locality: any thread.  Locks: takes lock, then accounting.lock.
+    """
+    cdef int64_t mark
+    pthread_mutex_lock(&b.lock)
+    batcher_unstage(b)
+    while b.open.head != NULL:
+        openpack_seal(b, b.open.head)
+    streams_reap(b)
+    mark = accounting_mark(b.accounting)
+    pthread_mutex_unlock(&b.lock)
+    return mark
+
+
+cdef void batcher_seal_of(Batcher* b, PackResult* v) noexcept nogil:
+    """Seal the pack of ``v`` if it is open, because somebody waits.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&b.lock)
+    if v.open_pack != NULL:
+        openpack_seal_old(b, <Pack*>v.open_pack)
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
+    """Count staged messages as dropped: no pack can take them any more.  Locks: lock is held; takes accounting.lock."""
+    cdef uint32_t i, at = 0
+    cdef int64_t charge = 0
+    for i in range(b.staged.n):
+        charge += <int64_t>item_size(b, b.staged.ends[i] - at, 0)
+        at = b.staged.ends[i]
+    b.open_messages -= b.staged.n
+    undelivered_missed(b.undelivered, b.staged.n)
+    accounting_refuse(b.accounting, b.staged.n, code)
+    atomic_add(&b.accounting.released, charge)
+    accounting_turn(b.accounting)
+    b.staged.n = 0
+
+
+cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
+    """Seal old packs; return the time of the next tick (us), or -1.  Locality: executor 0.  Locks: takes lock."""
+    cdef int64_t due = -1
+    cdef Pack* p
+    cdef Pack* following
+    pthread_mutex_lock(&b.lock)
+    if batcher_unstage(b) != ST_OK and b.staged.since_us + b.delivery_us <= now_us:
+        _give_up_staged(b, LC_TIMEOUT)
+    p = b.open.head
+    while p != NULL and p.opened_us + b.linger_us <= now_us:
+        following = p.next
+        openpack_seal_old(b, p)
+        p = following
+    if p != NULL:
+        due = p.opened_us + b.linger_us
+    elif b.staged.n:
+        due = now_us + RETRY_US             # there was no memory for a pack
+    else:
+        b.tick_armed = False
+    streams_reap(b)
+    pthread_mutex_unlock(&b.lock)
+    return due
+
+
+cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
+    """Close the batcher; open packs are counted as sealed and put into ``out``.
+
+    Locality: any thread.  Locks: takes lock, then accounting.lock.  Messages that are still staged because there was no
+    memory are counted as dropped.
+    """
+    cdef Pack* p
+    pthread_mutex_lock(&b.lock)
+    b.closed = True
+    if batcher_unstage(b) != ST_OK:
+        _give_up_staged(b, LC_CLOSED)
+    while b.open.head != NULL:
+        p = b.open.head
+        streams_forget(<Stream*>p.stream, p)
+        list_remove(&b.open, p)
+        b.open_messages -= p.count
+        p.charge = p.body_n
+        accounting_sealed(b.accounting, p)
+        list_push(out, p)
+    pthread_mutex_unlock(&b.lock)

@@ -1,0 +1,22 @@
+"""Open packs of a batcher: one for each kind of message of a stream, or of a key's key queue."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from dataproxy._core.pack.pack cimport Pack, PackResult
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.producer.accumulate.batcher cimport Batcher, Extras
+from dataproxy._core.producer.accumulate.streams cimport Stream
+
+
+cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
+cdef size_t openpack_room(const Batcher* b, size_t text_n) noexcept nogil
+cdef void openpack_limit_stream(Batcher* b, Stream* s) noexcept nogil
+cdef void openpack_limit(const Batcher* b, Pack* p) noexcept nogil
+cdef int64_t openpack_least(const Batcher* b, const Stream* s, size_t need) noexcept nogil
+cdef int openpack_for(
+    Batcher* b, Stream* s, const Extras* extras, size_t need, bint with_attrs, Pack** out) noexcept nogil
+cdef int openpack_grow(Batcher* b, Pack* p, size_t need, int exempt) noexcept nogil
+cdef int openpack_claim(Pack* p, PackResult** pack_result, uint32_t* index) noexcept nogil
+cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil
+cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil
+cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil

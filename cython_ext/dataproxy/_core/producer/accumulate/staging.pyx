@@ -1,0 +1,58 @@
+"""Where messages wait when there are so many open packs that no cache holds them.
+
+To append to such a pack a thread waits for memory three times: for the stream, its open pack, and the end of the
+pack's bytes; each address is known only when the one before was loaded.  A message that is staged waits for none of
+them.  When this buffer is full, or when anything else touches the open packs, all staged messages go to their packs
+in the order in which they came, and the memory of all is prefetched before the first needs it.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcpy, memmove
+
+from dataproxy._core.pack.pack cimport Pack
+from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
+
+cdef enum:
+    TAIL_LINES = 3          # cache lines prefetched at the end of a pack's bytes
+
+
+cdef bint staging_put(Staging* t, Stream* s, const uint8_t* body, size_t n) noexcept nogil:
+    """Copy one message; False when it does not fit.  Locality: any thread.  Locks: the batcher's is held."""
+    cdef uint32_t at = t.ends[t.n - 1] if t.n else 0
+    if n > STAGED_BODY or t.n == STAGED or at + n > STAGED_BYTES:
+        return False
+    prefetch(s)
+    memcpy(t.bytes + at, body, n)
+    t.streams[t.n] = s
+    t.ends[t.n] = at + <uint32_t>n
+    t.n += 1
+    return True
+
+
+cdef void staging_fetch(const Staging* t) noexcept nogil:
+    """Prefetch the open packs of all messages, then the ends of their bytes.
+
+    Locality: any thread.  Locks: the batcher's is held.
+    """
+    cdef uint32_t i, k
+    cdef Pack* p
+    for i in range(t.n):
+        p = t.streams[i].plain
+        if p != NULL:
+            prefetch_write(p)
+    for i in range(t.n):
+        p = t.streams[i].plain
+        if p != NULL:
+            for k in range(TAIL_LINES):
+                prefetch_write(p.buf + p.head + p.body_n + k * LINE)
+
+
+cdef void staging_keep(Staging* t, uint32_t first) noexcept nogil:
+    """Remove the messages before ``first``.  Locality: any thread.  Locks: the batcher's is held."""
+    cdef uint32_t i, gone = t.ends[first - 1] if first else 0
+    for i in range(first, t.n):
+        t.streams[i - first] = t.streams[i]
+        t.ends[i - first] = t.ends[i] - gone
+    t.n -= first
+    if t.n:
+        memmove(t.bytes, t.bytes + gone, t.ends[t.n - 1])

@@ -1,0 +1,240 @@
+"""The parts of one producer, and the hooks by which they call each other.
+
+Each function says its thread and its locks; no lock is held while the GIL is acquired.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from dataproxy._core.base.clock cimport system_clock
+from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.pack.pack cimport (
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push,
+    pack_memory, pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
+)
+from dataproxy._core.pack.parts cimport parts_messages
+from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.producer.accumulate.batcher cimport OF_BLOCK, OF_DROP_OLDEST, batcher_abandon, batcher_tick
+from dataproxy._core.producer.results.accounting cimport (
+    accounting_close, accounting_open, accounting_put_away, accounting_settle, accounting_turn, accounting_wake,
+)
+from dataproxy._core.producer.results.completions cimport (
+    WATCH_COST, Trouble, completions_close, completions_event, completions_give_back, completions_last_trouble,
+    completions_open, completions_put, completions_trouble, trouble_explains,
+)
+from dataproxy._core.producer.ingest.ids cimport ids_renew, ids_seed
+from dataproxy._core.producer.results.undelivered cimport undelivered_close, undelivered_keep, undelivered_open
+from dataproxy._core.producer.accumulate.keys cimport order_settled
+from dataproxy._core.producer.results.packitems cimport pack_keep_ids
+from dataproxy._core.producer.accumulate.streams cimport streams_close, streams_open
+from dataproxy._core.net.executor cimport (
+    Executor, ExecutorHooks, executor_ask_tick, executor_free, executor_open, executor_retire, executor_seed,
+)
+from dataproxy._core.conn.framing cimport FrameRules
+from dataproxy._core.conn.connection cimport LC_CLOSED, LinkConfig
+from dataproxy._core.plat.atomic cimport atomic_add
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+cdef enum:
+    SLACK = 4194304         # bytes of memory above nine eighths of `buffer_bytes` (docs/decisions/0012-memory.md)
+
+
+cdef void _give_back(Engine* g, PackList* packs) noexcept nogil:
+    cdef Pack* p = list_pop(packs)
+    while p != NULL:
+        pool_give(&g.spares, p)
+        p = list_pop(packs)
+
+
+cdef void _settled(void* context, PackList* packs) noexcept nogil:
+    """Enter results into the accounting, then recycle the packs or put them into the queue for Python.
+
+    Locality: executor; a sender that gives up open packs.  Locks: takes the batcher's if a key queue became idle (never
+    for open packs), then accounting.lock, then completions.lock, an inbox's or the pool's.
+    """
+    cdef Engine* g = <Engine*>context
+    cdef PackList reported, spent
+    cdef Pack* p
+    cdef int64_t now = g.clock.now_us()
+    cdef int64_t promised = 0
+    memset(&reported, 0, sizeof(PackList))
+    memset(&spent, 0, sizeof(PackList))
+    _explain(g, packs)
+    p = packs.head
+    while p != NULL:
+        if p.outcome != OUT_DELIVERED and (
+                p.outcome != OUT_MIXED or parts_messages(p.parts, OUT_DELIVERED) < p.count):
+            undelivered_keep(&g.undelivered, p, now)
+        if p.report and not g.completions.sheds:
+            p.waits = pack_memory(0)
+            promised += p.waits
+        p = p.next
+    if promised:
+        atomic_add(&g.completions.bytes, promised)      # before the accounting stop counting these packs as in flight
+    if g.batcher.key_buckets:
+        order_settled(&g.batcher, packs)
+    pthread_mutex_lock(&g.accounting.lock)
+    p = list_pop(packs)
+    while p != NULL:
+        if p.outcome == OUT_DROPPED:    # the accounting has its result already
+            accounting_put_away(&g.accounting, p)
+        else:
+            accounting_settle(&g.accounting, p, now)
+        p.watched = p.pack_result != NULL and p.pack_result.watched
+        if p.watched:
+            atomic_add(&g.completions.bytes, WATCH_COST * p.pack_result.watches)
+        if p.report or p.watched:
+            list_push(&reported, p)
+        else:
+            list_push(&spent, p)
+        p = list_pop(packs)
+    accounting_wake(&g.accounting)
+    pthread_mutex_unlock(&g.accounting.lock)
+    if completions_give_back(&g.completions, &spent):
+        executor_ask_tick(g.executors[0])       # this thread may hold the batcher's lock
+    p = reported.head
+    while p != NULL:
+        if p.report and p.own_ids and p.buf != NULL:
+            pack_keep_ids(p)
+        else:
+            pack_strip(p)       # the dispatcher may be slow: its queue keeps no buffers
+        pool_uncount(&g.spares, p)
+        p = p.next
+    accounting_turn(&g.accounting)
+    if reported.head != NULL:
+        completions_put(&g.completions, &reported)
+
+
+cdef void _explain(Engine* g, PackList* packs) noexcept nogil:
+    """Put the last connection failure into the text of packs that expired or were closed.  Locks: completions.lock."""
+    cdef Trouble trouble
+    cdef bint known = False
+    cdef Pack* p = packs.head
+    while p != NULL:
+        if p.outcome == OUT_EXPIRED or p.outcome == OUT_FAILED:
+            if not known:
+                completions_last_trouble(&g.completions, &trouble)
+                known = True
+            trouble_explains(&trouble, p)
+        p = p.next
+
+
+cdef int64_t _tick(void* context, int64_t now) noexcept nogil:
+    return batcher_tick(&(<Engine*>context).batcher, now)
+
+
+cdef void _event(void* context, int kind, const char* label, int detail, Slice text) noexcept nogil:
+    cdef Engine* g = <Engine*>context
+    completions_trouble(&g.completions, kind, label, detail, text, g.clock.now_us())
+    completions_event(&g.completions, kind, label, detail, text)
+
+
+cdef int engine_open(
+    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, bint nagle,
+) noexcept nogil:
+    """Make a stopped engine; the batcher's settings were filled in before.
+
+    Locality: the producer's creator.  Locks: none.  ST_OK, ST_NO_MEMORY or ST_SYSTEM; after a failure
+    ``engine_free`` releases what was made.
+    """
+    cdef ExecutorHooks hooks
+    cdef int i, status
+    cdef int64_t offset, slack
+    g.clock = system_clock()
+    g.generation = this_generation
+    offset = g.clock.wall_ms() - g.clock.now_us() // 1000
+    pthread_mutex_init(&g.batcher.lock, NULL)
+    slack = g.batcher.limit_bytes // 8 + SLACK
+    g.batcher.spare_room = slack // 2
+    pool_open(&g.spares, <size_t>g.batcher.limit_bytes, g.batcher.limit_bytes + slack)
+    accounting_open(&g.accounting)
+    undelivered_open(&g.undelivered)
+    g.batcher.accounting = &g.accounting
+    g.batcher.completions = &g.completions
+    g.batcher.undelivered = &g.undelivered
+    g.batcher.owner = g
+    g.batcher.settled = _settled
+    g.batcher.spares = &g.spares
+    g.batcher.wire = inlong_ops()
+    g.batcher.clock = g.clock
+    g.batcher.least_body = g.batcher.max_frame
+    g.batcher.next_seq = <uint32_t>g.clock.now_us()
+    ids_renew(&g.batcher.ids)
+    status = completions_open(&g.completions, &g.spares, &g.batcher.streams, slack, g.batcher.on_full != OF_BLOCK)
+    if status != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
+        return ST_NO_MEMORY
+    hooks.context = g
+    hooks.settled = _settled
+    hooks.tick = _tick
+    hooks.event = _event
+    g.executors = <Executor**>calloc(<size_t>executors, sizeof(Executor*))
+    if g.executors == NULL:
+        return ST_NO_MEMORY
+    g.batcher.executors = g.executors
+    for i in range(executors):
+        g.executors[i] = <Executor*>calloc(1, sizeof(Executor))
+        if g.executors[i] == NULL:
+            return ST_NO_MEMORY
+        status = executor_open(g.executors[i], i, g.batcher.wire, links, rules, &g.spares, &hooks, nagle, offset)
+        if status != ST_OK:
+            free(g.executors[i])
+            return status
+        executor_seed(g.executors[i], ids_seed())
+        g.executors[i].pool.sheds = g.batcher.on_full == OF_DROP_OLDEST
+        g.n_executors = i + 1
+    g.batcher.n_executors = executors
+    return ST_OK
+
+
+cdef void engine_abandon_open(Engine* g) noexcept nogil:
+    """Close the batcher; messages that were never sealed fail with LC_CLOSED.
+
+    Locality: any thread.  Locks: batcher.lock, then accounting.lock, then completions.lock.
+    """
+    cdef PackList packs
+    cdef Pack* p
+    memset(&packs, 0, sizeof(PackList))
+    batcher_abandon(&g.batcher, &packs)
+    p = packs.head
+    while p != NULL:
+        p.outcome = OUT_FAILED
+        p.code = LC_CLOSED
+        p.state = PK_SETTLED
+        p = p.next
+    if packs.head != NULL:
+        _settled(g, &packs)
+
+
+cdef void engine_retire(Engine* g) noexcept nogil:
+    """Give back descriptors and spare buffers; results and counts can still be read.
+
+    Locality: the thread that joined the engine's threads.  Locks: takes the pool's.
+    """
+    cdef int i
+    for i in range(g.n_executors):
+        executor_retire(g.executors[i])
+    pool_retire(&g.spares)
+
+
+cdef void engine_free(Engine* g) noexcept nogil:
+    """Release everything; all threads have ended.  Locality: the last user.  Locks: none."""
+    cdef int i
+    for i in range(g.n_executors):
+        _give_back(g, &g.executors[i].inbox)
+        executor_free(g.executors[i])
+        free(g.executors[i])
+    free(g.executors)
+    _give_back(g, &g.batcher.open)
+    _give_back(g, &g.completions.owed)
+    _give_back(g, &g.completions.packs)
+    completions_close(&g.completions)
+    undelivered_close(&g.undelivered)
+    streams_close(&g.batcher.streams)
+    accounting_close(&g.accounting)
+    pool_close(&g.spares)
+    pthread_mutex_destroy(&g.batcher.lock)

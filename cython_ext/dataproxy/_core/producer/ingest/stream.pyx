@@ -1,0 +1,493 @@
+"""The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once.
+
+Locality: GIL, any thread; released while rows are copied and while a call waits.  Locks: none, unless a docstring
+names batcher.lock.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memchr
+
+from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.pack.pack cimport PackResult
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
+from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
+from dataproxy._core.producer.accumulate.batcher cimport (
+    EX_NOTHING, EX_RESULTS, NO_KEY, NO_TIME, Extras, batcher_append, batcher_fits, batcher_stream,
+)
+from dataproxy._core.producer.ingest.buffers cimport buffer_bytes, buffer_copy, buffer_is_plain, buffer_open
+from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
+from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, item_text_size
+from dataproxy._core.producer.ingest.idsource cimport bad_id, exact_text, id_rows, own_id_of
+from dataproxy._core.producer.accumulate.keys cimport key_bucket
+from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append
+from dataproxy._core.producer.ingest.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check, rows_get
+from dataproxy._core.producer.ingest.sources cimport BodyList, body_rows
+from dataproxy._core.producer.accumulate.streamlife cimport streams_tidy
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, stream_release
+from dataproxy._core.producer.results.callbacks cimport check_callback, watch_message, watch_segments
+from dataproxy._core.plat.arrow cimport ArrowArray
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport refuse_blank
+
+from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError
+from dataproxy.problems import (
+    body_type, buffer_problem, row_problem, serializer_batch_problem, serializer_problem, size_problem,
+)
+
+__all__ = ["SendPolicy", "Stream"]
+
+
+@cython.final
+cdef class SendPolicy:
+    """Hold the settings that the sending calls use."""
+
+    def __init__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
+        self.message_type = message_type
+        self.lines = message_type == 3
+        self.skip_null = skip_null
+        self.skip_empty = skip_empty
+        self.item_text = item_text
+
+    cdef int check_ids(self) except -1:
+        """Raise InvalidMessageError when messages of this type cannot carry ids that the caller chooses."""
+        if self.message_type != 7:
+            raise InvalidMessageError(
+                f"message ids need frames of type 7, not message_type={self.message_type}",
+                hint="use message_type=7, or put the id into the body", code="BAD_ID")
+        return 0
+
+
+@cython.final
+cdef class Serialized:
+    """Hold the bytes that a serializer made of an object, while they wait for room."""
+
+    def __init__(self, bytes body not None):
+        self.body = body
+
+
+cdef object serialized_once(Stream stream, object body):
+    """Return what ``stream`` sends for an object: its serializer makes it now.  Raises InvalidMessageError."""
+    if stream.serializer is None or type(body) is Serialized:
+        return body
+    return Serialized(bytes(stream.serialized(body, None)))
+
+
+cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
+    """Raise BufferFullError; ``accepted`` messages of the call are on their way.  Locality: GIL."""
+    limit = core.engine.batcher.limit_bytes
+    results = atomic_load(&core.engine.completions.bytes)
+    waited = core.max_block_us / 1e6 if core.blocks else 0.0
+    if core.suspended():
+        raise BufferFullError(
+            f"the buffer of {limit} bytes is full, and this call never waits",
+            hint="await producer.send(...), or await producer.room() first",
+            details={"limit_bytes": limit, "accepted": accepted})
+    if core.blocks and results > core.engine.completions.most // 2:
+        raise BufferFullError(
+            f"{results} bytes of results wait for callbacks, and too few were told within max_block={waited:g} s"
+            + (f"; {accepted} messages of this call were accepted" if accepted else ""),
+            hint="let callbacks hand on what takes long, or use on_full='raise', with which the oldest are untold",
+            details={"limit_bytes": limit, "accepted": accepted, "results_bytes": results})
+    raise BufferFullError(
+        f"the buffer of {limit} bytes is full"
+        + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
+        + (f"; {accepted} messages of this call were accepted" if accepted else ""),
+        hint="send slower, raise buffer_bytes, or check that the proxies answer (stats())",
+        details={"limit_bytes": limit, "accepted": accepted})
+
+
+cdef object partly(object error, int64_t accepted):
+    """Return ``error`` of a call, with the number of its messages that were accepted, unless it says it already."""
+    if "accepted" not in error.details:
+        error._details["accepted"] = accepted
+        if accepted:
+            error.message = f"{error.message}; {accepted} messages of this call were accepted"
+            error.args = (error.message,)
+    return error
+
+
+cdef object outgrown(
+    const Rows* rows, int64_t i, int64_t before, const CStream* stream, size_t attrs_n, int64_t accepted,
+):
+    """Return the error for a row that is too large for a frame since the proxies' limit was lowered."""
+    cdef const uint8_t* p = NULL
+    cdef size_t n = 0
+    cdef size_t limit = body_limit(<size_t>relaxed_load(<int64_t*>&stream.max_body), attrs_n)
+    rows_get(rows, i, &p, &n)
+    return row_problem(before + i, "large", n, limit, accepted)
+
+
+cdef int append_blocking(
+    CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,
+    BatchDelivery out, int64_t before,
+) except -1:
+    """Accept checked rows and wait for room as configured; ``before`` rows were handled earlier in this call.
+
+    Raises BufferFullError, ClosedError, ForkedError, InvalidMessageError, MemoryError.
+    Locality: GIL, released while rows are copied and while waiting.  Locks: takes batcher.lock.
+    """
+    cdef int status
+    cdef int64_t seen, deadline = 0, limit
+    cdef Extras extras = x[0]
+    cdef bint may_pause = core.blocks and not core.suspended()
+    while True:
+        seen = atomic_load(&core.engine.accounting.turns)
+        with nogil:
+            status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, &extras, &out.segments, may_pause)
+        if status == ST_OK:
+            return 0
+        if status == ST_INVALID:
+            limit = relaxed_load(<int64_t*>&stream.max_body)
+            raise row_problem(before + at[0], "line", 0, limit, out.segments.messages)
+        if status == ST_LIMIT:
+            raise outgrown(rows, at[0], before, stream, x.attrs.n, out.segments.messages)
+        if status != ST_FULL:
+            core.check_usable()
+            raise MemoryError(f"no memory for the messages from number {before + at[0]} on")
+        if core.blocks and extras.exempt == EX_NOTHING and core.calls_back():
+            extras.exempt = EX_RESULTS
+            continue
+        if deadline == 0:
+            deadline = now_us() + core.max_block_us
+        if not core.blocks or not core.wait_room(seen, deadline):
+            raise_full(core, out.segments.messages)
+
+
+@cython.final
+@cython.no_gc_clear         # the end of a handle needs its producer
+cdef class Stream:
+    """Sending calls bound to one group, stream and set of attributes; the fastest path.
+
+    Made by ``Producer.stream``.  Any thread may use it.  The producer frees the memory of the stream after the last
+    handle is gone and all its messages have results.
+    """
+
+    def __init__(self):
+        raise TypeError("Stream objects are made by Producer.stream")
+
+    def __dealloc__(self):
+        if self.stream != NULL and self.generation == this_generation:      # not a stream of a parent process
+            stream_release(&self.core.engine.batcher.streams, self.stream)
+            streams_tidy(&self.core.engine.batcher)
+
+    cdef int bind(self) except -1:
+        """Find this handle's stream in the engine of this process, which is a forked child.
+
+        Locks: takes batcher.lock.  Raises ClosedError, and the errors of starting the producer again.
+        """
+        cdef CoreHandle core = self.core
+        cdef bytes group = self.group_id.encode(), name = self.stream_id.encode()
+        core.check_usable()
+        self.stream = batcher_stream(
+            &core.engine.batcher, slice_of(<const char*>group, len(group)), slice_of(<const char*>name, len(name)),
+            slice_of(<const char*>self.attrs, len(self.attrs)))
+        if self.stream == NULL:
+            raise MemoryError("no memory for a stream")
+        self.generation = core.generation
+        return 0
+
+    cdef size_t max_body(self):
+        """Return the largest body that fits a frame now.  Locality: GIL."""
+        return <size_t>relaxed_load(<int64_t*>&self.stream.max_body)
+
+    def __reduce__(self):
+        raise TypeError("a Stream belongs to its producer and cannot be pickled; make a producer in each process")
+
+    cdef int check_bytes(self, const uint8_t* p, size_t n, const Extras* x) except -1:
+        """Raise InvalidMessageError for a body that cannot be sent.  Locality: GIL."""
+        cdef size_t limit
+        if self.generation != this_generation:
+            self.bind()
+        limit = body_limit(self.max_body(), item_text_size(x.own_id, x.attrs))
+        if n == 0 or n > limit:
+            raise size_problem(n, limit)
+        if self.policy.lines and memchr(p, 10, n) != NULL:
+            raise row_problem(0, "line", n, limit)
+        return 0
+
+    cdef int put_bytes(
+        self, const uint8_t* p, size_t n, const Extras* x, PackResult** pack_result, uint32_t* index,
+    ) except -1:
+        """Check and accept one body.  Locality: GIL, released while waiting.  Locks: takes batcher.lock."""
+        cdef CoreHandle core = self.core
+        cdef int64_t seen, deadline = 0
+        cdef Extras extras = x[0]
+        cdef int status
+        self.check_bytes(p, n, x)
+        while True:
+            seen = atomic_load(&core.engine.accounting.turns)
+            status = batcher_append(&core.engine.batcher, self.stream, p, n, &extras, pack_result, index)
+            if status == ST_OK:
+                return 0
+            if status == ST_INVALID:
+                raise row_problem(0, "line", n, self.max_body())
+            if status == ST_LIMIT:
+                raise size_problem(n, body_limit(self.max_body(), item_text_size(x.own_id, x.attrs)))
+            if status != ST_FULL:
+                core.check_usable()
+                raise MemoryError("no memory for the message")
+            if core.blocks and extras.exempt == EX_NOTHING and core.calls_back():
+                extras.exempt = EX_RESULTS
+                continue
+            if deadline == 0:
+                deadline = now_us() + core.max_block_us
+            if not core.blocks or not core.wait_room(seen, deadline):
+                raise_full(core, 0)
+
+    cdef object serialized(self, object body, object item):
+        """Return the bytes of an object, which is item number ``item`` of a batch or (None) alone.
+
+        Raises InvalidMessageError when the serializer fails or returns something else.  Locality: GIL.
+        """
+        if type(body) is Serialized:
+            return (<Serialized>body).body
+        try:
+            made = self.serializer(body)
+        except Exception as error:
+            raise serializer_problem(body, item, self.stream_id, error) from error
+        if isinstance(made, str) or not PyObject_CheckBuffer(made):
+            raise serializer_problem(body, item, self.stream_id, made)
+        return made
+
+    cdef list all_serialized(self, object bodies):
+        """Return the bytes of all objects of a batch.  Locality: GIL.  Raises InvalidMessageError."""
+        if isinstance(bodies, (str, bytes, bytearray, dict)):
+            raise serializer_batch_problem(bodies)
+        try:
+            items = iter(bodies)
+        except TypeError:
+            raise serializer_batch_problem(bodies) from None
+        return [self.serialized(body, item) for item, body in enumerate(items)]
+
+    cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key):
+        """Fill ``x``; the caller keeps the returned object as long as ``x``.  Raises for values that cannot be sent."""
+        cdef object text = None
+        x.when_ms = NO_TIME
+        x.attrs = slice_of(NULL, 0)
+        x.own_id = slice_of(NULL, 0)
+        x.exempt = EX_NOTHING
+        if attrs is not None or dt is not None:
+            x.when_ms, text = self.policy.item_text(attrs, dt, self.frame_keys)
+            x.attrs = slice_of(PyBytes_AS_STRING(text), <size_t>PyBytes_GET_SIZE(text))
+        if own_id is not None:
+            self.policy.check_ids()
+            own_id_of(own_id, &x.own_id)
+        x.key_bucket = NO_KEY
+        if key is not None:
+            x.key_bucket = key_bucket(key, self.core.engine.batcher.key_buckets)
+        return text
+
+    cdef int put(
+        self, object body, object attrs, object dt, object own_id, object key, PackResult** pack_result,
+        uint32_t* index,
+    ) except -1:
+        """Accept one body given as a Python object.  Locality: GIL.  Locks: takes batcher.lock."""
+        cdef Py_buffer view
+        cdef Extras x
+        cdef bytes copy
+        _kept = self.extras(&x, attrs, dt, own_id, key)
+        if self.serializer is not None:
+            body = self.serialized(body, None)
+        if PyBytes_CheckExact(body):
+            return self.put_bytes(
+                <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, pack_result, index)
+        if isinstance(body, str) or not PyObject_CheckBuffer(body):
+            raise body_type(body)
+        reason = buffer_open(body, &view)
+        if reason is not None:
+            raise buffer_problem(reason)
+        try:
+            if not buffer_is_plain(&view):
+                copy = buffer_copy(&view)
+                return self.put_bytes(
+                    <const uint8_t*>PyBytes_AS_STRING(copy), <size_t>view.len, &x, pack_result, index)
+            return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, &x, pack_result, index)
+        finally:
+            PyBuffer_Release(&view)
+
+    def send_nowait(self, body, *, attrs=None, dt=None, message_id=None, key=None):
+        """Accept one message and return nothing; its result is counted and reported like any other.
+
+        ``body`` is bytes-like and not empty.  ``attrs`` are attributes of this message alone.  ``dt`` is its
+        data time, milliseconds since 1970 or an aware datetime.  ``message_id`` is an id that the caller chooses: 1 to
+        128 characters of printable ASCII without blanks, ``&``, ``=`` and ``|``; consumers find it as
+        attribute ``msgid`` (``message_type`` 7 only).  With ``ordering="key"`` messages of one ``key`` (bytes or
+        text, 1 to 1024 bytes) are stored in the order in which they were accepted.  Waits up to ``max_block``
+        for room.
+        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError; then the message was not accepted.
+        Any thread.
+        """
+        self.put(body, attrs, dt, message_id, key, NULL, NULL)
+
+    cdef bytes checked(self, object body, object attrs, object dt, object own_id, object key, object on_delivery):
+        """Return a copy of a body that ``send`` would accept if there was room; raises what ``send`` raises."""
+        cdef Extras x
+        cdef bytes copy
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        self.core.check_usable()
+        _kept = self.extras(&x, attrs, dt, own_id, key)
+        if self.serializer is not None:
+            body = self.serialized(body, None)
+        copy = body if PyBytes_CheckExact(body) else buffer_bytes(body, None)
+        self.check_bytes(<const uint8_t*>PyBytes_AS_STRING(copy), <size_t>PyBytes_GET_SIZE(copy), &x)
+        return copy
+
+    cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object key, object on_delivery):
+        """Accept one message and return its Delivery.  Locality: GIL.  Locks: takes batcher.lock."""
+        cdef PackResult* pack_result = NULL
+        cdef uint32_t index = 0
+        cdef Delivery out
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        if own_id is not None:
+            own_id = exact_text(own_id)         # a Delivery has the id exactly as it was sent
+        self.put(body, attrs, dt, own_id, key, &pack_result, &index)
+        out = new_delivery(self.core, pack_result, index, own_id)
+        if on_delivery is not None:
+            watch_message(self.core, self.group_id, self.stream_id, pack_result, index, own_id, on_delivery)
+        return out
+
+    def send(self, body, *, attrs=None, dt=None, message_id=None, key=None, on_delivery=None):
+        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
+
+        ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
+        and on the same thread.
+        """
+        return self.sent(body, attrs, dt, message_id, key, on_delivery)
+
+    cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1:
+        """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
+        cdef RowsCheck check
+        cdef int64_t at = 0, messages
+        cdef size_t max_body, overhead = 8 + x.attrs.n if x.attrs.n else 4
+        cdef CoreHandle core = self.core
+        cdef SendPolicy policy = self.policy
+        cdef int status
+        core.check_usable()
+        if self.generation != this_generation:
+            self.bind()
+        max_body = self.max_body()
+        with nogil:
+            rows_check(
+                rows, max_body, x.attrs.n, policy.skip_null, policy.skip_empty, policy.lines, &check)
+        if check.problem == ROW_BAD_ID:
+            raise bad_id(rows.ids, check.first_bad, before + check.first_bad, out.segments.messages)
+        if check.first_bad >= 0:
+            raise row_problem(
+                before + check.first_bad, ("", "null", "empty", "large", "line")[check.problem], check.bad_size,
+                body_limit(max_body, x.attrs.n), out.segments.messages)
+        if policy.lines:
+            overhead = 1
+        elif rows.ids != NULL:
+            overhead = 8 + OWN_ID_KEY + (x.attrs.n + 1 if x.attrs.n else 0)
+        messages = rows.n - check.nulls - check.empties
+        if (core.raises or core.suspended()) and not batcher_fits(
+                &core.engine.batcher, check.bytes + check.id_bytes + <int64_t>overhead * messages, messages):
+            raise_full(core, out.segments.messages)
+        out.skipped += check.nulls + check.empties
+        try:
+            append_blocking(core, self.stream, rows, &at, rows.n, x, out, before)
+        finally:
+            if rows.ids != NULL:
+                with nogil:
+                    status = keep_ids(rows, 0, at, &out.own_ids)
+                if status != ST_OK:
+                    raise MemoryError("no memory for the ids of a batch; its messages were accepted")
+        return 0
+
+    cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1:
+        """Register ``on_delivery`` for the accepted messages, also when the call ends with an error."""
+        if on_delivery is not None:
+            watch_segments(
+                self.core, self.group_id, self.stream_id, &out.segments, out.ids() if out.own_ids.n else None,
+                on_delivery)
+        return 0
+
+    def send_batch(self, bodies, *, attrs=None, dt=None, message_ids=None, key=None, on_delivery=None):
+        """Accept many messages in one call and return their BatchDelivery.
+
+        ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
+        protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``; ctypes and shared memory too),
+        each record one body.  Items that hold objects, addresses or text are refused.
+        ``message_ids`` is a sequence with an id (text or bytes) for each body, ``key`` the key of all of them.
+        All bodies are checked before the first is accepted.  Raises InvalidMessageError naming the item,
+        BufferFullError with the exact ``details["accepted"]``, ClosedError, ForkedError.  ``on_delivery`` is called
+        with one DeliveryResult for each message.  Waits up to ``max_block`` for room.  Any thread.
+        """
+        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+        cdef BodyList source
+        cdef BodyList ids
+        cdef Extras x
+        out.core = self.core
+        if self.serializer is not None:
+            bodies = self.all_serialized(bodies)
+        source = body_rows(bodies)
+        _kept = self.extras(&x, attrs, dt, None, key)
+        if message_ids is not None:
+            self.policy.check_ids()
+            ids = id_rows(message_ids, source.rows.n)
+            source.rows.ids = &ids.rows
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        try:
+            self.put_rows(&source.rows, &x, out, 0)
+        finally:
+            self.watch_batch(out, on_delivery)
+        return out
+
+    def send_arrow(self, data, *, column=None, attrs=None, dt=None, id_column=None, key=None, on_delivery=None):
+        """Accept one column of Arrow data and return its BatchDelivery.
+
+        ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
+        of the bodies (not needed for a single one, or one called ``value`` or ``body``); ``id_column`` names
+        a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow
+        ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk says how many
+        messages of the earlier ones were accepted.  ``on_delivery`` is called with one DeliveryResult for each
+        message.  Any thread.
+        """
+        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+        cdef ArrowChunks chunks = open_arrow(data)
+        cdef ArrowArray* chunk
+        cdef Rows rows, ids
+        cdef Extras x
+        cdef int at, id_at = -1
+        cdef int64_t before = 0
+        out.core = self.core
+        _kept = self.extras(&x, attrs, dt, None, key)
+        if id_column is not None:
+            self.policy.check_ids()
+            id_at = column_index(chunks.schema, id_column, None)
+        at = column_index(chunks.schema, column, id_column)
+        if on_delivery is not None:
+            check_callback(on_delivery)
+        try:
+            chunk = chunks.next_chunk()
+            while chunk != NULL:
+                column_rows(chunks.schema, chunk, at, &rows)
+                if id_column is not None:
+                    column_rows(chunks.schema, chunk, id_at, &ids)
+                    rows.ids = &ids
+                self.put_rows(&rows, &x, out, before)
+                before += rows.n
+                chunk = chunks.next_chunk()
+        except DataProxyError as error:
+            raise partly(error, out.segments.messages)
+        finally:
+            self.watch_batch(out, on_delivery)
+        return out
+
+    def __repr__(self):
+        return f"<Stream {self.group_id}/{self.stream_id}>"
+
+
+refuse_blank(<PyTypeObject*>SendPolicy)
+refuse_blank(<PyTypeObject*>Stream)
+refuse_blank(<PyTypeObject*>Serialized)

@@ -1,0 +1,483 @@
+"""Facade of the producer's compiled core: the calls that send, and the private calls of the Python layer above.
+
+``dataproxy.Producer`` derives from ``ProducerCore`` and adds configuration, discovery, threads and close.
+
+Locality: GIL, any thread, unless a docstring says otherwise; released while a call waits.  Locks: sends and seals take
+batcher.lock; no lock is held while Python code runs.
+"""
+
+cimport cython
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.producer.accumulate.batcher cimport (
+    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_limit_frames, batcher_room, batcher_seal_all,
+    batcher_stream,
+)
+from dataproxy._core.producer.results.accounting cimport accounting_wait_mark
+from dataproxy._core.producer.results.completions cimport (
+    completions_end, completions_poke, completions_trouble, completions_wait,
+)
+from dataproxy._core.producer.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
+from dataproxy._core.producer.handle cimport CoreHandle, microseconds
+from dataproxy._core.producer.ingest.idsource cimport exact_text
+from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream
+from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, link_list, take_reach
+from dataproxy._core.producer.accumulate.streams cimport streams_text_size
+from dataproxy._core.base.address cimport address_parse
+from dataproxy._core.net.executor cimport executor_run, executor_set_endpoints, executor_stop
+from dataproxy._core.conn.framing cimport FrameRules
+from dataproxy._core.conn.connection cimport MAX_REPLY, Endpoint, LinkConfig
+from dataproxy._core.plat.atomic cimport atomic_swap
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.socket cimport AF_INET6
+from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+
+from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
+
+__all__ = ["CompletionsWait", "ExecutorLoop", "ProducerCore"]
+
+cdef enum:
+    SLICE_US = 100000
+    KEPT_NAMES = 4096       # handles by name before unused ones are dropped
+
+_ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
+
+
+cdef int _fill_links(LinkConfig* links, dict o) except -1:
+    cdef int code
+    memset(links, 0, sizeof(LinkConfig))
+    links.ack_timeout_us = microseconds(o["ack_timeout"])
+    links.connect_timeout_us = microseconds(o["connect_timeout"])
+    links.retry_backoff_us = microseconds(o["retry_backoff"])
+    links.retry_backoff_max_us = microseconds(o["retry_backoff_max"])
+    links.reconnect_backoff_us = microseconds(o["reconnect_backoff"])
+    links.reconnect_backoff_max_us = microseconds(o["reconnect_backoff_max"])
+    links.heartbeat_kind = 1 if o["heartbeat"] == "message" else 8
+    links.heartbeat_us = 0 if o["heartbeat"] == "off" else microseconds(o["heartbeat_interval"])
+    links.heartbeat_retries = o["heartbeat_retries"]
+    links.avoid_us = 10 * 1000000
+    links.late_attempts = o["late_attempts"]
+    links.retry_share = o["retry_budget"] * 10
+    links.max_reply = MAX_REPLY
+    links.unknown_class = o["unknown_class"]
+    for code in range(256):
+        links.classes[code] = links.unknown_class
+    for code, kind in o["classes"].items():
+        if 0 <= code < 256:
+            links.classes[code] = kind
+    return 0
+
+
+@cython.final
+cdef class ExecutorLoop:
+    """Run one executor; the body of its thread, which keeps no producer alive.
+
+    The engine outlives it: a producer is not freed before its executors have ended.
+    """
+
+    def __init__(self):
+        raise TypeError("made by ProducerCore._executor_loop")
+
+    def __call__(self):
+        """Work until ``_stop_executors``.  Thread: the executor's own; the GIL is released until the end."""
+        executor = self.executor
+        with nogil:
+            executor_run(executor)
+
+
+@cython.final
+cdef class CompletionsWait:
+    """Wait for completions of an engine; the dispatcher makes sure that the engine still exists."""
+
+    def __init__(self):
+        raise TypeError("made by ProducerCore._completions_wait")
+
+    def wait(self, double seconds):
+        """Wait up to ``seconds`` for completions, or for the end of the queue; False when time is over.
+
+        Thread: the dispatcher; releases the GIL.
+        """
+        cdef int64_t deadline = now_us() + microseconds(seconds)
+        cdef bint found
+        completions = self.completions
+        with nogil:
+            found = completions_wait(completions, deadline)
+        return bool(found)
+
+
+cdef class ProducerCore(CoreHandle):
+    """Own one engine.  ``options`` is a mapping of checked option values (seconds, bytes)."""
+
+    def __init__(self, dict options, SendPolicy policy):
+        self.options = options
+        self.policy = policy
+        self.own_streams = {}
+        self.own_most = KEPT_NAMES
+        self.open_engine()
+        self.closed = False
+
+    cdef int open_engine(self) except -1:
+        """Fill the empty engine; after an error it is empty again.  Raises MemoryError and TransportError."""
+        cdef LinkConfig links
+        cdef FrameRules rules
+        cdef int status
+        cdef dict options = self.options
+        g = self.engine
+        _fill_links(&links, options)
+        rules.family = options["message_type"]
+        rules.compress = options["compression"] == "snappy"
+        rules.compress_min = options["compression_min_bytes"]
+        rules.max_frame = options["max_frame_bytes"]
+        g.batcher.batch_bytes = options["batch_bytes"]
+        g.batcher.batch_messages = options["batch_messages"]
+        g.batcher.max_others = options["max_open_packs"]
+        g.batcher.linger_us = microseconds(options["linger"])
+        g.batcher.delivery_us = microseconds(options["delivery_timeout"])
+        g.batcher.on_full = _ON_FULL[options["on_full"]]
+        g.batcher.limit_bytes = options["buffer_bytes"]
+        g.batcher.limit_messages = options["buffer_messages"]
+        g.batcher.key_buckets = options["key_buckets"] if options["ordering"] == "key" else 0
+        g.batcher.span_ms = options["pack_seconds"] * 1000
+        g.batcher.lines = rules.family == 3
+        g.batcher.report_all = options["report_all"]
+        g.batcher.max_frame = rules.max_frame
+        g.undelivered.limit = options["undelivered_bytes"]
+        self.delivery_us = g.batcher.delivery_us
+        self.max_block_us = microseconds(options["max_block"])
+        self.blocks = g.batcher.on_full == OF_BLOCK
+        self.raises = g.batcher.on_full == OF_RAISE
+        self.opened_us = now_us()
+        status = engine_open(g, options["executors"], &links, &rules, options["nagle"])
+        self.made = status == ST_OK
+        if not self.made:
+            engine_free(g)
+            memset(g, 0, sizeof(Engine))
+        if status == ST_NO_MEMORY:
+            raise MemoryError("no memory for a producer")
+        if status != ST_OK:
+            raise TransportError("the kernel gave no epoll set or eventfd", hint="raise the limit of open files")
+        return 0
+
+    def __dealloc__(self):
+        if self.engine != NULL:
+            # Inherited through fork, or never stopped: the threads may still use it, so it is never freed.
+            if self.made and self.finished and self.generation == this_generation:
+                engine_free(self.engine)
+                self.made = False
+            if not self.made:
+                free(self.engine)
+            self.engine = NULL
+
+    # --- private calls for the Python layer
+
+    def _bind_stream(self, str group_id, str stream_id, bytes attrs, frame_keys, serializer=None):
+        """Return the Stream of checked names and attribute text; ``frame_keys`` are the names of the attributes.
+
+        Raises InvalidMessageError when the text leaves no room for a body, and MemoryError.  Any thread.
+        """
+        cdef Stream out = Stream.__new__(Stream)
+        cdef bytes group = group_id.encode(), stream = stream_id.encode()
+        cdef Slice names[3]
+        cdef size_t text_n
+        names[0] = slice_of(<const char*>group, len(group))
+        names[1] = slice_of(<const char*>stream, len(stream))
+        names[2] = slice_of(<const char*>attrs, len(attrs))
+        text_n = streams_text_size(names[0], names[1], names[2])
+        self.check_usable()
+        if batcher_room(&self.engine.batcher, text_n) == 0:     # in the table it would slow down all other streams
+            raise InvalidMessageError(
+                f"names and attributes of {text_n} bytes leave no room for a body in a frame of "
+                f"{self.engine.batcher.max_frame} bytes",
+                hint="put large values into the body, or raise max_frame_bytes if the proxies take larger frames",
+                details={"size": text_n, "limit": self.engine.batcher.max_frame}, code="BAD_ATTRIBUTE")
+        out.core = self
+        out.generation = self.generation
+        out.stream = batcher_stream(&self.engine.batcher, names[0], names[1], names[2])
+        if out.stream == NULL:
+            raise MemoryError("no memory for a stream")
+        out.policy = self.policy
+        out.frame_keys = frame_keys
+        out.group_id = group_id
+        out.stream_id = stream_id
+        out.attrs = attrs
+        out.serializer = serializer
+        out.particular = self.policy.lines or serializer is not None
+        return out
+
+    def _open_again(self):
+        """Make an empty engine; the engine that a forked child inherited stays as it is and is never touched again.
+
+        Call ``_adopt`` afterwards; until then all other calls see an inherited producer.  Raises MemoryError and
+        TransportError.  Thread: one at a time.
+        """
+        cdef Engine* inherited = self.engine
+        self.engine = <Engine*>calloc(1, sizeof(Engine))
+        if self.engine == NULL:
+            self.engine = inherited
+            raise MemoryError("no memory for a producer")
+        self.made = self.finished = False
+        self.dispatched = False
+        self.watchers = {}
+        self.late = []
+        self._callers = set()
+        self.open_engine()
+
+    def _adopt(self, bint running):
+        """Let all calls use the engine of ``_open_again``; unless ``running``, ``_open_again`` may be repeated."""
+        if running:
+            self.generation = this_generation
+        else:
+            self.closed = False
+
+    def _give_up(self):
+        """Close a producer that was only inherited: it accepts nothing more, and it has no threads to stop."""
+        self.closed = True
+
+    def _set_endpoints(self, list endpoints, list links):
+        """Set (label, address, port, family, other address) of each proxy, and the number of links of each executor.
+
+        The other address is an IPv6 one, or "".
+
+        Raises ConfigError for an address that is not numeric, and MemoryError.  Any thread.
+        """
+        cdef int i, n = len(endpoints), status = ST_OK
+        cdef Endpoint* array
+        if self.finished:
+            return                  # the discovery answered after the close: no executor needs the list
+        array = <Endpoint*>calloc(<size_t>max(1, n), sizeof(Endpoint))
+        if array == NULL:
+            raise MemoryError("no memory for the proxy list")
+        try:
+            for i, (label, address, port, family, other) in enumerate(endpoints):
+                name = label.encode("utf-8", "replace")
+                name = name[max(0, len(name) - 63):]        # the end holds the port and the address
+                memcpy(array[i].label, <const char*>name, len(name))
+                array[i].family = family
+                if address_parse(address.encode(), port, &array[i].address) != ST_OK:
+                    raise ConfigError(f"{address!r} is not a numeric address")
+                if other:
+                    if address_parse(other.encode(), port, &array[i].other) != ST_OK:
+                        raise ConfigError(f"{other!r} is not a numeric address")
+                    array[i].other_family = AF_INET6
+            for i in range(self.engine.n_executors):
+                status = executor_set_endpoints(self.engine.executors[i], array, n, links[i])
+                if status != ST_OK:
+                    raise MemoryError("no memory for the proxy list")
+        finally:
+            free(array)
+
+    def _set_frame_limit(self, size_t size):
+        """Accept from now on messages that fit a frame of ``size`` bytes; earlier ones are sent as they are.
+
+        Thread: any.
+        """
+        cdef Engine* g = self.engine
+        if not self.made:
+            return
+        with nogil:
+            batcher_limit_frames(&g.batcher, size)
+
+    def _executor_loop(self, int index):
+        """Return the body of the thread of executor ``index``."""
+        cdef ExecutorLoop out
+        if not 0 <= index < self.engine.n_executors:
+            raise IndexError(f"there is no executor {index}")
+        out = ExecutorLoop.__new__(ExecutorLoop)
+        out.executor = self.engine.executors[index]
+        return out
+
+    def _completions_wait(self):
+        """Return the object with which the dispatcher waits while it has no reference to the producer."""
+        cdef CompletionsWait out = CompletionsWait.__new__(CompletionsWait)
+        out.completions = &self.engine.completions
+        return out
+
+    def _poke(self):
+        """End the dispatcher's wait.  Thread: any, also that of a finalizer."""
+        if self.made:
+            completions_poke(&self.engine.completions)
+
+    def _keeps_names(self, bint forget):
+        """Tell whether there are handles by name.
+
+        With ``forget`` the handles that were not used since the last such call are dropped first.  Any thread.
+        """
+        if forget and self.generation == this_generation:
+            self.forget_unused()
+        return bool(self.own_streams)
+
+    def _wait_settled(self, double seconds):
+        """Seal everything and wait until what was accepted so far is settled; False when time is over."""
+        cdef int64_t deadline = now_us() + microseconds(seconds)
+        cdef int64_t mark
+        cdef bint settled = False
+        g = self.engine
+        if self.generation != this_generation or not self.made:
+            return True         # this process has accepted nothing
+        with nogil:
+            mark = batcher_seal_all(&g.batcher)
+        while not settled:
+            with nogil:
+                settled = accounting_wait_mark(&g.accounting, mark, min(deadline, now_us() + SLICE_US))
+            self.look_for_signals()
+            if now_us() >= deadline:
+                break
+        return bool(settled)
+
+    def _refuse_inside_callback(self, str what):
+        """Raise LocalProtocolError when the calling thread runs a callback of this producer."""
+        self.check_may_wait(what)
+
+    def _check_open(self):
+        """Raise ClosedError when nothing can be sent any more; begin again in a forked child.  Thread: any."""
+        self.check_usable()
+
+    def _begin_close(self):
+        """Accept nothing from now on; messages that were accepted are still sent."""
+        self.closed = True
+        pthread_mutex_lock(&self.engine.batcher.lock)
+        self.engine.batcher.closed = True
+        pthread_mutex_unlock(&self.engine.batcher.lock)
+
+    def _abandon_open(self):
+        """Fail messages that were never sealed with code CLOSED; ``_begin_close`` came before."""
+        g = self.engine
+        with nogil:
+            engine_abandon_open(g)
+
+    def _stop_executors(self):
+        """Ask the executors to end; what is pending fails with code CLOSED.  The caller joins their threads."""
+        for i in range(self.engine.n_executors):
+            executor_stop(self.engine.executors[i])
+
+    def _end_completions(self, bint ended=True):
+        """Tell the dispatcher that nothing more will come; ``ended``: no executor's thread runs any more."""
+        self.finished = ended
+        self.own_streams.clear()        # they refer to the producer, which can go with its last user now
+        if ended:
+            engine_retire(self.engine)
+        completions_end(&self.engine.completions)
+
+    def _counts(self):
+        """Return a dict of counters that balance, taken at one moment.  Thread: any."""
+        cdef Engine blank
+        if self.generation != this_generation:
+            memset(&blank, 0, sizeof(Engine))
+            return counts_dict(&blank)
+        return counts_dict(self.engine)
+
+    def _note_trouble(self, int kind, str text):
+        """Note a failure that belongs to no connection, or (LE_CONNECTED) that it is over.  Any thread."""
+        cdef bytes said = text.encode("utf-8", "replace")
+        if self.made and self.generation == this_generation:
+            completions_trouble(
+                &self.engine.completions, kind, b"", 0, slice_of(<const char*>said, len(said)), now_us())
+
+    def _latency_steps(self):
+        """Return the histogram of latencies: upper bound in us -> messages; its counts only grow.  Any thread."""
+        return latency_steps(self.engine) if self.generation == this_generation else {}
+
+    def _take_reach(self):
+        """Return how many seconds servers remember message ids: the shortest time they told since the last call.
+
+        None if no server has told it.  Thread: one, while nothing is in flight.
+        """
+        cdef int64_t seconds = take_reach(self.engine) if self.generation == this_generation else -1
+        return None if seconds < 0 else seconds
+
+    def _links(self):
+        """Return a list with a dict for each connection.  Thread: any."""
+        return link_list(self.engine) if self.generation == this_generation else []
+
+    def _age(self):
+        """Return the seconds since the producer was opened; in a forked child, since it was first used there."""
+        if self.generation != this_generation:
+            return 0.0
+        return (now_us() - self.opened_us) / 1e6
+
+    # --- the sending calls
+
+    cdef Stream find(self, object stream_id, object group_id):
+        """Return the Stream for these names.  It is made and checked on first use, and kept.
+
+        Locality: GIL.  Locks: takes the batcher's where a stream is new.
+        """
+        names = None
+        if isinstance(stream_id, str):
+            if group_id is None:
+                names = exact_text(stream_id)
+            elif isinstance(group_id, str):
+                names = (exact_text(group_id), exact_text(stream_id))
+        if names is not None:
+            found = self.own_streams.get(names)
+            if found is not None:
+                return <Stream>found
+        found = self.stream(stream_id, group_id=group_id)
+        if names is not None:
+            if len(self.own_streams) >= self.own_most:
+                self.forget_unused()
+            self.own_streams[names] = found
+            if len(self.own_streams) == 1:
+                self._poke()            # from now on the dispatcher checks whether they are used
+        return <Stream>found
+
+    cdef int forget_unused(self) except -1:
+        """Drop the handles by name whose streams were not used since the last call; allow as many new ones.
+
+        Locality: GIL.
+        Locks: takes the batcher's for each that goes.
+        """
+        for names, handle in list(self.own_streams.items()):
+            if not atomic_swap(&(<Stream>handle).stream.used, 0):
+                self.own_streams.pop(names, None)
+        self.own_most = max(<Py_ssize_t>KEPT_NAMES, 2 * len(self.own_streams))
+        return 0
+
+    def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None):
+        """Accept one message and return nothing; its result is counted and reported like any other.
+
+        ``stream_id``: the InLong stream.  ``body``: bytes-like, not empty.  ``group_id``: another group than
+        the producer's.  ``attrs``: attributes of this message alone, a mapping of str to str; for an instance of a
+        subclass of str (an ``Enum``), here and in names, the text that it contains is used.  ``dt``: the message's
+        data time, milliseconds since 1970 or an aware datetime.  ``message_id``: an id that the caller chooses, see
+        ``Stream.send_nowait``; without it the producer makes an id.  ``key``: bytes or text; with ``ordering="key"``
+        messages of one key keep their order.  Waits up to ``max_block`` for room.
+
+        Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError; then the message was not accepted.
+        Any thread.
+        """
+        self.find(stream_id, group_id).put(body, attrs, dt, message_id, key, NULL, NULL)
+
+    def send(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None, on_delivery=None):
+        """Accept one message and return its Delivery; arguments and errors as for ``send_nowait``.
+
+        ``on_delivery`` is called with the message's DeliveryResult, after the producer's own ``on_delivery``
+        and on the same thread.
+        """
+        return self.find(stream_id, group_id).sent(body, attrs, dt, message_id, key, on_delivery)
+
+    def send_batch(
+        self, stream_id, bodies, *, group_id=None, attrs=None, dt=None, message_ids=None, key=None, on_delivery=None,
+    ):
+        """Accept many messages and return their BatchDelivery; see ``Stream.send_batch``."""
+        return self.find(stream_id, group_id).send_batch(
+            bodies, attrs=attrs, dt=dt, message_ids=message_ids, key=key, on_delivery=on_delivery)
+
+    def send_arrow(
+        self, stream_id, data, *, group_id=None, column=None, attrs=None, dt=None, id_column=None, key=None,
+        on_delivery=None,
+    ):
+        """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
+        return self.find(stream_id, group_id).send_arrow(
+            data, column=column, attrs=attrs, dt=dt, id_column=id_column, key=key, on_delivery=on_delivery)
+
+
+refuse_blank(<PyTypeObject*>CompletionsWait)
+refuse_blank(<PyTypeObject*>ExecutorLoop)

@@ -1,0 +1,391 @@
+"""Counts of what became of every message, and the waits for it.
+
+``accepted`` and ``open`` are in the batcher under its lock; all counts after the seal are here, under
+``Accounting.lock`` ("lock" below).  A message is moved from one to the other while both locks are held.  So at any
+moment, exactly, ``accepted = open + in_flight + delivered + failed + expired + dropped``.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy, memset, strncpy
+from posix.time cimport CLOCK_MONOTONIC, timespec
+
+from dataproxy._core.base.hist cimport hist_add
+from dataproxy._core.pack.pack cimport (
+    CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, Pack, PackResult,
+)
+from dataproxy._core.pack.parts cimport Part, parts_keep
+from dataproxy._core.producer.aio.loopqueue cimport LoopWait, waits_ring, waits_ring_due
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
+from dataproxy._core.plat.clock cimport now_us as clock_us
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
+    pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t, pthread_mutex_destroy, pthread_mutex_init,
+    pthread_mutex_lock, pthread_mutex_unlock,
+)
+
+
+cdef void accounting_open(Accounting* k) noexcept nogil:
+    """Open empty accounting.  Locality: the producer's creator.  Locks: none."""
+    cdef pthread_condattr_t attr
+    memset(k, 0, sizeof(Accounting))
+    pthread_mutex_init(&k.lock, NULL)
+    pthread_condattr_init(&attr)
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC)
+    pthread_cond_init(&k.changed, &attr)
+    pthread_condattr_destroy(&attr)
+
+
+cdef void accounting_close(Accounting* k) noexcept nogil:
+    """Release the lock and the condition.  Locality: the last user.  Locks: none."""
+    pthread_cond_destroy(&k.changed)
+    pthread_mutex_destroy(&k.lock)
+
+
+cdef void accounting_sealed(Accounting* k, Pack* p) noexcept nogil:
+    """Count a pack that leaves the batcher.  Locality: any thread.  Locks: batcher's held; takes lock."""
+    pthread_mutex_lock(&k.lock)
+    accounting_enter(k, p)
+    pthread_mutex_unlock(&k.lock)
+
+
+cdef void accounting_enter(Accounting* k, Pack* p) noexcept nogil:
+    """Count a pack that leaves the batcher.  Locality: any thread.  Locks: the batcher's and lock are held."""
+    k.in_flight += p.count
+    relaxed_add(&k.in_flight_packs, 1)
+    k.sealed_packs += 1
+    p.serial = k.sealed_packs
+    p.older = k.newest
+    p.newer = NULL
+    if k.newest == NULL:
+        k.oldest = p
+    else:
+        k.newest.newer = p
+    k.newest = p
+    if k.shed_from == NULL:
+        k.shed_from = p
+
+
+cdef void _count_code(Accounting* k, int code, int64_t messages) noexcept nogil:
+    cdef int i
+    for i in range(k.n_codes):
+        if k.codes[i] == code:
+            k.code_counts[i] += messages
+            return
+    if k.n_codes < CODES:
+        k.codes[k.n_codes] = code
+        k.code_counts[k.n_codes] = messages
+        k.n_codes += 1
+    else:
+        k.code_counts[CODES - 1] += messages    # more codes than slots: the last slot counts all others
+
+
+cdef void pack_result_fill(PackResult* v, const Pack* p, int64_t latency) noexcept nogil:
+    """Write the result of ``p`` into the result that Deliveries read.  Locality: who settles it.  Locks: none."""
+    v.outcome = p.outcome
+    v.code = p.code
+    v.attempts = p.attempts
+    v.maybe_delivered = p.outcome != OUT_DELIVERED and p.open_attempts > 0
+    v.seq = p.seq
+    memcpy(v.id, p.id, sizeof(v.id))
+    v.settled_us = p.opened_us + latency
+    v.latency_us = latency
+    v.refused = p.refused
+    if p.outcome == OUT_MIXED:
+        v.parts = parts_keep(p.parts)
+    memcpy(v.node, p.node, sizeof(v.node))
+    if p.error_text != NULL:
+        strncpy(v.text, p.error_text, sizeof(v.text) - 1)
+    atomic_store(&v.done, 1)
+
+
+cdef void _collect(Accounting* k, PackResult* v) noexcept nogil:
+    """Move the waits of a settled pack to the list that the next wake hands over.  Locks: lock is held."""
+    cdef LoopWait* w = <LoopWait*>v.loop_waits
+    cdef LoopWait* following
+    v.loop_waits = NULL
+    while w != NULL:
+        following = w.next
+        w.next = NULL
+        if k.due == NULL:
+            k.due = w
+        else:
+            k.last_due.next = w
+        k.last_due = w
+        w = following
+
+
+cdef void _unlink(Accounting* k, Pack* p) noexcept nogil:
+    if k.shed_from == p:
+        k.shed_from = p.newer
+    if p.older == NULL:
+        k.oldest = p.newer
+    else:
+        p.older.newer = p.newer
+    if p.newer == NULL:
+        k.newest = p.older
+    else:
+        p.newer.older = p.older
+
+
+cdef inline void _count(
+    Accounting* k, int outcome, int code, uint32_t messages, int64_t size, int64_t latency, bint maybe,
+) noexcept nogil:
+    """Count messages that share a result; ``size``: their charge in bytes; ``maybe``: they may have arrived."""
+    if outcome == OUT_DELIVERED:
+        k.delivered += messages
+        k.delivered_bytes += size
+        hist_add(&k.latency, latency, messages)
+        return
+    if outcome == OUT_EXPIRED:
+        k.expired += messages
+    else:
+        k.failed += messages
+    if maybe:
+        k.maybe_delivered += messages
+    _count_code(k, code, messages)
+
+
+cdef void accounting_settle(Accounting* k, Pack* p, int64_t now_us) noexcept nogil:
+    """Enter the final result of one pack.  Locality: executor.  Locks: lock is held by the caller."""
+    cdef int64_t latency = now_us - p.opened_us
+    cdef const Part* part
+    cdef uint32_t i
+    p.latency_us = latency
+    k.in_flight -= p.count
+    relaxed_add(&k.in_flight_packs, -1)
+    k.settled_packs += 1
+    if p.attempts > 1:
+        k.resent += p.attempts - 1
+    if p.outcome == OUT_DELIVERED:
+        _count(k, OUT_DELIVERED, 0, p.count, <int64_t>p.charge, latency, False)
+    elif p.outcome == OUT_MIXED:
+        for i in range(p.parts.n_done):
+            part = &p.parts.done[i]
+            _count(k, part.outcome, part.code, part.n, part.bytes, latency, part.maybe_delivered)
+    else:
+        _count(k, p.outcome, p.code, p.count, 0, latency, p.open_attempts > 0)
+    _unlink(k, p)
+    if p.pack_result != NULL:
+        pack_result_fill(p.pack_result, p, latency)
+        if p.pack_result.loop_waits != NULL:
+            _collect(k, p.pack_result)
+    atomic_add(&k.released_messages, p.count)
+    atomic_add(&k.released, <int64_t>p.charge)
+
+
+cdef void accounting_turn(Accounting* k) noexcept nogil:
+    """Let waiting senders try again, because memory was given back.  Locality: any thread.
+
+    Locks: takes lock if any sender waits.
+    """
+    atomic_add(&k.turns, 1)
+    if atomic_load(&k.awaiting):
+        pthread_mutex_lock(&k.lock)
+        accounting_wake(k)
+        pthread_mutex_unlock(&k.lock)
+
+
+cdef Pack* accounting_unsent(Accounting* k, const Pack* after) noexcept nogil:
+    """Return the oldest pack behind ``after`` (NULL: of all) that no executor has claimed, or NULL.
+
+    Locality: any thread.
+    Locks: lock is held.
+    """
+    cdef Pack* p = k.shed_from
+    if after != NULL:
+        p = after.newer
+    else:
+        while p != NULL and atomic_load(&p.claim) == CL_SENT:
+            p = p.newer
+        k.shed_from = p
+    while p != NULL and atomic_load(&p.claim) != CL_FREE:
+        p = p.newer                     # it is being written or settled at this moment
+    return p
+
+
+cdef void accounting_drop(Accounting* k, Pack* p, int code, int64_t now_us) noexcept nogil:
+    """Enter the result of a sealed pack that the caller has claimed and gives up.
+
+    Locality: any thread.
+    Locks: lock is held.
+    """
+    cdef PackResult* v = p.pack_result
+    p.latency_us = now_us - p.opened_us
+    k.in_flight -= p.count
+    relaxed_add(&k.in_flight_packs, -1)
+    k.settled_packs += 1
+    k.dropped += p.count
+    p.shed = relaxed_load(&p.memory)    # its executor may be framing it at this moment
+    atomic_add(&k.shed_bytes, p.shed)
+    _count_code(k, code, p.count)
+    _unlink(k, p)
+    if v != NULL:
+        v.outcome = OUT_DROPPED
+        v.code = code
+        v.seq = p.seq
+        v.latency_us = p.latency_us
+        v.settled_us = now_us
+        atomic_store(&v.done, 1)
+        _collect(k, v)
+    atomic_add(&k.released_messages, p.count)
+    atomic_add(&k.released, <int64_t>p.charge)
+
+
+cdef void accounting_put_away(Accounting* k, Pack* p) noexcept nogil:
+    """Note that the last reference to a pack that was given up is gone.  Locality: any thread.  Locks: lock is held."""
+    atomic_add(&k.shed_bytes, -p.shed)
+    p.shed = 0
+
+
+cdef void accounting_refuse(Accounting* k, int64_t messages, int code) noexcept nogil:
+    """Count messages that were accepted and dropped in one call, and never charged.
+
+    Locality: any thread.
+    Locks: the batcher's is held; takes lock.
+    """
+    pthread_mutex_lock(&k.lock)
+    k.dropped += messages
+    _count_code(k, code, messages)
+    atomic_add(&k.released_messages, messages)
+    pthread_mutex_unlock(&k.lock)
+
+
+cdef int64_t accounting_mark(Accounting* k) noexcept nogil:
+    """Return the largest serial of a pack sealed so far.
+
+    Locality: any thread.
+    Locks: takes lock.
+    """
+    cdef int64_t mark
+    pthread_mutex_lock(&k.lock)
+    mark = k.sealed_packs
+    pthread_mutex_unlock(&k.lock)
+    return mark
+
+
+cdef void _wait(Accounting* k, int64_t deadline_us) noexcept nogil:
+    cdef timespec t
+    t.tv_sec = deadline_us // 1000000
+    t.tv_nsec = (deadline_us % 1000000) * 1000
+    k.waiters += 1
+    pthread_cond_timedwait(&k.changed, &k.lock, &t)
+    k.waiters -= 1
+
+
+cdef bint accounting_wait_mark(Accounting* k, int64_t mark, int64_t deadline_us) noexcept nogil:
+    """Wait until all packs up to the serial ``mark`` are settled; False at the deadline.
+
+    Locality: any thread.
+    Locks: takes lock.
+    """
+    cdef bint settled
+    pthread_mutex_lock(&k.lock)
+    while k.oldest != NULL and k.oldest.serial <= mark and clock_us() < deadline_us:
+        _wait(k, deadline_us)
+    settled = k.oldest == NULL or k.oldest.serial > mark
+    pthread_mutex_unlock(&k.lock)
+    return settled
+
+
+cdef bint accounting_idle(Accounting* k) noexcept nogil:
+    """Tell whether every sealed pack is settled.  Locality: any thread.  Locks: takes lock."""
+    cdef bint idle
+    pthread_mutex_lock(&k.lock)
+    idle = k.in_flight_packs == 0
+    pthread_mutex_unlock(&k.lock)
+    return idle
+
+
+cdef int64_t accounting_lost(Accounting* k) noexcept nogil:
+    """Return how many messages ended without an acknowledgement.  Locality: any thread.  Locks: takes lock."""
+    cdef int64_t lost
+    pthread_mutex_lock(&k.lock)
+    lost = k.failed + k.expired + k.dropped
+    pthread_mutex_unlock(&k.lock)
+    return lost
+
+
+cdef bint accounting_wait_room(Accounting* k, int64_t seen, int64_t deadline_us) noexcept nogil:
+    """Wait until ``turns`` is not ``seen`` any more: there may be room; False at the deadline.
+
+    Locality: application thread.
+    Locks: takes lock.
+    """
+    cdef bint changed
+    pthread_mutex_lock(&k.lock)
+    atomic_store(&k.awaiting, 1)        # before ``turns`` is read: a thread that changes ``turns`` reads this after it
+    while atomic_load(&k.turns) == seen and clock_us() < deadline_us:
+        _wait(k, deadline_us)
+        atomic_store(&k.awaiting, 1)
+    changed = atomic_load(&k.turns) != seen
+    pthread_mutex_unlock(&k.lock)
+    return changed
+
+
+cdef bint accounting_wait_result(Accounting* k, PackResult* v, int64_t deadline_us) noexcept nogil:
+    """Wait until ``v`` is final; False at the deadline.  Locality: any thread.  Locks: takes lock."""
+    cdef bint done
+    pthread_mutex_lock(&k.lock)
+    while not atomic_load(&v.done) and clock_us() < deadline_us:
+        _wait(k, deadline_us)
+    done = atomic_load(&v.done) != 0
+    pthread_mutex_unlock(&k.lock)
+    return done
+
+
+cdef void accounting_wake(Accounting* k) noexcept nogil:
+    """Wake every waiting thread and event loop, and let waiting senders try again.
+
+    Locality: executor; a sender that gives up packs.  Locks: lock is held by the caller; takes the queues'.
+    """
+    atomic_add(&k.turns, 1)
+    atomic_store(&k.awaiting, 0)
+    if k.waiters > 0:
+        pthread_cond_broadcast(&k.changed)
+    if k.due != NULL:
+        waits_ring(&k.due)
+    if k.loop_waits != NULL:
+        waits_ring_due(&k.loop_waits, k.oldest.serial - 1 if k.oldest != NULL else k.sealed_packs)
+
+
+cdef bint accounting_await_result(Accounting* k, LoopWait* w) noexcept nogil:
+    """Wake the loop of ``w`` when its pack is settled; False, and ``w`` stays the caller's, if it is settled already.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    cdef bint pending
+    pthread_mutex_lock(&k.lock)
+    pending = atomic_load(&w.pack_result.done) == 0
+    if pending:
+        w.next = <LoopWait*>w.pack_result.loop_waits
+        w.pack_result.loop_waits = w
+    pthread_mutex_unlock(&k.lock)
+    return pending
+
+
+cdef bint _await(Accounting* k, LoopWait* w, bint pending) noexcept nogil:
+    """Add a wait of the accounting if ``pending``, and release the lock, which the caller has taken."""
+    if pending:
+        w.next = k.loop_waits
+        k.loop_waits = w
+    pthread_mutex_unlock(&k.lock)
+    return pending
+
+
+cdef bint accounting_await_room(Accounting* k, LoopWait* w, int64_t seen) noexcept nogil:
+    """Wake the loop of ``w`` when ``turns`` is not ``seen``; False, and ``w`` stays the caller's, if it is so already.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    pthread_mutex_lock(&k.lock)
+    atomic_store(&k.awaiting, 1)
+    return _await(k, w, atomic_load(&k.turns) == seen)
+
+
+cdef bint accounting_await_mark(Accounting* k, LoopWait* w) noexcept nogil:
+    """Wake the loop of ``w`` when all packs up to its mark are settled; False if they are: ``w`` stays the caller's.
+
+    Locality: any thread.  Locks: takes lock.
+    """
+    pthread_mutex_lock(&k.lock)
+    return _await(k, w, k.oldest != NULL and k.oldest.serial <= w.mark)

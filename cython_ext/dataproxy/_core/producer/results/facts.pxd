@@ -1,0 +1,19 @@
+"""Facts of a result as Python values, from which dataproxy.outcomes makes results and errors."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from dataproxy._core.pack.pack cimport OUT_DELIVERED, Pack, PackResult
+from dataproxy._core.pack.parts cimport parts_find
+
+
+cdef inline bint delivered_at(const PackResult* v, uint32_t place) noexcept:
+    """Tell whether the message at ``place`` of a settled pack was delivered.  Locality: any thread.  Locks: none."""
+    return v.outcome == OUT_DELIVERED or (v.parts != NULL and parts_find(v.parts, place).outcome == OUT_DELIVERED)
+
+
+cdef uint32_t same_result(const PackResult* v, uint32_t place, uint32_t most) noexcept
+cdef tuple pack_result_facts(PackResult* v)
+cdef tuple facts_at(PackResult* v, uint32_t place)
+cdef list facts_of(PackResult* v, object watch)
+cdef list reports_of(Pack* p, object group, object stream, object own_ids)
+cdef list with_size(list found, int64_t size)

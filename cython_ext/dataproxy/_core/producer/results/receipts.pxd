@@ -1,0 +1,10 @@
+"""Results as Python values, made without a call of a Python class: many are made at once."""
+
+from libc.stdint cimport uint32_t
+
+from dataproxy._core.pack.pack cimport PackResult
+from dataproxy._core.producer.handle cimport CoreHandle
+
+
+cdef tuple facts_once(CoreHandle core, PackResult* v, uint32_t place)
+cdef object receipt(tuple facts, uint32_t position, object own_id)

@@ -1,0 +1,138 @@
+"""Results as Python values.  Many are made at once, so they are made without calling a Python class.
+
+The objects made here are equal to those that ``dataproxy.outcomes`` makes.  Only that module makes errors.
+
+Locality: GIL.  Locks: none.
+"""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcmp, memcpy
+
+from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult
+from dataproxy._core.producer.results.facts cimport facts_at, pack_result_facts
+from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.plat.pytype cimport (
+    ascii_bytes, is_alone, is_ascii, list_item, new_ascii, new_instance, replace_item, tuple_item, type_of, untrack,
+)
+
+from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, message_id
+
+__all__ = ["results"]
+
+
+cdef tuple facts_once(CoreHandle core, PackResult* v, uint32_t place):
+    """Return the facts of a message of a settled pack; those of the last pack asked for are kept."""
+    if v.parts != NULL:
+        return facts_at(v, place)
+    if core.told is None or memcmp(core.told_id, v.id, sizeof(v.id)) != 0:
+        core.told = pack_result_facts(v)
+        memcpy(core.told_id, v.id, sizeof(v.id))
+    return core.told
+
+
+cdef object _name(object pack_id, uint32_t position):
+    """Return ``outcomes.message_id``'s text."""
+    cdef uint8_t digits[10]
+    cdef int n = 10
+    cdef uint32_t rest = position
+    cdef Py_ssize_t size
+    cdef object out
+    cdef uint8_t* to
+    if not is_ascii(pack_id):
+        return message_id(pack_id, position)
+    while True:
+        n -= 1
+        digits[n] = 48 + rest % 10
+        rest //= 10
+        if rest == 0:
+            break
+    size = len(<str>pack_id)
+    out = new_ascii(size + 1 + 10 - n, 127)
+    to = <uint8_t*>ascii_bytes(out)
+    memcpy(to, ascii_bytes(pack_id), size)
+    to[size] = 46
+    memcpy(to + size + 1, digits + n, 10 - n)
+    return out
+
+
+cdef inline void _put(object out, Py_ssize_t at, object value) noexcept:
+    Py_INCREF(value)
+    PyTuple_SET_ITEM(out, at, value)
+
+
+cdef object receipt(tuple facts, uint32_t position, object own_id):
+    """Return the Delivered of a message of a delivered pack."""
+    cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
+    _put(out, 0, facts[5])
+    _put(out, 1, facts[3])
+    _put(out, 2, facts[6])
+    _put(out, 3, facts[7])
+    _put(out, 4, position)
+    _put(out, 5, own_id if own_id is not None else _name(facts[8], position))
+    untrack(out)        # it holds text and numbers alone
+    return out
+
+
+cdef bint _renew(
+    PyObject* out, object group, object stream, tuple facts, uint32_t position, object own_id,
+) except -1:
+    """Turn a DeliveryResult that nobody has kept into that of another message; False if somebody has kept it."""
+    cdef PyObject* inner
+    if type_of(out) != <PyTypeObject*>DeliveryResult or not is_alone(out):
+        return False
+    inner = tuple_item(out, 2)
+    if type_of(inner) != <PyTypeObject*>Delivered or not is_alone(inner):
+        return False
+    replace_item(inner, 0, facts[5])
+    replace_item(inner, 1, facts[3])
+    replace_item(inner, 2, facts[6])
+    replace_item(inner, 3, facts[7])
+    replace_item(inner, 4, position)
+    replace_item(inner, 5, own_id if own_id is not None else _name(facts[8], position))
+    replace_item(out, 0, group)
+    replace_item(out, 1, stream)
+    return True
+
+
+cdef object _result(object group, object stream, tuple facts, uint32_t position, object own_id):
+    """Return the DeliveryResult of a message of a delivered pack."""
+    cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 4)
+    _put(out, 0, group)
+    _put(out, 1, stream)
+    _put(out, 2, receipt(facts, position, own_id))
+    _put(out, 3, None)
+    untrack(out)
+    return out
+
+
+@cython.boundscheck(False)
+def results(watch, tuple facts, uint32_t first, uint32_t count, list spare=None):
+    """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread.
+
+    ``spare`` is a list that this function made earlier and that only the caller still has.  It is filled again: results
+    in it that nobody else has kept are turned into those of other messages.
+    """
+    cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, own_id, out
+    cdef uint32_t offset = watch.first, i, k
+    cdef list made = [] if spare is None else spare
+    cdef bint delivered = facts[0] == OUT_DELIVERED
+    cdef Py_ssize_t known = len(made)
+    for i in range(first, first + count):
+        k = i - first
+        own_id = None if own_ids is None else own_ids[i]
+        if not delivered:
+            out = delivery_result(watch, i, facts)
+        elif k < known and _renew(list_item(<PyObject*>made, k), group, stream, facts, offset + i, own_id):
+            continue
+        else:
+            out = _result(group, stream, facts, offset + i, own_id)
+        if k < known:
+            made[k] = out
+        else:
+            made.append(out)
+    del made[count:]
+    return made

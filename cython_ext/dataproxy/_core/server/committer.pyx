@@ -1,0 +1,247 @@
+"""The committer's queue and loop.
+
+Locks: none, except where a function says otherwise.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from posix.time cimport CLOCK_MONOTONIC, timespec
+
+from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
+from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_footprint
+from dataproxy._core.server.store.stages cimport STAGE_ANSWERED, STAGE_COMMITTED, STAGE_TAKEN, stage_passed
+from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_broadcast,
+    pthread_cond_destroy,
+    pthread_cond_init,
+    pthread_cond_signal,
+    pthread_cond_timedwait,
+    pthread_condattr_destroy,
+    pthread_condattr_init,
+    pthread_condattr_setclock,
+    pthread_condattr_t,
+    pthread_mutex_destroy,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+
+ctypedef struct Share:      # entries of a commit that one origin gets back
+    void* origin
+    Entry* head
+    Entry* tail
+
+
+cdef int committer_init(Committer* c, const StoreOps* ops, void* store, EntryDone done,
+                        const CommitterLimits* limits) noexcept nogil:
+    """Make an idle committer.  Locality: owner."""
+    cdef pthread_condattr_t attr
+    cdef int failed
+    memset(c, 0, sizeof(Committer))
+    c.ops = ops
+    c.store = store
+    c.done = done
+    c.limits = limits[0]
+    pthread_condattr_init(&attr)
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC)
+    failed = pthread_mutex_init(&c.mutex, NULL)
+    if failed == 0:
+        failed = pthread_cond_init(&c.cond, &attr)
+    pthread_condattr_destroy(&attr)
+    return ST_NO_MEMORY if failed else ST_OK
+
+
+cdef void committer_free(Committer* c) noexcept nogil:
+    """Release a committer whose loop has ended.  Locality: owner."""
+    pthread_mutex_destroy(&c.mutex)
+    pthread_cond_destroy(&c.cond)
+
+
+cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
+    """Queue a chain for the next commit; ST_OK, ST_FULL or ST_CLOSED.
+
+    A chain larger than the limit is taken if no other entry is held.
+    Locality: any thread.
+    Locks: takes mutex.
+    """
+    cdef Entry* tail = chain
+    cdef size_t size = 0
+    cdef int status = ST_OK
+    if chain == NULL:
+        return ST_OK
+    size = entry_footprint(chain)
+    while tail.next != NULL:
+        tail = tail.next
+        size += entry_footprint(tail)
+    pthread_mutex_lock(&c.mutex)
+    if c.stopping:
+        status = ST_CLOSED
+    elif c.held_bytes and c.held_bytes + size > c.limits.queue_bytes:
+        status = ST_FULL
+        _wait_for_room(c, chain.origin)
+    else:
+        c.held_bytes += size
+        if c.head == NULL:
+            c.head = chain
+            pthread_cond_signal(&c.cond)
+        else:
+            c.tail.next = chain
+        c.tail = tail
+        relaxed_store(&c.queued_bytes, <int64_t>c.held_bytes)
+    pthread_mutex_unlock(&c.mutex)
+    return status
+
+
+cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
+    """Make one commit of the waiting entries, or wait for the first until ``until_us``; false without a commit.
+
+    Locality: the committing thread.
+    Locks: takes mutex, but not during calls of the store and of ``done``.
+    """
+    cdef size_t size = 0
+    cdef Entry* chain = _take(c, until_us, &size)
+    if chain == NULL:
+        return False
+    stage_passed(STAGE_TAKEN)
+    c.ops.append(c.store, chain)
+    relaxed_add(&c.commits, 1)
+    stage_passed(STAGE_COMMITTED)
+    _hand_back(c, chain)
+    stage_passed(STAGE_ANSWERED)
+    _release(c, size)
+    return True
+
+
+cdef void committer_run(Committer* c) noexcept nogil:
+    """Commit until ``committer_stop``; then commit what is still queued, and return.
+
+    Locality: the committing thread, the only one that touches the store.
+    Locks: takes mutex, but not during calls of the store and of ``done``.
+    """
+    cdef int64_t retain_at = now_us()
+    atomic_store(&c.running, 1)
+    while committer_step(c, retain_at) or not _is_stopping(c):
+        if now_us() >= retain_at and c.ops.retain(c.store) == 0:
+            retain_at = now_us() + c.limits.retain_every_ms * 1000
+    atomic_store(&c.running, 0)
+
+
+cdef void committer_stop(Committer* c) noexcept nogil:
+    """Refuse further chains and let the loop end when the queue is empty.
+
+    Locality: any thread.
+    Locks: takes mutex.
+    """
+    pthread_mutex_lock(&c.mutex)
+    c.stopping = True
+    pthread_cond_broadcast(&c.cond)
+    pthread_mutex_unlock(&c.mutex)
+
+
+cdef bint _is_stopping(Committer* c) noexcept nogil:
+    """Tell whether the loop has to end.  Locality: any thread.  Locks: takes mutex."""
+    cdef bint stopping
+    pthread_mutex_lock(&c.mutex)
+    stopping = c.stopping and c.head == NULL
+    pthread_mutex_unlock(&c.mutex)
+    return stopping
+
+
+cdef void _wait_for_room(Committer* c, void* origin) noexcept nogil:
+    """Remember an origin that was refused.  Locality: any thread.  Locks: the caller holds mutex."""
+    cdef int i
+    for i in range(c.waiting_count):
+        if c.waiting[i] == origin:
+            return
+    if c.waiting_count < COMMITTER_ORIGINS:
+        c.waiting[c.waiting_count] = origin
+        c.waiting_count += 1
+
+
+cdef Entry* _take(Committer* c, int64_t until_us, size_t* size) noexcept nogil:
+    """Take up to one commit of entries, waiting for the first until ``until_us``; NULL if none came.
+
+    Locality: committing thread.
+    Locks: takes mutex.
+    """
+    cdef timespec deadline
+    cdef Entry* chain
+    cdef Entry* last
+    deadline.tv_sec = until_us // 1000000
+    deadline.tv_nsec = (until_us % 1000000) * 1000
+    size[0] = 0
+    pthread_mutex_lock(&c.mutex)
+    while c.head == NULL and not c.stopping:
+        if pthread_cond_timedwait(&c.cond, &c.mutex, &deadline) != 0:
+            break
+    chain = c.head
+    if chain != NULL:
+        last = chain
+        size[0] = entry_footprint(last)
+        while last.next != NULL and size[0] + entry_footprint(last.next) <= c.limits.commit_bytes:
+            last = last.next
+            size[0] += entry_footprint(last)
+        c.head = last.next
+        if c.head == NULL:
+            c.tail = NULL
+        last.next = NULL
+    pthread_mutex_unlock(&c.mutex)
+    return chain
+
+
+cdef void _release(Committer* c, size_t size) noexcept nogil:
+    """Release room and call the origins that wait for it.  Locality: committing thread.  Locks: takes mutex."""
+    cdef void* waiting[COMMITTER_ORIGINS]
+    cdef int n
+    cdef int i
+    pthread_mutex_lock(&c.mutex)
+    c.held_bytes -= size
+    relaxed_store(&c.queued_bytes, <int64_t>c.held_bytes)
+    n = c.waiting_count
+    for i in range(n):
+        waiting[i] = c.waiting[i]
+    c.waiting_count = 0
+    pthread_mutex_unlock(&c.mutex)
+    for i in range(n):
+        c.done(waiting[i], NULL)
+
+
+cdef void _hand_back(Committer* c, Entry* chain) noexcept nogil:
+    """Give each origin its entries, in their order.  Locality: committing thread."""
+    cdef Share shares[COMMITTER_ORIGINS]
+    cdef Share* share
+    cdef Entry* entry
+    cdef int n = 0
+    cdef int i
+    while chain != NULL:
+        entry = chain
+        chain = entry.next
+        entry.next = NULL
+        relaxed_add(&c.entries if entry.status == ST_OK else &c.refused, 1)
+        share = NULL
+        for i in range(n):
+            if shares[i].origin == entry.origin:
+                share = &shares[i]
+                break
+        if share != NULL:
+            share.tail.next = entry
+            share.tail = entry
+            continue
+        if n == COMMITTER_ORIGINS:
+            _hand_out(c, shares, n)
+            n = 0
+        shares[n].origin = entry.origin
+        shares[n].head = entry
+        shares[n].tail = entry
+        n += 1
+    _hand_out(c, shares, n)
+
+
+cdef void _hand_out(Committer* c, Share* shares, int n) noexcept nogil:
+    """Call ``done`` for each share.  Locality: committing thread."""
+    cdef int i
+    for i in range(n):
+        c.done(shares[i].origin, shares[i].head)

@@ -1,0 +1,30 @@
+"""Facade of the hub's doors."""
+
+from dataproxy._core.server.state cimport LISTENERS_MOST, Door, HubShared
+from dataproxy._core.server.faults.core cimport FaultCore
+from dataproxy._core.server.listener cimport Listener
+from dataproxy._core.server.topics cimport Names
+from dataproxy._core.server.store.core cimport StoreCore
+
+
+cdef class HubCore:
+    cdef HubShared shared
+    cdef Door* doors            # `threads` of them while open
+    cdef int door_count         # initialised doors
+    cdef int running            # loops under way; guarded by the GIL
+    cdef bint opened
+    cdef Names names
+    cdef readonly int threads
+    cdef readonly int port
+    cdef str host
+    cdef str other_host         # of the other family; "" without one
+    cdef bytes node_ip          # shared.profile.node_ip points into it
+    cdef StoreCore store        # the committer must outlive the doors
+    cdef FaultCore faults       # its table must, too
+    cdef Listener listeners[LISTENERS_MOST]
+    cdef readonly tuple ports
+
+    cdef object _closed_counts(self)
+    cdef object _refused_counts(self)
+    cdef tuple _listen(self)
+    cdef Listener* _listener(self, int listener) except NULL

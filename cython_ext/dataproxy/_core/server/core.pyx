@@ -1,0 +1,364 @@
+"""Facade of the hub's doors: Python opens, runs, watches and stops them; the loops run without the GIL."""
+
+cimport cython
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+import os
+import signal
+
+from dataproxy._core.base.slice cimport slice_of
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.server.loop cimport door_run
+from dataproxy._core.server.state cimport (
+    DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LISTENERS_MOST, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
+    door_release,
+)
+from dataproxy._core.server.listener cimport (
+    listener_close, listener_init, listener_open, listener_port, listener_refuse, listener_resume,
+)
+from dataproxy._core.server.topics cimport (
+    Names, numbers_add, numbers_find, numbers_free, numbers_init, topics_add, topics_free, topics_init, topics_known,
+)
+from dataproxy._core.server.session cimport CLOSE_REASONS
+from dataproxy._core.base.address cimport Address, address_parse
+from dataproxy._core.net.poller cimport wakeup_signal
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_wait, pthread_mutex_destroy, pthread_mutex_init,
+    pthread_mutex_lock, pthread_mutex_unlock,
+)
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+CLOSE_NAMES = ("none", "peer", "reset", "protocol", "oversize", "idle", "replies", "memory", "refused", "stopped",
+               "fault")
+COUNTERS = ("accepted", "frames", "heartbeats", "entries", "records", "bytes_in", "bytes_out", "replies", "unanswered",
+            "accept_pauses")
+
+cdef enum:
+    BACKLOG = 1024
+
+
+@cython.no_gc_clear
+cdef class HubCore:
+    """Accept, judge, store and answer DataProxy requests on ``threads`` loops.
+
+    ``open`` binds; then every ``run_door(i)`` runs on a thread of its own until ``stop``.  All other methods
+    may be called from any thread.
+    """
+
+    def __cinit__(self):
+        """Make a core without resources."""
+        memset(&self.shared, 0, sizeof(HubShared))
+        memset(&self.names, 0, sizeof(Names))
+        cdef int i
+        for i in range(<int>LISTENERS_MOST):
+            listener_init(&self.listeners[i])
+        self.shared.listeners = self.listeners
+        self.ports = ()
+        self.doors = NULL
+        pthread_mutex_init(&self.shared.mutex, NULL)
+        pthread_cond_init(&self.shared.followed, NULL)
+
+    def __init__(self, StoreCore store not None, FaultCore faults=None, *, str host not None,
+                 str other_host="", int port, int listeners=1, int threads, int64_t max_frame,
+                 int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
+                 bint compress_entries, str node_ip not None, int partitions, topics, numbers=()):
+        """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
+
+        ``other_host`` is an address of the other family, to be listened on at the same ports.
+        A topic is ``group`` or ``group/stream``; an empty list knows everything.  ``numbers`` are (group number,
+        stream number, name) by rising numbers.
+        """
+        if not 1 <= listeners <= <int>LISTENERS_MOST:
+            raise ValueError(f"{listeners} is not an allowed number of listeners")
+        self.store = store
+        self.faults = FaultCore() if faults is None else faults
+        self.shared.faults = &self.faults.table
+        self.shared.listener_count = listeners
+        self.host = host
+        self.other_host = other_host
+        self.port = port
+        self.threads = threads
+        self.node_ip = node_ip.encode()
+        self.shared.committer = store.committer
+        self.shared.window_key = store.window_key()
+        self.shared.wire = inlong_ops()
+        self.shared.max_frame = <size_t>max_frame
+        self.shared.max_connections = max_connections
+        self.shared.read_idle_us = <int64_t>(read_idle * 1e6)
+        self.shared.reply_bytes = <size_t>reply_bytes
+        self.shared.queue_bytes = max(queue_bytes // threads, 1)
+        self.shared.held_bytes = max(queue_bytes // threads, 2 * max_frame)
+        self.shared.partitions = <unsigned int>partitions
+        self.shared.load = LOAD_UNKNOWN
+        self.shared.profile.compat = compat
+        self.shared.profile.compress_entries = compress_entries
+        self.shared.profile.load = -1
+        self.shared.profile.node_ip = slice_of(<char*>self.node_ip, <size_t>len(self.node_ip))
+        self.shared.profile.context = &self.names
+        self._learn(list(topics))
+        self._number(list(numbers))
+
+    def __dealloc__(self):
+        """Release the doors; a door whose entries are still at the store is left alone."""
+        cdef int i
+        self.close_listener()
+        for i in range(self.door_count):
+            if self.doors[i].outstanding > 0 and atomic_load(&self.shared.committer.running):
+                return  # the committer will still write there
+        for i in range(self.door_count):
+            door_free(&self.doors[i])
+        free(self.doors)
+        topics_free(&self.names.topics)
+        numbers_free(&self.names.numbers)
+        pthread_cond_destroy(&self.shared.followed)
+        pthread_mutex_destroy(&self.shared.mutex)
+
+    def _learn(self, list topics not None):
+        """Fill the set of known topics."""
+        cdef bytes group
+        cdef bytes stream
+        cdef int status
+        if not topics:
+            return
+        if topics_init(&self.names.topics, <size_t>len(topics)) != ST_OK:
+            raise MemoryError
+        for topic in topics:
+            name, slash, rest = topic.partition("/")
+            group = name.encode()
+            stream = rest.encode()
+            status = topics_add(&self.names.topics, slice_of(<char*>group, <size_t>len(group)),
+                                slice_of(<char*>stream, <size_t>len(stream)), not slash)
+            if status != ST_OK:
+                raise MemoryError
+        self.shared.profile.known = topics_known
+
+    def _number(self, list numbers not None):
+        """Fill the names of numeric ids; without any, requests that use them are refused."""
+        cdef bytes raw
+        cdef int status
+        if not numbers:
+            return
+        if numbers_init(&self.names.numbers, <size_t>len(numbers)) != ST_OK:
+            raise MemoryError
+        for group, stream, name in numbers:
+            raw = name.encode()
+            status = numbers_add(&self.names.numbers, group << 16 | stream, slice_of(<char*>raw, <size_t>len(raw)))
+            if status != ST_OK:
+                raise MemoryError
+        self.shared.profile.numbered = numbers_find
+
+    def open(self) -> int:
+        """Bind and listen; return the first port, ``ports`` has all.
+
+        A port that is not 0 is that of the first listener, the others follow it.  Raises OSError, and ValueError
+        for a host that is not a numeric address.
+        """
+        cdef int i
+        if self.opened:
+            raise ValueError("the hub core was opened before")
+        self.ports = self._listen()
+        self.opened = True
+        self.port = self.ports[0]
+        self.store.set_done(door_done)
+        self.doors = <Door*>calloc(<size_t>self.threads, sizeof(Door))
+        if self.doors == NULL:
+            raise MemoryError
+        for i in range(self.threads):
+            self.door_count = i + 1
+            if door_init(&self.doors[i], &self.shared) != ST_OK:
+                raise OSError(24, "no file descriptors left for the epoll set of the hub")
+        return self.port
+
+    cdef tuple _listen(self):
+        """Open every listener and return their ports; after a failure none is open."""
+        cdef Address address, second
+        cdef const Address* other = &second if self.other_host else NULL
+        cdef bytes host = self.host.encode()
+        cdef bytes other_host = self.other_host.encode()
+        cdef Listener* one
+        cdef int port
+        cdef int i
+        ports = []
+        for i in range(self.shared.listener_count):
+            one = &self.listeners[i]
+            port = self.port + i if self.port else 0
+            if port > 65535 or address_parse(host, <unsigned short>port, &address) != ST_OK:
+                self.close_listener()
+                raise ValueError(f"{self.host!r} with port {port} is not a numeric address")
+            if other != NULL and address_parse(other_host, 0, &second) != ST_OK:
+                self.close_listener()
+                raise ValueError(f"{self.other_host!r} is not a numeric address")
+            if listener_open(one, &address, other, BACKLOG) != ST_OK:
+                self.close_listener()
+                raise OSError(one.error, os.strerror(one.error), f"port {port}")
+            one.port = listener_port(one)
+            ports.append(one.port)
+        return tuple(ports)
+
+    def run_door(self, int i) -> None:
+        """Run one loop until the hub stops.  To be called once for each door, on a thread of its own."""
+        cdef int status
+        if not 0 <= i < self.door_count:
+            raise IndexError(f"there is no port {i}")
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        with nogil:
+            status = door_run(&self.doors[i])
+        if status != ST_OK:
+            raise OSError(self.doors[i].poller.error, "the loop of a hub's port failed")
+
+    def stop(self, double drain) -> None:
+        """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""
+        cdef int i
+        atomic_store(&self.shared.deadline_us, now_us() + relaxed_load(&self.shared.clock_skew_us)
+                     + <int64_t>(drain * 1e6))
+        for i in range(self.shared.listener_count):     # before any peer is told
+            listener_refuse(&self.listeners[i])
+        atomic_store(&self.shared.phase, DOOR_DRAINS if drain > 0 else DOOR_STOPS)
+        self.wake()
+
+    def close_listener(self) -> None:
+        """Release the listening sockets; to be called when no loop runs any more."""
+        cdef int i
+        for i in range(<int>LISTENERS_MOST):
+            listener_close(&self.listeners[i])
+
+    def release(self) -> None:
+        """Close every descriptor; to be called when no loop runs and the committer has ended."""
+        cdef int i
+        self.close_listener()
+        for i in range(self.door_count):
+            door_release(&self.doors[i])
+
+    def refuse(self, int listener, bint kill) -> None:
+        """Make a listener refuse connections; ``kill`` also closes those it has taken.  The port stays reserved."""
+        cdef Listener* one = self._listener(listener)
+        if not kill:
+            self.follow()       # who is connected by now goes on
+        listener_refuse(one)
+        if kill:
+            atomic_add(&one.kills, 1)
+        self.follow()
+
+    def resume(self, int listener) -> None:
+        """Make a listener take connections again.  Raises OSError."""
+        cdef Listener* one = self._listener(listener)
+        if atomic_load(&one.shut) == 0:
+            return
+        if listener_resume(one, BACKLOG) != ST_OK:
+            raise OSError(one.error, os.strerror(one.error))
+        self.follow()
+
+    def refuses(self, int listener) -> bool:
+        """Tell whether a listener refuses connections."""
+        return atomic_load(&self._listener(listener).shut) != 0
+
+    def accepted(self, int listener) -> int:
+        """Return the connections that a listener has taken so far."""
+        return relaxed_load(&self._listener(listener).accepted)
+
+    cdef Listener* _listener(self, int listener) except NULL:
+        """Return a listener of an open core."""
+        if not 0 <= listener < self.shared.listener_count:
+            raise IndexError(f"there is no listener {listener}")
+        return &self.listeners[listener]
+
+    def follow(self) -> None:
+        """Make every loop carry out changes of listeners and faults, and wait until each has done it or has ended.
+
+        To be called when every loop has a thread.
+        Locks: takes HubShared.mutex.
+        """
+        cdef int64_t orders = atomic_add(&self.shared.orders, 1)
+        cdef int i
+        self.wake()
+        with nogil:
+            pthread_mutex_lock(&self.shared.mutex)
+            for i in range(self.door_count):
+                while not atomic_load(&self.doors[i].ended) and atomic_load(&self.doors[i].followed) < orders:
+                    pthread_cond_wait(&self.shared.followed, &self.shared.mutex)
+            pthread_mutex_unlock(&self.shared.mutex)
+
+    def wake(self) -> None:
+        """Make every loop look at its settings now."""
+        cdef int i
+        for i in range(self.door_count):
+            wakeup_signal(&self.doors[i].wakeup)
+
+    def set_service(self, int code) -> None:
+        """Answer data requests normally (0), with "not ready" (1) or with "stopped" (2)."""
+        relaxed_store(&self.shared.service_code, code)
+        self.wake()
+
+    def set_load(self, load) -> None:
+        """Answer heartbeats with a number, with None for unknown, or with "queue": how full the queue is."""
+        relaxed_store(&self.shared.load,
+                      LOAD_UNKNOWN if load is None else LOAD_QUEUE if load == "queue" else <int64_t>load)
+        self.wake()
+
+    def advance_clock(self, double seconds) -> None:
+        """Move the doors' clock forward, so that tests need not wait for idle limits."""
+        atomic_add(&self.shared.clock_skew_us, <int64_t>(seconds * 1e6))
+        self.wake()
+
+    cdef object _closed_counts(self):
+        """Return the closed connections by reason."""
+        cdef dict out = {}
+        cdef int64_t n
+        cdef int i
+        cdef int reason
+        for reason in range(1, <int>CLOSE_REASONS):
+            n = 0
+            for i in range(self.door_count):
+                n += relaxed_load(&self.doors[i].counters.closed[reason])
+            out[CLOSE_NAMES[reason]] = n
+        return out
+
+    cdef object _refused_counts(self):
+        """Return the refused requests by code, codes without a refusal left out."""
+        cdef dict out = {}
+        cdef int64_t n
+        cdef int i
+        cdef int code
+        for code in range(<int>DOOR_CODES):
+            n = 0
+            for i in range(self.door_count):
+                n += relaxed_load(&self.doors[i].counters.refused[code])
+            if n:
+                out[code] = n
+        return out
+
+    def stats(self) -> dict:
+        """Return counters of all doors together, as plain numbers and dictionaries."""
+        cdef int64_t sums[10]
+        cdef int64_t* one
+        cdef int64_t sessions = 0
+        cdef int64_t queued = 0
+        cdef int64_t frames = 0
+        cdef int64_t answers = 0
+        cdef int i
+        cdef int k
+        memset(sums, 0, sizeof(sums))
+        for i in range(self.door_count):
+            one = &self.doors[i].counters.accepted
+            for k in range(10):
+                sums[k] += relaxed_load(one + k)
+            sessions += relaxed_load(&self.doors[i].sessions)
+            queued += relaxed_load(&self.doors[i].queued_bytes)
+            frames += relaxed_load(&self.doors[i].frame_bytes)
+            answers += relaxed_load(&self.doors[i].answer_bytes)
+        out = {"connections": sessions, "queued_bytes": queued, "frame_bytes": frames, "answer_bytes": answers}
+        for k in range(10):
+            out[COUNTERS[k]] = sums[k]
+        out["refused"] = self._refused_counts()
+        out["closed"] = self._closed_counts()
+        out["service_code"] = relaxed_load(&self.shared.service_code)
+        return out
+
+
+refuse_blank(<PyTypeObject*>HubCore)

@@ -1,0 +1,137 @@
+"""State of one door loop of the hub, state that all doors share, and functions that every part of a door uses."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from dataproxy._core.base.siphash cimport HashKey
+from dataproxy._core.server.committer cimport Committer
+from dataproxy._core.server.entries cimport Entry, IdReader
+from dataproxy._core.server.faults.table cimport FaultTable, Held
+from dataproxy._core.server.holders cimport Holders
+from dataproxy._core.server.listener cimport FAMILIES, Listener
+from dataproxy._core.server.session cimport CLOSE_REASONS, Session, SessionTable
+from dataproxy._core.net.poller cimport Poller, Wakeup
+from dataproxy._core.net.recvbuf cimport RecvBuf
+from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
+from dataproxy._core.wire.api cimport Request, ServerProfile, WireOps
+
+
+cdef enum:
+    LISTENERS_MOST = 64
+    TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
+    TAG_LISTENER = 2                # and the index of the listener, for its second family LISTENERS_MOST more
+    TAG_END = 130
+    DOOR_CODES = 256                # error codes counted one by one; higher codes are counted in the last place
+
+
+cdef enum LoadSource:
+    LOAD_UNKNOWN = -1
+    LOAD_QUEUE = -2                 # how full the queue is
+
+
+cdef enum DoorPhase:
+    DOOR_RUNS = 0
+    DOOR_DRAINS = 1                 # no accept, no reading; answers what was accepted
+    DOOR_STOPS = 2                  # at once
+
+
+ctypedef struct DoorCounters:       # relaxed; added to by the door loop only
+    int64_t accepted                # connections
+    int64_t frames                  # whole frames received, heartbeats included
+    int64_t heartbeats
+    int64_t entries                 # requests that the store took
+    int64_t records                 # messages in them
+    int64_t bytes_in
+    int64_t bytes_out
+    int64_t replies
+    int64_t unanswered              # requests stored for a connection that was gone
+    int64_t accept_pauses           # pauses because descriptors or memory were used up
+    int64_t refused[DOOR_CODES]
+    int64_t closed[CLOSE_REASONS]
+
+
+ctypedef struct HubShared:          # constant while doors run, except the atomics
+    Committer* committer
+    const HashKey* window_key       # of the store's de-duplication window; NULL without one
+    const WireOps* wire
+    Listener* listeners
+    int listener_count
+    FaultTable* faults              # never NULL while doors run
+    ServerProfile profile           # service_code and load are taken from the atomics
+    size_t max_frame
+    int64_t max_connections
+    int64_t read_idle_us
+    size_t reply_bytes              # unread answers of one connection
+    int64_t queue_bytes             # accepted and not yet committed or answered in turn, for each door
+    int64_t held_bytes              # half-received frames, and as much of unread answers, for each door
+    uint32_t partitions
+    # Atomics.
+    int64_t connections
+    int64_t service_code
+    int64_t load                    # LoadSource, or 0..65534
+    int64_t clock_skew_us           # added to the monotonic clock (tests)
+    int64_t phase                   # DoorPhase
+    int64_t deadline_us             # end of draining
+    int64_t orders                  # counts changes of listeners and faults that doors have to follow
+    # Of doors that follow them.
+    pthread_mutex_t mutex
+    pthread_cond_t followed
+
+
+ctypedef struct Door:
+    HubShared* shared
+    # Any thread.
+    Wakeup wakeup
+    pthread_mutex_t mutex           # guards inbox
+    Entry* inbox                    # entries back from the store, in commit order
+    Entry* inbox_last
+    int64_t queued_bytes            # atomic; changed by the loop only
+    int64_t sessions                # atomic copy of table.count
+    int64_t frame_bytes             # atomic copy: bytes of half-received frames
+    int64_t answer_bytes            # atomic copy: bytes of unread answers
+    int64_t ended                   # atomic: the loop has returned
+    int64_t followed                # atomic: number of orders that it has carried out
+    DoorCounters counters
+    # The loop only.
+    Poller poller
+    SessionTable table
+    Session* dirty                  # replies to write
+    Session* resumed                # have room for answers again
+    Session* parked                 # not read until the queue is shorter
+    Session* graves                 # closed in this round
+    Entry* chain                    # accepted in this round
+    Entry* chain_last
+    int64_t outstanding             # entries at the store
+    Holders holders                 # who holds half-received frames and unread answers
+    bint collecting                 # connections that hold too much memory are being closed
+    bint choked                     # the queue is full
+    bint accepting
+    uint64_t watched[FAMILIES]      # the listeners in the poller, by bit
+    int64_t kills[LISTENERS_MOST]   # of each listener: kills that were carried out
+    Held* delayed                   # what faults delay, by time
+    int64_t accept_again_us         # with accepting false: when to try again; 0 = never
+    int64_t linger_until_us         # when a lingering connection is given up; 0 = there is none
+    int64_t now_us
+    int64_t wall_ms
+    ServerProfile profile
+    Request request
+    IdReader id_reader
+    RecvBuf spare                   # empty buffer that the next reader takes
+    int64_t read_share              # most bytes that a connection is read for in this round
+
+
+cdef int door_init(Door* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM
+cdef void door_release(Door* d) noexcept nogil                      # its descriptors, when the loop has ended
+cdef void door_free(Door* d) noexcept nogil                         # after the loop and the committer have ended
+cdef int64_t door_clock(Door* d) noexcept nogil
+cdef void door_done(void* origin, Entry* chain) noexcept nogil      # the committer's callback, any thread
+cdef Entry* door_take(Door* d) noexcept nogil                       # everything in the inbox
+cdef void mark_dirty(Door* d, Session* s) noexcept nogil
+cdef void park_session(Door* d, Session* s) noexcept nogil
+cdef void unpark_all(Door* d) noexcept nogil
+cdef void end_session(Door* d, Session* s, int reason) noexcept nogil       # close once everything is answered
+cdef void close_session(Door* d, Session* s, int reason) noexcept nogil     # now
+cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil    # enter what they take, keep the bound
+cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil
+# Turn the request that was just judged into a refusal: ST_OK or ST_NO_MEMORY.
+cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil
+cdef void count_code(Door* d, int code) noexcept nogil

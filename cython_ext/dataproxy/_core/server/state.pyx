@@ -1,0 +1,306 @@
+"""State of a door loop: inbox, queue bound, ending and closing of connections.
+
+Locks: none, except where a function says otherwise.
+"""
+
+from libc.string cimport memset
+
+from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
+from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
+from dataproxy._core.server.entries cimport entry_free_chain, ids_free, ids_init
+from dataproxy._core.server.faults.table cimport held_free_all
+from dataproxy._core.server.holders cimport (
+    HOLDS_ANSWERS, HOLDS_FRAMES, Holding, HoldingKind, holders_free, holders_init, holders_leave, holders_payer,
+    holders_set,
+)
+from dataproxy._core.server.session cimport (
+    CLOSE_MEMORY, CLOSE_REPLIES, HOLD_ENDING, HOLD_QUEUE, session_free, session_unsent, session_watch, table_find,
+    table_free, table_init, table_remove, table_touch,
+)
+from dataproxy._core.net.poller cimport (
+    poller_close, poller_open, poller_remove, wakeup_close, wakeup_open, wakeup_signal,
+)
+from dataproxy._core.net.recvbuf cimport recvbuf_free, recvbuf_init
+from dataproxy._core.plat.atomic cimport atomic_add, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport now_us
+from dataproxy._core.plat.thread cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from dataproxy._core.wire.api cimport REQ_REPLY
+
+
+cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
+    """Make a door that does not run yet.
+
+    Locality: owner.
+    """
+    memset(d, 0, sizeof(Door))
+    d.shared = shared
+    d.poller.epfd = -1
+    d.wakeup.fd = -1
+    d.profile = shared.profile
+    pthread_mutex_init(&d.mutex, NULL)
+    table_init(&d.table)
+    holders_init(&d.holders)
+    buf_init(&d.request.reply)
+    buf_init(&d.request.entry)
+    buf_init(&d.request.scratch)
+    ids_init(&d.id_reader, shared.wire, shared.window_key)
+    d.profile.borrow_body = d.id_reader.key == NULL     # ids are read from the whole entry
+    recvbuf_init(&d.spare, 0)
+    if poller_open(&d.poller) != ST_OK or wakeup_open(&d.wakeup) != ST_OK:
+        return ST_SYSTEM
+    return ST_OK
+
+
+cdef void door_free(Door* d) noexcept nogil:
+    """Release everything, connections included.
+
+    Locality: owner, after the loop and the committer have ended.
+    """
+    cdef Session* s
+    while d.graves != NULL:
+        s = d.graves
+        d.graves = s.grave_next
+        session_free(s)
+    table_free(&d.table)
+    holders_free(&d.holders)
+    entry_free_chain(d.inbox)
+    entry_free_chain(d.chain)
+    held_free_all(d.delayed)
+    d.inbox = NULL
+    d.chain = NULL
+    d.delayed = NULL
+    buf_free(&d.request.reply)
+    buf_free(&d.request.entry)
+    buf_free(&d.request.scratch)
+    ids_free(&d.id_reader)
+    recvbuf_free(&d.spare)
+    door_release(d)
+    pthread_mutex_destroy(&d.mutex)
+
+
+cdef void door_release(Door* d) noexcept nogil:
+    """Close the descriptors; the rest of the door can still be read.
+
+    Locality: owner, after the loop and the committer have ended.
+    """
+    wakeup_close(&d.wakeup)
+    poller_close(&d.poller)
+
+
+cdef int64_t door_clock(Door* d) noexcept nogil:
+    """Return the door's time in microseconds, with the skew that tests may set.
+
+    Locality: any thread.
+    """
+    return now_us() + relaxed_load(&d.shared.clock_skew_us)
+
+
+cdef void door_done(void* origin, Entry* chain) noexcept nogil:
+    """Hand entries back to the door they came from.
+
+    Locality: any thread.
+    Locks: takes Door.mutex.
+    """
+    cdef Door* d = <Door*>origin
+    cdef Entry* last = chain
+    if chain == NULL:       # the committer has room again
+        wakeup_signal(&d.wakeup)
+        return
+    while last.next != NULL:
+        last = last.next
+    pthread_mutex_lock(&d.mutex)
+    if d.inbox == NULL:
+        d.inbox = chain
+    else:
+        d.inbox_last.next = chain
+    d.inbox_last = last
+    pthread_mutex_unlock(&d.mutex)
+    wakeup_signal(&d.wakeup)
+
+
+cdef Entry* door_take(Door* d) noexcept nogil:
+    """Empty the inbox.
+
+    Locality: door loop.
+    Locks: takes Door.mutex.
+    """
+    cdef Entry* chain
+    pthread_mutex_lock(&d.mutex)
+    chain = d.inbox
+    d.inbox = NULL
+    d.inbox_last = NULL
+    pthread_mutex_unlock(&d.mutex)
+    return chain
+
+
+cdef void mark_dirty(Door* d, Session* s) noexcept nogil:
+    """Put the session on the list of those that are written or closed at the end of the round.
+
+    Locality: door loop.
+    """
+    if not s.dirty:
+        s.dirty = True
+        s.dirty_next = d.dirty
+        d.dirty = s
+
+
+cdef void park_session(Door* d, Session* s) noexcept nogil:
+    """Stop reading a session until the queue is shorter.
+
+    Locality: door loop.
+    """
+    if s.parked:
+        return
+    s.parked = True
+    s.hold |= HOLD_QUEUE
+    s.parked_prev = NULL
+    s.parked_next = d.parked
+    if d.parked != NULL:
+        d.parked.parked_prev = s
+    d.parked = s
+    session_watch(s, &d.poller)
+
+
+cdef void _unpark(Door* d, Session* s) noexcept nogil:
+    """Take a session out of the parked ones.  Locality: door loop."""
+    if s.parked_prev != NULL:
+        s.parked_prev.parked_next = s.parked_next
+    else:
+        d.parked = s.parked_next
+    if s.parked_next != NULL:
+        s.parked_next.parked_prev = s.parked_prev
+    s.parked = False
+    s.hold &= ~(<int>HOLD_QUEUE)
+
+
+cdef void unpark_all(Door* d) noexcept nogil:
+    """Read all sessions again; the time in which they waited for the hub does not count as idle.
+
+    Locality: door loop.
+    """
+    cdef Session* s
+    while d.parked != NULL:
+        s = d.parked
+        _unpark(d, s)
+        table_touch(&d.table, s, d.now_us)
+        session_watch(s, &d.poller)
+
+
+cdef void end_session(Door* d, Session* s, int reason) noexcept nogil:
+    """Read no more; close as soon as all accepted requests are answered.
+
+    Locality: door loop.
+    """
+    if s.closed or s.hold & HOLD_ENDING:
+        return
+    s.hold |= HOLD_ENDING
+    s.reason = reason
+    mark_dirty(d, s)
+
+
+cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
+    """Close the connection; its memory is released at the end of the round.
+
+    Locality: door loop.
+    """
+    if s.closed:
+        return
+    s.closed = True
+    if s.parked:
+        _unpark(d, s)
+    recvbuf_free(&s.received)
+    relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) - <int64_t>s.waiting_bytes)
+    s.waiting_bytes = 0
+    if s.holder != NULL:
+        _hold(d, s, HOLDS_FRAMES, 0, True)
+        _hold(d, s, HOLDS_ANSWERS, 0, True)
+        holders_leave(&d.holders, s.holder)
+        if not d.collecting:
+            _tell_held(d)
+    table_remove(&d.table, s)
+    s.grave_next = d.graves
+    d.graves = s
+    # Counted before the peer can notice.
+    relaxed_add(&d.counters.closed[reason], 1)
+    relaxed_store(&d.sessions, d.table.count)
+    atomic_add(&d.shared.connections, -1)
+    poller_remove(&d.poller, &s.transport)
+    s.transport.ops.close(&s.transport)
+
+
+cdef void _hold(Door* d, Session* s, HoldingKind kind, int64_t bytes, bint progress) noexcept nogil:
+    """Note how many bytes a session holds.  Locality: door loop."""
+    s.holdings[<int>kind].session = s.id
+    holders_set(&d.holders, s.holder, &s.holdings[<int>kind], kind, bytes, progress)
+
+
+cdef void _tell_held(Door* d) noexcept nogil:
+    """Publish the held bytes to other threads.  Locality: door loop."""
+    relaxed_store(&d.frame_bytes, d.holders.bytes[<int>HOLDS_FRAMES])
+    relaxed_store(&d.answer_bytes, d.holders.bytes[<int>HOLDS_ANSWERS])
+
+
+cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
+    """Close connections that hold the most memory until the bound holds again, and only then publish the held bytes.
+
+    Bytes of the connection that is being read count only when the round goes on to the next connection.
+    Locality: door loop.
+    """
+    cdef Holding* payer
+    d.collecting = True
+    while d.holders.bytes[<int>kind] > d.shared.held_bytes:
+        payer = holders_payer(&d.holders, kind)
+        if payer == NULL:
+            break
+        close_session(d, table_find(&d.table, payer.session), reason)
+    d.collecting = False
+    _tell_held(d)
+
+
+cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil:
+    """Note the receive memory of a session; ``progress``: it has completed a frame.  May close any session.
+
+    Locality: door loop.
+    """
+    _hold(d, s, HOLDS_FRAMES, <int64_t>s.received.cap, progress)
+    _collect(d, HOLDS_FRAMES, CLOSE_MEMORY)
+
+
+cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil:
+    """Note the unread answers of a session; ``progress``: the peer has taken some.  May close any session.
+
+    Locality: door loop.
+    """
+    _hold(d, s, HOLDS_ANSWERS, <int64_t>s.output.cap if session_unsent(s) > 0 else 0, progress)
+    _collect(d, HOLDS_ANSWERS, CLOSE_REPLIES)
+
+
+cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil:
+    """Turn the request that was just judged into a refusal; ST_OK or ST_NO_MEMORY.
+
+    Locality: door loop.
+    """
+    cdef Request* r = &d.request
+    cdef Buf success = r.reply
+    cdef int status = ST_OK
+    r.entry.n = 0
+    if success.n > 0:
+        status = d.shared.wire.refuse(success.p, success.n, code, words, &r.entry)
+        r.reply = r.entry
+        r.entry = success
+        r.entry.n = 0
+    r.action = REQ_REPLY
+    r.code = code
+    r.records = 0
+    return status
+
+
+cdef void count_code(Door* d, int code) noexcept nogil:
+    """Count a refusal by its code.
+
+    Locality: door loop.
+    """
+    if code > 0:
+        relaxed_add(&d.counters.refused[code if code < DOOR_CODES else DOOR_CODES - 1], 1)

@@ -1,0 +1,19 @@
+"""Wires: bytes in, events out; events in, bytes out.
+
+What lives here.  ``api`` describes what any wire can do: a table of pure functions (``WireOps``) for both roles,
+client and server, and the structs that these functions fill.  Each folder below is one wire.  ``inlong`` is the
+protocol of Apache InLong's DataProxy:
+
+- client: ``encode`` writes frames and heartbeats, ``decode`` finds frames and reads replies;
+- server: ``server`` judges one whole frame, with ``server_text`` for types 2 to 6 and ``server_binary`` for type 7;
+  ``answer`` writes replies, ``misaddress`` makes them wrong for tests of clients;
+- both: ``const`` (the layout), ``attrs`` (attribute text), ``items`` (the items of a body);
+- stored form: ``container`` writes and reads InLongMsg containers, ``identity`` finds the ids of the messages in one;
+- ``codec`` is the table itself; ``message`` gives Python the parts that users and tests call.
+
+Threads.  Any thread, without the GIL; the caller owns all buffers.  Locks: none.
+
+What it may use.  ``base`` and ``plat/endian``; a wire also sees ``wire/api`` and itself, and never another wire.  No
+sockets, clocks, threads, atomic operations, and no Python objects outside ``message``.  All other folders see
+``wire/api`` alone; only ``producer`` and ``server`` cimport a ``codec``, to pick the table.
+"""

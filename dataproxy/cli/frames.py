@@ -1,0 +1,104 @@
+"""``dataproxy frames``: print the frames of a file, or of hex digits, readably."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from dataproxy.cli.frametext import frame_json, frame_lines, told
+from dataproxy.cli.outcome import ExitCode, complain, outcome, silence
+from dataproxy.wire.inlong import LIMIT, Frame, Sender, read_frames
+
+__all__ = ["show_frames"]
+
+_BETWEEN: Final = b" \t\r\n:,"
+_DIGITS: Final = b"0123456789abcdefABCDEF"
+_SENDERS: Final[dict[str, Sender]] = {"client": "client", "server": "server", "auto": "either"}
+
+
+def show_frames(
+    source: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE|HEX", help="A file with frames or with their hex digits, - for stdin, or digits."),
+    ],
+    sender: Annotated[
+        str, typer.Option(metavar="WHO", help="Who sent the frames: client, server, or auto (each frame shows it).")
+    ] = "auto",
+    limit: Annotated[int, typer.Option(min=1, metavar="BYTES", help="Largest body that is unpacked.")] = LIMIT,
+    full: Annotated[bool, typer.Option("--full", help="Print all items and attributes, and whole bodies.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per frame.")] = False,
+) -> None:
+    """Print each field of InLong frames, and what is wrong with them.
+
+    The exit code is 0 if every frame is well-formed, 1 if one is not.
+    """
+    with outcome():
+        if sender not in _SENDERS:
+            complain(f"--sender {sender!r} is unknown; choose client, server or auto")
+            raise typer.Exit(ExitCode.USAGE)
+        data = _read(source)
+        if not data:
+            complain("the input is empty: there is no frame")
+            raise typer.Exit(ExitCode.FAILED)
+        first: Frame | None = None
+        count = wrong = 0
+        try:
+            for frame in read_frames(data, _SENDERS[sender], limit):
+                if json:
+                    sys.stdout.write(frame_json(frame, full=full))
+                else:
+                    for line in frame_lines(frame, full=full):
+                        sys.stdout.write(line)
+                count += 1
+                if frame.problems:
+                    wrong += 1
+                    first = first or frame
+            sys.stdout.flush()
+        except BrokenPipeError:
+            if first is None:
+                raise
+            silence(sys.stdout)
+        if first is not None:
+            which = f"frame {first.number} at byte {first.offset}: {told(first, first.problems[0])}"
+            complain(f"{wrong} of {count} frames wrong; {which}")
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _read(source: list[str]) -> bytes:
+    """Return the bytes that the arguments mean."""
+    place = source[0] if len(source) == 1 else None
+    digits = _hex("".join(source).encode("utf-8", "surrogateescape"))
+    if place == "-":
+        with open(0, "rb", closefd=False) as stream:
+            data = stream.read()
+    elif place is not None and (digits is None or os.path.isfile(place)):  # noqa: PTH113 - digits may be too long for a path
+        try:
+            data = Path(place).read_bytes()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            complain(f"{place!r} is not hex digits and cannot be read as a file: {reason}")
+            raise typer.Exit(ExitCode.USAGE) from None
+    elif digits is None:
+        complain("of several arguments each is hex digits; give one file")
+        raise typer.Exit(ExitCode.USAGE)
+    else:
+        return _bytes_of(digits)
+    digits = _hex(data)
+    return data if digits is None else _bytes_of(digits)
+
+
+def _hex(data: bytes) -> bytes | None:
+    """Return hex digits without what stands between them; None if there is anything else."""
+    digits = data.translate(None, _BETWEEN).removeprefix(b"0x")
+    return digits if not digits.translate(None, _DIGITS) else None
+
+
+def _bytes_of(digits: bytes) -> bytes:
+    if len(digits) % 2:
+        complain(f"{len(digits)} hex digits are no whole number of bytes")
+        raise typer.Exit(ExitCode.USAGE)
+    return bytes.fromhex(digits.decode("ascii"))

@@ -1,0 +1,253 @@
+"""The one thread that calls user code and writes the log, in batches."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dataproxy._core.producer.results.dispatch import let_go, next_batch
+from dataproxy._core.producer.results.receipts import results
+from dataproxy.lasterror import why
+from dataproxy.logs import Log, logger
+from dataproxy.outcomes import DeliveryResult, Facts, Watch
+from dataproxy.producer.callbacks import CallbackPlace
+from dataproxy.producer.threads import start_quiet
+
+if TYPE_CHECKING:
+    from dataproxy.producer.producer import Producer
+
+__all__ = ["Dispatcher", "EventLog"]
+
+_LOG = logger("conn")
+_ACKS = logger("ack")
+_CALLBACKS = logger("callback")
+
+# Numbers of conn/connection.pxd's LinkEvent: logger, level, text with address and detail.
+_EVENTS: dict[int, tuple[Log, int, str]] = {
+    1: (_LOG, logging.INFO, "connected to %s"),
+    2: (_LOG, logging.WARNING, "could not connect to %s: %s"),
+    3: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
+    4: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
+    5: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
+    6: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
+    7: (_ACKS, logging.WARNING, "%s accepts no data (code %s); it is not used for some seconds"),
+    8: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
+    9: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
+    10: (_LOG, logging.ERROR, "%s could not find frames in the data it received (code %s); its connection is replaced"),
+    11: (_ACKS, logging.WARNING, "%s answered a frame that was not sent over this connection; the answer is ignored"),
+    12: (
+        _ACKS,
+        logging.INFO,
+        "%s answered an unknown frame (a late or repeated answer, or a frame never sent); the answer is ignored",
+    ),
+}
+_WITH_DETAIL = {6, 7, 8, 10}
+_FOREIGN = 5
+_OF_CONNECTIONS = {1, 2, 3, 4, 5, 7, 9, 10}
+_EACH = 1  # the event kind that is logged every time
+_REPEAT_SECONDS = 10.0
+_REMEMBERED = 1000  # kinds, addresses and details
+_DELIVERED = 1  # facts[0] of a delivered message: the core's number of that outcome
+_TIDY_SECONDS = 5.0  # between two searches for unused handles, which calls by name have made
+_IDLE_SECONDS = 3600.0
+_AT_ONCE = 256  # results that are made before they are handed over: so few that they start no garbage collection
+
+
+class EventLog:
+    """Turn events of the core into log records; equal events at most once in ten seconds, except connects."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, str, int], float] = {}
+        self._suppressed: dict[tuple[int, str, int], int] = {}
+
+    def write(self, kind: int, address: str, detail: int, said: str = "") -> None:
+        """Log one event, with the proxy's message ``said``.  Dispatcher's thread."""
+        logger, level, text = _EVENTS[kind]
+        if not logger.isEnabledFor(level):
+            return
+        key = (kind, address, detail)
+        now = time.monotonic()
+        if kind != _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+            self._suppressed[key] = self._suppressed.get(key, 0) + 1
+            return
+        if len(self._last) >= _REMEMBERED:  # a proxy may send any number of different codes
+            self._last.clear()
+            self._suppressed.clear()
+        self._last[key] = now
+        again = self._suppressed.pop(key, 0)
+        values = [address]
+        if kind in (2, 3):
+            values.append(why(kind, detail, said))
+            said = ""
+        elif kind == _FOREIGN:
+            text = "%s was taken for a DataProxy, and " + why(kind, detail, said) if detail else text
+        elif kind in _WITH_DETAIL:
+            values.append(str(detail))
+        elif detail:
+            text += " (code %s)"
+            values.append(str(detail))
+        if said:
+            text += ": %r"
+            values.append(said)
+        if again:
+            text += f" ({again} more like this were not logged)"
+        logger.log(level, text, *values)
+
+
+class UntoldLog:
+    """Log, at most once in ten seconds, how many reports were dropped because callbacks were too slow."""
+
+    def __init__(self) -> None:
+        self._said = 0
+        self._last = -_REPEAT_SECONDS
+
+    def write(self, untold: Sequence[int], *, final: bool = False) -> None:
+        """Log the messages, counted by outcome, that were dropped since the last record.  Dispatcher's thread."""
+        count = sum(untold)
+        now = time.monotonic()
+        if count == self._said or (now - self._last < _REPEAT_SECONDS and not final):
+            return
+        _CALLBACKS.warning(
+            "callbacks are slower than results: on_delivery was not called for %d messages (since the producer was"
+            " opened %d delivered, %d failed, %d expired, %d dropped); all are counted, see stats().untold",
+            count - self._said, *untold,
+        )  # fmt: skip
+        self._said = count
+        self._last = now
+
+
+class Dispatcher:
+    """Drain the completion queue of one producer: write the log, and hand callbacks to their CallbackPlace.
+
+    While it waits it has no reference to the producer, so that the producer can be garbage.  Its finalizer then hands
+    the producer to ``leave``, and the dispatcher closes it.
+    """
+
+    def __init__(
+        self, core: Producer, on_delivery: Callable[[DeliveryResult], object] | None, place: CallbackPlace
+    ) -> None:
+        self._core = weakref.ref(core)
+        self._news = core._completions_wait()
+        self._kept: Producer | None = None
+        self._left: queue.SimpleQueue[Producer] = queue.SimpleQueue()  # a SimpleQueue: finalizers may call its ``put``
+        self._readiness = core._readiness
+        self._look_in = _IDLE_SECONDS
+        self._tidied = 0.0
+        self._named = False  # whether calls by name keep handles, which refer to the producer
+        self._on_delivery = on_delivery
+        self._place = place
+        self._again = place.here  # results can be used again after their calls, unless a callback kept them
+        self._events = EventLog()
+        self._calls: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
+        self._waiting = 0  # arguments in ``_calls``
+        self._made: list[list[DeliveryResult]] = []  # lists of ``_calls`` that can be used again after the calls
+        self._spare: list[list[DeliveryResult]] = []  # lists that can be used again now
+        self._bytes = 0  # buffer bytes that the results in ``_calls`` hold
+        self._at_once = _AT_ONCE
+        self._untold = UntoldLog()
+        self._last_untold: Sequence[int] = (0, 0, 0, 0)
+
+    def run(self) -> None:
+        """Work until the queue ends; the body of the dispatcher's thread."""
+        while self._round():
+            pass
+        self._kept = None
+
+    def keep(self, core: Producer) -> None:
+        """Keep the producer until the queue has ended: its engine may be freed from then on.  Any thread."""
+        self._kept = core
+
+    def leave(self, core: Producer) -> None:
+        """Take a producer that is garbage and was not closed.  Any thread, in the producer's finalizer."""
+        self._kept = core
+        self._left.put(core)
+        core._poke()
+
+    def _producer(self) -> Producer:
+        """Return the producer.  If it is garbage, wait until its finalizer has handed it over."""
+        core = self._kept or self._core()
+        while core is None:
+            with contextlib.suppress(queue.Empty):
+                core = self._left.get(timeout=_IDLE_SECONDS)
+                self._left.put(core)
+        return core
+
+    def _tidy(self, core: Producer) -> None:
+        """Start to close a producer that was handed to ``leave``; drop unused handles of calls by name."""
+        now = time.monotonic()
+        due = self._named and now - self._tidied >= _TIDY_SECONDS
+        if due or not self._named:
+            self._tidied = now
+        self._named = core._keeps_names(due)
+        if self._left.empty():
+            return
+        self._left.get_nowait()
+        try:
+            start_quiet("dataproxy-close", core._close_left)
+        except RuntimeError:  # no room for another thread, or the interpreter is ending
+            core._close_left()
+
+    def _round(self) -> bool:
+        """Wait for completions and handle them; False when no more will come.
+
+        It is a separate function, so that no local variable keeps objects of the application during the next wait.
+        """
+        self._news.wait(min(_TIDY_SECONDS if self._named else _IDLE_SECONDS, self._look_in))
+        core = self._producer()
+        batch = next_batch(core, 0.0)
+        if batch is None:
+            self._untold.write(self._last_untold, final=True)
+            return False
+        self._tidy(core)  # a producer that is handed over after this starts the next round
+        reports, watches, events, lost, self._last_untold = batch
+        self._untold.write(self._last_untold)
+        for kind, address, detail, said in events:
+            self._events.write(kind, address, detail, said)
+            if kind in _OF_CONNECTIONS:
+                self._readiness.hear(kind)
+        look_in = self._readiness.look(core)
+        self._look_in = _IDLE_SECONDS if look_in is None else look_in
+        if lost:
+            _LOG.warning("%d events were not logged: there were too many", lost)
+        if self._on_delivery is not None:
+            for group_id, stream_id, first, count, facts, own_ids, size in reports:
+                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts, size, core)
+        for watch, facts, size in watches:
+            self._run(watch, facts, size, core)
+        self._hand_over(core)
+        return True
+
+    def _run(self, watch: Watch, facts: Facts, size: int, core: Producer) -> None:
+        if watch.delivery is not None:
+            self._bytes += size
+            self._add(watch.function, [watch.delivery], core)
+            return
+        for number in range(0, watch.messages, _AT_ONCE):
+            spare = self._spare.pop() if self._spare else None
+            made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE), spare)
+            if self._again and facts[0] == _DELIVERED:
+                self._made.append(made)
+            if number + _AT_ONCE >= watch.messages:
+                self._bytes += size  # with the last results of this watch
+            self._add(watch.function, made, core)
+
+    def _add(self, function: Callable[[Any], object], arguments: list[Any], core: Producer) -> None:
+        self._calls.append((function, arguments))
+        self._waiting += len(arguments)
+        if self._waiting >= self._at_once:
+            self._hand_over(core)
+
+    def _hand_over(self, core: Producer) -> None:
+        calls, self._calls, self._waiting = self._calls, [], 0
+        made, self._made = self._made, []
+        if calls:
+            self._place.run(calls)
+            self._spare = made
+        if self._bytes:
+            size, self._bytes = self._bytes, 0
+            self._at_once = 1 if let_go(core, size) else _AT_ONCE  # senders wait for these bytes

@@ -1,0 +1,52 @@
+"""Several Managers of one InLong cluster: all give the same answer, so one that answers is enough."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from dataproxy.errors import DiscoveryError
+from dataproxy.logs import logger
+from dataproxy.producer.manager import ManagerClient
+from dataproxy.types import ManagerTarget
+
+if TYPE_CHECKING:
+    from dataproxy.config.model import ProducerConfig
+    from dataproxy.types import ProxyList
+
+__all__ = ["ask_managers"]
+
+_LOG: Final = logger("route")
+#: Codes of answers about the group.  All Managers read the same database, so the next one would answer the same.
+_ANSWERS: Final = frozenset({"GROUP_REFUSED", "NO_PROXIES"})
+
+
+def ask_managers(target: ManagerTarget, config: ProducerConfig) -> tuple[ProxyList, ManagerTarget]:
+    """Return the proxies of the group, and the target with the Manager that answered moved to the front.
+
+    The Managers are asked in turn, each for at most ``manager_timeout``, until one answers.  Raises DiscoveryError; if
+    several were asked, it has the failure of each of them and the code of the first one's error.
+    """
+    failures: list[DiscoveryError] = []
+    urls = (target.url, *target.others)
+    for i, url in enumerate(urls):
+        try:
+            with closing(ManagerClient(ManagerTarget(url), config)) as client:
+                answer = client.fetch(config.group_id)
+        except DiscoveryError as error:
+            if error.code in _ANSWERS:
+                raise
+            failures.append(error)
+            continue
+        for failure in failures:
+            _LOG.warning("%s; the Manager at %s answered", failure.message, url)
+        return answer, ManagerTarget(url, urls[i + 1 :] + urls[:i])
+    first = failures[0]
+    if len(failures) == 1:
+        raise first
+    raise DiscoveryError(
+        f"none of {len(urls)} Managers answered: {'; '.join(error.message for error in failures)}",
+        code=first.code,
+        hint=first.hint,
+        details={"urls": urls},
+    ) from first

@@ -1,0 +1,494 @@
+"""Producer: configuration, threads, start and end around the compiled core."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import dataproxy._core.producer.ingest.fastcall  # noqa: F401 - the quick way of send_nowait
+from dataproxy._core.producer.ingest.stream import SendPolicy, Stream
+from dataproxy._core.producer.producer import ProducerCore
+from dataproxy._core.producer.results.drain import UndeliveredMessages
+from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
+from dataproxy.config import ProducerConfig
+from dataproxy.config.rules import LEAST_FRAME_BYTES
+from dataproxy.errors import FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
+from dataproxy.lasterror import NOT_FOUND
+from dataproxy.logs import logger
+from dataproxy.outcomes import DeliveryResult, Report
+from dataproxy.problems import checked_serializer, seconds, shown
+from dataproxy.producer import lifecycle
+from dataproxy.producer.arguments import checked_config
+from dataproxy.producer.callbacks import CallbackPlace
+from dataproxy.producer.dispatcher import Dispatcher
+from dataproxy.producer.names import check_attrs, check_item_attrs, check_name, plain_attrs
+from dataproxy.producer.proxies import ProxySource, links_per_executor, order_seed, proxy_order
+from dataproxy.producer.readiness import Readiness
+from dataproxy.producer.stats import ProducerStats, make_report, make_stats
+from dataproxy.producer.threads import is_ours, join, start_hearing, start_quiet
+from dataproxy.producer.times import time_ms
+from dataproxy.types import Endpoint, ResolvedEndpoint
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
+    from datetime import timedelta
+    from typing import Unpack
+
+    from _typeshed import ReadableBuffer as Buffer
+
+    from dataproxy._core.producer.results.delivery import BatchDelivery
+    from dataproxy.config.typed import ProducerOptions
+    from dataproxy.rows.options import RowFormat, RowOptions
+
+__all__ = ["Producer", "tell_undelivered"]
+
+_LOG = logger()
+
+_JOIN_SECONDS = 5.0
+_LONGEST = 1e6
+_LINES = 3
+_CONNECTED = 1  # conn/connection.pxd's LinkEvent
+
+
+def _policy(config: ProducerConfig) -> SendPolicy:
+    escape = config.attribute_escape == "percent"
+
+    def item_text(attrs: Mapping[str, str] | None, dt: object, frame_keys: Collection[str]) -> tuple[int, bytes]:
+        when = time_ms(dt)
+        exact = config.exact_time and when >= 0
+        text = ""
+        if attrs is not None:
+            text = check_item_attrs(attrs, frame_keys, message_type=config.message_type, escape=escape)
+        if not text and not exact:
+            return when, b""
+        if config.message_type == _LINES:
+            raise InvalidMessageError(
+                "message_type=3 has no attributes of single messages",
+                code="BAD_ATTRIBUTE",
+                hint="use message_type=7 or 5",
+            )
+        parts = [text] if text else []
+        if exact:
+            parts.append(f"dtMs={when}")
+        return when, "&".join(parts).encode()
+
+    return SendPolicy(
+        message_type=config.message_type,
+        skip_null=config.null_value == "skip" or (config.null_value == "empty" and config.empty_value == "skip"),
+        skip_empty=config.empty_value == "skip",
+        item_text=item_text,
+    )
+
+
+def _core_options(config: ProducerConfig, *, report_all: bool) -> dict[str, Any]:
+    options = config.as_dict()
+    options["report_all"] = report_all
+    options["late_attempts"] = LATE_ATTEMPTS
+    options["classes"] = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256}
+    options["unknown_class"] = int(RETRY_CLASS[UNKNOWN_ERROR])
+    return options
+
+
+class Producer(ProducerCore):
+    """Send messages to InLong DataProxy and report the result of each.
+
+    ``target``: ``tcp://host1:port1,host2:port2``, a list of ``host:port``, or the URL of a Manager,
+    ``http://manager:8083``.  ``group_id``: the InLong group of messages that do not name one.  ``on_delivery``: called
+    once for each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
+    ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a complete configuration.
+    Without it ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
+    ``serializer``: a function that turns the objects given to ``send``, ``send_nowait`` and ``send_batch`` into bytes;
+    it runs in the sending thread (large batches of an AsyncProducer: on a background thread).
+
+    Raises ConfigError and DiscoveryError before anything is started.  All methods may be called from any
+    thread.  Use it as a context manager: leaving the block delivers everything or raises UndeliveredError.
+    """
+
+    config: ProducerConfig
+    _warns_when_left = True
+
+    def __init__(
+        self,
+        target: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        group_id: str | None = None,
+        on_delivery: Callable[[DeliveryResult], object] | None = None,
+        callback_on: Executor | asyncio.AbstractEventLoop | None = None,
+        config: ProducerConfig | None = None,
+        config_file: str | Path | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        self._serializer = checked_serializer(serializer)
+        settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
+        source = ProxySource(settled, self._use_proxies, self._limit_frames, tell=self._not_found)
+        proxies = source.begin()
+        super().__init__(_core_options(settled, report_all=on_delivery is not None), _policy(settled))
+        self.config = settled
+        self._on_delivery = on_delivery
+        self._final: Report | None = None
+        self._callback_on = callback_on
+        self._begin(source, proxies)
+        if settled.start == "connect":
+            self._check_connects()
+
+    def _check_connects(self) -> None:
+        """Wait for the first connection.  Raises TransportError if there is none."""
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.close(0)
+            raise
+
+    def _begin(self, source: ProxySource, proxies: list[ResolvedEndpoint]) -> None:
+        """Start the threads of a new engine; after an error, threads that were started are stopped again."""
+        self._close_lock = threading.RLock()
+        self._source = source
+        self._order = order_seed()  # a forked child gets another seed than its parent
+        self._threads: list[threading.Thread] = []
+        self._readiness = Readiness()
+        self._callbacks = CallbackPlace(self, self._callback_on)
+        self._callback_failed = self._callbacks.failed
+        self._makes_callbacks = None if self._callbacks.here else self._callbacks.is_here
+        self._dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
+        self._dispatch_thread: threading.Thread | None = None
+        try:
+            if proxies:
+                self._use_proxies(proxies)
+            if source.max_packet_length:
+                self._limit_frames(source.max_packet_length)
+            for i in range(self.config.executors):
+                self._threads.append(start_quiet(f"dataproxy-exec-{i}", self._executor_loop(i)))
+            self._dispatch_thread = start_hearing("dataproxy-dispatch", self._dispatcher.run)
+            source.start()
+        except BaseException:
+            self._stop_threads(0.0)
+            raise
+        lifecycle.register(self)
+
+    def begin_again(self) -> None:
+        """Start anew in a forked child: empty, with threads and connections of this process.
+
+        This happens automatically when an inherited producer or one of its streams is first used. A server may
+        call it after its fork so that the connections are ready.  Any thread; a second call does nothing.  Raises what
+        the start of threads raises, and can then be called again.
+        """
+        with lifecycle.beginning():
+            if not self._inherited:
+                return
+            if self._callback_on is not None:
+                raise ForkedError(
+                    f"callback_on={self._callback_on!r} belongs to the process that this one was forked from",
+                    hint="open a producer in the child process, with a loop or executor of its own",
+                )
+            source = ProxySource(
+                self.config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
+            )
+            running = False
+            try:
+                self._open_again()
+                self._begin(source, source.known)
+                running = True
+            finally:
+                self._adopt(running)
+
+    def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
+        self._set_endpoints(
+            [(e.label, e.address, e.port, e.family, e.other) for e in proxy_order(proxies, self._order)],
+            links_per_executor(self.config.connections, self.config.executors, len(proxies)),
+        )
+
+    def _follow(self, config: ProducerConfig, first: float) -> None:
+        """Ask the Manager in ``config`` from now on, in ``first`` seconds for the first time.  Raises nothing.
+
+        The known proxies stay in use until the Manager has answered.
+        """
+        source = ProxySource(
+            config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
+        )
+        try:
+            source.start(first)
+        except RuntimeError as error:  # no room for another thread
+            _LOG.warning("the Manager's list is not refreshed, the known proxies stay in use: %s", error)
+        else:
+            self._source.stop()
+            self._source = source
+
+    def _known_endpoints(self) -> list[Endpoint]:
+        """Return the proxies of the last list, each once."""
+        return list(dict.fromkeys(Endpoint(one.host, one.port) for one in self._source.known))
+
+    def _limit_frames(self, max_packet_length: int) -> None:
+        """Use the Manager's limit for a frame, in bytes; 0: it has none."""
+        size = self.config.max_frame_bytes
+        if max_packet_length:
+            size = min(size, max(max_packet_length, LEAST_FRAME_BYTES))
+        self._set_frame_limit(size)
+
+    def stream(
+        self,
+        stream_id: str,
+        *,
+        group_id: str | None = None,
+        attrs: Mapping[str, str] | None = None,
+        serializer: Callable[[Any], Buffer] | None = None,
+    ) -> Stream:
+        """Return a handle bound to one stream: the fastest way to send.
+
+        ``attrs`` are attributes that all messages of the handle share; a frame holds them once.  ``serializer``
+        takes the place of the producer's for this handle (``bytes`` where bodies are bytes).  Raises
+        InvalidMessageError for names or attributes that are not allowed, ConfigError, ClosedError, ForkedError.
+        """
+        serializer = self._serializer if serializer is None else checked_serializer(serializer)
+        kind = self.config.message_type
+        group = self.config.group_id if group_id is None else group_id
+        if group == "":
+            raise InvalidMessageError(
+                f"stream {shown(stream_id)} has no group",
+                code="BAD_NAME",
+                hint="give group_id= here or to the producer",
+            )
+        group = check_name("group", group, message_type=kind)
+        name = check_name("stream", stream_id, message_type=kind)
+        ids = len(group.encode()) + len(name.encode())
+        given = {} if attrs is None else plain_attrs(attrs)
+        text = check_attrs(given, ids_bytes=ids, message_type=kind)
+        return self._bind_stream(group, name, text.encode(), frozenset(given), serializer)
+
+    def send_rows(
+        self,
+        stream_id: str | None,
+        table: Any,
+        format: RowFormat = "json",  # noqa: A002 - as everywhere in the field
+        **options: Unpack[RowOptions],
+    ) -> BatchDelivery:
+        """Accept each row of a table as one message and return their BatchDelivery.
+
+        ``table`` is anything with Arrow's C interface: a DataFrame of Polars or pandas (2.2 or newer), a DuckDB
+        relation, a pyarrow Table, RecordBatch or RecordBatchReader.  ``format`` is ``json``, ``csv`` or ``kv``.
+        ``stream_id`` names the stream of all rows, with ``stream_column`` that of rows in which the column is null.
+
+        Columns that route: ``stream_column``, ``group_column``, ``dt_column`` (timestamps with a time zone, or
+        milliseconds), ``id_column``, ``key_column`` (texts), ``attrs_column`` (a map of texts, or names of columns).
+        All others are the body, or those that ``body_columns`` names.  ``bad_records`` says what happens to a row
+        that cannot be sent: ``fail``, ``skip``, or a folder for a file of such rows.  docs/tables.md has all options.
+
+        If the bodies take 32 MiB or less, all rows are checked before the first is accepted; larger tables are
+        accepted in pieces of that size, and ``details["accepted"]`` of an error is exact.  Raises InvalidMessageError
+        naming row, column and value, ConfigError, BufferFullError, ClosedError, ForkedError.  Any thread.
+        """
+        from dataproxy.producer.tables import send_rows  # programs that do not use it do not load it
+
+        return send_rows(self, stream_id, table, format, options)
+
+    def flush(self, timeout: float | timedelta | None = None) -> Report:
+        """Send everything now and wait until each message accepted so far has its final result.
+
+        ``timeout`` in seconds or a timedelta, None for ``delivery_timeout`` and a second.  Returns the report:
+        counts by outcome since the producer was opened.  Raises FlushTimeout (with the report) if the time was
+        not enough; the messages are still in flight then.  Ctrl-C interrupts the wait.  Inside a callback of this
+        producer it raises LocalProtocolError.
+        """
+        limit = self.config.delivery_timeout + 1.0 if timeout is None else seconds(timeout)
+        self._refuse_inside_callback("flush")
+        settled = self._wait_settled(limit)
+        report = self.report()
+        if not settled:
+            raise FlushTimeout(
+                f"{report.pending} messages have no result after {limit:g} s{self._trouble()}",
+                report=report,
+                hint="they are still in flight: flush again, or see stats() for the state of the proxies",
+            )
+        return report
+
+    def wait_ready(self, timeout: float | timedelta | None = None) -> None:
+        """Wait until a connection to a proxy is established.
+
+        ``timeout`` in seconds or a timedelta, None for ``connect_timeout`` and a second.  Raises TransportError with
+        code CONNECT_FAILED, which names the last error with host, port and reason; the producer goes on connecting,
+        and the call can be repeated.  ClosedError, ForkedError; inside a callback of this producer LocalProtocolError.
+        Any thread.
+        """
+        limit = self.config.connect_timeout + 1.0 if timeout is None else seconds(timeout)
+        self._refuse_inside_callback("wait_ready")
+        self._check_open()
+        self._readiness.wait(self, min(limit, _LONGEST))
+
+    def _trouble(self) -> str:
+        """Return the last error as the end of a sentence; empty without one, or if the connection works again."""
+        last = self.report().last_error
+        return "" if last is None or last.connected else f"; the last error was {last}"
+
+    def _not_found(self, text: str) -> None:
+        """Note why no proxy is known; an empty text says that there are proxies now."""
+        self._note_trouble(NOT_FOUND if text else _CONNECTED, text)
+        if text:
+            self._readiness.hear(NOT_FOUND)
+            self._poke()
+
+    def report(self) -> Report:
+        """Return counts by outcome since the producer was opened; after close, the final ones."""
+        if self._final is not None:
+            return self._final
+        return make_report(self._counts(), self._age())
+
+    def stats(self) -> ProducerStats:
+        """Return one consistent snapshot of the counts, the buffer, the latency and each connection."""
+        return make_stats(self._counts(), self._links(), self._age(), self._callbacks.errors)
+
+    def undelivered(self) -> UndeliveredMessages:
+        """Return an iterator over messages that were accepted and not delivered, in the order of their results.
+
+        A message that was refused at once comes before one that was accepted earlier and expired later.
+        Each message is returned once, with body, id, attempts and error, and its memory is then freed; a new
+        iterator continues where the last one stopped.  At most ``undelivered_bytes`` are kept;
+        ``report().not_kept`` counts the rest.  It works after ``close`` too.  Any thread.
+        """
+        return UndeliveredMessages(self)
+
+    @property
+    def _close_timeout(self) -> float:
+        """Return the seconds that ``close`` takes at most to deliver."""
+        return self.config.close_timeout
+
+    @property
+    def _warns_at_exit(self) -> bool:
+        """Return whether the end of the process may say on stderr what was not delivered."""
+        return self.config.warn_at_exit
+
+    @property
+    def _close_on(self) -> tuple[str, ...]:
+        """Return the signals at which the producer is closed."""
+        return self.config.close_on
+
+    def close(self, timeout: float | timedelta | None = None) -> Report:
+        """Deliver what was accepted, stop all threads, and return the final report.
+
+        ``timeout`` in seconds or a timedelta, None for ``close_timeout``; messages without a result by then fail with
+        code CLOSED and are counted in the report.  It also waits for callbacks on the dispatcher's thread, within the
+        same time plus five seconds.  A second call returns the same report; one from inside a callback while
+        another thread closes returns the report of that moment.  Ctrl-C ends the wait: pending messages fail with
+        code CLOSED, the threads are stopped, and KeyboardInterrupt is raised; ``report()`` has the final
+        counts.  In a forked child that has not used the producer it returns an empty report at once.  Any
+        thread, also signal handlers and callbacks.
+        """
+        limit = self.config.close_timeout if timeout is None else seconds(timeout)
+        if self._final is not None:
+            return self._final
+        if self._inherited:
+            self._give_up()
+            self._final = self.report()
+            return self._final
+        inside = threading.get_ident() in self._callers  # the thread that closes may wait for this callback
+        if not self._close_lock.acquire(timeout=0 if inside else min(limit, _LONGEST) + 2 * _JOIN_SECONDS):
+            return self.report()
+        try:
+            if self._final is None:
+                self._shut(limit)
+            return self.report()
+        finally:
+            self._close_lock.release()
+
+    def _shut(self, timeout: float) -> None:
+        deadline = time.monotonic() + min(timeout, _LONGEST)
+        self._begin_close()
+        self._source.stop()
+        try:
+            self._wait_settled(timeout)
+        finally:
+            try:
+                self._stop_threads(deadline - time.monotonic())
+            finally:
+                lifecycle.unregister(self)
+                self._final = make_report(self._counts(), self._age())
+
+    def _stop_threads(self, spare: float) -> None:
+        """Fail pending messages and end the threads.  A signal handler's exception is raised after that.
+
+        Callbacks get ``spare`` seconds in addition to the time for joining the thread.
+        """
+        raised: BaseException | None = None
+        dispatch = self._dispatch_thread
+        self._source.stop()
+        self._begin_close()
+        self._abandon_open()
+        self._stop_executors()
+        for thread in self._threads:
+            raised = join(thread, _JOIN_SECONDS) or raised
+        self._callbacks.hurry()
+        if dispatch is not None:
+            self._dispatcher.keep(self)
+        self._end_completions(not any(thread.is_alive() for thread in self._threads))
+        if dispatch is not None and threading.current_thread() is not dispatch:
+            raised = join(dispatch, max(0.0, spare) + _JOIN_SECONDS) or raised
+            if dispatch.is_alive():
+                _LOG.warning("the producer is closed while callbacks still run; they are slow, or many")
+        if raised is not None:
+            raise raised
+
+    def _refuse_closed(self) -> None:
+        """Raise ClosedError.  A daemon thread first waits for the end of a process that is ending.
+
+        So most daemon threads are gone before they print a traceback; one that a handler of atexit joins ends normally.
+        """
+        if threading.current_thread().daemon and not is_ours():
+            lifecycle.wait_end()
+        super()._refuse_closed()
+
+    def __del__(self) -> None:
+        """Let the dispatcher close a producer that was not closed, and warn.
+
+        The garbage collector calls this on any thread, in the middle of any code: it never waits, and takes no lock
+        that the thread may hold.
+        """
+        if self.closed or self._inherited or sys.is_finalizing():
+            return
+        lifecycle.leave(self)
+        self._dispatcher.leave(self)
+        if self._warns_when_left:
+            lifecycle.warn_left(self)
+
+    def _close_left(self) -> None:
+        """Close a producer that became garbage, and log what was not delivered."""
+        report = self.close()
+        _LOG.warning(
+            "a producer that was not closed was garbage-collected and closed in the background: %d of %d messages"
+            " delivered; use 'with', or call close()",
+            report.delivered, report.accepted,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tell_undelivered(self.close(), error)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a Producer owns threads and sockets and cannot be pickled: send its settings (producer.config, which can "
+            "be pickled) and make Producer(config=...) in the other process"
+        )
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return f"<Producer {self.config.target!r} group {self.config.group_id!r} {state}>"
+
+
+def tell_undelivered(report: Report, error: BaseException | None) -> None:
+    """Raise UndeliveredError if messages were not delivered; with an error of the block, add a note to it instead."""
+    if report.ok:
+        return
+    problem = UndeliveredError(report, hint="report.errors counts them by code, undelivered() returns them")
+    if error is None:
+        raise problem
+    error.add_note(f"in addition, the producer has {problem}")
+    _LOG.error("%s", problem)

@@ -1,0 +1,82 @@
+"""Whether a producer is connected to a proxy: waiting for the first connection, and the warning without one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from dataproxy.errors import TransportError
+from dataproxy.logs import logger
+
+if TYPE_CHECKING:
+    from dataproxy.producer.producer import Producer
+
+__all__ = ["Readiness"]
+
+_LOG = logger()
+_LOOK_SECONDS: Final = 0.5
+_FIRST_SECONDS: Final = 1.0
+_REPEAT_SECONDS: Final = 30.0
+_CONNECTED: Final = 1  # conn/connection.pxd's LinkEvent
+
+
+class Readiness:
+    """Track whether a producer is connected to a proxy, by the events of its connections."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._since: float | None = None  # when the first failure came that no connection has followed
+        self._said = -_REPEAT_SECONDS
+
+    @staticmethod
+    def connected(core: Producer) -> bool:
+        """Tell whether a connection to a proxy is established.  Any thread."""
+        return any(link["state"] == "active" for link in core._links())
+
+    def hear(self, kind: int) -> None:
+        """Note an event of a connection, or another change.  Any thread."""
+        if kind == _CONNECTED:
+            self._since = None
+        elif self._since is None:
+            self._since = time.monotonic()
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, core: Producer, limit: float) -> None:
+        """Wait up to ``limit`` seconds for a connection.  Raises TransportError, ClosedError, ForkedError."""
+        deadline = time.monotonic() + limit
+        with self._changed:
+            while True:
+                core._check_open()
+                if self.connected(core):
+                    return
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(min(left, _LOOK_SECONDS))
+        last = core.report().last_error
+        raise TransportError(
+            f"no proxy was reached within {limit:g} s{core._trouble()}",
+            code="CONNECT_FAILED",
+            hint="check the address, the firewall, and that the proxy runs",
+            details={} if last is None else {"address": last.address, "cause": last.code, "reason": last.reason},
+        )
+
+    def look(self, core: Producer) -> float | None:
+        """Log a warning if messages have waited for a proxy for a second; return the seconds until the next check.
+
+        At most one warning in 30 seconds.  None: nothing is due before the next event.  Dispatcher's thread.
+        """
+        if self._since is None:
+            return None
+        now = time.monotonic()
+        due = max(self._since + _FIRST_SECONDS, self._said + _REPEAT_SECONDS)
+        if now < due:
+            return due - now
+        self._since = None  # the next failure sets it again
+        report = core.report()
+        if report.pending and not self.connected(core):
+            self._said = now
+            _LOG.warning("no proxy is connected; messages that wait: %d%s", report.pending, core._trouble())
+        return None

@@ -1,0 +1,153 @@
+"""``send``, ``tail`` and ``stats`` in this process, against a hub on loopback."""
+
+import json
+import logging
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from dataproxy import Producer
+from dataproxy.cli.app import app
+from dataproxy.cli.hubhttp import HubClient
+from dataproxy.cli.sending import Accounting, _Pace, _progress_line
+from dataproxy.errors import HubError
+from dataproxy.hub import Hub
+
+
+@pytest.fixture
+def hub():
+    with Hub() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before():
+    logger = logging.getLogger("dataproxy")
+    level, handlers = logger.level, list(logger.handlers)
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\n\ntwo\n\xff\n")
+    return path
+
+
+def test_send_with_progress_and_table(hub, lines):
+    result = run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines, "--progress")
+    assert result.exit_code == 0
+    assert not result.stdout
+    assert [record.body for record in hub.records("g")] == [b"one", b"two", b"\xff"]
+    for words in ("lines read", "empty lines skipped", "delivered", "bytes accepted"):
+        assert words in result.stderr
+
+
+def test_send_refused(hub, lines):
+    hub.set_service("stopped")
+    result = run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines, "--delivery-timeout", "200ms")
+    assert result.exit_code == 1
+    assert "code 2 SERVICE_CLOSED" in result.stderr
+
+
+def test_bad_names_and_attributes(hub, lines):
+    for arguments in (["-s", "a&b"], ["-s", "s", "-a", "sid=1"]):
+        result = run("send", "-t", hub.target, "-g", "g", "-f", lines, *arguments)
+        assert result.exit_code == 2
+        assert "BAD_" in result.stderr
+
+
+def test_no_lines(hub, tmp_path):
+    (tmp_path / "none").write_bytes(b"")
+    result = run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", tmp_path / "none", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["ok"]
+
+
+def test_tail(hub, lines):
+    run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines)
+    assert run("tail", "g", "s", "--hub", hub.manager_url).stdout_bytes == b"one\ntwo\n\xff\n"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "--max", "2", "-0").stdout_bytes == b"one\0two\0"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "--count").stdout == "3\n"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "2", "-0").stdout_bytes == b"two\0\xff\0"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "9").stdout_bytes == b"one\ntwo\n\xff\n"
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "0").exit_code == 0
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "--start", "1").stdout == ""
+    rows = [json.loads(line) for line in run("tail", "g", "s", "--hub", hub.manager_url, "--json").stdout.splitlines()]
+    assert [row.get("body", row.get("body_base64")) for row in rows] == ["one", "two", "/w=="]
+    assert [row["index"] for row in rows] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 1), (["--count"], 0)])
+def test_a_stream_that_is_not_there_is_named(hub, lines, more, code):
+    run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines)
+    result = run("tail", "g", "other", "--hub", hub.manager_url, *more)
+    assert (result.exit_code, result.stdout) == (code, "0\n" if more else "")
+    assert "there is no record of group 'g' and stream 'other'; dataproxy stats lists" in result.stderr
+
+
+def test_tail_reads_page_after_page(hub, tmp_path, monkeypatch):
+    """More entries than fit into one answer of the hub."""
+    monkeypatch.setattr("dataproxy.cli.hubhttp._PAGE_RECORDS", 3)
+    path = tmp_path / "many"
+    path.write_bytes(b"".join(b"%d\n" % i for i in range(20)))
+    run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", path, "-o", "batch_messages=2")
+    printed = run("tail", "g", "s", "--hub", hub.manager_url).stdout_bytes
+    assert sorted(printed.split(), key=int) == [b"%d" % i for i in range(20)]
+    assert run("tail", "g", "s", "--hub", hub.manager_url, "-n", "5").stdout_bytes.split() == printed.split()[-5:]
+
+
+def test_tail_of_a_store(tmp_path, lines):
+    with Hub(tmp_path / "store") as hub:
+        run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines)
+        assert run("tail", "g", "s", "--store", tmp_path / "store").stdout_bytes == b"one\ntwo\n\xff\n"
+
+
+def test_stats(hub, lines):
+    run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", lines)
+    shown = run("stats", "--hub", hub.manager_url).stdout
+    assert "store." in shown
+    assert "connections" in shown
+    found = json.loads(run("stats", "--hub", hub.manager_url, "--json").stdout)
+    assert [(row["group"], row["stream"], row["records"]) for row in found["streams"]] == [("g", "s", 3)]
+
+
+def test_credentials(hub):
+    hub.manager.secrets = {"me": "key"}
+    refused = run("stats", "--hub", hub.manager_url)
+    assert refused.exit_code == 1
+    assert "HTTP 403: 'authentication failed" in refused.stderr
+    assert "give --secret-id and --secret-key" in refused.stderr
+    assert run("stats", "--hub", hub.manager_url, "--secret-id", "me", "--secret-key", "key").exit_code == 0
+
+
+def test_not_a_hub(hub):
+    with pytest.raises(HubError, match="HTTP 404"):
+        HubClient(hub.manager_url + "/elsewhere").get("/hub/stats")
+
+
+def test_progress_line_before_the_producer():
+    assert not _progress_line(Accounting(), _Pace()).plain
+
+
+def test_the_pace_is_that_of_the_last_seconds():
+    pace = _Pace()
+    assert pace.rate(0.0, 0) == 0
+    assert pace.rate(1.0, 1000) == 1000
+    for second in range(2, 20):
+        latest = pace.rate(float(second), 1000)
+    assert latest == 0, "nothing was delivered of late"
+
+
+def test_the_progress_is_one_line_in_a_narrow_terminal(hub):
+    with Producer(hub.target, group_id="g") as producer:
+        accounting = Accounting(lines=123_456_789_012, producer=producer)
+        (line,) = Console(width=40).render_lines(_progress_line(accounting, _Pace()))
+        assert "".join(part.text for part in line).startswith("123,456,789,012 read  ")

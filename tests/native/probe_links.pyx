@@ -1,0 +1,343 @@
+"""A pool of links driven from Python on virtual time: no socket, no clock, no thread.
+
+The caller plays the executor: it asks for work, hands over the bytes that a peer would send, takes the bytes
+that a socket would carry, and says how late it is.
+"""
+
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from dataproxy._core.pack.keyqueue cimport KeyQueue
+from dataproxy._core.pack.pack cimport (
+    CL_DROPPED, CL_FREE, Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take,
+)
+from dataproxy._core.pack.parts cimport Part
+from dataproxy._core.base.slice cimport Slice, slice_of
+from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.base.timers cimport timers_next
+from dataproxy._core.conn.router cimport avoided_until, choose_link
+from dataproxy._core.conn.framing cimport FrameRules, frame_pack
+from dataproxy._core.conn.connection cimport (
+    LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, LS_ACTIVE, MAX_REPLY, Endpoint, Link, LinkConfig, LinkPool,
+    link_state_name,
+)
+from dataproxy._core.conn.pool cimport (
+    links_abort, links_connected, links_endpoints, links_expire, links_free, links_looked, links_lost, links_open,
+    links_submit, links_take_dirty,
+)
+from dataproxy._core.conn.keyqueues cimport key_queues_advance
+from dataproxy._core.conn.replies cimport take_bytes
+from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.conn.settle cimport settle_dropped
+from dataproxy._core.plat.atomic cimport atomic_replace
+from dataproxy._core.plat.endian cimport store_be32
+from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, iovec
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
+
+__all__ = ["Links"]
+
+
+cdef void _note_event(void* context, int event, const char* label, int detail, Slice text) noexcept nogil:
+    with gil:
+        (<list>context).append((event, (<bytes>label).decode(), detail, (<const char*>text.p)[:text.n]))
+
+
+cdef class Links:
+    """One executor's links; times are microseconds of the caller's own clock."""
+
+    cdef LinkPool pool
+    cdef PackPool spares
+    cdef FrameRules rules
+    cdef bytes attrs
+    cdef readonly list events
+    cdef readonly dict held     # link -> bytes that its socket still holds; none without an entry
+    cdef KeyQueue key_queues[16]
+    cdef dict packs             # ident -> address of a pack without a result; kept with sheds alone
+    cdef list given_up          # addresses
+
+    def __cinit__(
+        self, *, int64_t ack_timeout=10_000_000, int64_t connect_timeout=5_000_000, int64_t retry_backoff=100_000,
+        int64_t retry_backoff_max=5_000_000, int64_t reconnect_backoff=100_000,
+        int64_t reconnect_backoff_max=10_000_000, int64_t heartbeat=30_000_000, int heartbeat_kind=8,
+        int heartbeat_retries=3, int64_t avoid=10_000_000, int late_attempts=5, size_t max_frame=524288,
+        size_t max_reply=MAX_REPLY,
+        int64_t retry_share=200, classes=None, int unknown_class=6, uint64_t seed=1, bint compress=False,
+        bint sheds=False,
+    ):
+        cdef LinkConfig config
+        memset(&config, 0, sizeof(LinkConfig))
+        config.ack_timeout_us = ack_timeout
+        config.connect_timeout_us = connect_timeout
+        config.retry_backoff_us = retry_backoff
+        config.retry_backoff_max_us = retry_backoff_max
+        config.reconnect_backoff_us = reconnect_backoff
+        config.reconnect_backoff_max_us = reconnect_backoff_max
+        config.heartbeat_us = heartbeat
+        config.heartbeat_kind = heartbeat_kind
+        config.heartbeat_retries = heartbeat_retries
+        config.avoid_us = avoid
+        config.late_attempts = late_attempts
+        config.retry_share = retry_share
+        config.max_reply = max_reply
+        config.unknown_class = unknown_class
+        for code in range(256):
+            config.classes[code] = (classes or {}).get(code, unknown_class)
+        memset(&self.rules, 0, sizeof(FrameRules))
+        self.rules.family = 7
+        self.rules.compress = compress
+        self.rules.compress_min = 64
+        self.rules.max_frame = max_frame
+        self.attrs = b"groupId=g&streamId=s"
+        self.events = []
+        self.held = {}
+        memset(self.key_queues, 0, sizeof(self.key_queues))
+        pool_open(&self.spares, 1 << 20, 1 << 40)
+        if links_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
+            raise MemoryError
+        self.pool.random = seed
+        self.pool.sheds = sheds
+        self.pool.rules = &self.rules
+        self.packs = {}
+        self.given_up = []
+
+    def __dealloc__(self):
+        cdef Pack* p
+        if self.pool.wire != NULL:
+            links_abort(&self.pool, -4)
+            self.put_away()
+            p = list_pop(&self.pool.settled)
+            while p != NULL:
+                pool_give(&self.spares, p)
+                p = list_pop(&self.pool.settled)
+            links_free(&self.pool)
+            pool_close(&self.spares)
+
+    cdef Link* at(self, int index) except NULL:
+        """Return the link with this number."""
+        if not 0 <= index < self.pool.n_links:
+            raise IndexError(index)
+        return self.pool.links[index]
+
+    def endpoints(self, labels, int links, int64_t now, *, int offset=0, bint two=False):
+        """Give a new proxy list and the number of links wanted; return the status.  ``two``: addresses of each."""
+        cdef int i, n = len(labels), status
+        cdef Endpoint* array = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
+        if array == NULL:
+            raise MemoryError
+        memset(array, 0, <size_t>n * sizeof(Endpoint))
+        for i in range(n):
+            name = labels[i].encode()
+            memcpy(array[i].label, <const char*>name, <size_t>min(63, len(name)))
+            if two:
+                array[i].family, array[i].other_family = AF_INET, AF_INET6
+                array[i].address.n, array[i].other.n = 4, 6     # different, as the addresses of a proxy are
+        status = links_endpoints(&self.pool, array, n, links, offset, now)
+        free(array)
+        return status
+
+    def submit(
+        self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int key_queue=-1,
+        bytes pack_id=b"",
+    ):
+        """Frame a pack of ``bodies`` and hand it to the links; return the frame's bytes.  ``key queue``: 0 to 15."""
+        cdef size_t n = sum(4 + len(body) for body in bodies)
+        cdef size_t head = self.pool.wire.head_room
+        cdef Pack* p = pool_take(&self.spares, head, head + n + 256)
+        cdef uint8_t* to
+        if p == NULL:
+            raise MemoryError
+        to = p.buf + head
+        for body in bodies:
+            store_be32(to, <uint32_t>len(body))
+            memcpy(to + 4, <const char*>body, <size_t>len(body))
+            to += 4 + len(body)
+        p.body_n = n
+        p.count = <uint32_t>len(bodies)
+        p.seq = seq
+        p.id_n = min(31, len(pack_id))
+        memcpy(p.id, <const char*>pack_id, <size_t>p.id_n)
+        p.charge = n
+        p.stream = <void*><uintptr_t>ident
+        p.data_time_ms = 1_700_000_000_000
+        if key_queue >= 0:
+            p.key_queue = &self.key_queues[key_queue & 15]
+        p.opened_us = now
+        p.deadline_us = deadline
+        p.attrs = slice_of(<const char*>self.attrs, len(self.attrs))
+        if frame_pack(self.pool.wire, &self.rules, &self.spares, p) != ST_OK:
+            pool_give(&self.spares, p)
+            raise ValueError("the pack makes no frame")
+        frame = p.frame[:p.frame_n]
+        if self.pool.sheds:
+            self.packs[ident] = <uintptr_t>p
+        links_submit(&self.pool, p, now)
+        return frame
+
+    def take_work(self):
+        """Return (link, work, close event) of the next link that wants socket work, or None."""
+        cdef Link* link = links_take_dirty(&self.pool)
+        cdef int flags, event
+        if link == NULL:
+            return None
+        flags = link.flags
+        event = link.close_event
+        link.flags = 0
+        if flags & LF_CLOSE:
+            link.close_event = 0
+            return link.index, "close", event
+        if flags & LF_CONNECT:
+            return link.index, "connect", 0
+        return link.index, "write" if flags & LF_WRITE else "nothing", 0
+
+    def advance(self, int64_t now):
+        """Submit the next packs of key queues that became free; return whether there were any."""
+        return bool(key_queues_advance(&self.pool, now))
+
+    def key_queue(self, int index):
+        """Return (the pack on its way or None, the packs held behind it) of one key queue."""
+        cdef KeyQueue* key_queue = &self.key_queues[index & 15]
+        cdef Pack* p = key_queue.held.head
+        held = []
+        while p != NULL:
+            held.append(<int64_t><uintptr_t>p.stream)
+            p = p.next
+        return (<int64_t><uintptr_t>key_queue.active.stream if key_queue.active != NULL else None), held
+
+    def connected(self, int index, int64_t now):
+        """Say that a connect succeeded."""
+        links_connected(&self.pool, self.at(index), now)
+
+    def lost(self, int index, int event, int detail, int64_t now):
+        """Say that a connection is gone."""
+        links_lost(&self.pool, self.at(index), event, detail, now)
+
+    def gather(self, int index, int most=64, size_t most_bytes=1048576):
+        """Return the parts to write next, in order."""
+        cdef iovec parts[64]
+        cdef int i, n = sendq_gather(&self.pool, self.at(index), parts, min(most, 64), most_bytes)
+        return [(<const char*>parts[i].iov_base)[:parts[i].iov_len] for i in range(n)]
+
+    def wrote(self, int index, size_t n, int64_t now):
+        """Say how many bytes of what was gathered a socket took."""
+        sendq_wrote(&self.pool, self.at(index), n, now)
+
+    def feed(self, int index, bytes data, int64_t now):
+        """Apply bytes of a peer; return (status, bytes used)."""
+        cdef size_t used = 0
+        cdef uint8_t* copy = <uint8_t*>malloc(<size_t>len(data) + 1)     # exact, for a sanitizer's sake
+        cdef int status
+        if copy == NULL:
+            raise MemoryError
+        memcpy(copy, <const char*>data, <size_t>len(data))
+        status = take_bytes(&self.pool, self.at(index), copy, <size_t>len(data), now, &used)
+        free(copy)
+        return status, used
+
+    def expire(self, int64_t now):
+        """Act on every timer that is due, and look at the sockets of the links that want it."""
+        cdef Link* link
+        cdef int i
+        links_expire(&self.pool, now)
+        for i in range(self.pool.n_links):
+            link = self.pool.links[i]
+            if link.flags & LF_LOOK and not link.flags & LF_CLOSE and link.state == LS_ACTIVE:
+                link.flags &= ~LF_LOOK
+                links_looked(&self.pool, link, self.held.get(i, 0), now)
+
+    def next_due(self):
+        """Return when the first timer is due, -1 without one."""
+        return timers_next(&self.pool.timers)
+
+    def abort(self, int code):
+        """End everything that is pending."""
+        links_abort(&self.pool, code)
+
+    def choose(self, int64_t now):
+        """Return the link that the next frame would take, -1 without an active one."""
+        cdef Link* link = choose_link(&self.pool, now)
+        return link.index if link != NULL else -1
+
+    def give_up(self, int64_t ident):
+        """Claim a pack as a sender that needs room does; False when its frame is being or was written."""
+        cdef Pack* p = <Pack*><uintptr_t>self.packs[ident]
+        if not atomic_replace(&p.claim, CL_FREE, CL_DROPPED):
+            return False
+        self.given_up.append(<uintptr_t>p)
+        return True
+
+    def put_away(self):
+        """Settle the packs that were given up, as an executor does when it is told."""
+        for address in self.given_up:
+            settle_dropped(&self.pool, <Pack*><uintptr_t>address)
+        self.given_up = []
+
+    def take_settled(self):
+        """Return the results since the last call, and recycle their packs."""
+        cdef Pack* p = list_pop(&self.pool.settled)
+        out = []
+        while p != NULL:
+            self.packs.pop(<int64_t><uintptr_t>p.stream, None)
+            out.append({
+                "ident": <int64_t><uintptr_t>p.stream, "outcome": p.outcome, "code": p.code, "attempts": p.attempts,
+                "open_attempts": p.open_attempts, "refused": p.refused, "node": p.node.decode(),
+                "armed": p.timer.slot >= 0,
+                "text": p.error_text.decode("utf-8", "replace") if p.error_text != NULL else "",
+                "seq": p.seq, "parts": self.parts(p), "items": p.buf[p.head:p.head + p.body_n],
+            })
+            pool_give(&self.spares, p)
+            p = list_pop(&self.pool.settled)
+        return out
+
+    cdef list parts(self, Pack* p):
+        """Return (first, messages, outcome, code, attempts, maybe delivered, bytes, text) of each part's result."""
+        cdef uint32_t i
+        cdef const Part* part
+        cdef const char* text
+        out = []
+        for i in range(p.parts.n_done if p.parts != NULL else 0):
+            part = &p.parts.done[i]
+            text = <const char*>p.parts.texts.p + part.text
+            out.append((part.first, part.n, part.outcome, part.code, part.attempts, bool(part.maybe_delivered),
+                        part.bytes, text.decode()))
+        return out
+
+    def link(self, int index):
+        """Return the facts of one link."""
+        cdef Link* k = self.at(index)
+        cdef Pack* p = k.queue.head
+        queued, flying = [], []
+        while p != NULL:
+            queued.append(<int64_t><uintptr_t>p.stream)
+            p = p.next
+        p = k.flight.head
+        while p != NULL:
+            flying.append(<int64_t><uintptr_t>p.stream)
+            p = p.next
+        return {
+            "state": link_state_name(k.state).decode(), "peer": k.peer.label.decode(),
+            "family": k.peer.family, "active": k.active_slot >= 0,
+            "retired": bool(k.retired), "queue": queued, "flight": flying, "queue_bytes": k.queue_bytes,
+            "flight_bytes": k.flight_bytes, "head_sent": k.head_sent, "empty": bool(sendq_empty(k)),
+            "control": k.control.n - k.control_sent, "unanswered": k.unanswered, "failures": k.failures,
+            "load": k.counters.load, "avoid_until": avoided_until(&self.pool, k), "reconnect_at": k.reconnect_at_us,
+            "waiting": k.counters.waiting, "in_flight": k.counters.in_flight, "sent_bytes": k.counters.sent_bytes,
+            "sent_frames": k.counters.sent_frames, "acked_frames": k.counters.acked_frames,
+            "connects": k.counters.connects, "losses": k.counters.losses,
+        }
+
+    def facts(self):
+        """Return the facts of the whole pool."""
+        cdef LinkPool* pool = &self.pool
+        return {
+            "links": pool.n_links, "active": pool.n_active, "held": pool.held_back, "waiting": pool.waiting.n,
+            "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n,
+            "timers": pool.timers.n, "retries": pool.retries,
+            "splitting": pool.split_bytes, "unsplit": pool.split_waiting, "unmatched": pool.unmatched,
+            "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
+        }
+
+
+refuse_blank(<PyTypeObject*>Links)

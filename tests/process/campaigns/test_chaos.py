@@ -1,0 +1,29 @@
+"""Short runs of what make chaos and make soak do for long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.campaigns.chaos.__main__ import chaos
+from tests.campaigns.chaos.failover import failover
+from tests.campaigns.soak.samples import Sample, slope_mib_per_hour
+
+
+def test_faults_of_processes_and_hubs_lose_nothing(tmp_path: Path) -> None:
+    facts, found = chaos(tmp_path, seed=11, faults=15, senders=2)
+    assert not found, "\n".join(found)
+    assert facts["messages"] == facts["delivered"]
+    assert facts["faults"] == 15
+
+
+def test_one_of_three_proxies_dies(tmp_path: Path) -> None:
+    facts, found = failover(tmp_path, kills=1)
+    assert not found, "\n".join(found)
+    assert facts["failed"] == 0
+
+
+def test_a_slope_is_found_and_a_step_is_none() -> None:
+    steady = [Sample(second, 30_000 + second % 3, 9, 4) for second in range(600)]
+    assert abs(slope_mib_per_hour(steady)) < 0.1
+    growing = [sample._replace(rss_kib=30_000 + sample.seconds * 1024 / 360) for sample in steady]
+    assert 9.9 < slope_mib_per_hour(growing) < 10.1

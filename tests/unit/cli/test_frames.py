@@ -1,0 +1,139 @@
+"""``dataproxy frames``: its inputs, what it prints, and its codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dataproxy.cli.app import app
+from tests.support.reference import frames
+from tests.support.reference.vectors import VECTORS, by_name
+
+NAMES = b"groupId=g&streamId=s"
+FRAME = frames.text_frame(5, frames.join_items([b"\x1b[31mred\n", b"b" * 200]), NAMES + b"&k=\xe2\x80\xae")
+WRONG = frames.binary_frame(frames.join_items([b"x"]), NAMES)[:-1] + b"\2"
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(app, ["frames", *map(str, arguments)], **options)
+
+
+@pytest.fixture
+def place(tmp_path):
+    def put(data):
+        path = tmp_path / "frames"
+        path.write_bytes(data)
+        return path
+
+    return put
+
+
+def test_every_form_of_input_prints_the_same(place):
+    expected = run(FRAME.hex()).stdout
+    assert "groupId = g" in expected
+    digits = FRAME.hex(" ", 2)
+    lines = "\r\n".join(digits[at : at + 47] for at in range(0, len(digits), 47))
+    for arguments, stdin in (
+        ([place(FRAME)], None),
+        (["-"], FRAME),
+        (digits.split(), None),
+        ([f"0x{FRAME.hex().upper()}"], None),
+        ([FRAME.hex(":")], None),
+    ):
+        if stdin is None:
+            result = run(*arguments)
+            assert (result.exit_code, result.stdout) == (0, expected)
+    assert run(place(lines.encode())).stdout == expected
+
+
+def test_all_vectors_of_one_side_in_a_row(place):
+    data = b"".join(bytes.fromhex(vector["hex"]) for vector in VECTORS["acks"])
+    result = run(place(data), "--sender", "server")
+    assert result.exit_code == 0
+    assert result.stdout.count("\nframe ") + 1 == len(VECTORS["acks"])
+    assert "answer to 7: 115 TOPIC_IS_BLANK" in result.stdout
+
+
+def test_nothing_is_obeyed_by_the_terminal():
+    result = run(FRAME.hex())
+    assert all(character.isprintable() or character == "\n" for character in result.stdout)
+    assert "\\x1b[31mred\\n" in result.stdout
+    assert "\\u202e" in result.stdout
+    assert run(FRAME.hex(), "--json").stdout.strip().isprintable()
+
+
+def test_bodies_are_shortened_without_full():
+    assert "b" * 80 + "..." in run(FRAME.hex()).stdout
+    assert "b" * 200 in run(FRAME.hex(), "--full").stdout
+    short, whole = (json.loads(run(FRAME.hex(), "--json", *more).stdout)["items"][1] for more in ([], ["--full"]))
+    assert (short["bytes"], len(short["body"]), short["shortened"]) == (200, 80, True)
+    assert (len(whole["body"]), "shortened" in whole) == (200, False)
+
+
+def test_a_character_is_never_divided():
+    for lead in range(4):
+        frame = frames.text_frame(5, frames.join_items([b"a" * lead + "中".encode() * 60]), NAMES)
+        assert "\\x" not in run(frame.hex()).stdout
+
+
+def test_many_items_are_counted():
+    frame = frames.text_frame(5, frames.join_items([b"x"] * 50), NAMES)
+    assert "... 30 more items; --full prints them" in run(frame.hex()).stdout
+    assert run(frame.hex(), "--full").stdout.count("1 byte: x") == 50
+    assert json.loads(run(frame.hex(), "--json").stdout)["item_count"] == 50
+
+
+def test_json_has_a_line_for_each_frame():
+    golden = bytes.fromhex(by_name("requests", "bin7_snappy")["hex"])
+    ack = bytes.fromhex(by_name("acks", "bin_err")["hex"])
+    first, second, third = map(json.loads, run((golden + ack + WRONG).hex(), "--json").stdout.splitlines())
+    assert [item.get("body") for item in first["items"]] == ["hello", "in long", None]
+    assert first["items"][2]["body_base64"] == "AAH/"
+    assert (first["sender"], first["unpacked_bytes"], first["problems"]) == ("client", 27, [])
+    assert second["answer"] == {"code": 1, "sequence": 5, "node": "127.0.0.1", "message": ""}
+    assert third["at"] == len(golden + ack)
+    assert third["problems"][0]["field"] == "magic"
+
+
+def test_a_wrong_frame_is_told():
+    result = run((FRAME + WRONG + FRAME).hex())
+    assert result.exit_code == 1
+    at = len(FRAME + WRONG) - 2
+    told = f"magic, at byte {at}: it is 0xee02; expected 0xee01"
+    assert f"   wrong: {told}\n" in result.stdout
+    assert result.stderr == f"dataproxy: 1 of 3 frames wrong; frame 2 at byte {len(FRAME)}: {told}\n"
+    assert result.stdout.count("\nframe ") == 2
+
+
+def test_the_limit_of_unpacking():
+    golden = by_name("requests", "bin7_snappy")["hex"]
+    assert run(golden, "--limit", "27").exit_code == 0
+    result = run(golden, "--limit", "26")
+    assert result.exit_code == 1
+    assert "announces 27 bytes, the limit is 26" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["abc"], 2, "3 hex digits are no whole number of bytes"),
+        (["/no/such"], 2, "'/no/such' is not hex digits and cannot be read as a file: No such file"),
+        (["/"], 2, "Is a directory"),
+        (["00", "zz"], 2, "of several arguments each is hex digits; give one file"),
+        (["00", "--sender", "me"], 2, "--sender 'me' is unknown; choose client, server or auto"),
+        (["/dev/null"], 1, "the input is empty"),
+        ([""], 1, "the input is empty"),
+        (["00"], 1, "only 1 of its 4 bytes are there"),
+    ],
+)
+def test_wrong_arguments(arguments, code, words):
+    result = run(*arguments)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert result.stderr.startswith("dataproxy: ")
+
+
+def test_the_example_of_the_page():
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+    assert run(by_name("requests", "bin7_snappy")["hex"]).stdout in page

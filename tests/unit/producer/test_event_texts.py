@@ -1,0 +1,18 @@
+"""What the log says of events of the core."""
+
+import logging
+
+import pytest
+
+from dataproxy.producer.dispatcher import EventLog
+
+
+@pytest.mark.parametrize("kind", [11, 12])
+def test_an_ignored_refusal_is_logged_with_its_code_and_text(kind: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "dataproxy")
+    log = EventLog()
+    log.write(kind, "a:1", 94, "magicInMsg(1) != 60929")
+    log.write(kind, "b:1", 0)
+    refused, success = [record.getMessage() for record in caplog.records]
+    assert refused.endswith("ignored (code 94): 'magicInMsg(1) != 60929'")
+    assert success.endswith("ignored")

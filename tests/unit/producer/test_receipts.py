@@ -1,0 +1,89 @@
+"""Results that are made by the core equal those that ``dataproxy.outcomes`` makes."""
+
+import gc
+import sys
+from collections import Counter
+
+import pytest
+
+import dataproxy
+from dataproxy._core.producer.results.receipts import results
+from dataproxy.outcomes import Watch, delivery_result
+from dataproxy.producer.callbacks import _parts
+from tests.support.scripted import Scripted
+
+DELIVERED = (1, 0, "", 2, False, "[::1]:46801", 0.0125, 4294967295, "abcdefghijklm-1f", 0)
+FAILED = (2, 3, "no", 1, False, "[::1]:46801", 0.5, 7, "abcdefghijklm-20", 3)
+
+
+@pytest.mark.parametrize("facts", [DELIVERED, (*DELIVERED[:8], "größer-1", 0)])
+@pytest.mark.parametrize("first", [0, 9, 99, 4294967290])
+def test_equal_to_those_of_outcomes(facts, first):
+    watch = Watch(print, None, "g", "s", first, 5, None)
+    made = results(watch, facts, 1, 4)
+    assert made == [delivery_result(watch, number, facts) for number in range(1, 5)]
+    assert made[0].delivered.id == f"{facts[8]}.{first + 1}"
+    assert type(made[0]) is type(delivery_result(watch, 1, facts))
+    assert not gc.is_tracked(made[0])
+
+
+def test_own_ids_are_kept():
+    watch = Watch(print, None, "g", "s", 3, 2, ["one", None])
+    assert [result.delivered.id for result in results(watch, DELIVERED, 0, 2)] == ["one", f"{DELIVERED[8]}.4"]
+
+
+def test_errors_are_those_of_outcomes():
+    watch = Watch(print, None, "g", "s", 0, 2, None)
+    made = results(watch, FAILED, 0, 2)
+    assert [str(result.error) for result in made] == [str(delivery_result(watch, n, FAILED).error) for n in range(2)]
+    assert [result.delivered for result in made] == [None, None]
+
+
+@pytest.mark.parametrize("later", [DELIVERED, (*DELIVERED[:5], "[::1]:46802", 0.5, 8, "abcdefghijklm-21", 0), FAILED])
+@pytest.mark.parametrize("count", [1, 4, 9])
+@pytest.mark.parametrize("own_ids", [None, [f"own{number}" for number in range(9)]])
+def test_results_that_nobody_kept_are_used_again_and_kept_ones_never_change(later, count, own_ids):
+    spare = results(Watch(print, None, "g", "s", 0, 6, None), DELIVERED, 0, 6)
+    kept, name, inner = spare[1], spare[2].delivered.id, spare[3].delivered
+    before = (tuple(kept), tuple(kept.delivered), str(name), tuple(inner))
+    watch = Watch(print, None, "other", "t", 5, 9, own_ids)
+    made = results(watch, later, 0, count, spare)
+    assert made is spare
+    wanted = [delivery_result(watch, number, later) for number in range(count)]
+    assert [(*result[:3], str(result.error)) for result in made] == [(*w[:3], str(w.error)) for w in wanted]
+    assert (tuple(kept), tuple(kept.delivered), name, tuple(inner)) == before
+    assert all(result is not kept and result.delivered is not inner for result in made)
+    assert len({id(result) for result in made}) == count
+
+
+def test_no_reference_is_lost_or_left_by_using_again():
+    facts = (*DELIVERED[:5], "a node", 0.25, 7, "pack-1")
+    watch = Watch(print, None, "some group", "some stream", 0, 200, None)
+    things = [watch.group_id, watch.stream_id, *facts[5:], None]
+    made = results(watch, facts, 0, 200)
+    before = [sys.getrefcount(thing) for thing in things]
+    for _ in range(50):
+        made = results(watch, facts, 0, 200, made)
+    assert all(abs(sys.getrefcount(thing) - was) < 50 for thing, was in zip(things, before, strict=True))
+
+
+def test_what_a_callback_keeps_is_its_own():
+    kept = []
+    with Scripted() as server:
+        options = {"group_id": "g", "linger": 0.001, "batch_messages": 7}
+        with dataproxy.Producer(server.target, on_delivery=lambda r: kept.append(r), **options) as producer:
+            for number in range(700):
+                producer.send_nowait(f"s{number % 3}", b"x")
+                if number % 100 == 0:
+                    producer.flush(30)
+        counts = Counter(result.stream_id for result in kept)
+    assert counts == {"s0": 234, "s1": 233, "s2": 233}
+    assert len({result.delivered.id for result in kept}) == 700
+
+
+@pytest.mark.parametrize("sizes", [[], [1], [100], [101], [60, 60, 250, 1, 0, 40]])
+def test_callbacks_are_divided_in_their_order(sizes):
+    calls = [(number, list(range(size))) for number, size in enumerate(sizes)]
+    parts = list(_parts(calls))
+    assert [(f, a) for part in parts for f, some in part for a in some] == [(f, a) for f, some in calls for a in some]
+    assert all(0 < sum(len(some) for _, some in part) <= 100 for part in parts)
