@@ -129,7 +129,7 @@ wheel: setup ## sdist and wheel in dist/ for glibc 2.26 and newer; WHEEL=machine
 first-hour: wheel ## README and introduction in an empty environment from a built wheel, as a new user plays them
 	@$(PY) tools/first_hour.py dist/*.whl
 
-test-wheel: setup ## sdist -> wheel -> fresh environment -> README and introduction -> tests from outside the checkout
+test-wheel: build ## sdist -> wheel -> fresh environment -> README and introduction -> tests from outside the checkout
 	@tools/wheel.sh
 
 coverage: setup ## lines covered by the unit tests, compiled code included
