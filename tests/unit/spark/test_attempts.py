@@ -198,3 +198,14 @@ def test_an_attempt_without_errors_leaves_one_file(tmp_path):
     room = make_room(str(tmp_path), "job")
     begun(room).end(Accounting(delivered=10))
     assert [path.name.rpartition(".")[2] for path in Path(room).iterdir()] == ["ended-10-0"]
+
+
+def test_the_last_word_of_an_attempt_counts(room):
+    record = begun(room)
+    record.end(Accounting(delivered=5, pending=1))
+    record.end(Accounting(delivered=6))  # the producer was given up meanwhile, and the last answer had come
+    record.end(Accounting(delivered=6))
+    (attempt,) = found(room).attempts
+    assert (attempt.ended, attempt.acked, attempt.possibly_stored) == (True, 6, 0)
+    found(room).clear()
+    assert not Path(room).exists()
