@@ -1,7 +1,8 @@
 """Build of the compiled core: module discovery, build profiles, and the check for the libraries it links.
 
 ``DATAPROXY_BUILD`` chooses a profile (release, debug, coverage, asan, tsan, annotate),
-``DATAPROXY_ONLY`` (folder names below ``_core``, comma separated) restricts a developer's build, and
+``DATAPROXY_ONLY`` (folder names below ``_core``, comma separated) restricts a developer's build,
+``DATAPROXY_WERROR=1`` makes the C compiler's warnings errors, as ``.ci/run`` does, and
 ``DATAPROXY_NATIVE=1`` adds the modules of ``tests/native``, through which tests reach private C functions.
 Everything in between lies in ``build/<profile>/``, so profiles never share an object file; the modules built in
 place belong to one profile at a time, which ``build/inplace`` names.  ``make test-asan`` and its like build in a copy
@@ -32,7 +33,7 @@ NATIVE = Path("tests", "native")  # how tests reach private C functions; in no w
 WARNINGS = [
     "-Wall",
     "-Wextra",
-    "-Werror",
+    *(["-Werror"] if os.environ.get("DATAPROXY_WERROR") == "1" else []),  # a user's newer compiler may warn of more
     "-Wno-unused-parameter",  # function tables give every entry the same signature
     "-Wno-unused-function",  # Cython emits conversion helpers it may not call
     "-Wno-missing-field-initializers",  # CPython's type slots are filled from the front

@@ -31,10 +31,26 @@ def sources(tree: Path) -> list[Path]:
     return found
 
 
+def is_strict() -> bool:
+    """Return whether a warning of the C compiler ends this build (``DATAPROXY_WERROR=1``)."""
+    return os.environ.get("DATAPROXY_WERROR") == "1"
+
+
+def was_strict(tree: Path) -> bool:
+    """Return whether the last complete build of ``tree`` was a strict one, so that no module has a warning."""
+    complete = tree / "build" / "complete"
+    return complete.is_file() and complete.read_text() == "strict"
+
+
 def is_current(tree: Path, profile: str) -> bool:
-    """Return whether every module of ``tree`` is built, in this profile, and newer than all sources."""
+    """Return whether every module of ``tree`` is built, in this profile, and newer than all sources.
+
+    A strict build (``is_strict``) is only current where the last one was strict as well.
+    """
     stamp, complete = tree / "build" / "inplace", tree / "build" / "complete"
     if not stamp.is_file() or stamp.read_text() != profile or not complete.exists():
+        return False
+    if is_strict() and not was_strict(tree):
         return False
     core, native, planted = tree / "cython_ext", tree / "tests" / "native", tree / "tests" / "sanitizer"
     inputs = [
@@ -84,12 +100,14 @@ def build(tree: Path, profile: str) -> None:
     environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_NATIVE": "1", "PYTHONPATH": ""}
     environment.pop("DATAPROXY_ONLY", None)
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    if is_strict() and not was_strict(tree):
+        command.append("--force")  # objects of a build that let warnings pass are compiled again
     begun = time.time()
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stdout + done.stderr + f"\nbuild failed: DATAPROXY_BUILD={profile} {' '.join(command)}")
     complete = tree / "build" / "complete"
-    complete.touch()
+    complete.write_text("strict" if is_strict() else "")
     os.utime(complete, (begun, begun))  # so files that were edited during the build count as newer
 
 

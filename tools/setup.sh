@@ -3,7 +3,7 @@
 # packages, and in it the import path of this checkout and the command `dataproxy`.  Writes only below the checkout.
 #   PYTHON  interpreter to start from (python3)      VENV  where the environment goes (.venv)
 #   LOCK    exact versions (requirements/dev.lock)   SPARK another PySpark version than the lock's
-#   DATAPROXY_NO_APT=1  never call apt-get, print its command instead
+#   DATAPROXY_NO_APT=1  never call apt-get, print its command instead (tools/packages.sh)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3} venv=${VENV:-.venv} lock=${LOCK:-requirements/dev.lock} spark=${SPARK:-}
@@ -30,25 +30,12 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.
     command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" >/dev/null || echo openjdk-17-jre-headless
 }
 
-install_packages() {
-    local root=()
-    command -v apt-get >/dev/null || die "these Debian packages, or what your system calls them, are missing: $*"
-    if [ "$(id -u)" != 0 ]; then root=(sudo -n); fi
-    if [ -n "${DATAPROXY_NO_APT:-}" ] || ! "${root[@]}" true 2>/dev/null; then
-        die "system packages are missing; install them and call make again:  sudo apt-get install -y $*"
-    fi
-    say "installing system packages: $*"
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c '
-        apt-get -q update && apt-get -q install -y --no-install-recommends "$@"' sh "$@" >&2 ||
-        die "apt-get failed; repair it, or run:  sudo apt-get install -y $*"
-}
-
 command -v "$python" >/dev/null || die "$python not found; on Debian:  apt-get install -y python3 python3-venv python3-dev"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     die "$("$python" --version) is too old, 3.11 or newer is needed; name another one:  make PYTHON=/path/to/python3.11"
 packages=$(missing_packages | xargs)
 # shellcheck disable=SC2086  # one word is one package
-[ -z "$packages" ] || install_packages $packages
+[ -z "$packages" ] || tools/packages.sh setup $packages
 
 say "creating $venv with $("$python" --version) and the packages of $lock${spark:+, PySpark $spark}"
 rm -rf "$venv"

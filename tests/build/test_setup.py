@@ -73,10 +73,14 @@ def project(tmp_path):
     return tmp_path
 
 
-def compile_in_place(project: Path, profile: str, only: str = "") -> None:
-    environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_ONLY": only}
+def try_to_compile(project: Path, profile: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DATAPROXY_BUILD": profile, **variables}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+def compile_in_place(project: Path, profile: str, only: str = "") -> None:
+    done = try_to_compile(project, profile, DATAPROXY_ONLY=only)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -111,3 +115,13 @@ def test_a_changed_header_rebuilds_every_module(project):
     header.write_text("#define X 1\n")
     compile_in_place(project, "release")
     assert all(path.stat().st_mtime_ns > time for path, time in before.items())
+
+
+@pytest.mark.parametrize(("strict", "code"), [("", 0), ("1", 1)])
+def test_a_warning_of_the_compiler_is_an_error_only_where_asked(project, strict, code):
+    # A user's newer compiler warns of more than the one that CI has.
+    source = next(project.rglob("first.pyx"))
+    source.write_text('cdef extern from *:\n    """\n    #warning "new here"\n    """\n' + BODY.format(1))
+    done = try_to_compile(project, "release", DATAPROXY_WERROR=strict)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "new here" in done.stdout + done.stderr

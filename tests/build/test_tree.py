@@ -19,6 +19,7 @@ def tool(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.delenv("DATAPROXY_WERROR", raising=False)
     for name in (PYX, "setup.py", "dataproxy/errors.py", "tests/unit/test_buf.py"):
         write(tmp_path / name)
     return module
@@ -103,3 +104,24 @@ def test_another_profile_or_a_missing_module_makes_a_build(tool, tmp_path):
     (tmp_path / SO).unlink()
     assert not tool.is_current(tmp_path, "release")
     assert not tool.is_current(tmp_path / "nothing", "release")
+
+
+def test_a_build_that_let_warnings_pass_is_made_again_where_they_are_errors(tool, tmp_path, monkeypatch):
+    commands = []
+
+    def compile_in(command, **options):
+        commands.append(command)
+        return tool.subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(tool.subprocess, "run", compile_in)
+    complete(tmp_path)
+    tool.build(tmp_path, "release")
+    assert tool.is_current(tmp_path, "release")
+    monkeypatch.setenv("DATAPROXY_WERROR", "1")
+    assert not tool.is_current(tmp_path, "release")
+    tool.build(tmp_path, "release")
+    assert tool.is_current(tmp_path, "release")
+    tool.build(tmp_path, "release")
+    monkeypatch.delenv("DATAPROXY_WERROR")
+    assert tool.is_current(tmp_path, "release")
+    assert [command[-1] == "--force" for command in commands] == [False, True, False]
