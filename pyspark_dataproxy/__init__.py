@@ -2,11 +2,12 @@
 
 Spark imports every top-level module whose name starts with ``pyspark_`` and takes its ``DefaultSource``.  A
 module that fails to import hides the data sources of all such packages, so this one imports nothing but
-PySpark; the rest of ``dataproxy`` and its compiled core are loaded when a write or a read is planned.
+PySpark; ``dataproxy`` is loaded when a write or a read is planned.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -20,19 +21,16 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from dataproxy.spark.reading.plan import ReadPlan
+    from dataproxy.spark.source import DataProxyDataSource
 
 __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow pyspark
-    """Write DataFrames with ``df.write.format("dataproxy").mode("append")``, streams with ``df.writeStream``.
+    """Hand each call on to `dataproxy.spark.DataProxyDataSource`, which says what it does and raises.
 
-    ``spark.read`` reads what a hub holds.  Thread rule: Spark makes and uses one object for each planned write or read,
-    in processes of its own.
+    Every call but `name` raises ImportError when ``dataproxy`` cannot be loaded.  Thread rule: as there.
     """
-
-    _read_plan: ReadPlan | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -40,54 +38,28 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # mypy does not follow p
         return "dataproxy"
 
     def schema(self) -> StructType:
-        """Plan a read and return its columns: Spark asks for them when it loads, and never for a write.
-
-        The plan is kept in this object, so that all actions on one DataFrame read the same rows.  Raises ConfigError
-        for a bad option, StoreError for dropped offsets, TransportError and HubError when the hub cannot be asked, and
-        ImportError when the compiled core cannot be loaded.
-        """
-        from dataproxy.spark.reading.columns import READ_SCHEMA
-        from dataproxy.spark.reading.plan import plan_read
-
-        self._read_plan = plan_read(self.options)
-        return READ_SCHEMA
+        """Plan a read and return its columns."""
+        return self._source.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the plan.  If the user named columns, Spark has not called `schema`, and this plans.
-
-        Raises what `schema` raises, and ConfigError for columns that a read does not have.
-        """
-        from dataproxy.spark.reading.plan import plan_read
-        from dataproxy.spark.reading.source import HubReader
-
-        return HubReader(self._read_plan or plan_read(self.options), schema)
+        """Return the reader of the plan."""
+        return self._source.reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Refuse to read as a stream.  Raises ConfigError."""
-        from dataproxy.errors import ConfigError
-
-        # The traceback is not hidden here, unlike for other errors: without it Spark shows only the chain's last error.
-        raise ConfigError(
-            "the format dataproxy can be read in batches, and not by readStream",
-            hint='use spark.read.format("dataproxy"), again and again with startingOffsets',
-        )
+        """Refuse to read as a stream."""
+        return self._source.streamReader(schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Plan a batch write.
-
-        Raises ConfigError for a bad option, column, mode or target, before any task starts, and ImportError
-        when the compiled core cannot be loaded.
-        """
-        from dataproxy.spark.sink import plan_writer
-
-        return plan_writer(self.options, schema, overwrite)
+        """Plan a batch write."""
+        return self._source.writer(schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        """Plan a micro-batch of a streaming write.
+        """Plan a micro-batch of a streaming write."""
+        return self._source.streamWriter(schema, overwrite)
 
-        Raises ConfigError for a bad option, column, output mode or target, and ImportError when the compiled core
-        cannot be loaded; Spark shows them as StreamingQueryException.
-        """
-        from dataproxy.spark.stream import plan_stream_writer
+    @cached_property
+    def _source(self) -> DataProxyDataSource:
+        """The object that does the work; Spark pickles it with this one, after a read was planned."""
+        from dataproxy.spark.source import DataProxyDataSource
 
-        return plan_stream_writer(self.options, schema, overwrite)
+        return DataProxyDataSource(self.options)

@@ -18,7 +18,7 @@ from dataproxy.spark.progress import WriteProgress
 from dataproxy.spark.reports import JobReport, PartitionReport
 
 if HAS_DATA_SOURCES:
-    from pyspark_dataproxy import DefaultSource as DataProxyDataSource
+    from dataproxy.spark.source import DataProxyDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,8 @@ def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCo
     if context is None:
         spark.dataSource.register(DataProxyDataSource)
         return None
-    from dataproxy.spark.counters import SinkCounters, counting_source
+    from dataproxy.spark.counters import SinkCounters
+    from dataproxy.spark.source import counting_source
 
     counters = SinkCounters(context)
     try:

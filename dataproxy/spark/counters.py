@@ -13,12 +13,10 @@ from pyspark.accumulators import AccumulatorParam
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.accumulators import Accumulator
-    from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
-    from pyspark.sql.types import StructType
 
     from dataproxy.spark.reports import PartitionReport
 
-__all__ = ["Counts", "SinkCounters", "Tally", "counting_source"]
+__all__ = ["Counts", "SinkCounters", "Tally"]
 
 
 class Counts(NamedTuple):
@@ -86,21 +84,3 @@ class SinkCounters:
     def tally(self) -> Tally:
         """Return the object that carries the accumulator into tasks."""
         return Tally(self._accumulator)
-
-
-def counting_source(tally: Tally) -> type[DataSource]:
-    """Return the format's class with an accumulator; Spark pickles the whole class, since no import can find it."""
-    from pyspark_dataproxy import DefaultSource
-
-    class CountingDataProxySource(DefaultSource):
-        def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-            from dataproxy.spark.sink import plan_writer
-
-            return plan_writer(self.options, schema, overwrite, tally)
-
-        def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-            from dataproxy.spark.stream import plan_stream_writer
-
-            return plan_stream_writer(self.options, schema, overwrite, tally)
-
-    return CountingDataProxySource
