@@ -2,6 +2,11 @@
 
 Spark finds the format by itself through the module ``pyspark_dataproxy``.  Where that look-up does not work
 (another package's module is broken, or the package was installed after Spark had started), call `register`.
+
+What lives here.  `source`, `sink`, `stream`, `foreach`: the four interfaces by which Spark calls.  `frames`, `once`:
+functions over DataFrames.  `badrecords`, `wording`, `folders`, `driverlog`, `interfaces`: what all steps share.  A
+write goes through `planning` (driver) and `writing` (tasks), and `reporting` counts it; `reading` is `spark.read`.
+Folders import one way: `writing`, `planning`, `reporting`.
 """
 
 from __future__ import annotations
@@ -14,8 +19,8 @@ from pyspark.errors import AnalysisException
 from dataproxy.spark.frames import to_messages, with_json_value
 from dataproxy.spark.interfaces import HAS_DATA_SOURCES, schema_of, spark_context
 from dataproxy.spark.once import without_copies
-from dataproxy.spark.progress import WriteProgress
-from dataproxy.spark.reports import JobReport, PartitionReport
+from dataproxy.spark.reporting.progress import WriteProgress
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport
 
 if HAS_DATA_SOURCES:
     from dataproxy.spark.source import DataProxyDataSource
@@ -25,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from dataproxy.spark.counters import SinkCounters
     from dataproxy.spark.foreach import PartitionWriter
+    from dataproxy.spark.reporting.counters import SinkCounters
 
 __all__ = [
     "DataProxyDataSource",
@@ -70,7 +75,7 @@ def register(spark: SparkSession, *, unmeasured_batches: bool = False) -> SinkCo
     if context is None:
         spark.dataSource.register(DataProxyDataSource)
         return None
-    from dataproxy.spark.counters import SinkCounters
+    from dataproxy.spark.reporting.counters import SinkCounters
     from dataproxy.spark.source import counting_source
 
     counters = SinkCounters(context)
@@ -91,10 +96,10 @@ def writer(df: DataFrame, **options: Any) -> PartitionWriter:
     Thread rule: call it on the driver.
     """
     from dataproxy.spark.foreach import PartitionWriter
-    from dataproxy.spark.places import say_what_ids_name
-    from dataproxy.spark.planning import plan_write
-    from dataproxy.spark.rows import check_row_types
-    from dataproxy.spark.runs import new_run
+    from dataproxy.spark.planning.places import say_what_ids_name
+    from dataproxy.spark.planning.plan import plan_write
+    from dataproxy.spark.planning.runs import new_run
+    from dataproxy.spark.writing.rows import check_row_types
 
     schema = schema_of(df)
     check_row_types(schema)
@@ -113,8 +118,8 @@ def check(df: DataFrame, *, output_mode: str = "append", **options: Any) -> None
     Runs in the driver's own process; ``reportCallback`` is looked for there.
     """
     from dataproxy.errors import ConfigError
-    from dataproxy.spark.places import say_what_ids_name
-    from dataproxy.spark.planning import plan_write
+    from dataproxy.spark.planning.places import say_what_ids_name
+    from dataproxy.spark.planning.plan import plan_write
     from dataproxy.spark.stream import refuse_complete, refuse_name
 
     mode = str(output_mode).lower()

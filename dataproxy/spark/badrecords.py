@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from dataproxy.spark.reports import PartitionReport
+    from dataproxy.spark.reporting.reports import PartitionReport
 
 __all__ = ["FAIL", "SKIP", "BadRecords", "keep_committed", "read_policy", "remove_all"]
 

@@ -9,12 +9,12 @@ from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
 from dataproxy.errors import ConfigError
-from dataproxy.spark.datatimes import warn_once
-from dataproxy.spark.partition import write_batches
-from dataproxy.spark.reports import JobReport, PartitionReport
-from dataproxy.spark.rows import rows_to_batches
-from dataproxy.spark.runs import new_run
-from dataproxy.spark.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.planning.runs import new_run
+from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.reporting.datatimes import warn_once
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport
+from dataproxy.spark.writing.partition import write_batches
+from dataproxy.spark.writing.rows import rows_to_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,16 +10,16 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.spark.attempts import LAST_WORDS, RoomReader
 from dataproxy.spark.badrecords import keep_committed, remove_all
-from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.places import say_what_ids_name
-from dataproxy.spark.planning import plan_write
-from dataproxy.spark.reports import JobReport, PartitionReport, check_accounting
-from dataproxy.spark.room import make_room
-from dataproxy.spark.runs import new_run
-from dataproxy.spark.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.planning.places import say_what_ids_name
+from dataproxy.spark.planning.plan import plan_write
+from dataproxy.spark.planning.runs import new_run
+from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.reporting.attempts import LAST_WORDS, RoomReader
+from dataproxy.spark.reporting.datatimes import warn_once
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport, check_accounting
+from dataproxy.spark.reporting.room import make_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from dataproxy.spark.counters import Tally
+    from dataproxy.spark.reporting.counters import Tally
 
 __all__ = ["DataProxyWriter", "plan_writer"]
 
@@ -66,7 +66,7 @@ class DataProxyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # mypy does
 
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
-        from dataproxy.spark.partition import write_batches  # the driver, which never sends, does without it
+        from dataproxy.spark.writing.partition import write_batches  # the driver, which never sends, does without it
 
         context = TaskContext.get()
         assert context is not None  # Spark calls this in tasks only

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from dataproxy.spark.counters import Tally
     from dataproxy.spark.reading.plan import ReadPlan
+    from dataproxy.spark.reporting.counters import Tally
 
 __all__ = ["DataProxyDataSource", "counting_source"]
 

@@ -12,17 +12,17 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.spark.attempts import LAST_WORDS, RoomReader, of_batch
 from dataproxy.spark.badrecords import keep_committed
-from dataproxy.spark.datatimes import warn_once
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.places import say_what_ids_name
-from dataproxy.spark.planning import PROXIES, plan_write
-from dataproxy.spark.reports import JobReport, PartitionReport, check_accounting
-from dataproxy.spark.room import make_room, stream_name
-from dataproxy.spark.runs import new_run, stream_run
+from dataproxy.spark.planning.places import say_what_ids_name
+from dataproxy.spark.planning.plan import PROXIES, plan_write
+from dataproxy.spark.planning.runs import new_run, stream_run
+from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.reporting.attempts import LAST_WORDS, RoomReader, of_batch
+from dataproxy.spark.reporting.datatimes import warn_once
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport, check_accounting
+from dataproxy.spark.reporting.room import make_room, stream_name
 from dataproxy.spark.wording import sparks_words
-from dataproxy.spark.writeplan import TaskPlace, WritePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter
     from pyspark.sql.types import StructType
 
-    from dataproxy.spark.counters import Tally
+    from dataproxy.spark.reporting.counters import Tally
 
 __all__ = ["DataProxyStreamWriter", "plan_stream_writer", "refuse_complete", "refuse_name"]
 
@@ -159,6 +159,6 @@ class DataProxyStreamWriter(_Commits, _ARROW):  # type: ignore[misc]  # mypy doe
 
         Raises what `write_batches` raises; Spark then runs the partition again.
         """
-        from dataproxy.spark.partition import write_batches  # the driver, which never sends, does without it
+        from dataproxy.spark.writing.partition import write_batches  # the driver, which never sends, does without it
 
         return write_batches(iterator, self._plan, task_run())

@@ -11,7 +11,8 @@ from pyspark import cloudpickle
 
 from dataproxy.errors import ConfigError
 from dataproxy.hub import Hub
-from dataproxy.spark import check, places, writer
+from dataproxy.spark import check, writer
+from dataproxy.spark.planning import places
 from dataproxy.spark.sink import plan_writer
 from tests.spark import replays
 

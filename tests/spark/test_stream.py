@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.spark import check
-from dataproxy.spark.runs import query_name
+from dataproxy.spark.planning.runs import query_name
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import dataproxy
 from dataproxy.escapes import ESCAPED_KEYS, NEEDS_ESCAPE, escape_attrs, unescape_attrs
-from dataproxy.spark.attrcolumn import escape_column
+from dataproxy.spark.writing.attrcolumn import escape_column
 
 KEYS = st.text(
     st.characters(codec="ascii", categories=("L", "N", "P"), exclude_characters="&="), min_size=1, max_size=5

@@ -1,6 +1,12 @@
 """Reading what a hub holds: ``spark.read.format("dataproxy")``.
 
-`plan` runs on the driver and decides which offsets are read; `source` runs in tasks, which ask the hub's HTTP door.
+What lives here.  `options`: the options of a read.  `plan`: which offsets are read.  `source`: the reader for Spark.
+`hubdoor`: the hub's HTTP door, as both ask it.  `columns`: columns made from decoded records.
+
+Threads.  `plan` runs on the driver, in the thread that plans; `source` runs in tasks, in the worker's one task thread.
+
+What it may use.  ``dataproxy.stored``, ``dataproxy.config``, HTTP calls of ``dataproxy.producer``, and the modules
+beside this folder; nothing of a write.
 """
 
 __all__: list[str] = []

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
 from dataproxy.hub import open_store
-from dataproxy.spark.reports import PartitionReport
+from dataproxy.spark.reporting.reports import PartitionReport
 from dataproxy.spark.sink import DataProxyWriter, plan_writer
 from pyspark_dataproxy import DefaultSource
 from tests.campaigns.counters import keep

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dataproxy import InvalidMessageError, Producer
 from dataproxy._core.producer.ingest.recordbatch import send_record_batch
 from dataproxy.hub import Hub, open_store
-from dataproxy.spark.attrcolumn import escape_column
+from dataproxy.spark.writing.attrcolumn import escape_column
 from tests.support.scripted import Scripted
 
 KIND = pa.map_(pa.string(), pa.string())

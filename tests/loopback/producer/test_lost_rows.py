@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from dataproxy.errors import UndeliveredError
-from dataproxy.spark.columns import ColumnPlan
-from dataproxy.spark.options import SinkOptions
-from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.partition import write_batches
-from dataproxy.spark.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.planning.columns import ColumnPlan
+from dataproxy.spark.planning.options import SinkOptions
+from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.reporting.outlets import Outlets
+from dataproxy.spark.writing.partition import write_batches
 
 ROWS = 2000  # of a kilobyte: thirty times what the buffer holds
 

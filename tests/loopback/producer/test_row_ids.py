@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataproxy import InvalidMessageError, Producer
 from dataproxy._core.producer.ingest.recordbatch import send_record_batch
 from dataproxy.hub import Hub
-from dataproxy.spark.blocks import BLOCK_ROWS, whole_blocks
+from dataproxy.spark.writing.blocks import BLOCK_ROWS, whole_blocks
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 SHAPE = re.compile(r"run\.0\.[A-Za-z0-9_-]{6}[A-Za-z0-9_-]{11}")

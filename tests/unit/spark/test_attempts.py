@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from dataproxy.spark import attempts
-from dataproxy.spark import room as rooms
-from dataproxy.spark.attempts import AttemptRecord, RoomReader, Uncommitted, of_batch
-from dataproxy.spark.producers import Accounting
-from dataproxy.spark.reports import JobReport, PartitionReport
-from dataproxy.spark.room import make_room, stream_name
+from dataproxy.spark.reporting import attempts
+from dataproxy.spark.reporting import room as rooms
+from dataproxy.spark.reporting.attempts import AttemptRecord, RoomReader, Uncommitted, of_batch
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport
+from dataproxy.spark.reporting.room import make_room, stream_name
+from dataproxy.spark.writing.producers import Accounting
 
 ACCOUNTING = Accounting(
     accepted=10, delivered=6, failed=1, expired=2, pending=1, maybe_delivered=2, errors={108: 1, "EXPIRED": 2}

@@ -11,7 +11,7 @@ from pyarrow import fs
 from dataproxy.errors import ConfigError
 from dataproxy.spark import badrecords
 from dataproxy.spark.badrecords import BadRecords, keep_committed, read_policy, remove_all
-from dataproxy.spark.reports import PartitionReport
+from dataproxy.spark.reporting.reports import PartitionReport
 
 BATCH = pa.record_batch({"value": ["a", None, "c"], "stream_id": ["s", "t", None]})
 REFUSED = [(1, "BAD_BODY", "a value is null (item 1)"), (2, "BAD_NAME", "the stream_id of row 2 is null")]

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import BodyOptions
-from dataproxy.spark.columns import ABSENT, ColumnPlan, Meanings, plan_columns
+from dataproxy.spark.planning.columns import ABSENT, ColumnPlan, Meanings, plan_columns
 
 TEXT = StringType()
 ALL_GIVEN = {"group_given": True, "stream_given": True}

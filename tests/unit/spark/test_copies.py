@@ -2,9 +2,9 @@
 
 import pytest
 
-from dataproxy.spark.attempts import Attempt
-from dataproxy.spark.copies import copies_in_job, copies_in_task
-from dataproxy.spark.reports import JobReport, PartitionReport
+from dataproxy.spark.reporting.attempts import Attempt
+from dataproxy.spark.reporting.copies import copies_in_job, copies_in_task
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport
 
 
 def part(partition=0, attempt=0, *, rows=1000, record="mine", **counts):

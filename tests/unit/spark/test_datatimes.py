@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy.spark.datatimes import TimeSpan, joined, odd_times, warn_once
-from dataproxy.spark.reports import JobReport, PartitionReport
+from dataproxy.spark.reporting.datatimes import TimeSpan, joined, odd_times, warn_once
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport
 
 NOW = 1_720_000_000_000
 DAY = 86_400_000

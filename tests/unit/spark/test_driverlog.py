@@ -9,7 +9,7 @@ from pyspark.sql.types import StringType, StructType
 
 from dataproxy.logs import logger
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.planning import plan_write
+from dataproxy.spark.planning.plan import plan_write
 
 SINK = logger("spark.sink")
 

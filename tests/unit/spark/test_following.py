@@ -8,9 +8,9 @@ import pytest
 
 from dataproxy.config import load_producer_config
 from dataproxy.producer.proxies import ProxySource
-from dataproxy.spark.following import KnownProxies, asking, first_question
-from dataproxy.spark.options import read_options
-from dataproxy.spark.target import known_proxies
+from dataproxy.spark.planning.following import KnownProxies, asking, first_question
+from dataproxy.spark.planning.options import read_options
+from dataproxy.spark.planning.target import known_proxies
 from dataproxy.types import Endpoint
 
 MANAGER = "http://manager:8083"

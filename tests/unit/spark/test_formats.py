@@ -15,9 +15,9 @@ from pyspark.sql.types import (
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import RAW_FORMAT
 from dataproxy.rows.zones import zone_table
-from dataproxy.spark.bodytypes import check_body_type
-from dataproxy.spark.columns import ABSENT, plan_columns
-from dataproxy.spark.formats import FORMAT_OPTIONS, read_body_options
+from dataproxy.spark.planning.bodytypes import check_body_type
+from dataproxy.spark.planning.columns import ABSENT, plan_columns
+from dataproxy.spark.planning.formats import FORMAT_OPTIONS, read_body_options
 
 TEXT = StringType()
 

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import BodyOptions
-from dataproxy.spark.columns import plan_columns
-from dataproxy.spark.idcolumns import find_id_columns
+from dataproxy.spark.planning.columns import plan_columns
+from dataproxy.spark.planning.idcolumns import find_id_columns
 
 TEXT = StringType()
 GIVEN = {"group_given": True, "stream_given": True}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dataproxy.errors import TransportError
-from dataproxy.spark.blocks import whole_blocks
-from dataproxy.spark.inputs import is_cut_off, to_the_end
+from dataproxy.spark.writing.blocks import whole_blocks
+from dataproxy.spark.writing.inputs import is_cut_off, to_the_end
 
 
 @pytest.fixture

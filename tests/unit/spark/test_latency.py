@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy.spark.latency import added, percentile, since
-from dataproxy.spark.reports import JobReport, latency_text
+from dataproxy.spark.reporting.latency import added, percentile, since
+from dataproxy.spark.reporting.reports import JobReport, latency_text
 from tests.unit.spark.test_reports import part
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dataproxy.spark import nodelay
-from dataproxy.spark.nodelay import no_delay
+from dataproxy.spark.writing import nodelay
+from dataproxy.spark.writing.nodelay import no_delay
 
 OPTIONS = [socket.TCP_QUICKACK, socket.TCP_NODELAY]
 

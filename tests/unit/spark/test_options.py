@@ -7,9 +7,9 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 
 from dataproxy.config import PRODUCER
 from dataproxy.errors import ConfigError
-from dataproxy.spark.following import KnownProxies
-from dataproxy.spark.options import read_options
-from dataproxy.spark.outlets import Outlets
+from dataproxy.spark.planning.following import KnownProxies
+from dataproxy.spark.planning.options import read_options
+from dataproxy.spark.reporting.outlets import Outlets
 
 TARGET = {"target": "tcp://127.0.0.1:46801", "groupId": "g", "streamId": "s"}
 

@@ -12,15 +12,16 @@ import pytest
 
 from dataproxy.errors import BufferFullError, FlushTimeout, InvalidMessageError, UndeliveredError
 from dataproxy.producer.discovery import parse_target
-from dataproxy.spark import producers, wording
-from dataproxy.spark.attempts import RoomReader
-from dataproxy.spark.columns import ColumnPlan
-from dataproxy.spark.following import KnownProxies
-from dataproxy.spark.options import SinkOptions
-from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.partition import write_batches
-from dataproxy.spark.room import make_room
-from dataproxy.spark.writeplan import TaskPlace, WritePlan
+from dataproxy.spark import wording
+from dataproxy.spark.planning.columns import ColumnPlan
+from dataproxy.spark.planning.following import KnownProxies
+from dataproxy.spark.planning.options import SinkOptions
+from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
+from dataproxy.spark.reporting.attempts import RoomReader
+from dataproxy.spark.reporting.outlets import Outlets
+from dataproxy.spark.reporting.room import make_room
+from dataproxy.spark.writing import producers
+from dataproxy.spark.writing.partition import write_batches
 
 PLACE = TaskPlace(partition=3, attempt=1, run="job")
 
@@ -116,7 +117,7 @@ class FakeProducer:
 def fakes(monkeypatch):
     monkeypatch.setattr(producers, "Producer", FakeProducer)
     monkeypatch.setattr(producers, "send_record_batch", lambda to, batch, *, value, **names: to.accept(batch, value))
-    monkeypatch.setattr("dataproxy.spark.partition.PRODUCERS", producers.ProducerPool())
+    monkeypatch.setattr("dataproxy.spark.writing.partition.PRODUCERS", producers.ProducerPool())
     monkeypatch.setattr(FakeProducer, "made", [])
     monkeypatch.setattr(FakeProducer, "refuse", set())
     monkeypatch.setattr(FakeProducer, "bad", set())

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from dataproxy.spark import places
-from dataproxy.spark.columns import ColumnPlan
-from dataproxy.spark.options import SinkOptions
-from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.places import say_what_ids_name
-from dataproxy.spark.writeplan import WritePlan
+from dataproxy.spark.planning import places
+from dataproxy.spark.planning.columns import ColumnPlan
+from dataproxy.spark.planning.options import SinkOptions
+from dataproxy.spark.planning.places import say_what_ids_name
+from dataproxy.spark.planning.writeplan import WritePlan
+from dataproxy.spark.reporting.outlets import Outlets
 
 PLAN = WritePlan("", SinkOptions((("group_id", "g"),), "s"), ColumnPlan(value=0), Outlets(), row_ids=True)
 NAMED = replace(PLAN, id_run="abcdefgh")

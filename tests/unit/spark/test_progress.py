@@ -4,8 +4,8 @@ import io
 import time
 from types import SimpleNamespace
 
-from dataproxy.spark.counters import Counts
-from dataproxy.spark.progress import WriteProgress
+from dataproxy.spark.reporting.counters import Counts
+from dataproxy.spark.reporting.progress import WriteProgress
 
 
 class Terminal(io.StringIO):

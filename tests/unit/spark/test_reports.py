@@ -6,8 +6,8 @@ import pickle
 import pytest
 
 from dataproxy.errors import LocalProtocolError
-from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.reports import JobReport, PartitionReport, check_accounting
+from dataproxy.spark.reporting.outlets import Outlets
+from dataproxy.spark.reporting.reports import JobReport, PartitionReport, check_accounting
 
 seen = []
 remember = seen.append

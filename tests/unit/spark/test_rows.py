@@ -6,7 +6,7 @@ import time
 import pytest
 from pyspark.sql.types import MapType, StringType, StructField, StructType, TimestampType
 
-from dataproxy.spark.rows import rows_to_batches
+from dataproxy.spark.writing.rows import rows_to_batches
 
 SCHEMA = StructType(
     [

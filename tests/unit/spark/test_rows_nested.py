@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 from dataproxy._core.producer.ingest.bodies import BodyEncoder
 from dataproxy.errors import ConfigError, InvalidMessageError
 from dataproxy.rows.zones import zone_table
-from dataproxy.spark.rows import check_row_types, rows_to_batches
+from dataproxy.spark.writing.rows import check_row_types, rows_to_batches
 
 MACHINES = ["UTC", "America/New_York", "Europe/Warsaw", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Casablanca"]
 SECOND = 1_000_000

@@ -7,12 +7,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from dataproxy.errors import ConfigError, LocalProtocolError
 from dataproxy.spark import stream
-from dataproxy.spark.columns import ColumnPlan
-from dataproxy.spark.options import SinkOptions
-from dataproxy.spark.outlets import Outlets
-from dataproxy.spark.reports import PartitionReport
-from dataproxy.spark.runs import stream_run
-from dataproxy.spark.writeplan import WritePlan
+from dataproxy.spark.planning.columns import ColumnPlan
+from dataproxy.spark.planning.options import SinkOptions
+from dataproxy.spark.planning.runs import stream_run
+from dataproxy.spark.planning.writeplan import WritePlan
+from dataproxy.spark.reporting.outlets import Outlets
+from dataproxy.spark.reporting.reports import PartitionReport
 
 TOLD = {"sql.streaming.queryId": "b1f3", "streaming.sql.batchId": "7"}
 

@@ -11,11 +11,11 @@ from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
-from dataproxy.spark.columns import BY_NAME, Meanings
 from dataproxy.spark.folders import read_folder
-from dataproxy.spark.following import NOT_ASKED, KnownProxies
-from dataproxy.spark.formats import check_used, read_body_options
-from dataproxy.spark.outlets import Outlets
+from dataproxy.spark.planning.columns import BY_NAME, Meanings
+from dataproxy.spark.planning.following import NOT_ASKED, KnownProxies
+from dataproxy.spark.planning.formats import check_used, read_body_options
+from dataproxy.spark.reporting.outlets import Outlets
 from dataproxy.spark.wording import sparks_words
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from dataproxy.rows.bodies import RAW_FORMAT, BodyFormat
 from dataproxy.spark.badrecords import FAIL
 
 if TYPE_CHECKING:
-    from dataproxy.spark.columns import ColumnPlan
-    from dataproxy.spark.counters import Tally
-    from dataproxy.spark.options import SinkOptions
-    from dataproxy.spark.outlets import Outlets
+    from dataproxy.spark.planning.columns import ColumnPlan
+    from dataproxy.spark.planning.options import SinkOptions
+    from dataproxy.spark.reporting.counters import Tally
+    from dataproxy.spark.reporting.outlets import Outlets
 
 __all__ = ["TaskPlace", "WritePlan"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.accumulators import Accumulator
 
-    from dataproxy.spark.reports import PartitionReport
+    from dataproxy.spark.reporting.reports import PartitionReport
 
 __all__ = ["Counts", "SinkCounters", "Tally"]
 

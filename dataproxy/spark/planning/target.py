@@ -11,7 +11,7 @@ from dataproxy.logs import logger
 from dataproxy.producer.discovery import parse_target
 from dataproxy.producer.limited import side_by_side
 from dataproxy.producer.managers import ask_managers
-from dataproxy.spark.following import KnownProxies
+from dataproxy.spark.planning.following import KnownProxies
 from dataproxy.types import Endpoint, ManagerTarget
 
 if TYPE_CHECKING:

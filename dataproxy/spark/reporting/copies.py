@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dataproxy.spark.attempts import Attempt
-    from dataproxy.spark.reports import PartitionReport
+    from dataproxy.spark.reporting.attempts import Attempt
+    from dataproxy.spark.reporting.reports import PartitionReport
 
 __all__ = ["copies_in_job", "copies_in_task"]
 

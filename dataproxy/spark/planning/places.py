@@ -10,7 +10,7 @@ from dataproxy.spark.driverlog import commits_streams, open_log
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from dataproxy.spark.writeplan import WritePlan
+    from dataproxy.spark.planning.writeplan import WritePlan
 
 __all__ = ["say_what_ids_name"]
 

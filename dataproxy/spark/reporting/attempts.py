@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.logs import logger
-from dataproxy.spark.room import Room
+from dataproxy.spark.reporting.room import Room
 from dataproxy.spark.wording import code_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from dataproxy.spark.producers import Accounting
-    from dataproxy.spark.reports import PartitionReport
+    from dataproxy.spark.reporting.reports import PartitionReport
+    from dataproxy.spark.writing.producers import Accounting
 
 __all__ = ["LAST_WORDS", "Attempt", "AttemptRecord", "RoomReader", "Uncommitted", "of_batch"]
 

@@ -10,8 +10,8 @@ from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringTyp
 
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import RAW, BodyOptions
-from dataproxy.spark.bodytypes import check_body_type, check_carried_type
-from dataproxy.spark.idcolumns import find_id_columns
+from dataproxy.spark.planning.bodytypes import check_body_type, check_carried_type
+from dataproxy.spark.planning.idcolumns import find_id_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

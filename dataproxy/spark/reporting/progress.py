@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
-    from dataproxy.spark.counters import Counts, SinkCounters
+    from dataproxy.spark.reporting.counters import Counts, SinkCounters
 
 __all__ = ["WriteProgress"]
 
@@ -105,6 +105,6 @@ class WriteProgress:
                 self._tasks[stage] = (info.numCompletedTasks, info.numTasks)
 
     def _counts(self) -> Counts:
-        from dataproxy.spark.counters import Counts
+        from dataproxy.spark.reporting.counters import Counts
 
         return Counts() if self._counters is None else self._counters.counts()

@@ -12,7 +12,7 @@ import socket
 from contextlib import suppress
 from typing import Final
 
-from dataproxy.spark.inputs import worker_input
+from dataproxy.spark.writing.inputs import worker_input
 
 __all__ = ["no_delay"]
 

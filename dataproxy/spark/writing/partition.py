@@ -13,23 +13,23 @@ from dataproxy._core.producer.ingest.rowkeys import RowKeys
 from dataproxy.codes import describe
 from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
-from dataproxy.spark.attempts import AttemptRecord
 from dataproxy.spark.badrecords import FAIL, BadRecords
-from dataproxy.spark.blocks import whole_blocks
-from dataproxy.spark.columns import ABSENT
-from dataproxy.spark.datatimes import TimeSpan
-from dataproxy.spark.inputs import to_the_end
-from dataproxy.spark.nodelay import no_delay
-from dataproxy.spark.producers import PRODUCERS, Accounting, TaskProducer
-from dataproxy.spark.reports import PartitionReport
+from dataproxy.spark.planning.columns import ABSENT
+from dataproxy.spark.reporting.attempts import AttemptRecord
+from dataproxy.spark.reporting.datatimes import TimeSpan
+from dataproxy.spark.reporting.reports import PartitionReport
 from dataproxy.spark.wording import causes_in_words, sparks_words
+from dataproxy.spark.writing.blocks import whole_blocks
+from dataproxy.spark.writing.inputs import to_the_end
+from dataproxy.spark.writing.nodelay import no_delay
+from dataproxy.spark.writing.producers import PRODUCERS, Accounting, TaskProducer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from dataproxy.spark.writeplan import TaskPlace, WritePlan
+    from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
 
 __all__ = ["write_batches"]
 

@@ -14,7 +14,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
-    from dataproxy.spark.reports import JobReport
+    from dataproxy.spark.reporting.reports import JobReport
 
 __all__ = ["Outlets", "find_function"]
 

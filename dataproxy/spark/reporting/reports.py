@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import LocalProtocolError
-from dataproxy.spark.attempts import Attempt, Uncommitted
-from dataproxy.spark.copies import copies_in_job, copies_in_task
-from dataproxy.spark.datatimes import joined
 from dataproxy.spark.interfaces import WriterCommitMessage
-from dataproxy.spark.latency import Steps, added, percentile
+from dataproxy.spark.reporting.attempts import Attempt, Uncommitted
+from dataproxy.spark.reporting.copies import copies_in_job, copies_in_task
+from dataproxy.spark.reporting.datatimes import joined
+from dataproxy.spark.reporting.latency import Steps, added, percentile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

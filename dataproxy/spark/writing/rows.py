@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.types import MapType, TimestampType
 
 from dataproxy.errors import ConfigError, InvalidMessageError
-from dataproxy.spark.bodytypes import nested_types
+from dataproxy.spark.planning.bodytypes import nested_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

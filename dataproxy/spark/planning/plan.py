@@ -10,21 +10,21 @@ from dataproxy.logs import logger
 from dataproxy.producer.names import check_name
 from dataproxy.rows.bodies import BodyFormat
 from dataproxy.spark.badrecords import FAIL, SKIP
-from dataproxy.spark.bodytypes import check_kept_types
-from dataproxy.spark.columns import ABSENT, ColumnPlan, plan_columns
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
-from dataproxy.spark.runs import named_run
-from dataproxy.spark.target import check_connection, find_proxies, known_proxies
+from dataproxy.spark.planning.bodytypes import check_kept_types
+from dataproxy.spark.planning.columns import ABSENT, ColumnPlan, plan_columns
+from dataproxy.spark.planning.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
+from dataproxy.spark.planning.runs import named_run
+from dataproxy.spark.planning.target import check_connection, find_proxies, known_proxies
+from dataproxy.spark.planning.writeplan import WritePlan
 from dataproxy.spark.wording import sparks_words
-from dataproxy.spark.writeplan import WritePlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql.types import StructType
 
-    from dataproxy.spark.following import KnownProxies
+    from dataproxy.spark.planning.following import KnownProxies
 
 __all__ = ["ProxyMemory", "check_write", "plan_write"]
 

@@ -13,19 +13,19 @@ from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.producer.producer import Producer
 from dataproxy.producer.stats import errors_by_code
-from dataproxy.spark.attrcolumn import escape_column
-from dataproxy.spark.following import asking, first_question
-from dataproxy.spark.givenids import own_ids
-from dataproxy.spark.latency import Steps, since
-from dataproxy.spark.target import unreachable
+from dataproxy.spark.planning.following import asking, first_question
+from dataproxy.spark.planning.target import unreachable
+from dataproxy.spark.reporting.latency import Steps, since
+from dataproxy.spark.writing.attrcolumn import escape_column
+from dataproxy.spark.writing.givenids import own_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dataproxy._core.producer.ingest.bodies import BodyEncoder
     from dataproxy._core.producer.ingest.rowkeys import RowKeys
-    from dataproxy.spark.columns import ColumnPlan
-    from dataproxy.spark.options import SinkOptions
+    from dataproxy.spark.planning.columns import ColumnPlan
+    from dataproxy.spark.planning.options import SinkOptions
 
 __all__ = ["PRODUCERS", "Accounting", "ProducerPool", "TaskProducer"]
 
