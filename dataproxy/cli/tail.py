@@ -15,7 +15,7 @@ from dataproxy.shown import json_text, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dataproxy.hub.recordpages import Place
+    from dataproxy.hub.web.recordpages import Place
 
 __all__ = ["tail"]
 
@@ -86,7 +86,7 @@ def tail(
 
 def _place(text: str) -> Place:
     """Return the place that ``--start`` names.  Raises ConfigError."""
-    from dataproxy.hub.recordpages import Place
+    from dataproxy.hub.web.recordpages import Place
 
     try:
         return Place.parse(text)
@@ -99,8 +99,8 @@ def _place(text: str) -> Place:
 def _from_store(path: str, group: str, stream: str, place: Place, follow: bool) -> Iterator[dict[str, Any] | None]:
     import time
 
-    from dataproxy.hub.recordpages import passed
-    from dataproxy.hub.store import open_store
+    from dataproxy.hub.reading.store import open_store
+    from dataproxy.hub.web.recordpages import passed
 
     with open_store(path) as reader:
         while True:

@@ -1,13 +1,19 @@
-"""The embedded hub: an InLong DataProxy, its Manager and a store in one process."""
+"""The embedded hub: an InLong DataProxy, its Manager and a store in one process.
 
-from dataproxy.hub.fault import Fault
-from dataproxy.hub.faultkinds import KINDS
-from dataproxy.hub.faults import ArmedFault, Faults
+What lives here.  `server`: the hub itself.  `listeners`, `addresses`: where it listens.  `health`, `descriptors`:
+whether it can store and take connections.  `numbering`, `tokenfile`: names behind old numbers, and how commands find
+a hub.  `web` is its HTTP port, `faults` what it does wrong on request, `reading` reads stores.  Folders import one way:
+`web`, then `faults` and `reading`; of the modules here only `server` knows `web`.
+"""
+
+from dataproxy.hub.faults.armed import ArmedFault, Faults
+from dataproxy.hub.faults.fault import Fault
+from dataproxy.hub.faults.kinds import KINDS
 from dataproxy.hub.listeners import Listener
-from dataproxy.hub.records import LogInfo, Record, StreamCount
+from dataproxy.hub.reading.records import LogInfo, Record, StreamCount
+from dataproxy.hub.reading.store import StoreReader, open_store
+from dataproxy.hub.reading.verify import Damage, StoreReport, verify_store
 from dataproxy.hub.server import Hub
-from dataproxy.hub.store import StoreReader, open_store
-from dataproxy.hub.verify import Damage, StoreReport, verify_store
 
 __all__ = [
     "KINDS",

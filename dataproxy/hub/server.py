@@ -23,13 +23,13 @@ from dataproxy._core.server.store.core import StoreCore
 from dataproxy.config import HubConfig, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.addresses import addresses_of
-from dataproxy.hub.faults import Faults
+from dataproxy.hub.faults.armed import Faults
 from dataproxy.hub.health import health_of
 from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
 from dataproxy.hub.numbering import parse_numbers
-from dataproxy.hub.records import Record, StreamCount, read_entries, read_records
+from dataproxy.hub.reading.records import Record, StreamCount, read_entries, read_records
+from dataproxy.hub.reading.verify import check_pages
 from dataproxy.hub.tokenfile import make_token, remove_token, write_token
-from dataproxy.hub.verify import check_pages
 from dataproxy.logs import logger
 from dataproxy.problems import seconds
 from dataproxy.stored.entry import StoredEntry
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dataproxy.config.typed import HubOptions
-    from dataproxy.hub.manager import ManagerDoor, ManagerSettings
+    from dataproxy.hub.web.manager import ManagerDoor, ManagerSettings
 
 __all__ = ["Hub"]
 
@@ -432,7 +432,7 @@ def _listen(core: HubCore, config: HubConfig) -> int:
 
 def _open_manager(hub: Hub) -> ManagerDoor:
     try:
-        from dataproxy.hub.manager import ManagerDoor
+        from dataproxy.hub.web.manager import ManagerDoor
     except ImportError as error:
         raise HubError(
             f"the Manager port needs a package that is not installed: {error.name}",

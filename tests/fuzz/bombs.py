@@ -7,8 +7,8 @@ import tracemalloc
 from collections import deque
 
 from dataproxy._core.base.column import Bytes
-from dataproxy.hub.recordpages import Place, read_page
-from dataproxy.hub.records import records_of
+from dataproxy.hub.reading.records import records_of
+from dataproxy.hub.web.recordpages import Place, read_page
 from dataproxy.stored.entry import StoredEntry
 from tests.campaigns.hostile import binary
 from tests.fuzz.engine import main

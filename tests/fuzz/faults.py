@@ -4,7 +4,7 @@ import json
 
 from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub import KINDS, Fault, Faults
-from dataproxy.hub.faultkinds import ON
+from dataproxy.hub.faults.kinds import ON
 from tests.fuzz.engine import main
 
 __all__ = ["SEEDS", "check"]

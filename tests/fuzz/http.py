@@ -5,8 +5,9 @@ import functools
 import http.client
 import logging
 
-from dataproxy.hub import Hub, manager
-from dataproxy.hub.connections import HttpLimits
+from dataproxy.hub import Hub
+from dataproxy.hub.web import manager
+from dataproxy.hub.web.connections import HttpLimits
 from tests.campaigns.httppeers.requests import CLOSED, HOSTILE, Hostile, run
 from tests.fuzz.engine import main
 

@@ -15,7 +15,8 @@ import pytest
 
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy.errors import StoreError
-from dataproxy.hub import Hub, verify
+from dataproxy.hub import Hub
+from dataproxy.hub.reading import verify
 from tests.unit.server.store.test_verify import make
 
 ROOT = Path(__file__).parents[2]

@@ -251,7 +251,7 @@ def test_a_hub_that_dies_in_the_middle_is_an_error(spark):
         send(hub, 60, size=100_000)
         frame = load(spark, hub)
         pages = []
-        from dataproxy.hub import manager
+        from dataproxy.hub.web import manager
 
         make = manager.entries_page
 

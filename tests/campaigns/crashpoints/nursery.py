@@ -13,7 +13,8 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from dataproxy.hub import Hub, manager
+from dataproxy.hub import Hub
+from dataproxy.hub.web import manager
 from tests.native import probe_crash
 
 __all__ = ["main"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dataproxy.hub.connections import HttpLimits
+from dataproxy.hub.web.connections import HttpLimits
 
 __all__ = ["MIB", "OPTIONS", "Peak", "bound", "kib"]
 

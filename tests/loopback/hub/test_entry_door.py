@@ -12,8 +12,9 @@ import pytest
 
 from dataproxy import Producer
 from dataproxy.errors import DataProxyError, HubError, RemoteProtocolError, StoreError, TransportError
-from dataproxy.hub import Hub, entrypages, manager
-from dataproxy.hub.connections import HttpLimits
+from dataproxy.hub import Hub
+from dataproxy.hub.web import entrypages, manager
+from dataproxy.hub.web.connections import HttpLimits
 from dataproxy.spark.reading.hubdoor import DoorAddress, HubDoor
 from tests.campaigns.httppeers.answers import ANSWERS, ENDLESS, HostileAnswer, HostileServer
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until

@@ -10,9 +10,9 @@ from http.client import HTTPConnection
 
 import pytest
 
-from dataproxy.hub import connections, manager
-from dataproxy.hub.connections import HttpLimits
 from dataproxy.hub.descriptors import Shortage, raise_limit
+from dataproxy.hub.web import connections, manager
+from dataproxy.hub.web.connections import HttpLimits
 from tests.campaigns.httppeers.requests import HOSTILE, NEVER_READ, run
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until
 from tests.loopback.hub.test_command import start

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from dataproxy import Producer
-from dataproxy.hub import jsonpages, manager
+from dataproxy.hub.web import jsonpages, manager
 from tests.loopback.hub.peer import wait_until
 
 RECORDS = 8000

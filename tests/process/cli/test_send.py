@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from dataproxy.hub import Hub
-from dataproxy.hub.store import open_store
+from dataproxy.hub.reading.store import open_store
 
 COMMAND = [sys.executable, "-m", "dataproxy"]
 WAIT_S = 60

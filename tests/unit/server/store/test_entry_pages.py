@@ -9,8 +9,8 @@ import pytest
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import HubError, StoreError
-from dataproxy.hub import entrypages
-from dataproxy.hub.entrypages import Range, entries_page, logs_page
+from dataproxy.hub.web import entrypages
+from dataproxy.hub.web.entrypages import Range, entries_page, logs_page
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
 

@@ -8,8 +8,8 @@ import pytest
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ConfigError, StoreError
-from dataproxy.hub.records import LogInfo, Record, StreamCount, read_records
-from dataproxy.hub.store import open_store
+from dataproxy.hub.reading.records import LogInfo, Record, StreamCount, read_records
+from dataproxy.hub.reading.store import open_store
 
 
 def container(stream, bodies, *, group="g", dt="1700000000123", **attrs):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from dataproxy._core.server.faults.core import NUMBERS, POINTS, FaultCore
 from dataproxy.errors import ConfigError, HubError
-from dataproxy.hub.fault import Fault
-from dataproxy.hub.faultkinds import KINDS
+from dataproxy.hub.faults.fault import Fault
+from dataproxy.hub.faults.kinds import KINDS
 from dataproxy.hub.listeners import Shutters
 from dataproxy.problems import seconds
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import ConfigError, StoreError
-from dataproxy.hub.records import LogInfo, Record, StreamCount, read_entries, read_records
-from dataproxy.hub.verify import check_pages
+from dataproxy.hub.reading.records import LogInfo, Record, StreamCount, read_entries, read_records
+from dataproxy.hub.reading.verify import check_pages
 from dataproxy.stored.arrow import ArrowRows
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from dataproxy.hub.recordpages import Place, read_page
-from dataproxy.hub.served import Served, StreamPlace
+from dataproxy.hub.web.recordpages import Place, read_page
+from dataproxy.hub.web.served import Served, StreamPlace
 from dataproxy.shown import json_text
 
 if TYPE_CHECKING:
-    from dataproxy.hub.records import Record
+    from dataproxy.hub.reading.records import Record
 
 __all__ = ["counts_page", "records_page"]
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from dataproxy._core.server.store.view import STORE_FORMAT, checksum
 from dataproxy.errors import StoreError
-from dataproxy.hub.pages import PageFile, Tree
+from dataproxy.hub.reading.pages import PageFile, Tree
 
 __all__ = ["CHECKED_PAGES", "Damage", "StoreReport", "check_pages", "verify_store"]
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 from aiohttp import web
 
 from dataproxy.errors import ConfigError
-from dataproxy.hub.fault import Fault
-from dataproxy.hub.faults import ArmedFault
+from dataproxy.hub.faults.armed import ArmedFault
+from dataproxy.hub.faults.fault import Fault
 from dataproxy.hub.listeners import Listener
-from dataproxy.hub.served import Served
+from dataproxy.hub.web.served import Served
 from dataproxy.shown import json_text
 
 __all__ = ["FaultDoor", "disturb"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataproxy.errors import HubError
-from dataproxy.hub.records import LogInfo
-from dataproxy.hub.served import Served
+from dataproxy.hub.reading.records import LogInfo
+from dataproxy.hub.web.served import Served
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 

@@ -18,19 +18,19 @@ from typing import Any, Final
 from aiohttp import web
 
 from dataproxy.errors import ClosedError, DataProxyError, StoreError
-from dataproxy.hub.access import HubAccess, has_credentials
 from dataproxy.hub.addresses import ANY6, bind_all
-from dataproxy.hub.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.descriptors import Shortage
-from dataproxy.hub.entrypages import ARROW_STREAM, Range, entries_page, logs_page
-from dataproxy.hub.faultdoor import FaultDoor, disturb
-from dataproxy.hub.frontpages import METRICS_TYPE, front_page, metrics_text
 from dataproxy.hub.health import ForgottenLog, HealthLog, health_of
-from dataproxy.hub.jsonpages import counts_page, records_page
 from dataproxy.hub.listeners import listen_error
-from dataproxy.hub.pageslots import PageSlots
-from dataproxy.hub.recordpages import Place
-from dataproxy.hub.served import Served
+from dataproxy.hub.web.access import HubAccess, has_credentials
+from dataproxy.hub.web.connections import Connections, HttpLimits, server_log
+from dataproxy.hub.web.entrypages import ARROW_STREAM, Range, entries_page, logs_page
+from dataproxy.hub.web.faultdoor import FaultDoor, disturb
+from dataproxy.hub.web.frontpages import METRICS_TYPE, front_page, metrics_text
+from dataproxy.hub.web.jsonpages import counts_page, records_page
+from dataproxy.hub.web.pageslots import PageSlots
+from dataproxy.hub.web.recordpages import Place
+from dataproxy.hub.web.served import Served
 from dataproxy.logs import logger
 from dataproxy.problems import shown
 from dataproxy.shown import json_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from dataproxy.errors import StoreError
-from dataproxy.hub.records import Record, records_of
+from dataproxy.hub.reading.records import Record, records_of
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 from dataproxy.stored.entry import StoredEntry

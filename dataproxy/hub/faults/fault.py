@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from dataproxy._core.server.faults.core import LIMITS, NUMBERS
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
-from dataproxy.hub.faultkinds import KINDS, ON, FaultKind
+from dataproxy.hub.faults.kinds import KINDS, ON, FaultKind
 
 __all__ = ["Fault"]
 

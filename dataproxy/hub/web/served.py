@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.config import HubConfig
-from dataproxy.hub.faults import Faults
+from dataproxy.hub.faults.armed import Faults
 from dataproxy.hub.listeners import Listener
 from dataproxy.stored.entry import StoredEntry
 

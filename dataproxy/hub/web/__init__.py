@@ -1,0 +1,15 @@
+"""The hub's HTTP port: the calls of InLong's Manager, by which SDKs find proxies, and the hub's own API and pages.
+
+What lives here.  `manager`: the server and its routes.  `access`, `connections`, `pageslots`: who may ask, and limits
+for peers, connections and pages in memory.  `recordpages`, `jsonpages`, `entrypages`: stored records as pages, decoded
+or as they are.  `frontpages`: pages for people and for Prometheus.  `faultdoor`: faults armed over HTTP.  `served`:
+what all of these need of a hub.
+
+Threads.  The server's event loop on a thread of its own; pages that read the store are made on its four reading
+threads.
+
+What it may use.  `reading`, `faults`, the modules beside this folder, and aiohttp, which only the extra ``hub``
+installs.
+"""
+
+__all__: list[str] = []
