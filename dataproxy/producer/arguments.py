@@ -10,9 +10,9 @@ from dataproxy.config import ProducerConfig, load_producer_config
 from dataproxy.errors import ConfigError
 from dataproxy.problems import callback_problem
 from dataproxy.producer import lifecycle
-from dataproxy.producer.callbacks import check_place
 from dataproxy.producer.endsignals import install
-from dataproxy.producer.names import check_name
+from dataproxy.producer.ingest.names import check_name
+from dataproxy.producer.results.callbacks import check_place
 from dataproxy.producer.threads import check_native_threads
 
 __all__ = ["checked_config"]

@@ -24,14 +24,14 @@ from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
-from dataproxy.producer.callbacks import CallbackPlace
-from dataproxy.producer.dispatcher import Dispatcher
-from dataproxy.producer.names import check_attrs, check_item_attrs, check_name, plain_attrs
-from dataproxy.producer.proxies import ProxySource, links_per_executor, order_seed, proxy_order
+from dataproxy.producer.discovery.proxies import ProxySource, links_per_executor, order_seed, proxy_order
+from dataproxy.producer.ingest.names import check_attrs, check_item_attrs, check_name, plain_attrs
+from dataproxy.producer.ingest.times import time_ms
 from dataproxy.producer.readiness import Readiness
+from dataproxy.producer.results.callbacks import CallbackPlace
+from dataproxy.producer.results.dispatcher import Dispatcher
 from dataproxy.producer.stats import ProducerStats, make_report, make_stats
 from dataproxy.producer.threads import is_ours, join, start_hearing, start_quiet
-from dataproxy.producer.times import time_ms
 from dataproxy.types import Endpoint, ResolvedEndpoint
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class Producer(ProducerCore):
         accepted in pieces of that size, and ``details["accepted"]`` of an error is exact.  Raises InvalidMessageError
         naming row, column and value, ConfigError, BufferFullError, ClosedError, ForkedError.  Any thread.
         """
-        from dataproxy.producer.tables import send_rows  # programs that do not use it do not load it
+        from dataproxy.producer.ingest.tables import send_rows  # programs that do not use it do not load it
 
         return send_rows(self, stream_id, table, format, options)
 

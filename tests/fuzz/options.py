@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dataproxy.config import PRODUCER, load_hub_config, load_producer_config, spark_options
 from dataproxy.errors import ConfigError
-from dataproxy.producer.discovery import parse_target
+from dataproxy.producer.discovery.targets import parse_target
 from tests.fuzz.engine import main
 
 __all__ = ["SEEDS", "check"]

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from dataproxy.producer.proxies import links_per_executor
+from dataproxy.producer.discovery.proxies import links_per_executor
 from tests.campaigns.histories.history import Close, History
 from tests.campaigns.histories.laws import judge
 from tests.native.probe_net import set_time

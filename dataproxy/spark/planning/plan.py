@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
-from dataproxy.producer.names import check_name
+from dataproxy.producer.ingest.names import check_name
 from dataproxy.rows.bodies import BodyFormat
 from dataproxy.spark.badrecords import FAIL, SKIP
 from dataproxy.spark.driverlog import open_log

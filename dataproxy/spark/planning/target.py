@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.logs import logger
-from dataproxy.producer.discovery import parse_target
-from dataproxy.producer.limited import side_by_side
-from dataproxy.producer.managers import ask_managers
+from dataproxy.producer.discovery.limited import side_by_side
+from dataproxy.producer.discovery.managers import ask_managers
+from dataproxy.producer.discovery.targets import parse_target
 from dataproxy.spark.planning.following import KnownProxies
 from dataproxy.types import Endpoint, ManagerTarget
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataproxy.errors import ConfigError, DataProxyError, HubError, RemoteProtocolError, StoreError, TransportError
 from dataproxy.problems import shown
-from dataproxy.producer.limited import within
+from dataproxy.producer.discovery.limited import within
 from dataproxy.stored.entry import StoredEntry
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import urllib3
 
-    from dataproxy.producer.calls import Calls
+    from dataproxy.producer.discovery.calls import Calls
 
 __all__ = ["DoorAddress", "HubDoor", "LogState", "Page"]
 
@@ -213,7 +213,7 @@ class HubDoor:
         """Return status, ``Retry-After`` and body of an answer that is complete within ``seconds``."""
         import urllib3
 
-        from dataproxy.producer.calls import Calls
+        from dataproxy.producer.discovery.calls import Calls
 
         calls, self._calls = self._calls or Calls(), None
         try:

@@ -12,7 +12,7 @@ from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
-from dataproxy.producer.discovery import parse_target
+from dataproxy.producer.discovery.targets import parse_target
 from dataproxy.shown import without_secrets
 from dataproxy.spark.reading.hubdoor import DoorAddress
 from dataproxy.types import ManagerTarget

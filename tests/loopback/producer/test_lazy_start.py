@@ -12,7 +12,8 @@ import pytest
 import dataproxy
 from dataproxy.hub import Hub
 from dataproxy.observe.logship import LogHandler
-from dataproxy.producer import discovery, proxies
+from dataproxy.producer.discovery import proxies
+from dataproxy.producer.discovery import targets as discovery
 from tests.support.scripted import Scripted
 
 SECONDS = 30.0

@@ -15,7 +15,8 @@ import pytest
 
 import dataproxy
 from dataproxy.outcomes import DeliveryResult
-from dataproxy.producer import dispatcher, lifecycle
+from dataproxy.producer import lifecycle
+from dataproxy.producer.results import dispatcher
 from tests.support.scripted import Peer, Scripted, ack, silent
 
 SECONDS = 30.0

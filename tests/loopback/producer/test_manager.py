@@ -15,7 +15,7 @@ import pytest
 
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, DiscoveryError
-from dataproxy.producer.discovery import Endpoint, ManagerClient, ProxyList, parse_target
+from dataproxy.producer.discovery.targets import Endpoint, ManagerClient, ProxyList, parse_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "errors.md"
 CERTIFICATE = Path(__file__).parents[2] / "data" / "tls" / "loopback.pem"

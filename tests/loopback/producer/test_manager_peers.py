@@ -10,9 +10,9 @@ import pytest
 from dataproxy.codes import LOCAL_CODES
 from dataproxy.config import load_producer_config
 from dataproxy.errors import DiscoveryError
-from dataproxy.producer.answer import decode_answer
-from dataproxy.producer.discovery import ManagerClient, parse_target
-from dataproxy.producer.proxies import ProxySource
+from dataproxy.producer.discovery.answer import decode_answer
+from dataproxy.producer.discovery.proxies import ProxySource
+from dataproxy.producer.discovery.targets import ManagerClient, parse_target
 from dataproxy.types import Endpoint, ProxyList, ResolvedEndpoint
 from tests.campaigns.httppeers.answers import ANSWERS, ENDLESS, HostileAnswer, HostileServer, proxies
 from tests.loopback.hub.peer import wait_until

@@ -8,8 +8,8 @@ import dataproxy
 from dataproxy.config import load_producer_config
 from dataproxy.errors import DiscoveryError
 from dataproxy.hub import Hub
-from dataproxy.producer.discovery import parse_target
-from dataproxy.producer.managers import ask_managers
+from dataproxy.producer.discovery.managers import ask_managers
+from dataproxy.producer.discovery.targets import parse_target
 
 LAZY = 'start="lazy"'
 

@@ -13,7 +13,7 @@ from dataproxy.config import PRODUCER, load_producer_config, spark_options
 from dataproxy.config.kafka import KAFKA_WORDS
 from dataproxy.errors import ConfigError
 from dataproxy.hub import Hub
-from dataproxy.producer.discovery import parse_target
+from dataproxy.producer.discovery.targets import parse_target
 
 ROOT = Path(__file__).parents[3]
 NAMES = [name for word in KAFKA_WORDS for name in word.names]

@@ -17,7 +17,7 @@ import pytest
 
 import dataproxy
 from dataproxy._core.producer.aio.send import AsyncStream
-from dataproxy.producer.times import time_ms
+from dataproxy.producer.ingest.times import time_ms
 
 NOBODY = "tcp://127.0.0.1:9"
 SECONDS = 1_700_000_000

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, DiscoveryError
-from dataproxy.producer import discovery
-from dataproxy.producer.discovery import Endpoint, ManagerTarget, StaticTarget, diff, parse_target, resolve
-from dataproxy.producer.proxies import ProxySource
+from dataproxy.producer.discovery import targets as discovery
+from dataproxy.producer.discovery.proxies import ProxySource
+from dataproxy.producer.discovery.targets import Endpoint, ManagerTarget, StaticTarget, diff, parse_target, resolve
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from dataproxy.producer.dispatcher import EventLog
+from dataproxy.producer.results.dispatcher import EventLog
 
 
 @pytest.mark.parametrize("kind", [11, 12])

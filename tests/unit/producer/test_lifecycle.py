@@ -3,8 +3,9 @@
 from types import SimpleNamespace
 
 from dataproxy.outcomes import Report
-from dataproxy.producer import dispatcher, lifecycle
-from dataproxy.producer.dispatcher import EventLog
+from dataproxy.producer import lifecycle
+from dataproxy.producer.results import dispatcher
+from dataproxy.producer.results.dispatcher import EventLog
 
 REFUSED = 8  # a frame, with a code
 

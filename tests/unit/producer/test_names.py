@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dataproxy import Producer
 from dataproxy.errors import InvalidMessageError
-from dataproxy.producer.names import (
+from dataproxy.producer.ingest.names import (
     ATTRS_MAX_BYTES,
     FRAME_OWN_BYTES,
     NAME_MAX_BYTES,

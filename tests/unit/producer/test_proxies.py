@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from dataproxy.producer.proxies import order_seed, proxy_order
+from dataproxy.producer.discovery.proxies import order_seed, proxy_order
 from dataproxy.types import ResolvedEndpoint
 
 PROXIES = [ResolvedEndpoint(f"10.0.0.{i}", 46801, 2, f"10.0.0.{i}", f"10.0.0.{i}:46801") for i in range(1, 5)]

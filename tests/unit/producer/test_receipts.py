@@ -9,7 +9,7 @@ import pytest
 import dataproxy
 from dataproxy._core.producer.results.receipts import results
 from dataproxy.outcomes import Watch, delivery_result
-from dataproxy.producer.callbacks import _parts
+from dataproxy.producer.results.callbacks import _parts
 from tests.support.scripted import Scripted
 
 DELIVERED = (1, 0, "", 2, False, "[::1]:46801", 0.0125, 4294967295, "abcdefghijklm-1f", 0)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dataproxy
 from dataproxy.config import PRODUCER, load_hub_config, load_producer_config
 from dataproxy.problems import seconds, shown
-from dataproxy.producer.names import check_attrs, check_item_attrs, check_name, plain_attrs
+from dataproxy.producer.ingest.names import check_attrs, check_item_attrs, check_name, plain_attrs
 
 
 class Colour(str, enum.Enum):  # noqa: UP042 - it formats otherwise than StrEnum

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dataproxy.config import load_producer_config
-from dataproxy.producer.proxies import ProxySource
+from dataproxy.producer.discovery.proxies import ProxySource
 from dataproxy.spark.planning.following import KnownProxies, asking, first_question
 from dataproxy.spark.planning.options import read_options
 from dataproxy.spark.planning.target import known_proxies

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dataproxy.errors import BufferFullError, FlushTimeout, InvalidMessageError, UndeliveredError
-from dataproxy.producer.discovery import parse_target
+from dataproxy.producer.discovery.targets import parse_target
 from dataproxy.spark import wording
 from dataproxy.spark.planning.columns import ColumnPlan
 from dataproxy.spark.planning.following import KnownProxies

@@ -6,7 +6,7 @@ import pytest
 
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, TransportError
-from dataproxy.producer import managers
+from dataproxy.producer.discovery import managers
 from dataproxy.spark.planning import target
 from dataproxy.types import Endpoint, ProxyList
 

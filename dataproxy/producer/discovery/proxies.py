@@ -12,8 +12,8 @@ from weakref import WeakMethod
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError
 from dataproxy.logs import logger
-from dataproxy.producer.discovery import is_numeric, parse_target, resolve
-from dataproxy.producer.managers import ask_managers
+from dataproxy.producer.discovery.managers import ask_managers
+from dataproxy.producer.discovery.targets import is_numeric, parse_target, resolve
 from dataproxy.producer.threads import start_quiet
 from dataproxy.types import ManagerTarget, ResolvedEndpoint, StaticTarget
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import DiscoveryError
 from dataproxy.logs import logger
-from dataproxy.producer.manager import ManagerClient
+from dataproxy.producer.discovery.manager import ManagerClient
 from dataproxy.types import ManagerTarget
 
 if TYPE_CHECKING:

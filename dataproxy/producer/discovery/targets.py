@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError, DiscoveryError
-from dataproxy.producer.limited import side_by_side
-from dataproxy.producer.manager import ManagerClient
+from dataproxy.producer.discovery.limited import side_by_side
+from dataproxy.producer.discovery.manager import ManagerClient
 from dataproxy.shown import without_secrets
 from dataproxy.types import Endpoint, ManagerTarget, ProxyList, ResolvedEndpoint, StaticTarget
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import urllib3
 
     from dataproxy.config.model import ProducerConfig
-    from dataproxy.producer.calls import Calls
+    from dataproxy.producer.discovery.calls import Calls
     from dataproxy.types import ManagerTarget, ProxyList
 
 __all__ = ["ManagerClient"]
@@ -61,9 +61,9 @@ class ManagerClient:
         with one of these codes: MANAGER_TIMEOUT, MANAGER_REFUSED, MANAGER_URL, MANAGER_ANSWER,
         GROUP_REFUSED, NO_PROXIES, UNRESOLVED_HOST, else DISCOVERY.
         """
-        from dataproxy.producer.answer import decode_answer
-        from dataproxy.producer.calls import Calls
-        from dataproxy.producer.limited import within
+        from dataproxy.producer.discovery.answer import decode_answer
+        from dataproxy.producer.discovery.calls import Calls
+        from dataproxy.producer.discovery.limited import within
 
         calls, self._calls = self._calls or Calls(), None
         try:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from dataproxy._core.producer.handle import CoreHandle
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
-from dataproxy.producer.ahead import Ahead, Calls, Part
+from dataproxy.producer.results.ahead import Ahead, Calls, Part
 
 __all__ = ["CallbackPlace", "Calls", "check_place"]
 

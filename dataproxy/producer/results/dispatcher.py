@@ -15,7 +15,7 @@ from dataproxy._core.producer.results.receipts import results
 from dataproxy.lasterror import why
 from dataproxy.logs import Log, logger
 from dataproxy.outcomes import DeliveryResult, Facts, Watch
-from dataproxy.producer.callbacks import CallbackPlace
+from dataproxy.producer.results.callbacks import CallbackPlace
 from dataproxy.producer.threads import start_quiet
 
 if TYPE_CHECKING:
