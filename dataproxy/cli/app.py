@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataproxy.cli import config, explain, frames, hub, perf, perfsets, send, stats, store, tail
+from dataproxy.cli import config, explain, frames, perf, perfsets
+from dataproxy.cli.hub import command as hub
+from dataproxy.cli.hub import stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
+from dataproxy.cli.send import command as send
 
 if TYPE_CHECKING:
     import logging

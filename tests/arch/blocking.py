@@ -27,7 +27,7 @@ WAITS = frozenset(
 )
 #: Calls that look like waits, or that wait for what is bounded elsewhere: (file, function) -> reason.
 ALLOWED = {
-    ("dataproxy/cli/hub.py", "_serve"): "the command runs until a signal ends it",
+    ("dataproxy/cli/hub/command.py", "_serve"): "the command runs until a signal ends it",
     ("dataproxy/hub/web/manager.py", "close"): "four reading threads, whose transactions are short",
     ("dataproxy/testing/proxy.py", "_accept"): "the listener does not block",
     ("dataproxy/spark/foreach.py", "*"): "TaskContext.get() returns at once",

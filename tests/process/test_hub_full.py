@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from dataproxy import Producer
-from dataproxy.cli.hubhttp import HubClient
+from dataproxy.cli.hub.client import HubClient
 from dataproxy.hub import open_store
 
 SMALL = 4_000_000

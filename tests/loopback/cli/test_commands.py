@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from dataproxy import Producer
 from dataproxy.cli.app import app
-from dataproxy.cli.hubhttp import HubClient
-from dataproxy.cli.sending import Accounting, _Pace, _progress_line
+from dataproxy.cli.hub.client import HubClient
+from dataproxy.cli.send.sending import Accounting, _Pace, _progress_line
 from dataproxy.errors import HubError
 from dataproxy.hub import Hub
 
@@ -95,7 +95,7 @@ def test_a_stream_that_is_not_there_is_named(hub, lines, more, code):
 
 def test_tail_reads_page_after_page(hub, tmp_path, monkeypatch):
     """More entries than fit into one answer of the hub."""
-    monkeypatch.setattr("dataproxy.cli.hubhttp._PAGE_RECORDS", 3)
+    monkeypatch.setattr("dataproxy.cli.hub.client._PAGE_RECORDS", 3)
     path = tmp_path / "many"
     path.write_bytes(b"".join(b"%d\n" % i for i in range(20)))
     run("send", "-t", hub.target, "-g", "g", "-s", "s", "-f", path, "-o", "batch_messages=2")

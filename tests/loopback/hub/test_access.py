@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dataproxy.cli.hubhttp import HubClient, find_token
+from dataproxy.cli.hub.client import HubClient, find_token
 from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub import Hub
 from dataproxy.hub.tokenfile import read_token, remove_token, runtime_file, write_token

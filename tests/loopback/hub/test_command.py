@@ -65,7 +65,7 @@ def test_a_token_that_was_configured_is_printed_and_left_nowhere(tmp_path, monke
 
 SIGNALS = """
 import os, signal, threading
-from dataproxy.cli.hub import _Ending
+from dataproxy.cli.hub.command import _Ending
 signal.signal(signal.SIGUSR1, lambda *_: None)
 for early in (True, False):
     with _Ending() as ending:

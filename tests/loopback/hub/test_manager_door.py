@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from dataproxy.cli.hubhttp import HubClient
+from dataproxy.cli.hub.client import HubClient
 from dataproxy.hub import Hub
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataproxy.cli.hubhttp import HubClient
+from dataproxy.cli.hub.client import HubClient
 from tests.loopback.hub.peer import binary_frame, read_frame
 
 

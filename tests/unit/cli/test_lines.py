@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy.cli.lines import delimiter_bytes, read_lines
-from dataproxy.cli.sending import limited
+from dataproxy.cli.send.lines import delimiter_bytes, read_lines
+from dataproxy.cli.send.sending import limited
 from dataproxy.errors import InvalidMessageError
 
 

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from dataproxy.cli.ending import Terminated
-from dataproxy.cli.lines import read_lines
 from dataproxy.cli.outcome import Deaf, ExitCode, complain, silence
+from dataproxy.cli.send.lines import read_lines
 from dataproxy.errors import ConfigError, DataProxyError, FlushTimeout, InvalidMessageError
 
 if TYPE_CHECKING:

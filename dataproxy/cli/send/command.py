@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from dataproxy.cli import ending
-from dataproxy.cli.lines import delimiter_bytes
 from dataproxy.cli.outcome import complain, outcome
+from dataproxy.cli.send.lines import delimiter_bytes
 from dataproxy.cli.settings import named_options, named_values
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError
@@ -54,7 +54,7 @@ def send(
     deliver what was read, and print the counts; a second signal quits at once.
     """
     with outcome(arm=False):
-        from dataproxy.cli.sending import Accounting, Job, finish, run
+        from dataproxy.cli.send.sending import Accounting, Job, finish, run
 
         accounting = Accounting()
         try:

@@ -124,7 +124,7 @@ def _from_hub(
 ) -> Iterator[dict[str, Any] | None]:
     import time
 
-    from dataproxy.cli.hubhttp import DEFAULT_HUB, HubClient
+    from dataproxy.cli.hub.client import DEFAULT_HUB, HubClient
 
     for record in HubClient(url or DEFAULT_HUB, *secret).records(group, stream, str(place)):
         yield record

@@ -25,7 +25,7 @@ def stats(
 ) -> None:
     """Print the counts per stream and the counters of a running hub."""
     with outcome():
-        from dataproxy.cli.hubhttp import HubClient
+        from dataproxy.cli.hub.client import HubClient
 
         client = HubClient(hub, secret_id, secret_key)
         streams = client.counts()
