@@ -46,8 +46,8 @@ def explain_code(
 
 
 def _unknown(word: str) -> str:
-    from dataproxy.config.producer import PRODUCER
     from dataproxy.config.suggestion import nearest_name
+    from dataproxy.config.tables.producer import PRODUCER
 
     names = {text for told in every_topic() for text in (str(told.topic), told.name) if not text.isdecimal()}
     names |= {one.name for one in every_option()}

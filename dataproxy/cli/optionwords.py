@@ -56,9 +56,9 @@ def plain_option(word: str) -> str:
 
 def every_option() -> Iterator[NamedOption]:
     """Yield the options of the producer and the hub, then those that only Spark's sink and reader have."""
-    from dataproxy.config.hub import HUB
-    from dataproxy.config.producer import PRODUCER
-    from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
+    from dataproxy.config.tables.hub import HUB
+    from dataproxy.config.tables.producer import PRODUCER
+    from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
 
     for table in (PRODUCER, HUB):
         for option in table.options:
@@ -99,7 +99,7 @@ def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
 
 def foreign_answer(word: str) -> tuple[str, str, str] | None:
     """Return (name, its client, what replaces it here); None if no other client has such an option."""
-    from dataproxy.config.producer import PRODUCER
+    from dataproxy.config.tables.producer import PRODUCER
 
     name = plain_option(word)
     alias, refusal = PRODUCER.by_alias.get(name.lower()), PRODUCER.by_refusal.get(name.lower())

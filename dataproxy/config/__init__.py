@@ -1,4 +1,9 @@
-"""Configuration: one table of options, read from files, environment and arguments."""
+"""Configuration: one table of options, read from files, environment and arguments.
+
+What lives here.  `tables`: the options.  `option`, `units`, `rules`: what an option is, its values, rules between
+options.  `file`, `loader`, `model`: from texts to settled values.  `spark`: options in Spark's spelling.  `suggestion`:
+the nearest known name.  `render` writes CONFIGURATION.md and `typed`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from dataproxy.config.file import path_text, read_file
-from dataproxy.config.hub import HUB
 from dataproxy.config.loader import read_environment, settle
 from dataproxy.config.model import HubConfig, ProducerConfig
 from dataproxy.config.option import Option, OptionTable
-from dataproxy.config.producer import PRODUCER
 from dataproxy.config.spark import plain_name, spark_options
+from dataproxy.config.tables.hub import HUB
+from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:

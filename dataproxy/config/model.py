@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from dataproxy.config.hub import HUB
 from dataproxy.config.loader import settle
-from dataproxy.config.producer import PRODUCER
+from dataproxy.config.tables.hub import HUB
+from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config.hub import HUB
-from dataproxy.config.producer import PRODUCER
 from dataproxy.config.spark import camel_case
+from dataproxy.config.tables.hub import HUB
+from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.explain import render_page
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.loader import unknown_option
-from dataproxy.config.producer import PRODUCER
 from dataproxy.config.suggestion import nearest_name
+from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
 
 if TYPE_CHECKING:

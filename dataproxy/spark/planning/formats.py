@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config.sparktables import FORMAT_OPTIONS, FORMATS
+from dataproxy.config.tables.spark import FORMAT_OPTIONS, FORMATS
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import BodyOptions, settle_body
 

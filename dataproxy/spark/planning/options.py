@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
-from dataproxy.config.sparktables import FORMAT_OPTIONS, SINK_OPTIONS
+from dataproxy.config.tables.spark import FORMAT_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
 from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets

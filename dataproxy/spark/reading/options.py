@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config import PRODUCER, load_producer_config, plain_name, spark_options
 from dataproxy.config.spark import camel_case
-from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.config.suggestion import nearest_name
+from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
 from dataproxy.producer.discovery.targets import parse_target

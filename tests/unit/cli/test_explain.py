@@ -9,7 +9,7 @@ import pytest
 from dataproxy.cli.optionwords import foreign_names
 from dataproxy.cli.outcome import ExitCode
 from dataproxy.config import HUB, PRODUCER
-from dataproxy.config.sparktables import READ_OPTIONS, SINK_OPTIONS
+from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.rows.bodies import TIMES
 from tests.unit.cli.test_commands import run
 

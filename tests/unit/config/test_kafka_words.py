@@ -10,7 +10,7 @@ import pytest
 
 import dataproxy
 from dataproxy.config import PRODUCER, load_producer_config, spark_options
-from dataproxy.config.kafka import KAFKA_WORDS
+from dataproxy.config.tables.kafka import KAFKA_WORDS
 from dataproxy.errors import ConfigError
 from dataproxy.hub import Hub
 from dataproxy.producer.discovery.targets import parse_target

@@ -3,7 +3,7 @@
 import pytest
 
 from dataproxy.config import load_producer_config
-from dataproxy.config.producer import PRODUCER
+from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
 
 TARGET = "tcp://127.0.0.1:1"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataproxy.config.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
-from dataproxy.config.kafka import KAFKA_WORDS
 from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.rules import FRAME_OVERHEAD_BYTES, LARGEST_FRAME_BYTES, LEAST_FRAME_BYTES, PRODUCER_RULES
+from dataproxy.config.tables.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
+from dataproxy.config.tables.kafka import KAFKA_WORDS
 
 __all__ = ["PRODUCER"]
 
