@@ -17,6 +17,7 @@ __all__ = ["show_frames"]
 
 _BETWEEN: Final = b" \t\r\n:,"
 _DIGITS: Final = b"0123456789abcdefABCDEF"
+_BEGINNING: Final = 4096  # bytes; in frames, some are no digits
 _SENDERS: Final[dict[str, Sender]] = {"client": "client", "server": "server", "auto": "either"}
 
 
@@ -93,6 +94,8 @@ def _read(source: list[str]) -> bytes:
 
 def _hex(data: bytes) -> bytes | None:
     """Return hex digits without what stands between them; None if there is anything else."""
+    if data[:_BEGINNING].translate(None, _BETWEEN + _DIGITS + b"x"):
+        return None  # large files of frames are not copied to learn that
     digits = data.translate(None, _BETWEEN).removeprefix(b"0x")
     return digits if not digits.translate(None, _DIGITS) else None
 

@@ -85,7 +85,7 @@ def frame_json(frame: Frame, *, full: bool) -> str:
 
 def _title(frame: Frame) -> str:
     if not frame.kind:
-        return "type unknown" if len(frame.data) < 5 else "type 0, unknown"
+        return "type 0, unknown" if any(one.name == "type" for one in frame.fields) else "type unknown"
     by = {"client": ", sent by the client", "server": ", sent by the server", "either": ""}[frame.sender]
     name = f"answer to {frame.name}" if frame.answer is not None else frame.name
     return f"type {frame.kind}, {name}{by}"
@@ -170,8 +170,18 @@ def _item_json(item: Item, full: bool) -> dict[str, Any]:
 
 
 def _attribute_json(one: Attribute, full: bool) -> dict[str, Any]:
-    value = None if one.value is None else _text(one.value if full else one.value[: _cut(one.value)])
-    return {"key": _text(one.key if full else one.key[: _cut(one.key)]), "value": value}
+    """Return key and value as text; beside a text with escapes for what is no UTF-8, its bytes."""
+    out: dict[str, Any] = {"key": None, "value": None}
+    for name, data in (("key", one.key), ("value", one.value)):
+        if data is None:
+            continue
+        data = data if full else data[: _cut(data)]
+        out[name] = _text(data)
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            out[f"{name}_base64"] = base64.b64encode(data).decode("ascii")
+    return out
 
 
 def _meaning(one: Attribute) -> str:

@@ -107,7 +107,8 @@ class FrameError(Exception):
 def read_frames(data: bytes, sender: Sender = "either", limit: int = LIMIT) -> Iterator[Frame]:
     """Yield the frames of a stream; ``sender`` says who sent it, ``either``: each frame shows it.
 
-    Behind a frame that is cut short, or that has the length 0, nothing can be read: it is the last one.
+    Behind a frame that is cut short, or that has the length 0, nothing can be read: it is the last one, and has
+    all bytes that are left.
     """
     at = number = 0
     while at < len(data):
@@ -121,7 +122,11 @@ def read_frames(data: bytes, sender: Sender = "either", limit: int = LIMIT) -> I
             return
         frame.fields.append(Field(0, "length", length, "bytes that follow"))
         if length == 0:
-            frame.problems.append(Problem(0, "length", "it is 0; expected 1 or more, for the type at least"))
+            frame.data = data[at:]
+            told = "it is 0; expected 1 or more, for the type at least"
+            rest = len(frame.data) - 4
+            behind = f"; the next frame cannot be found, {rest} bytes behind the length are not read" if rest else ""
+            frame.problems.append(Problem(0, "length", told + behind))
             yield frame
             return
         missing = size - len(frame.data)

@@ -1,6 +1,7 @@
 """``dataproxy frames``: its inputs, what it prints, and its codes."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,26 @@ def test_json_has_a_line_for_each_frame():
     assert second["answer"] == {"code": 1, "sequence": 5, "node": "127.0.0.1", "message": ""}
     assert third["at"] == len(golden + ack)
     assert third["problems"][0]["field"] == "magic"
+
+
+def test_json_has_the_bytes_of_attributes_that_are_no_text():
+    frame = frames.text_frame(5, frames.join_items([b"x"]), NAMES + b"&\\xfe=\\xff&\xfe=\xff&k")
+    *_, literal, raw, bare = json.loads(run(frame.hex(), "--json").stdout)["attributes"]
+    assert literal == {"key": "\\xfe", "value": "\\xff"}
+    assert raw == {**literal, "key_base64": "/g==", "value_base64": "/w=="}
+    assert bare == {"key": "k", "value": None}
+
+
+def test_a_file_of_frames_is_held_once(place):
+    source = place(FRAME + bytes(32 << 20))
+    run(source)
+    tracemalloc.start()
+    try:
+        run(source)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 80 << 20  # the input, and the slice of what is left behind the wrong length
 
 
 def test_a_wrong_frame_is_told():
