@@ -7,70 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy._core.wire.inlong import message
 from dataproxy.wire.attributes import read_answer
-from dataproxy.wire.inlong import read_frames
-from dataproxy.wire.items import read_items
 from dataproxy.wire.snappy import SnappyError, unpack
-from tests.native.probe_wire import ProbeError, Server, Wire, pack
+from tests.native.probe_wire import ProbeError, pack
 from tests.native.probe_wire import unpack as compiled_unpack
 from tests.support.reference import frames
 from tests.support.reference.snappy import lines as sample
 from tests.support.reference.snappy import pack_repeats, size_prefix
-from tests.support.reference.vectors import NOW_MS, VECTORS, by_name, named
+from tests.support.reference.vectors import VECTORS, by_name, named
+from tests.unit.wire.agreement import WIRE, agrees_with_the_client, agrees_with_the_server, one, read
 
-WIRE = Wire()
-#: What a server refuses because the frame is malformed; other codes are about names, states and settings.
-MALFORMED = {94, 95, 96, 104, 105, 106, 107, 109, 123}
 NAMES = b"groupId=g&streamId=s"
 ITEM = b"\0\0\0\1x"
-
-
-def read(data, sender="either", **options):
-    """Return the frames of a stream, each with its items in a list."""
-    out = []
-    for frame in read_frames(data, sender, **options):
-        out.append((frame, list(read_items(frame))))
-    return out
-
-
-def one(data, sender="either", **options):
-    [(frame, items)] = read(data, sender, **options)
-    return frame, items
-
-
-def agrees_with_the_server(data):
-    """Compare with the compiled server, which reads frames strictly."""
-    frame, items = one(data, "client")
-    judged = Server().serve(data, NOW_MS)
-    if judged["action"] == "close" or judged["code"] in MALFORMED:
-        assert frame.problems, judged
-    if judged["action"] != "store":
-        return
-    assert frame.problems == []
-    if frame.kind in (5, 6, 7):
-        assert [item.body for item in items] == [body for body, _ in message.records(judged["entry"])]
-    else:
-        assert frame.content.startswith(next(message.records(judged["entry"]))[0])
-
-
-def agrees_with_the_client(data):
-    """Compare with the compiled client, which reads answers."""
-    frame, _ = one(data, "server")
-    try:
-        event = WIRE.parse_reply(data)
-    except ProbeError:
-        assert frame.problems
-        return
-    if event["kind"] == 3:
-        assert [problem.field for problem in frame.problems] == ["type"]
-        return
-    assert frame.problems == []
-    if frame.answer is not None:
-        code, seq, node, said = frame.answer
-        assert (code, seq, node, said) == (event["code"], event["seq"], event["node"], event["message"])
-    loads = [field.value for field in frame.fields if field.name == "load"]
-    assert event["load"] == (loads[0] if loads and loads[0] != 65535 else -1)
 
 
 @pytest.mark.parametrize("vector", named("requests"))
@@ -273,6 +221,13 @@ def test_an_item_in_a_packed_body_is_named_by_its_byte_in_there():
     assert [item.body for item in items] == [b"x"]
     [problem] = frame.problems
     assert (problem.at, problem.field, problem.unpacked) == (5, "length of item 1", True)
+
+
+def test_a_length_of_0_ends_the_reading_and_says_how_much_is_left():
+    [(_, _), (frame, _)] = read(TEXT + bytes(4) + BINARY)
+    assert (frame.offset, frame.data) == (len(TEXT), bytes(4) + BINARY)
+    assert f"{len(BINARY)} bytes behind the length are not read" in frame.problems[0].text
+    assert "not read" not in one(bytes(4))[0].problems[0].text
 
 
 def test_reading_goes_on_behind_a_wrong_frame():
