@@ -6,10 +6,11 @@ from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport Endpoint, EventSink, LinkConfig, LinkPool
+from dataproxy._core.conn.connection cimport Endpoint, EventSink, LinkConfig, LinkCounters, LinkPool
 from dataproxy._core.net.poller cimport PollEvent, Poller, Wakeup
 from dataproxy._core.net.recvbuf cimport RecvBuf
 from dataproxy._core.net.transport cimport Transport, TransportOps, TransportOptions
+from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.wire.api cimport WireOps
 
@@ -30,6 +31,22 @@ ctypedef struct ExecutorHooks:  # functions of the layer above; called on the ex
     void (*settled)(void* context, PackList* packs) noexcept nogil      # takes all of them
     int64_t (*tick)(void* context, int64_t now_us) noexcept nogil       # returns its next due time, or -1
     EventSink event
+
+
+ctypedef struct ExecutorCounts:     # what an executor counts by itself
+    int64_t retries
+    int64_t held_back       # times that a resend waited for the retry budget
+    int64_t unmatched       # replies to frames that are not pending or have no open attempt over that connection
+    int64_t duplicates      # answers that came after the first attempt was given up
+    int64_t copies          # messages in them
+    int64_t known           # messages of which a server said that it had stored them before
+    int64_t differed        # messages of which a server said that it knew their ids with other bytes
+    int64_t filtered        # successes that said how long the server remembers messages
+
+
+ctypedef struct LinkCopy:   # of one connection, for statistics
+    char label[64]
+    LinkCounters counters
 
 
 ctypedef struct Executor:
@@ -63,7 +80,7 @@ ctypedef struct Executor:
 
 cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
-    PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
+    PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil
 cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil
 cdef void executor_retire(Executor* e) noexcept nogil
@@ -76,3 +93,11 @@ cdef void executor_stop(Executor* e) noexcept nogil
 cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil
 cdef void executor_end(Executor* e) noexcept nogil
 cdef void executor_run(Executor* e) noexcept nogil
+cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil
+cdef int64_t executor_take_reach(Executor* e) noexcept nogil
+cdef LinkCopy* executor_links(Executor* e, int* n) noexcept nogil
+
+
+cdef inline int64_t executor_flight_bytes(const Executor* e) noexcept nogil:
+    """Return the bytes of the frames that are written and not answered.  Locality: any thread.  Locks: none."""
+    return relaxed_load(&e.pool.flight_bytes)

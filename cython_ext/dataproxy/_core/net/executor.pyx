@@ -19,7 +19,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.conn.connection cimport (
     LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, LS_ACTIVE,
-    LS_CONNECTING, Endpoint, Link, LinkConfig,
+    LS_CONNECTING, Endpoint, Link, LinkConfig, LinkCounters, LinkPool,
 )
 from dataproxy._core.conn.framing cimport FrameRules, frame_pack
 from dataproxy._core.conn.keyqueues cimport key_queues_advance
@@ -38,8 +38,10 @@ from dataproxy._core.net.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_room,
 )
 from dataproxy._core.net.transport cimport transport_init, transport_tcp
-from dataproxy._core.pack.pack cimport CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push
-from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add
+from dataproxy._core.pack.pack cimport (
+    CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push, pool_give,
+)
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.sched cimport sched_slice
 from dataproxy._core.plat.socket cimport close, iovec
 from dataproxy._core.plat.thread cimport (
@@ -59,9 +61,12 @@ cdef enum:
 
 cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
-    PackPool* spares, const ExecutorHooks* hooks, bint nagle, int64_t wall_offset_ms,
+    PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil:
-    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator."""
+    """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator.
+
+    ``sheds``: senders may give up packs that they posted (``executor_drop``).
+    """
     memset(e, 0, sizeof(Executor))
     e.index = index
     memcpy(&e.rules, rules, sizeof(FrameRules))
@@ -78,6 +83,7 @@ cdef int executor_open(
     e.pool.wall_offset_ms = wall_offset_ms
     e.pool.rules = &e.rules
     e.pool.spares = spares
+    e.pool.sheds = sheds
     if poller_open(&e.poller) != ST_OK:
         links_free(&e.pool)
         return ST_SYSTEM
@@ -106,8 +112,12 @@ cdef void executor_retire(Executor* e) noexcept nogil:
 
 
 cdef void executor_free(Executor* e) noexcept nogil:
-    """Release everything; the thread has ended.  Locality: its creator."""
+    """Release everything, posted packs too; the thread has ended.  Locality: its creator."""
+    cdef Pack* p = list_pop(&e.inbox)
     cdef int i
+    while p != NULL:
+        pool_give(e.spares, p)
+        p = list_pop(&e.inbox)
     executor_retire(e)
     for i in range(e.n_channels):
         if e.channels[i].open:
@@ -475,6 +485,62 @@ cdef void executor_run(Executor* e) noexcept nogil:
         n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
         going = executor_round(e, ready, n)
     executor_end(e)
+
+
+cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil:
+    """Add what the executor has counted to ``sums``.  Locality: any thread.  Locks: none."""
+    cdef LinkPool* pool = &e.pool
+    sums.retries += relaxed_load(&pool.retries)
+    sums.held_back += relaxed_load(&pool.held_back)
+    sums.unmatched += relaxed_load(&pool.unmatched)
+    sums.duplicates += relaxed_load(&pool.duplicates)
+    sums.copies += relaxed_load(&pool.copies)
+    sums.known += relaxed_load(&pool.known)
+    sums.differed += relaxed_load(&pool.differed)
+    sums.filtered += relaxed_load(&pool.filtered)
+
+
+cdef int64_t executor_take_reach(Executor* e) noexcept nogil:
+    """Return the shortest time in s that servers said to remember ids, since the last call; -1: none.
+
+    Locality: one thread, with nothing in flight.  Locks: none.
+    """
+    cdef int64_t reach = relaxed_load(&e.pool.reach)
+    relaxed_store(&e.pool.reach, -1)
+    return reach
+
+
+cdef void _copy_link(Link* link, LinkCopy* out) noexcept nogil:
+    cdef LinkCounters* c = &link.counters
+    memcpy(out.label, link.peer.label, sizeof(out.label))
+    out.counters.state = relaxed_load(&c.state)
+    out.counters.sent_bytes = relaxed_load(&c.sent_bytes)
+    out.counters.read_bytes = relaxed_load(&c.read_bytes)
+    out.counters.sent_frames = relaxed_load(&c.sent_frames)
+    out.counters.acked_frames = relaxed_load(&c.acked_frames)
+    out.counters.waiting = relaxed_load(&c.waiting)
+    out.counters.in_flight = relaxed_load(&c.in_flight)
+    out.counters.unanswered = relaxed_load(&c.unanswered)
+    out.counters.load = relaxed_load(&c.load)
+    out.counters.connects = relaxed_load(&c.connects)
+    out.counters.losses = relaxed_load(&c.losses)
+
+
+cdef LinkCopy* executor_links(Executor* e, int* n) noexcept nogil:
+    """Return copies of the counters of all ``n`` connections, which the caller frees; NULL without memory.
+
+    Locality: any thread.  Locks: takes registry.
+    """
+    cdef LinkCopy* out
+    cdef int i
+    pthread_mutex_lock(&e.registry)
+    n[0] = e.pool.n_links
+    out = <LinkCopy*>malloc(<size_t>(n[0] + 1) * sizeof(LinkCopy))
+    if out != NULL:
+        for i in range(n[0]):
+            _copy_link(e.pool.links[i], &out[i])
+    pthread_mutex_unlock(&e.registry)
+    return out
 
 
 cdef void _drop_fd(int* fd) noexcept nogil:

@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.pack.parts cimport Parts
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer
+from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 
 
@@ -176,6 +177,11 @@ cdef inline int64_t pack_memory(size_t cap) noexcept nogil:
 cdef inline size_t pack_loose(size_t need) noexcept nogil:
     """Return the size of the largest buffer that is not too large for ``need`` bytes."""
     return need + need // 4 + 1024
+
+
+cdef inline int64_t pool_bytes(const PackPool* pool) noexcept nogil:
+    """Return the bytes of packs that were taken and not given back, with their whole buffers."""
+    return atomic_load(&pool.in_use)
 
 
 cdef void pool_open(PackPool* pool, size_t max_bytes, int64_t most) noexcept nogil

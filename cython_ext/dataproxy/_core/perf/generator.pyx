@@ -25,7 +25,9 @@ from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMI
 from dataproxy._core.producer.accumulate.batcher cimport (
     EX_NOTHING, NO_KEY, NO_TIME, Extras, batcher_append, batcher_seal_all, batcher_seal_of,
 )
-from dataproxy._core.producer.results.accounting cimport accounting_idle, accounting_wait_room, accounting_wait_result
+from dataproxy._core.producer.results.accounting cimport (
+    accounting_idle, accounting_turns, accounting_wait_result, accounting_wait_room,
+)
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.producer.accumulate.keys cimport key_bucket
 from dataproxy._core.producer.results.segments cimport Segment
@@ -133,7 +135,7 @@ cdef class Generator:
             self.sources[i].p = <const uint8_t*>PyBytes_AS_STRING(thing)
             self.sources[i].n = <size_t>PyBytes_GET_SIZE(thing)
         for i, thing in enumerate(keys):
-            self.buckets[i] = key_bucket(thing, self.core.engine.batcher.key_buckets)
+            self.buckets[i] = key_bucket(thing, self.core.key_buckets)
         return 0
 
     cdef int _check(self) except -1:
@@ -204,7 +206,7 @@ cdef class Generator:
         x.exempt = EX_NOTHING
         self.number += 1
         while True:
-            seen = atomic_load(&self.core.engine.accounting.turns)
+            seen = accounting_turns(&self.core.engine.accounting)
             status = batcher_append(&self.core.engine.batcher, stream, body.p, body.n, &x, &pack_result, &index)
             if status == ST_OK:
                 relaxed_add(&self.accepted, 1)

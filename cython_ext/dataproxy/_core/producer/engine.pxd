@@ -26,7 +26,7 @@ ctypedef struct Engine:
 
 
 cdef int engine_open(
-    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, bint nagle,
+    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, int64_t undelivered_bytes, bint nagle,
 ) noexcept nogil
 cdef void engine_abandon_open(Engine* g) noexcept nogil
 cdef void engine_retire(Engine* g) noexcept nogil

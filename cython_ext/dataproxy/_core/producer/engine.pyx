@@ -18,11 +18,12 @@ from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport OF_BLOCK, OF_DROP_OLDEST, batcher_abandon, batcher_tick
 from dataproxy._core.producer.results.accounting cimport (
-    accounting_close, accounting_open, accounting_put_away, accounting_settle, accounting_turn, accounting_wake,
+    accounting_close, accounting_hold, accounting_let_go, accounting_open, accounting_put_away, accounting_settle,
+    accounting_turn, accounting_wake,
 )
 from dataproxy._core.producer.results.completions cimport (
-    WATCH_COST, Trouble, completions_close, completions_event, completions_give_back, completions_last_trouble,
-    completions_open, completions_put, completions_trouble, trouble_explains,
+    WATCH_COST, Trouble, completions_add, completions_close, completions_event, completions_give_back,
+    completions_last_trouble, completions_open, completions_put, completions_trouble, trouble_explains,
 )
 from dataproxy._core.producer.ingest.ids cimport ids_renew, ids_seed
 from dataproxy._core.producer.results.undelivered cimport undelivered_close, undelivered_keep, undelivered_open
@@ -34,10 +35,7 @@ from dataproxy._core.net.executor cimport (
 )
 from dataproxy._core.conn.framing cimport FrameRules
 from dataproxy._core.conn.connection cimport LC_CLOSED, LinkConfig
-from dataproxy._core.plat.atomic cimport atomic_add
-from dataproxy._core.plat.thread cimport (
-    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
-)
+from dataproxy._core.plat.thread cimport pthread_mutex_destroy, pthread_mutex_init
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 cdef enum:
@@ -75,10 +73,10 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
             promised += p.waits
         p = p.next
     if promised:
-        atomic_add(&g.completions.bytes, promised)      # before the accounting stop counting these packs as in flight
+        completions_add(&g.completions, promised)       # before the accounting stop counting these packs as in flight
     if g.batcher.key_buckets:
         order_settled(&g.batcher, packs)
-    pthread_mutex_lock(&g.accounting.lock)
+    accounting_hold(&g.accounting)
     p = list_pop(packs)
     while p != NULL:
         if p.outcome == OUT_DROPPED:    # the accounting has its result already
@@ -87,14 +85,14 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
             accounting_settle(&g.accounting, p, now)
         p.watched = p.pack_result != NULL and p.pack_result.watched
         if p.watched:
-            atomic_add(&g.completions.bytes, WATCH_COST * p.pack_result.watches)
+            completions_add(&g.completions, WATCH_COST * p.pack_result.watches)
         if p.report or p.watched:
             list_push(&reported, p)
         else:
             list_push(&spent, p)
         p = list_pop(packs)
     accounting_wake(&g.accounting)
-    pthread_mutex_unlock(&g.accounting.lock)
+    accounting_let_go(&g.accounting)
     if completions_give_back(&g.completions, &spent):
         executor_ask_tick(g.executors[0])       # this thread may hold the batcher's lock
     p = reported.head
@@ -135,7 +133,7 @@ cdef void _event(void* context, int kind, const char* label, int detail, Slice t
 
 
 cdef int engine_open(
-    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, bint nagle,
+    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, int64_t undelivered_bytes, bint nagle,
 ) noexcept nogil:
     """Make a stopped engine; the batcher's settings were filled in before.
 
@@ -153,7 +151,7 @@ cdef int engine_open(
     g.batcher.spare_room = slack // 2
     pool_open(&g.spares, <size_t>g.batcher.limit_bytes, g.batcher.limit_bytes + slack)
     accounting_open(&g.accounting)
-    undelivered_open(&g.undelivered)
+    undelivered_open(&g.undelivered, undelivered_bytes)
     g.batcher.accounting = &g.accounting
     g.batcher.completions = &g.completions
     g.batcher.undelivered = &g.undelivered
@@ -180,12 +178,13 @@ cdef int engine_open(
         g.executors[i] = <Executor*>calloc(1, sizeof(Executor))
         if g.executors[i] == NULL:
             return ST_NO_MEMORY
-        status = executor_open(g.executors[i], i, g.batcher.wire, links, rules, &g.spares, &hooks, nagle, offset)
+        status = executor_open(
+            g.executors[i], i, g.batcher.wire, links, rules, &g.spares, &hooks, g.batcher.on_full == OF_DROP_OLDEST,
+            nagle, offset)
         if status != ST_OK:
             free(g.executors[i])
             return status
         executor_seed(g.executors[i], ids_seed())
-        g.executors[i].pool.sheds = g.batcher.on_full == OF_DROP_OLDEST
         g.n_executors = i + 1
     g.batcher.n_executors = executors
     return ST_OK
@@ -225,7 +224,6 @@ cdef void engine_free(Engine* g) noexcept nogil:
     """Release everything; all threads have ended.  Locality: the last user.  Locks: none."""
     cdef int i
     for i in range(g.n_executors):
-        _give_back(g, &g.executors[i].inbox)
         executor_free(g.executors[i])
         free(g.executors[i])
     free(g.executors)

@@ -16,6 +16,8 @@ cdef class CoreHandle:
     cdef int64_t delivery_us    # constant
     cdef int64_t max_block_us   # constant
     cdef int64_t waited_us      # that threads have waited for room, all together; GIL
+    cdef int64_t limit_bytes    # of the buffer; constant
+    cdef int key_buckets        # 0: ordering is off; constant
     cdef bint blocks            # on_full="block"; constant
     cdef bint suspends          # of an AsyncProducer: only one thread may wait for room; constant
     cdef unsigned long waiting_thread       # ident of that thread; GIL

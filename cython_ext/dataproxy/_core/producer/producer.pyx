@@ -16,8 +16,8 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport (
-    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, batcher_limit_frames, batcher_room, batcher_seal_all,
-    batcher_stream,
+    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, Batcher, batcher_close, batcher_limit_frames,
+    batcher_max_frame, batcher_room, batcher_seal_all, batcher_stream,
 )
 from dataproxy._core.producer.results.accounting cimport accounting_wait_mark
 from dataproxy._core.producer.results.completions cimport (
@@ -37,7 +37,6 @@ from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.pytype cimport refuse_blank
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
 
@@ -48,6 +47,23 @@ cdef enum:
     KEPT_NAMES = 4096       # handles by name before unused ones are dropped
 
 _ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
+
+
+cdef int _fill_batcher(Batcher* b, dict o) except -1:
+    b.batch_bytes = o["batch_bytes"]
+    b.batch_messages = o["batch_messages"]
+    b.max_others = o["max_open_packs"]
+    b.linger_us = microseconds(o["linger"])
+    b.delivery_us = microseconds(o["delivery_timeout"])
+    b.on_full = _ON_FULL[o["on_full"]]
+    b.limit_bytes = o["buffer_bytes"]
+    b.limit_messages = o["buffer_messages"]
+    b.key_buckets = o["key_buckets"] if o["ordering"] == "key" else 0
+    b.span_ms = o["pack_seconds"] * 1000
+    b.lines = o["message_type"] == 3
+    b.report_all = o["report_all"]
+    b.max_frame = o["max_frame_bytes"]
+    return 0
 
 
 cdef int _fill_links(LinkConfig* links, dict o) except -1:
@@ -135,26 +151,16 @@ cdef class ProducerCore(CoreHandle):
         rules.compress = options["compression"] == "snappy"
         rules.compress_min = options["compression_min_bytes"]
         rules.max_frame = options["max_frame_bytes"]
-        g.batcher.batch_bytes = options["batch_bytes"]
-        g.batcher.batch_messages = options["batch_messages"]
-        g.batcher.max_others = options["max_open_packs"]
-        g.batcher.linger_us = microseconds(options["linger"])
-        g.batcher.delivery_us = microseconds(options["delivery_timeout"])
-        g.batcher.on_full = _ON_FULL[options["on_full"]]
-        g.batcher.limit_bytes = options["buffer_bytes"]
-        g.batcher.limit_messages = options["buffer_messages"]
-        g.batcher.key_buckets = options["key_buckets"] if options["ordering"] == "key" else 0
-        g.batcher.span_ms = options["pack_seconds"] * 1000
-        g.batcher.lines = rules.family == 3
-        g.batcher.report_all = options["report_all"]
-        g.batcher.max_frame = rules.max_frame
-        g.undelivered.limit = options["undelivered_bytes"]
-        self.delivery_us = g.batcher.delivery_us
+        _fill_batcher(&g.batcher, options)
+        self.delivery_us = microseconds(options["delivery_timeout"])
         self.max_block_us = microseconds(options["max_block"])
-        self.blocks = g.batcher.on_full == OF_BLOCK
-        self.raises = g.batcher.on_full == OF_RAISE
+        self.limit_bytes = options["buffer_bytes"]
+        self.key_buckets = options["key_buckets"] if options["ordering"] == "key" else 0
+        self.blocks = options["on_full"] == "block"
+        self.raises = options["on_full"] == "raise"
         self.opened_us = now_us()
-        status = engine_open(g, options["executors"], &links, &rules, options["nagle"])
+        status = engine_open(
+            g, options["executors"], &links, &rules, options["undelivered_bytes"], options["nagle"])
         self.made = status == ST_OK
         if not self.made:
             engine_free(g)
@@ -194,9 +200,9 @@ cdef class ProducerCore(CoreHandle):
         if batcher_room(&self.engine.batcher, text_n) == 0:     # in the table it would slow down all other streams
             raise InvalidMessageError(
                 f"names and attributes of {text_n} bytes leave no room for a body in a frame of "
-                f"{self.engine.batcher.max_frame} bytes",
+                f"{batcher_max_frame(&self.engine.batcher)} bytes",
                 hint="put large values into the body, or raise max_frame_bytes if the proxies take larger frames",
-                details={"size": text_n, "limit": self.engine.batcher.max_frame}, code="BAD_ATTRIBUTE")
+                details={"size": text_n, "limit": batcher_max_frame(&self.engine.batcher)}, code="BAD_ATTRIBUTE")
         out.core = self
         out.generation = self.generation
         out.stream = batcher_stream(&self.engine.batcher, names[0], names[1], names[2])
@@ -342,9 +348,7 @@ cdef class ProducerCore(CoreHandle):
     def _begin_close(self):
         """Accept nothing from now on; messages that were accepted are still sent."""
         self.closed = True
-        pthread_mutex_lock(&self.engine.batcher.lock)
-        self.engine.batcher.closed = True
-        pthread_mutex_unlock(&self.engine.batcher.lock)
+        batcher_close(&self.engine.batcher)
 
     def _abandon_open(self):
         """Fail messages that were never sealed with code CLOSED; ``_begin_close`` came before."""

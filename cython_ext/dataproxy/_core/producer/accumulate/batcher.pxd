@@ -5,13 +5,14 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool, PackResult
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.producer.results.accounting cimport Accounting
+from dataproxy._core.producer.results.accounting cimport Accounting, AccountingCounts
 from dataproxy._core.producer.results.completions cimport Completions
 from dataproxy._core.producer.ingest.ids cimport PackIds
 from dataproxy._core.producer.results.undelivered cimport UndeliveredBuffer
 from dataproxy._core.producer.accumulate.staging cimport Staging
 from dataproxy._core.producer.accumulate.streams cimport Stream, StreamTable
 from dataproxy._core.net.executor cimport Executor
+from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.wire.api cimport WireOps
 
@@ -39,6 +40,13 @@ cdef enum OnFull:           # what happens to a message for which there is no ro
     OF_RAISE = 1
     OF_DROP_NEWEST = 2
     OF_DROP_OLDEST = 3
+
+
+ctypedef struct BatcherCounts:  # a copy of the counts of one moment
+    int64_t accepted
+    int64_t accepted_bytes
+    int64_t open_messages
+    int64_t charged
 
 
 ctypedef struct Batcher:
@@ -100,4 +108,12 @@ cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept no
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
 cdef void batcher_seal_of(Batcher* b, PackResult* v) noexcept nogil
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil
+cdef void batcher_close(Batcher* b) noexcept nogil
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil
+cdef void batcher_counts(Batcher* b, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil
+cdef void batcher_left(Batcher* b, int64_t* bytes, int64_t* messages) noexcept nogil
+
+
+cdef inline size_t batcher_max_frame(const Batcher* b) noexcept nogil:
+    """Return the largest frame in bytes that a message may be in now.  Locality: any thread.  Locks: none."""
+    return <size_t>relaxed_load(<const int64_t*>&b.max_frame)

@@ -12,7 +12,7 @@ from dataproxy._core.pack.pack cimport Pack, PackList, PackResult, list_push, li
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.accounting cimport (
-    accounting_mark, accounting_refuse, accounting_sealed, accounting_turn,
+    AccountingCounts, accounting_counts, accounting_mark, accounting_refuse, accounting_sealed, accounting_turn,
 )
 from dataproxy._core.producer.ingest.ids cimport item_text_size
 from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
@@ -21,7 +21,9 @@ from dataproxy._core.producer.accumulate.openpacks cimport (
     openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_room,
     openpack_seal, openpack_seal_old, openpack_stream, openpack_undo,
 )
-from dataproxy._core.producer.accumulate.overflow cimport has_room, make_room, memory_fits, refuse
+from dataproxy._core.producer.accumulate.overflow cimport (
+    has_room, make_room, memory_fits, memory_left, refuse, results_fit,
+)
 from dataproxy._core.producer.ingest.rows cimport body_limit
 from dataproxy._core.producer.accumulate.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
 from dataproxy._core.producer.accumulate.streamlife cimport streams_reap
@@ -334,6 +336,13 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     return due
 
 
+cdef void batcher_close(Batcher* b) noexcept nogil:
+    """Accept nothing from now on; what was accepted is still sent.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&b.lock)
+    b.closed = True
+    pthread_mutex_unlock(&b.lock)
+
+
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
     """Close the batcher; open packs are counted as sealed and put into ``out``.
 
@@ -353,4 +362,30 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
         p.charge = p.body_n
         accounting_sealed(b.accounting, p)
         list_push(out, p)
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef void batcher_counts(Batcher* b, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil:
+    """Copy the counts here and those of sealed packs, all of one moment.
+
+    Locality: any thread.  Locks: takes lock, then accounting.lock, only while numbers are copied.
+    """
+    pthread_mutex_lock(&b.lock)
+    out.accepted = b.accepted
+    out.accepted_bytes = b.accepted_bytes
+    out.open_messages = b.open_messages
+    out.charged = b.charged
+    accounting_counts(b.accounting, sealed)
+    pthread_mutex_unlock(&b.lock)
+
+
+cdef void batcher_left(Batcher* b, int64_t* bytes, int64_t* messages) noexcept nogil:
+    """Set what would be accepted now; ``messages`` is -1 without such a limit.  Locality: any.  Locks: takes lock."""
+    pthread_mutex_lock(&b.lock)
+    bytes[0] = min(b.limit_bytes - b.charged + atomic_load(&b.accounting.released), memory_left(b))
+    if b.on_full == OF_BLOCK and not results_fit(b):
+        bytes[0] = 0                        # results wait for callbacks
+    messages[0] = -1
+    if b.limit_messages:
+        messages[0] = b.limit_messages - b.accepted + atomic_load(&b.accounting.released_messages)
     pthread_mutex_unlock(&b.lock)

@@ -19,7 +19,8 @@ from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST, Batcher
 from dataproxy._core.producer.results.accounting cimport (
-    Accounting, accounting_drop, accounting_enter, accounting_refuse, accounting_unsent, accounting_wake,
+    Accounting, accounting_drop, accounting_enter, accounting_hold, accounting_let_go, accounting_refuse,
+    accounting_unsent, accounting_wake,
 )
 from dataproxy._core.producer.ingest.ids cimport ids_next
 from dataproxy._core.producer.results.undelivered cimport undelivered_missed
@@ -28,7 +29,6 @@ from dataproxy._core.producer.accumulate.streams cimport Stream, streams_forget
 from dataproxy._core.net.executor cimport executor_drop
 from dataproxy._core.conn.connection cimport LC_DISPLACED, LC_DROPPED
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace, relaxed_load
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
     SHED_SLACK = 4194304
@@ -111,13 +111,13 @@ cdef bint make_room(Batcher* b, size_t need, int64_t memory) noexcept nogil:
     memset(&opened, 0, sizeof(PackList))
     sealed[0] = NULL
     sealed[1] = NULL
-    pthread_mutex_lock(&b.accounting.lock)
+    accounting_hold(b.accounting)
     if _enough(b, need, memory):
         fits = _fits(b, need, memory)
         while not fits and _give_up(b, &opened, sealed):
             fits = _fits(b, need, memory)
         accounting_wake(b.accounting)
-    pthread_mutex_unlock(&b.accounting.lock)
+    accounting_let_go(b.accounting)
     while sealed[0] != NULL:
         p = sealed[0]
         sealed[0] = p.dropped_next

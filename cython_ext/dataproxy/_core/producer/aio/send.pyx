@@ -13,19 +13,17 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport OF_BLOCK, batcher_seal_all
+from dataproxy._core.producer.accumulate.batcher cimport batcher_left, batcher_seal_all
 from dataproxy._core.producer.aio.notifier cimport Notifier, notifier_here
-from dataproxy._core.producer.results.accounting cimport accounting_idle
+from dataproxy._core.producer.results.accounting cimport accounting_idle, accounting_turns
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.producer.handle cimport CoreHandle
-from dataproxy._core.producer.accumulate.overflow cimport memory_left, results_fit
 from dataproxy._core.producer.producer cimport ProducerCore
 from dataproxy._core.producer.results.segments cimport segments_add
 from dataproxy._core.producer.ingest.stream cimport Serialized, Stream, serialized_once
 from dataproxy._core.producer.aio.waiter cimport new_waiter
-from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
+from dataproxy._core.plat.atomic cimport atomic_add
 from dataproxy._core.plat.pytype cimport refuse_blank
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.errors import BufferFullError, ClosedError, ForkedError, LocalProtocolError
 
@@ -251,21 +249,13 @@ cdef class AsyncStream:
 
 def turns(CoreHandle core):
     """Return a number that grows whenever there may be room again for waiting senders.  Any thread."""
-    return atomic_load(&core.engine.accounting.turns)
+    return accounting_turns(&core.engine.accounting)
 
 
 def room(CoreHandle core):
     """Return (bytes, messages) that would be accepted now; messages is -1 without such a limit.  Any thread."""
-    cdef int64_t free_bytes, messages = -1
-    g = core.engine
-    pthread_mutex_lock(&g.batcher.lock)
-    free_bytes = min(
-        g.batcher.limit_bytes - g.batcher.charged + atomic_load(&g.accounting.released), memory_left(&g.batcher))
-    if g.batcher.on_full == OF_BLOCK and not results_fit(&g.batcher):
-        free_bytes = 0                      # results wait for callbacks
-    if g.batcher.limit_messages:
-        messages = g.batcher.limit_messages - g.batcher.accepted + atomic_load(&g.accounting.released_messages)
-    pthread_mutex_unlock(&g.batcher.lock)
+    cdef int64_t free_bytes, messages
+    batcher_left(&core.engine.batcher, &free_bytes, &messages)
     return free_bytes, messages
 
 

@@ -12,8 +12,8 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits
-from dataproxy._core.producer.results.accounting cimport accounting_lost
+from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits, batcher_max_frame
+from dataproxy._core.producer.results.accounting cimport accounting_lost, accounting_turns
 from dataproxy._core.producer.ingest.bodies cimport BodyEncoder
 from dataproxy._core.producer.ingest.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_KEY, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM,
@@ -35,7 +35,7 @@ from dataproxy._core.producer.ingest.stream cimport outgrown, raise_full
 from dataproxy._core.producer.accumulate.streamlife cimport streams_walk, streams_walked
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
-from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
+from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 
 from dataproxy.errors import InvalidMessageError
@@ -104,7 +104,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
             hint="fill it, or set one name for all rows as an option", details={"item": i}, code="BAD_NAME")
     if t.problem == RUN_BAD_BODY:
         raise row_problem(i, ("", "null", "empty", "large", "line")[t.check.problem], t.check.bad_size,
-                          core.engine.batcher.max_frame)
+                          batcher_max_frame(&core.engine.batcher))
     if t.problem == RUN_BAD_ID:
         raise bad_id(c.value.ids, i, i, 0)
     if t.problem == RUN_BAD_TIME:
@@ -231,7 +231,7 @@ def send_record_batch(
     memset(&t, 0, sizeof(RunTable))
     memset(&made, 0, sizeof(RowIds))
     memset(&lines, 0, sizeof(Lines))
-    _read_routes(chunks.schema, array, &c, group_id, stream_id, dt, attrs, key, core.engine.batcher.key_buckets)
+    _read_routes(chunks.schema, array, &c, group_id, stream_id, dt, attrs, key, core.key_buckets)
     if message_id >= 0:
         core.policy.check_ids()
         column_rows(chunks.schema, array, message_id, &c.ids)
@@ -349,7 +349,7 @@ cdef int _append(ProducerCore core, Columns* c, RunTable* t, RowIds* made, int64
     if core.raises and not batcher_fits(&g.batcher, t.bytes, t.messages):
         raise_full(core, 0)
     while True:
-        seen = atomic_load(&g.accounting.turns)
+        seen = accounting_turns(&g.accounting)
         with nogil:
             status = rowpacks_append_runs(&g.batcher, &c.value, t.runs, t.n, t.text.p, &run, &row, made, exempt, NULL)
         if status == ST_OK:

@@ -24,7 +24,8 @@ from dataproxy._core.producer.accumulate.overflow cimport has_room, make_room, m
 from dataproxy._core.producer.ingest.rowids cimport row_ids_make, row_ids_put
 from dataproxy._core.producer.ingest.rows cimport ROWS_POINTERS, body_limit, rows_get
 from dataproxy._core.producer.results.segments cimport segments_add
-from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
+from dataproxy._core.net.executor cimport executor_flight_bytes
+from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
 from dataproxy._core.plat.clock cimport pause_us
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -192,7 +193,7 @@ cdef inline bint _far_ahead(Batcher* b) noexcept nogil:
         return False
     unwritten = b.charged - atomic_load(&b.accounting.released)
     for i in range(b.n_executors):
-        unwritten -= relaxed_load(&b.executors[i].pool.flight_bytes)
+        unwritten -= executor_flight_bytes(b.executors[i])
     if unwritten < AHEAD_BYTES:
         return False
     b.paused_at = b.charged

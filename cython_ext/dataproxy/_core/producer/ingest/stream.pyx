@@ -28,11 +28,13 @@ from dataproxy._core.producer.accumulate.keys cimport key_bucket
 from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append
 from dataproxy._core.producer.ingest.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check, rows_get
 from dataproxy._core.producer.ingest.sources cimport BodyList, body_rows
-from dataproxy._core.producer.accumulate.streamlife cimport streams_tidy
-from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, stream_release
+from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
+from dataproxy._core.producer.results.accounting cimport accounting_turns
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_message, watch_segments
+from dataproxy._core.producer.results.completions cimport completions_bytes, completions_crowd
 from dataproxy._core.plat.arrow cimport ArrowArray
-from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
+from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.pytype cimport refuse_blank
 
@@ -81,15 +83,15 @@ cdef object serialized_once(Stream stream, object body):
 
 cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
     """Raise BufferFullError; ``accepted`` messages of the call are on their way.  Locality: GIL."""
-    limit = core.engine.batcher.limit_bytes
-    results = atomic_load(&core.engine.completions.bytes)
+    limit = core.limit_bytes
+    results = completions_bytes(&core.engine.completions)
     waited = core.max_block_us / 1e6 if core.blocks else 0.0
     if core.suspended():
         raise BufferFullError(
             f"the buffer of {limit} bytes is full, and this call never waits",
             hint="await producer.send(...), or await producer.room() first",
             details={"limit_bytes": limit, "accepted": accepted})
-    if core.blocks and results > core.engine.completions.most // 2:
+    if core.blocks and completions_crowd(&core.engine.completions, results):
         raise BufferFullError(
             f"{results} bytes of results wait for callbacks, and too few were told within max_block={waited:g} s"
             + (f"; {accepted} messages of this call were accepted" if accepted else ""),
@@ -138,7 +140,7 @@ cdef int append_blocking(
     cdef Extras extras = x[0]
     cdef bint may_pause = core.blocks and not core.suspended()
     while True:
-        seen = atomic_load(&core.engine.accounting.turns)
+        seen = accounting_turns(&core.engine.accounting)
         with nogil:
             status = rowpacks_append(&core.engine.batcher, stream, rows, at, end, &extras, &out.segments, may_pause)
         if status == ST_OK:
@@ -174,7 +176,7 @@ cdef class Stream:
 
     def __dealloc__(self):
         if self.stream != NULL and self.generation == this_generation:      # not a stream of a parent process
-            stream_release(&self.core.engine.batcher.streams, self.stream)
+            streams_leave(&self.core.engine.batcher, self.stream)
             streams_tidy(&self.core.engine.batcher)
 
     cdef int bind(self) except -1:
@@ -222,7 +224,7 @@ cdef class Stream:
         cdef int status
         self.check_bytes(p, n, x)
         while True:
-            seen = atomic_load(&core.engine.accounting.turns)
+            seen = accounting_turns(&core.engine.accounting)
             status = batcher_append(&core.engine.batcher, self.stream, p, n, &extras, pack_result, index)
             if status == ST_OK:
                 return 0
@@ -281,7 +283,7 @@ cdef class Stream:
             own_id_of(own_id, &x.own_id)
         x.key_bucket = NO_KEY
         if key is not None:
-            x.key_bucket = key_bucket(key, self.core.engine.batcher.key_buckets)
+            x.key_bucket = key_bucket(key, self.core.key_buckets)
         return text
 
     cdef int put(

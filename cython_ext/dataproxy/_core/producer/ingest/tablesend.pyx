@@ -13,7 +13,8 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.arrowtable cimport ArrowTable, TableChunk, next_table_chunk, shift_rows
-from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits
+from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits, batcher_max_frame
+from dataproxy._core.producer.results.accounting cimport accounting_turns
 from dataproxy._core.producer.ingest.bodies cimport BodyEncoder
 from dataproxy._core.producer.ingest.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_KEY, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM,
@@ -35,7 +36,6 @@ from dataproxy._core.producer.ingest.tablepart cimport (
 )
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_segments
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
-from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.pytype cimport refuse_blank
 
@@ -89,7 +89,7 @@ cdef class TableSend:
             attr_column(chunk.source.schema, chunk.array, self.attr_map, &c.attrs)
         if self.key >= 0:
             chunk.read_text(self.key, &c.key)
-            c.key_buckets = self.core.engine.batcher.key_buckets
+            c.key_buckets = self.core.key_buckets
         if self.message_id >= 0:
             chunk.read_text(self.message_id, &c.ids)
         c.default_group = slice_of(<const char*>self.group_bytes, len(self.group_bytes))
@@ -305,7 +305,7 @@ cdef class TableSend:
             return self.problem("no_name", p, i, self.group_id if of_group else self.stream_id, {})
         if problem == RUN_BAD_BODY:
             return self.problem(("", "null", "empty", "large", "line")[p.t.check.problem], p, i, -1, {
-                "size": p.t.check.bad_size, "limit": self.core.engine.batcher.max_frame})
+                "size": p.t.check.bad_size, "limit": batcher_max_frame(&self.core.engine.batcher)})
         if problem == RUN_BAD_ID:
             return self.problem("id", p, i, self.message_id, {"value": text_at(&c.ids, i)})
         if problem == RUN_BAD_TIME:
@@ -387,7 +387,7 @@ cdef class TableSend:
         cdef int status, exempt = EX_NOTHING
         try:
             while True:
-                seen = atomic_load(&g.accounting.turns)
+                seen = accounting_turns(&g.accounting)
                 with nogil:
                     status = rowpacks_append_runs(
                         &g.batcher, &p.c.value, p.t.runs, p.t.n, p.t.text.p, &run, &row, NULL, exempt,
@@ -474,7 +474,7 @@ def send_table(
         check_callback(on_delivery)
     if message_id >= 0:
         core.policy.check_ids()
-    if key >= 0 and core.engine.batcher.key_buckets == 0:
+    if key >= 0 and core.key_buckets == 0:
         raise no_ordering()
     if (attr_map >= 0 or attr_encoder is not None) and core.policy.lines:
         core.policy.item_text({"x": "x"}, None, ())         # raises: messages of that type have none

@@ -5,10 +5,36 @@ from libc.stdint cimport int64_t
 from dataproxy._core.base.hist cimport Hist
 from dataproxy._core.pack.pack cimport Pack, PackResult
 from dataproxy._core.producer.aio.loopqueue cimport LoopWait
-from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
+from dataproxy._core.plat.atomic cimport atomic_load
+from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 
 cdef enum:
     CODES = 64              # distinct error codes that are counted apart
+
+
+cdef enum WatchState:       # what `accounting_watch` found
+    WATCH_FIRST = 0         # the first call that is asked for: the result will bring the pack to the dispatcher
+    WATCH_MORE = 1          # other calls were asked for before, and the result is not final
+    WATCH_QUEUED = 2        # the same, and the pack waits for the dispatcher
+    WATCH_LATE = 3          # the result is final, and the dispatcher will not call
+
+
+ctypedef struct AccountingCounts:   # a copy of the counts of one moment
+    int64_t in_flight
+    int64_t in_flight_packs
+    int64_t delivered
+    int64_t failed
+    int64_t expired
+    int64_t dropped
+    int64_t maybe_delivered
+    int64_t delivered_bytes
+    int64_t settled_packs
+    int64_t resent
+    int64_t released
+    int64_t codes[64]
+    int64_t code_counts[64]
+    int n_codes
+    Hist latency
 
 
 ctypedef struct Accounting:
@@ -66,3 +92,21 @@ cdef void accounting_wake(Accounting* k) noexcept nogil
 cdef bint accounting_await_result(Accounting* k, LoopWait* w) noexcept nogil
 cdef bint accounting_await_room(Accounting* k, LoopWait* w, int64_t seen) noexcept nogil
 cdef bint accounting_await_mark(Accounting* k, LoopWait* w) noexcept nogil
+cdef void accounting_counts(Accounting* k, AccountingCounts* out) noexcept nogil
+cdef void accounting_latency(Accounting* k, Hist* out) noexcept nogil
+cdef int accounting_watch(Accounting* k, PackResult* v) noexcept nogil
+cdef int accounting_unwatch(Accounting* k, PackResult* v) noexcept nogil
+
+
+cdef inline int64_t accounting_turns(const Accounting* k) noexcept nogil:
+    """Return a number that grows whenever there may be room for waiting senders.  Locality: any.  Locks: none."""
+    return atomic_load(&k.turns)
+
+cdef inline void accounting_hold(Accounting* k) noexcept nogil:
+    """Take lock, for several calls that need it.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&k.lock)
+
+
+cdef inline void accounting_let_go(Accounting* k) noexcept nogil:
+    """Release lock after ``accounting_hold``.  Locality: the same thread.  Locks: releases lock."""
+    pthread_mutex_unlock(&k.lock)

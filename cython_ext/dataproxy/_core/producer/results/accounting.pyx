@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy, memset, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
-from dataproxy._core.base.hist cimport hist_add
+from dataproxy._core.base.hist cimport Hist, hist_add
 from dataproxy._core.pack.pack cimport (
     CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, Pack, PackResult,
 )
@@ -389,3 +389,64 @@ cdef bint accounting_await_mark(Accounting* k, LoopWait* w) noexcept nogil:
     """
     pthread_mutex_lock(&k.lock)
     return _await(k, w, k.oldest != NULL and k.oldest.serial <= w.mark)
+
+
+cdef void accounting_counts(Accounting* k, AccountingCounts* out) noexcept nogil:
+    """Copy all counts, read at one moment.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&k.lock)
+    out.in_flight = k.in_flight
+    out.in_flight_packs = k.in_flight_packs
+    out.delivered = k.delivered
+    out.failed = k.failed
+    out.expired = k.expired
+    out.dropped = k.dropped
+    out.maybe_delivered = k.maybe_delivered
+    out.delivered_bytes = k.delivered_bytes
+    out.settled_packs = k.settled_packs
+    out.resent = k.resent
+    out.released = atomic_load(&k.released)
+    memcpy(out.codes, k.codes, sizeof(k.codes))
+    memcpy(out.code_counts, k.code_counts, sizeof(k.code_counts))
+    out.n_codes = k.n_codes
+    memcpy(&out.latency, &k.latency, sizeof(Hist))
+    pthread_mutex_unlock(&k.lock)
+
+
+cdef void accounting_latency(Accounting* k, Hist* out) noexcept nogil:
+    """Copy the histogram of latencies.  Locality: any thread.  Locks: takes lock."""
+    pthread_mutex_lock(&k.lock)
+    memcpy(out, &k.latency, sizeof(Hist))
+    pthread_mutex_unlock(&k.lock)
+
+
+cdef int accounting_watch(Accounting* k, PackResult* v) noexcept nogil:
+    """Ask for one more call when ``v`` is final; a WatchState.  Locality: GIL.  Locks: takes lock."""
+    cdef bint done
+    cdef int found = WATCH_MORE
+    pthread_mutex_lock(&k.lock)
+    done = atomic_load(&v.done) != 0
+    if done and not v.watched:
+        found = WATCH_LATE
+    else:
+        v.watches += 1
+        if not v.watched:
+            v.watched = True
+            found = WATCH_FIRST
+        elif done:
+            found = WATCH_QUEUED
+    pthread_mutex_unlock(&k.lock)
+    return found
+
+
+cdef int accounting_unwatch(Accounting* k, PackResult* v) noexcept nogil:
+    """Return how many calls were asked for; from here on `accounting_watch` finds WATCH_LATE, as ``v`` is final.
+
+    Locality: the dispatcher, GIL.  Locks: takes lock.
+    """
+    cdef int watches
+    pthread_mutex_lock(&k.lock)
+    v.watched = False
+    watches = v.watches
+    v.watches = 0
+    pthread_mutex_unlock(&k.lock)
+    return watches

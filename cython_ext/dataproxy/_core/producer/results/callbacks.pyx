@@ -11,12 +11,11 @@ import logging
 from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.pack.pack cimport PackResult
+from dataproxy._core.producer.results.accounting cimport WATCH_LATE, WATCH_QUEUED, accounting_watch
 from dataproxy._core.producer.results.segments cimport Segments
-from dataproxy._core.producer.results.completions cimport WATCH_COST, completions_poke
+from dataproxy._core.producer.results.completions cimport WATCH_COST, completions_add, completions_poke
 from dataproxy._core.producer.results.facts cimport facts_of, with_size
 from dataproxy._core.producer.handle cimport CoreHandle
-from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 from dataproxy.outcomes import Watch, delivery_result
 from dataproxy.problems import callback_problem
@@ -34,18 +33,12 @@ cdef int check_callback(object function) except -1:
 cdef int _watch(CoreHandle core, PackResult* v, object entry) except -1:
     """Register ``entry``; 1 if the result is final, so that the dispatcher will not call it.  Locks: accounting.lock.
     """
-    cdef bint done
+    cdef int found
     core.watchers.setdefault(<size_t>v, []).append(entry)
-    pthread_mutex_lock(&core.engine.accounting.lock)
-    done = atomic_load(&v.done) != 0 and not v.watched
-    if not done:
-        v.watches += 1
-        if not v.watched:
-            v.watched = True
-        elif atomic_load(&v.done):          # the pack is in the queue already, counted with its earlier callbacks
-            atomic_add(&core.engine.completions.bytes, WATCH_COST)
-    pthread_mutex_unlock(&core.engine.accounting.lock)
-    return 1 if done else 0
+    found = accounting_watch(&core.engine.accounting, v)
+    if found == WATCH_QUEUED:               # the pack was counted with its earlier callbacks
+        completions_add(&core.engine.completions, WATCH_COST)
+    return 1 if found == WATCH_LATE else 0
 
 
 cdef int _call_here(CoreHandle core, object function, object argument) except -1:
@@ -75,7 +68,7 @@ cdef int _watch_results(CoreHandle core, PackResult* v, object entry) except -1:
     found = facts_of(v, entry)
     if not core.dispatched:
         core.late.extend(with_size(found, WATCH_COST))
-        atomic_add(&core.engine.completions.bytes, WATCH_COST)
+        completions_add(&core.engine.completions, WATCH_COST)
         completions_poke(&core.engine.completions)
         return 0
     for part, facts in found:

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.producer.accumulate.streams cimport StreamTable
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
@@ -73,3 +74,21 @@ cdef bint completions_take(
 ) noexcept nogil
 cdef void completions_poke(Completions* c) noexcept nogil
 cdef void completions_end(Completions* c) noexcept nogil
+
+
+cdef inline int64_t completions_add(Completions* c, int64_t n) noexcept nogil:
+    """Count ``n`` bytes more of results that wait; return all of them.  Locality: any thread.  Locks: none."""
+    return atomic_add(&c.bytes, n)
+
+
+cdef inline int64_t completions_bytes(const Completions* c) noexcept nogil:
+    """Return the memory of results that wait, here and with the dispatcher.  Locality: any thread.  Locks: none."""
+    return atomic_load(&c.bytes)
+
+
+cdef inline bint completions_crowd(const Completions* c, int64_t n) noexcept nogil:
+    """Tell whether ``n`` bytes of waiting results are so many that senders may be held back.  Locality: any thread.
+
+    Locks: none.
+    """
+    return n > c.most // 2

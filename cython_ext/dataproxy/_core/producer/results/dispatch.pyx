@@ -7,19 +7,17 @@ end.
 from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.pack cimport OUT_DROPPED, Pack, PackList, list_pop, pool_give
-from dataproxy._core.producer.results.accounting cimport accounting_turn
+from dataproxy._core.producer.results.accounting cimport accounting_turn, accounting_unwatch
 from dataproxy._core.producer.results.completions cimport (
-    OUTCOMES, WATCH_COST, Event, completions_take, completions_untold,
+    OUTCOMES, WATCH_COST, Event, completions_add, completions_crowd, completions_take, completions_untold,
 )
 from dataproxy._core.producer.results.facts cimport facts_of, reports_of, with_size
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.results.packitems cimport pack_own_ids
 from dataproxy._core.producer.results.refusals cimport refusals_detach
-from dataproxy._core.producer.accumulate.streamlife cimport streams_tidy
-from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, stream_release
-from dataproxy._core.plat.atomic cimport atomic_add
+from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 __all__ = ["let_go", "next_batch"]
 
@@ -64,19 +62,15 @@ def next_batch(CoreHandle core, double seconds):
             reports.extend(_reports(p))
         if p.pack_result != NULL and p.pack_result.watched:
             # From here on add_done_callback calls at once: it looks under the same lock, and both hold the GIL.
-            pthread_mutex_lock(&g.accounting.lock)
-            p.pack_result.watched = False
-            rest = WATCH_COST * p.pack_result.watches
-            p.pack_result.watches = 0
-            pthread_mutex_unlock(&g.accounting.lock)
+            rest = WATCH_COST * accounting_unwatch(&g.accounting, p.pack_result)
             for entry in core.watchers.pop(<size_t>p.pack_result, ()):
                 callbacks.extend(with_size(facts_of(p.pack_result, entry), WATCH_COST))
                 rest -= WATCH_COST
             if rest:
-                atomic_add(&g.completions.bytes, -rest)
+                completions_add(&g.completions, -rest)
         if not p.report:
-            atomic_add(&g.completions.bytes, -p.waits)
-        stream_release(&g.batcher.streams, <CStream*>p.stream)
+            completions_add(&g.completions, -p.waits)
+        streams_leave(&g.batcher, <CStream*>p.stream)
         pool_give(&g.spares, p)
         p = list_pop(&packs)
     streams_tidy(&g.batcher)
@@ -94,6 +88,6 @@ def let_go(CoreHandle core, int64_t size):
     """Count results of ``size`` bytes as reported; True while so many wait that senders may be blocked.  Any thread."""
     g = core.engine
     with nogil:
-        size = atomic_add(&g.completions.bytes, -size)
+        size = completions_add(&g.completions, -size)
         accounting_turn(&g.accounting)
-    return size > g.completions.most // 2
+    return completions_crowd(&g.completions, size)

@@ -15,8 +15,8 @@ from dataproxy._core.producer.results.undelivered cimport (
     UndeliveredPack, undelivered_pack_next, undelivered_pack_open, undelivered_missed, undelivered_put_back,
     undelivered_spent, undelivered_take,
 )
-from dataproxy._core.producer.accumulate.streamlife cimport streams_tidy
-from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, stream_release
+from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
 
 from dataproxy.outcomes import undelivered
 
@@ -78,7 +78,7 @@ cdef class UndeliveredMessages:
         if x.index < x.count:
             undelivered_missed(&self.core.engine.undelivered, x.count - x.index)
         undelivered_spent(&self.core.engine.undelivered, x)
-        stream_release(&self.core.engine.batcher.streams, stream)
+        streams_leave(&self.core.engine.batcher, stream)
         streams_tidy(&self.core.engine.batcher)
         return 0
 

@@ -33,7 +33,7 @@ ctypedef struct UndeliveredBuffer:
     int64_t not_kept        # messages that came when there was no room
 
 
-cdef void undelivered_open(UndeliveredBuffer* l) noexcept nogil
+cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit) noexcept nogil
 cdef void undelivered_close(UndeliveredBuffer* l) noexcept nogil
 cdef void undelivered_keep(UndeliveredBuffer* l, Pack* p, int64_t now_us) noexcept nogil
 cdef void undelivered_missed(UndeliveredBuffer* l, int64_t messages) noexcept nogil

@@ -25,8 +25,9 @@ cdef enum:
     MOST_UNPACKED = 1073741824      # bytes; no pack is nearly so large
 
 
-cdef void undelivered_open(UndeliveredBuffer* l) noexcept nogil:
-    """Open a zeroed store whose limit was filled in before.  Locality: the producer's creator.  Locks: none."""
+cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit) noexcept nogil:
+    """Open a zeroed store that keeps ``limit`` bytes.  Locality: the producer's creator.  Locks: none."""
+    l.limit = limit
     pthread_mutex_init(&l.lock, NULL)
 
 
