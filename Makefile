@@ -153,8 +153,9 @@ instructions: build ## instructions of one send and one ack under callgrind, aga
 annotate: setup ## Cython's annotated HTML, in build/tree-annotate
 	@$(PY) tools/build.py annotate
 
-docs: build ## write the generated files again (CONFIGURATION.md, conf/*.toml)
+docs: build ## write the generated files again (CONFIGURATION.md, conf/*.toml, dataproxy/numbers.py)
 	@$(PY) -m dataproxy.config.render
+	@$(PY) tools/numbers.py
 
 lock: setup ## resolve requirements/dev.in into dev.lock
 	@tools/lock.sh

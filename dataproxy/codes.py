@@ -5,6 +5,18 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from dataproxy.numbers import (
+    RC_BACK,
+    RC_DRAINED,
+    RC_FEW,
+    RC_FRAMING,
+    RC_LATE,
+    RC_NEVER,
+    RC_NODE,
+    RC_OK,
+    RC_SPLIT,
+)
+
 __all__ = [
     "CLASS_TEXT",
     "LATE_ATTEMPTS",
@@ -25,15 +37,15 @@ __all__ = [
 class RetryClass(IntEnum):
     """Say what the producer does with a frame that a server answered with a code."""
 
-    OK = 0  #: the message is stored
-    NODE = 1  #: send it again, through another node if there is one
-    BACKOFF = 2  #: send it again after a pause, through any node
-    LATE = 3  #: send it again slowly, ``LATE_ATTEMPTS`` times at most
-    NO = 4  #: fail at once, a retry cannot help
-    DRAINED = 5  #: as NODE, and leave this node alone for a while
-    FEW = 6  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
-    FRAMING = 7  #: as NO, and replace the connection
-    SPLIT = 8  #: as NO for a single message; several are sent again in parts, so that only the guilty fail
+    OK = RC_OK  #: the message is stored
+    NODE = RC_NODE  #: send it again, through another node if there is one
+    BACKOFF = RC_BACK  #: send it again after a pause, through any node
+    LATE = RC_LATE  #: send it again slowly, ``LATE_ATTEMPTS`` times at most
+    NO = RC_NEVER  #: fail at once, a retry cannot help
+    DRAINED = RC_DRAINED  #: as NODE, and leave this node alone for a while
+    FEW = RC_FEW  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
+    FRAMING = RC_FRAMING  #: as NO, and replace the connection
+    SPLIT = RC_SPLIT  #: as NO for a single message; several are sent again in parts, so that only the guilty fail
 
 
 #: The name of each class, and what the producer does, in words.

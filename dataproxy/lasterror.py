@@ -6,29 +6,37 @@ import errno
 import os
 from typing import Final, NamedTuple
 
+from dataproxy.numbers import (
+    FP_HTTP,
+    FP_TLS,
+    LE_CONNECT_FAILED,
+    LE_DEAF,
+    LE_DRAINED,
+    LE_FRAMING,
+    LE_LOST,
+    LE_PROTOCOL,
+    LE_SILENT,
+)
 from dataproxy.shown import printable
 
 __all__ = ["NOT_FOUND", "LastError", "cause_of", "last_error", "packed_error", "why"]
 
-# Numbers of conn/connection.pxd's LinkEvent.
-_CONNECT_FAILED, _LOST, _SILENT, _PROTOCOL, _DRAINED, _DEAF, _FRAMING = 2, 3, 4, 5, 7, 9, 10
 #: Not an event of a connection: no address of a proxy is known; the text says why.
 NOT_FOUND: Final = 100
-_HTTP, _TLS = 1, 2  # details of _PROTOCOL: what the bytes look like
 
 _CAUSES: Final = {
-    _CONNECT_FAILED: "CONNECT_FAILED",
-    _LOST: "CONNECTION_LOST",
-    _SILENT: "ACK_TIMEOUT",
-    _PROTOCOL: "REMOTE_PROTOCOL",
-    _DRAINED: "DRAINED",
-    _DEAF: "ACK_TIMEOUT",
-    _FRAMING: "REMOTE_PROTOCOL",
+    LE_CONNECT_FAILED: "CONNECT_FAILED",
+    LE_LOST: "CONNECTION_LOST",
+    LE_SILENT: "ACK_TIMEOUT",
+    LE_PROTOCOL: "REMOTE_PROTOCOL",
+    LE_DRAINED: "DRAINED",
+    LE_DEAF: "ACK_TIMEOUT",
+    LE_FRAMING: "REMOTE_PROTOCOL",
     NOT_FOUND: "DISCOVERY",
 }
 _FOREIGN: Final = {
-    _HTTP: "it answered in HTTP: this is the port of a web server (if it is a Manager, its target begins with http://)",
-    _TLS: "it answered in TLS: connections to a DataProxy use no TLS",
+    FP_HTTP: "it answered in HTTP: this is the port of a web server (if it is a Manager, its target begins with http://)",
+    FP_TLS: "it answered in TLS: connections to a DataProxy use no TLS",
 }
 
 
@@ -53,24 +61,24 @@ class LastError(NamedTuple):
 
 def why(kind: int, detail: int, said: str) -> str:
     """Return in words why a connection failed; ``detail`` and ``said`` are those of the event ``kind``."""
-    if kind in (_CONNECT_FAILED, _LOST):
+    if kind in (LE_CONNECT_FAILED, LE_LOST):
         if detail:
             text = f"{errno.errorcode.get(detail, str(detail))}, {os.strerror(detail)}"
         else:
-            text = "connect_timeout passed" if kind == _CONNECT_FAILED else "closed by the proxy"
-        if kind == _LOST and said:
+            text = "connect_timeout passed" if kind == LE_CONNECT_FAILED else "closed by the proxy"
+        if kind == LE_LOST and said:
             text += (
                 f" while {printable(said)} was being sent: if this repeats, the proxy's limit of a frame"
                 " (max-msg-length) is lower; lower max_frame_bytes and batch_bytes"
             )
         return text
-    if kind == _PROTOCOL:
+    if kind == LE_PROTOCOL:
         return _FOREIGN.get(detail, "it sent bytes that are not a reply")
     texts = {
-        _SILENT: "no answer within ack_timeout",
-        _DRAINED: f"it accepts no data (code {detail})",
-        _DEAF: "it answered no heartbeat",
-        _FRAMING: f"it could not find frames in the data it received (code {detail})",
+        LE_SILENT: "no answer within ack_timeout",
+        LE_DRAINED: f"it accepts no data (code {detail})",
+        LE_DEAF: "it answered no heartbeat",
+        LE_FRAMING: f"it could not find frames in the data it received (code {detail})",
     }
     return texts.get(kind) or printable(said) or str(detail)
 

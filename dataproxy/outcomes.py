@@ -10,23 +10,42 @@ from dataproxy.codes import describe
 from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
 from dataproxy.escapes import unescape_attrs
 from dataproxy.lasterror import LastError, cause_of, packed_error
+from dataproxy.numbers import (
+    LC_ACK_TIMEOUT,
+    LC_CLOSED,
+    LC_CONNECTION_LOST,
+    LC_DISPLACED,
+    LC_DROPPED,
+    LC_ENCODE,
+    LC_NO_MEMORY,
+    LC_TIMEOUT,
+    OUT_DELIVERED,
+    OUT_DROPPED,
+    OUT_EXPIRED,
+    OUT_FAILED,
+)
 
 __all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal", "Report", "Undelivered"]
 
-# Outcomes and local codes as the core numbers them (pack/pack.pxd, conn/connection.pxd).
-_DELIVERED, _FAILED, _EXPIRED, _DROPPED = 1, 2, 3, 4
+# By local code.
 _LOCAL = {
-    -1: ("EXPIRED", "not delivered within delivery_timeout"),
-    -2: ("EXPIRED", "not delivered within delivery_timeout: no answer within ack_timeout"),
-    -3: ("EXPIRED", "not delivered within delivery_timeout: the connection was lost"),
-    -4: ("CLOSED", "the producer was closed before the message had a result"),
-    -5: ("ENCODE", "the frame could not be built within max_frame_bytes"),
-    -6: ("NO_MEMORY", "there was no memory for the frame"),
-    -7: ("DROPPED", "dropped on arrival because the buffer was full"),
-    -8: ("DROPPED", "dropped before it was sent, to make room for newer messages"),
+    LC_TIMEOUT: ("EXPIRED", "not delivered within delivery_timeout"),
+    LC_ACK_TIMEOUT: ("EXPIRED", "not delivered within delivery_timeout: no answer within ack_timeout"),
+    LC_CONNECTION_LOST: ("EXPIRED", "not delivered within delivery_timeout: the connection was lost"),
+    LC_CLOSED: ("CLOSED", "the producer was closed before the message had a result"),
+    LC_ENCODE: ("ENCODE", "the frame could not be built within max_frame_bytes"),
+    LC_NO_MEMORY: ("NO_MEMORY", "there was no memory for the frame"),
+    LC_DROPPED: ("DROPPED", "dropped on arrival because the buffer was full"),
+    LC_DISPLACED: ("DROPPED", "dropped before it was sent, to make room for newer messages"),
 }
 
-_CAUSES = {-2: "ACK_TIMEOUT", -3: "CONNECTION_LOST", -4: "CLOSED", -5: "ENCODE", -6: "NO_MEMORY"}
+_CAUSES = {
+    LC_ACK_TIMEOUT: "ACK_TIMEOUT",
+    LC_CONNECTION_LOST: "CONNECTION_LOST",
+    LC_CLOSED: "CLOSED",
+    LC_ENCODE: "ENCODE",
+    LC_NO_MEMORY: "NO_MEMORY",
+}
 
 #: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number, pack id, last refusal's code);
 #: ``text`` goes with the last refusal.
@@ -192,7 +211,7 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
         "position": position,
         "id": message_id(pack_id, position) if own_id is None else own_id,
     }
-    if outcome == _FAILED and code > 0:
+    if outcome == OUT_FAILED and code > 0:
         return DeliveryFailed.from_code(code, text, details)
     if code > 0:
         meaning, hint = describe(code)
@@ -203,14 +222,14 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
             details=details,
         )
     name, meaning = _LOCAL.get(code, ("DELIVERY", f"unknown local code {code}"))
-    if outcome == _DROPPED:
+    if outcome == OUT_DROPPED:
         return DeliveryDropped(meaning, hint=describe("DROPPED")[1], details=details)
     also = "; it may have arrived" if maybe else ""
     if refused:
         also += f"; the last refusal by a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
     if trouble:
         also += f"; the last error was {trouble}"
-    if outcome == _EXPIRED:
+    if outcome == OUT_EXPIRED:
         hint = "check that the proxies are reachable, or raise delivery_timeout"
         return DeliveryExpired(f"{meaning} ({attempts} attempts){also}", hint=hint, details=details)
     return DeliveryFailed(f"{meaning}{also}", code=name, retriable=code == -4, details=details)
@@ -218,7 +237,7 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
 
 def delivered(facts: Facts, position: int, own_id: str | None = None) -> Delivered:
     """Return the Delivered of a message, or raise its DeliveryError."""
-    if facts[0] != _DELIVERED:
+    if facts[0] != OUT_DELIVERED:
         raise delivery_error(facts, position, own_id)
     name = message_id(facts[8], position) if own_id is None else own_id
     return Delivered(facts[5], facts[3], facts[6], facts[7], position, name)
@@ -228,7 +247,7 @@ def delivery_result(watch: Watch, number: int, facts: Facts) -> DeliveryResult:
     """Return what ``on_delivery`` gets for message ``number`` of a watch."""
     own_id = None if watch.own_ids is None else watch.own_ids[number]
     position = watch.first + number
-    if facts[0] == _DELIVERED:
+    if facts[0] == OUT_DELIVERED:
         return DeliveryResult(watch.group_id, watch.stream_id, delivered(facts, position, own_id), None)
     return DeliveryResult(watch.group_id, watch.stream_id, None, delivery_error(facts, position, own_id))
 

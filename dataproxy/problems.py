@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dataproxy.errors import ConfigError, InvalidMessageError
+from dataproxy.numbers import OWN_ID_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,6 @@ __all__ = [
 
 _BITS = 200  # a number with more bits is not shown with all its digits
 _LONG = 80  # characters of a value that are shown
-_ID_LONGEST = 128
 _ID_FORBIDDEN = "&=|"
 
 _SPLIT = (
@@ -187,9 +187,9 @@ def id_problem(value: object, item: int | None = None, accepted: int = 0) -> Inv
         what, hint = f"a message id is text, not {type(value).__name__!r}", "give text, e.g. str(value)"
     elif not value:
         what, hint = "a message id is empty", "leave it out: then the message gets an id"
-    elif len(value) > _ID_LONGEST:
+    elif len(value) > OWN_ID_MAX:
         what = f"the message id {value[:24]!r}... has {len(value)} characters"
-        hint = f"at most {_ID_LONGEST} are allowed; use a digest"
+        hint = f"at most {OWN_ID_MAX} are allowed; use a digest"
     else:
         bad = next((c for c in value if not "!" <= c <= "~" or c in _ID_FORBIDDEN), "")
         what, hint = f"the message id {value!r} holds {bad!r}", allowed
@@ -204,7 +204,7 @@ def id_problem(value: object, item: int | None = None, accepted: int = 0) -> Inv
 
 def key_problem(key: object, size: int, limit: int) -> InvalidMessageError:
     """Return the error for a ``key`` of a wrong type (size 0 and not empty), or of ``size`` bytes."""
-    hint = "give bytes or text of 1 to 1024 bytes, or leave the key out if the order does not matter"
+    hint = f"give bytes or text of 1 to {limit} bytes, or leave the key out if the order does not matter"
     if isinstance(key, str) and size == 0 and key:
         what, hint = f"the key {key!r} holds half of a surrogate pair", "give valid text, or bytes"
     elif size == 0 and not isinstance(key, str | bytes | bytearray):

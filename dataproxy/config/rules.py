@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.option import Rule
 from dataproxy.config.units import format_duration, format_size
+from dataproxy.messagetypes import has_item_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +27,6 @@ _LINGER_PART: Final = 10  # a default linger is at most delivery_timeout divided
 _ROUNDING: Final = 1e-6
 _TOKEN_SHORTEST: Final = 16
 _LAST_PORT: Final = 65535
-_LINES: Final = 3  # the message type whose bodies are lines of one text
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
@@ -111,7 +111,7 @@ def _waits(values: Mapping[str, Any]) -> str | None:
 
 
 def _lines_are_bare(values: Mapping[str, Any]) -> str | None:
-    if values["message_type"] != _LINES or not values["exact_time"]:
+    if has_item_attributes(values["message_type"]) or not values["exact_time"]:
         return None
     return (
         "message_type 3 has no attributes of single messages, which exact_time needs; leave exact_time out, or choose"

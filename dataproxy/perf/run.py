@@ -13,6 +13,7 @@ from dataproxy import AsyncProducer, Producer
 from dataproxy._core.perf.generator import Generator
 from dataproxy._core.perf.histogram import Histogram
 from dataproxy.errors import ConfigError, TransportError
+from dataproxy.messagetypes import has_item_attributes
 from dataproxy.perf.bodies import make_bodies, read_lines
 from dataproxy.perf.loop import loop_name, run_in_loop, send_by_tasks
 from dataproxy.perf.result import Result, Second
@@ -35,7 +36,6 @@ PATHS: Final = ("send_nowait", "send", "send_batch", "send_arrow", "asyncio")
 _TICK: Final = 0.02  # seconds between two checks for results
 _LEAD: Final = 0.05  # seconds from the start of the threads to the first message
 _CONNECT: Final = 10.0  # seconds that the first connection may take
-_LINES: Final = 3  # message type of packs that are one record each
 _END: Final = 60.0  # seconds in which a thread must end
 _ROWS: Final = 4096  # at least so many messages are prepared for calls before they repeat
 
@@ -91,8 +91,8 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
     bodies = read_lines(load.lines) if load.lines else make_bodies(load.size, load.plan.seed)
     kind = AsyncProducer if load.path == "asyncio" else Producer
     producer = kind(load.target, group_id=load.group, **load.options)
-    if producer.config.message_type == _LINES:
-        hub = None  # with this message type the hub counts packs, not messages
+    if not has_item_attributes(producer.config.message_type):
+        hub = None  # packs of lines are one record each: the hub counts packs, not messages
     try:
         if isinstance(producer, AsyncProducer):
             run_in_loop(producer.open())

@@ -20,6 +20,8 @@ from dataproxy.config.rules import LEAST_FRAME_BYTES
 from dataproxy.errors import FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.lasterror import NOT_FOUND
 from dataproxy.logs import logger
+from dataproxy.messagetypes import has_item_attributes
+from dataproxy.numbers import LE_CONNECTED
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
 from dataproxy.producer import lifecycle
@@ -52,8 +54,6 @@ _LOG = logger()
 
 _JOIN_SECONDS = 5.0
 _LONGEST = 1e6
-_LINES = 3
-_CONNECTED = 1  # conn/connection.pxd's LinkEvent
 
 
 def _policy(config: ProducerConfig) -> SendPolicy:
@@ -67,7 +67,7 @@ def _policy(config: ProducerConfig) -> SendPolicy:
             text = check_item_attrs(attrs, frame_keys, message_type=config.message_type, escape=escape)
         if not text and not exact:
             return when, b""
-        if config.message_type == _LINES:
+        if not has_item_attributes(config.message_type):
             raise InvalidMessageError(
                 "message_type=3 has no attributes of single messages",
                 code="BAD_ATTRIBUTE",
@@ -327,7 +327,7 @@ class Producer(ProducerCore):
 
     def _not_found(self, text: str) -> None:
         """Note why no proxy is known; an empty text says that there are proxies now."""
-        self._note_trouble(NOT_FOUND if text else _CONNECTED, text)
+        self._note_trouble(NOT_FOUND if text else LE_CONNECTED, text)
         if text:
             self._readiness.hear(NOT_FOUND)
             self._poke()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import TransportError
 from dataproxy.logs import logger
+from dataproxy.numbers import LE_CONNECTED
 
 if TYPE_CHECKING:
     from dataproxy.producer.producer import Producer
@@ -18,7 +19,6 @@ _LOG = logger()
 _LOOK_SECONDS: Final = 0.5
 _FIRST_SECONDS: Final = 1.0
 _REPEAT_SECONDS: Final = 30.0
-_CONNECTED: Final = 1  # conn/connection.pxd's LinkEvent
 
 
 class Readiness:
@@ -36,7 +36,7 @@ class Readiness:
 
     def hear(self, kind: int) -> None:
         """Note an event of a connection, or another change.  Any thread."""
-        if kind == _CONNECTED:
+        if kind == LE_CONNECTED:
             self._since = None
         elif self._since is None:
             self._since = time.monotonic()

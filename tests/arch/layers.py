@@ -41,6 +41,8 @@ BOTTOM = {
     "explain",
     "lasterror",
     "logs",
+    "messagetypes",
+    "numbers",
     "outcomes",
     "problems",
     "shown",

@@ -1,4 +1,4 @@
-"""Files made from the option tables are current, and an outdated one is noticed."""
+"""Generated files are current: those of the option tables, and the numbers of the core; an outdated one is noticed."""
 
 import shutil
 import subprocess
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+NUMBERS = Path("dataproxy", "numbers.py")
 
 
 def check(root: Path) -> subprocess.CompletedProcess[str]:
@@ -24,3 +25,26 @@ def test_an_outdated_file_is_noticed(tmp_path):
     done = check(tmp_path)
     assert done.returncode != 0
     assert "CONFIGURATION.md" in done.stdout + done.stderr
+
+
+def numbers(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "tools" / "numbers.py"), "--check"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_the_numbers_that_python_shares_with_the_core_are_current():
+    done = numbers(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_changed_number_is_noticed(tmp_path):
+    for folder in ("tools", "cython_ext"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.c", "*.so", "*.pyx"))
+    (tmp_path / "dataproxy").mkdir()
+    shutil.copy(ROOT / NUMBERS, tmp_path / NUMBERS)
+    assert numbers(tmp_path).returncode == 0
+    header = tmp_path / "cython_ext" / "dataproxy" / "_core" / "pack" / "pack.pxd"
+    changed = header.read_text().replace("OUT_EXPIRED = 3", "OUT_EXPIRED = 30")
+    assert changed != header.read_text()
+    header.write_text(changed)
+    assert numbers(tmp_path).returncode == 1

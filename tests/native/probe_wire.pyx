@@ -10,7 +10,9 @@ from dataproxy._core.base.compress cimport check_block, pack_block, pack_bound, 
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.plat.pytype cimport refuse_blank
-from dataproxy._core.wire.api cimport FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps
+from dataproxy._core.wire.api cimport (
+    ITEM_LINES, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
+)
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 
@@ -106,6 +108,13 @@ cdef class Wire:
             "differed": event.differed,
             "reach": event.reach,
         }
+
+    def family(self, int number):
+        """Return whether messages of a family are lines, and whether they can have ids; None for no family."""
+        cdef FamilyForm form
+        if self.ops.family(number, &form) != ST_OK:
+            return None
+        return form.items == ITEM_LINES, bool(form.ids)
 
     def heartbeat(self, int kind, int64_t now_ms):
         """Return the bytes of one heartbeat request."""

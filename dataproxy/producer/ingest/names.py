@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from dataproxy.errors import InvalidMessageError
 from dataproxy.escapes import ESCAPED_KEYS, escape_attrs, needs_escape
+from dataproxy.messagetypes import ascii_only
 from dataproxy.problems import plain_text, shown
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ _FORBIDDEN: Final = ("&", "=", "\0")
 _CUT: Final = "".join(map(chr, range(33)))
 _IDS_TEXT: Final = len("groupId=&streamId=")
 _WORST_IDS: Final = _IDS_TEXT + 2 * NAME_MAX_BYTES
-_BINARY_TYPE: Final = 7
 
 
 def check_name(kind: Literal["group", "stream"], value: object, *, message_type: int = 7) -> str:
@@ -100,7 +100,7 @@ def check_name(kind: Literal["group", "stream"], value: object, *, message_type:
         raise _bad_name(
             kind, value, "begins or ends with a blank", "remove the blanks at its ends; servers cut them off"
         )
-    if message_type == _BINARY_TYPE and not value.isascii():
+    if ascii_only(message_type) and not value.isascii():
         raise _bad_name(kind, value, "is not ASCII", "frames of type 7 can hold ASCII only; use message_type=5")
     size = len(value.encode())
     if size > NAME_MAX_BYTES:
@@ -223,7 +223,7 @@ def _check_each(attrs: Mapping[str, str], message_type: int, reserved: frozenset
             for character in _FORBIDDEN:
                 if character in part:
                     raise _bad_attr(key, value, f"its {what} holds {character!r}", "it cannot be sent; encode it")
-            if message_type == _BINARY_TYPE and not part.isascii():
+            if ascii_only(message_type) and not part.isascii():
                 raise _bad_attr(
                     key, value, f"its {what} is not ASCII", "frames of type 7 can hold ASCII only; use message_type=5"
                 )

@@ -7,12 +7,11 @@ from operator import index
 from typing import Any
 
 from dataproxy.errors import InvalidMessageError
+from dataproxy.numbers import NO_TIME
 from dataproxy.problems import shown
 
 __all__ = ["NO_TIME", "time_ms"]
 
-#: Stands for "the message has no data time of its own" (producer/accumulate/batcher.pxd).
-NO_TIME = -1
 _LIMIT_MS = (1 << 32) * 1000  # type 7 counts seconds in 32 bits: until 2106
 _FORMS = "give milliseconds since 1970 as int, or a datetime with a time zone"
 _NO_TIME_HINT = "leave dt out, or give None: then the time of sending is taken"

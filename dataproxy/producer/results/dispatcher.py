@@ -14,6 +14,21 @@ from dataproxy._core.producer.results.dispatch import let_go, next_batch
 from dataproxy._core.producer.results.receipts import results
 from dataproxy.lasterror import why
 from dataproxy.logs import Log, logger
+from dataproxy.numbers import (
+    LE_CONNECT_FAILED,
+    LE_CONNECTED,
+    LE_DEAF,
+    LE_DRAINED,
+    LE_FRAMING,
+    LE_LOST,
+    LE_MISDIRECTED,
+    LE_PROTOCOL,
+    LE_REFUSED,
+    LE_SILENT,
+    LE_UNEXPECTED,
+    LE_UNKNOWN_FRAME,
+    OUT_DELIVERED,
+)
 from dataproxy.outcomes import DeliveryResult, Facts, Watch
 from dataproxy.producer.results.callbacks import CallbackPlace
 from dataproxy.producer.threads import start_quiet
@@ -27,32 +42,47 @@ _LOG = logger("conn")
 _ACKS = logger("ack")
 _CALLBACKS = logger("callback")
 
-# Numbers of conn/connection.pxd's LinkEvent: logger, level, text with address and detail.
+# Of each event: logger, level, text with address and detail.
 _EVENTS: dict[int, tuple[Log, int, str]] = {
-    1: (_LOG, logging.INFO, "connected to %s"),
-    2: (_LOG, logging.WARNING, "could not connect to %s: %s"),
-    3: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
-    4: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
-    5: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
-    6: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
-    7: (_ACKS, logging.WARNING, "%s accepts no data (code %s); it is not used for some seconds"),
-    8: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
-    9: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
-    10: (_LOG, logging.ERROR, "%s could not find frames in the data it received (code %s); its connection is replaced"),
-    11: (_ACKS, logging.WARNING, "%s answered a frame that was not sent over this connection; the answer is ignored"),
-    12: (
+    LE_CONNECTED: (_LOG, logging.INFO, "connected to %s"),
+    LE_CONNECT_FAILED: (_LOG, logging.WARNING, "could not connect to %s: %s"),
+    LE_LOST: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
+    LE_SILENT: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
+    LE_PROTOCOL: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
+    LE_UNKNOWN_FRAME: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
+    LE_DRAINED: (_ACKS, logging.WARNING, "%s accepts no data (code %s); it is not used for some seconds"),
+    LE_REFUSED: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
+    LE_DEAF: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
+    LE_FRAMING: (
+        _LOG,
+        logging.ERROR,
+        "%s could not find frames in the data it received (code %s); its connection is replaced",
+    ),
+    LE_MISDIRECTED: (
+        _ACKS,
+        logging.WARNING,
+        "%s answered a frame that was not sent over this connection; the answer is ignored",
+    ),
+    LE_UNEXPECTED: (
         _ACKS,
         logging.INFO,
         "%s answered an unknown frame (a late or repeated answer, or a frame never sent); the answer is ignored",
     ),
 }
-_WITH_DETAIL = {6, 7, 8, 10}
-_FOREIGN = 5
-_OF_CONNECTIONS = {1, 2, 3, 4, 5, 7, 9, 10}
-_EACH = 1  # the event kind that is logged every time
+_WITH_DETAIL = {LE_UNKNOWN_FRAME, LE_DRAINED, LE_REFUSED, LE_FRAMING}
+_OF_CONNECTIONS = {
+    LE_CONNECTED,
+    LE_CONNECT_FAILED,
+    LE_LOST,
+    LE_SILENT,
+    LE_PROTOCOL,
+    LE_DRAINED,
+    LE_DEAF,
+    LE_FRAMING,
+}
+_EACH = LE_CONNECTED  # the event kind that is logged every time
 _REPEAT_SECONDS = 10.0
 _REMEMBERED = 1000  # kinds, addresses and details
-_DELIVERED = 1  # facts[0] of a delivered message: the core's number of that outcome
 _TIDY_SECONDS = 5.0  # between two searches for unused handles, which calls by name have made
 _IDLE_SECONDS = 3600.0
 _AT_ONCE = 256  # results that are made before they are handed over: so few that they start no garbage collection
@@ -81,10 +111,10 @@ class EventLog:
         self._last[key] = now
         again = self._suppressed.pop(key, 0)
         values = [address]
-        if kind in (2, 3):
+        if kind in (LE_CONNECT_FAILED, LE_LOST):
             values.append(why(kind, detail, said))
             said = ""
-        elif kind == _FOREIGN:
+        elif kind == LE_PROTOCOL:
             text = "%s was taken for a DataProxy, and " + why(kind, detail, said) if detail else text
         elif kind in _WITH_DETAIL:
             values.append(str(detail))
@@ -230,7 +260,7 @@ class Dispatcher:
         for number in range(0, watch.messages, _AT_ONCE):
             spare = self._spare.pop() if self._spare else None
             made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE), spare)
-            if self._again and facts[0] == _DELIVERED:
+            if self._again and facts[0] == OUT_DELIVERED:
                 self._made.append(made)
             if number + _AT_ONCE >= watch.messages:
                 self._bytes += size  # with the last results of this watch

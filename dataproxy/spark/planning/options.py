@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
 from dataproxy.config.tables.spark import FORMAT_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
+from dataproxy.messagetypes import has_item_ids
 from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
@@ -21,12 +22,8 @@ from dataproxy.spark.wording import sparks_words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ITEM_ATTRIBUTES", "LINES", "SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
+__all__ = ["SINK_OPTIONS", "SinkOptions", "SinkSettings", "read_options"]
 
-ITEM_ATTRIBUTES: Final = 7
-"""The message type whose messages can have their own attributes, and so their own ids."""
-LINES: Final = 3
-"""The message type whose messages are only lines."""
 # What Spark itself adds to a streaming write.
 _LINGER: Final = 1.0  # seconds that a pack may stay open; less where deliveries have little time
 _LATER: Final = 1.0  # seconds that the wait for room exceeds delivery_timeout, so that a lost row ends it
@@ -123,7 +120,7 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
             f"option onFull={config.on_full!r} cannot be used in Spark",
             hint="leave it out: a full buffer makes the task wait, which is Spark's back-pressure",
         )
-    row_ids = own["rowIds"] and config.message_type == ITEM_ATTRIBUTES
+    row_ids = own["rowIds"] and has_item_ids(config.message_type)
     if own["runId"] and not row_ids:
         raise ConfigError("option runId needs ids of rows, but rows have none", hint="use rowIds=true, messageType=7")
     if own["idFrom"] and not row_ids:
@@ -176,7 +173,7 @@ def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
     if config.origin("max_block").startswith("default"):
         longer = config.delivery_timeout + _LATER
         changes["max_block"] = min(longer, PRODUCER.by_name["max_block"].high or longer)
-    if config.origin("exact_time").startswith("default") and config.message_type == ITEM_ATTRIBUTES:
+    if config.origin("exact_time").startswith("default") and has_item_ids(config.message_type):
         changes["exact_time"] = True
     if config.origin("linger").startswith("default"):
         changes["linger"] = max(config.linger, min(_LINGER, config.delivery_timeout / 4))

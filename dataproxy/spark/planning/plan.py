@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
+from dataproxy.messagetypes import has_item_attributes, has_item_ids
 from dataproxy.producer.ingest.names import check_name
 from dataproxy.rows.bodies import BodyFormat
 from dataproxy.spark.badrecords import FAIL, SKIP
 from dataproxy.spark.driverlog import open_log
 from dataproxy.spark.planning.bodytypes import check_kept_types
 from dataproxy.spark.planning.columns import ABSENT, ColumnPlan, plan_columns
-from dataproxy.spark.planning.options import ITEM_ATTRIBUTES, LINES, SinkSettings, read_options
+from dataproxy.spark.planning.options import SinkSettings, read_options
 from dataproxy.spark.planning.runs import named_run
 from dataproxy.spark.planning.target import check_connection, find_proxies, known_proxies
 from dataproxy.spark.planning.writeplan import WritePlan
@@ -108,7 +109,7 @@ def _check_travel(columns: ColumnPlan, message_type: int) -> None:
     """Refuse columns for which a message type has no place.  Raises ConfigError."""
     wanted = {"msg_id": (columns.msg_id, "use message type 7"), "attrs": (columns.attrs, "use message type 7 or 5")}
     for name, (place, way) in wanted.items():
-        carried = message_type == ITEM_ATTRIBUTES or (name == "attrs" and message_type != LINES)
+        carried = has_item_ids(message_type) or (name == "attrs" and has_item_attributes(message_type))
         if place != ABSENT and not carried:
             raise ConfigError(
                 f"the column {name!r} cannot be sent with messageType={message_type}",

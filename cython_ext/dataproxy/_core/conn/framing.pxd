@@ -5,7 +5,7 @@ from dataproxy._core.wire.api cimport WireOps
 
 
 ctypedef struct FrameRules:
-    int family              # message type of the plain form: 7, 5 or 3
+    int family              # FrameSpec.family
     bint compress
     size_t compress_min     # smaller bodies stay plain
     size_t max_frame

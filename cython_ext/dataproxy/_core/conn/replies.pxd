@@ -6,5 +6,11 @@ from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.conn.connection cimport Link, LinkPool
 
 
+cdef enum ForeignProtocol:  # what bytes look like that are no reply: the detail of LE_PROTOCOL
+    FP_UNKNOWN = 0
+    FP_HTTP = 1
+    FP_TLS = 2
+
+
 cdef int foreign_protocol(Slice data) noexcept nogil
 cdef int take_bytes(LinkPool* pool, Link* link, const uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil

@@ -126,12 +126,12 @@ cdef void _heartbeat_answered(LinkPool* pool, Link* link, int load) noexcept nog
 
 
 cdef int foreign_protocol(Slice data) noexcept nogil:
-    """Return the protocol that bytes which are no reply look like: 1 for HTTP, 2 for TLS, 0 for any other."""
+    """Return the ForeignProtocol that bytes which are no reply look like."""
     if data.n >= 5 and memcmp(data.p, b"HTTP/", 5) == 0:
-        return 1
+        return FP_HTTP
     if data.n >= 3 and (data.p[0] == 0x15 or data.p[0] == 0x16) and data.p[1] == 3 and data.p[2] <= 4:
-        return 2
-    return 0
+        return FP_TLS
+    return FP_UNKNOWN
 
 
 cdef int take_bytes(

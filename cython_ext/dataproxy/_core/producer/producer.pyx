@@ -37,6 +37,7 @@ from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
 
@@ -49,7 +50,7 @@ cdef enum:
 _ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
 
 
-cdef int _fill_batcher(Batcher* b, dict o) except -1:
+cdef int _fill_batcher(Batcher* b, dict o, bint lines) except -1:
     b.batch_bytes = o["batch_bytes"]
     b.batch_messages = o["batch_messages"]
     b.max_others = o["max_open_packs"]
@@ -60,7 +61,7 @@ cdef int _fill_batcher(Batcher* b, dict o) except -1:
     b.limit_messages = o["buffer_messages"]
     b.key_buckets = o["key_buckets"] if o["ordering"] == "key" else 0
     b.span_ms = o["pack_seconds"] * 1000
-    b.lines = o["message_type"] == 3
+    b.lines = lines
     b.report_all = o["report_all"]
     b.max_frame = o["max_frame_bytes"]
     return 0
@@ -75,7 +76,7 @@ cdef int _fill_links(LinkConfig* links, dict o) except -1:
     links.retry_backoff_max_us = microseconds(o["retry_backoff_max"])
     links.reconnect_backoff_us = microseconds(o["reconnect_backoff"])
     links.reconnect_backoff_max_us = microseconds(o["reconnect_backoff_max"])
-    links.heartbeat_kind = 1 if o["heartbeat"] == "message" else 8
+    links.heartbeat_kind = HB_MESSAGE if o["heartbeat"] == "message" else HB_BINARY
     links.heartbeat_us = 0 if o["heartbeat"] == "off" else microseconds(o["heartbeat_interval"])
     links.heartbeat_retries = o["heartbeat_retries"]
     links.avoid_us = 10 * 1000000
@@ -151,7 +152,7 @@ cdef class ProducerCore(CoreHandle):
         rules.compress = options["compression"] == "snappy"
         rules.compress_min = options["compression_min_bytes"]
         rules.max_frame = options["max_frame_bytes"]
-        _fill_batcher(&g.batcher, options)
+        _fill_batcher(&g.batcher, options, self.policy.lines)
         self.delivery_us = microseconds(options["delivery_timeout"])
         self.max_block_us = microseconds(options["max_block"])
         self.limit_bytes = options["buffer_bytes"]

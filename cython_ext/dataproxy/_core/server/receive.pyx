@@ -212,7 +212,7 @@ cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultW
         return
     if r.code != 0:
         count_code(d, r.code)
-    elif r.msg_type == 1 or r.msg_type == 8:
+    elif r.heartbeat:
         relaxed_add(&d.counters.heartbeats, 1)
     if r.reply.n > 0 and answer_give(d, s, answer_place(s), slice_of(r.reply.p, r.reply.n), what) != ST_OK:
         end_session(d, s, CLOSE_MEMORY)

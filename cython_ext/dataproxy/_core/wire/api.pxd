@@ -27,6 +27,11 @@ cdef enum ItemForm:         # how the items of a pack body are laid out
     ITEM_LINES = 2          # bodies joined by LF
 
 
+ctypedef struct FamilyForm:     # what messages of a family (FrameSpec) can carry
+    int items               # ItemForm of messages that consist of a body alone
+    bint ids                # they can have ids that the caller chooses
+
+
 ctypedef struct WireEvent:
     int kind                # EventKind
     int msg_type
@@ -43,7 +48,7 @@ ctypedef struct WireEvent:
 
 
 ctypedef struct FrameSpec:  # fields of one frame besides its items
-    int family              # message type of the plain form: 7, 5 or 3
+    int family              # the wire's number of a layout of frames (InLong: the message type of the plain form)
     int items               # ItemForm
     bint compressed         # the body is one snappy block
     uint32_t seq
@@ -62,7 +67,8 @@ cdef enum RequestAction:
 ctypedef struct Request:    # what a server does with one frame; Bufs are reused by the caller
     int action              # RequestAction
     int code                # error code that `reply` carries, 0 for success
-    int msg_type
+    int msg_type            # for logs and tests
+    bint heartbeat          # it carries no messages
     Slice group             # borrowed from the frame; valid until the frame's bytes go
     Slice stream
     uint32_t records
@@ -119,6 +125,8 @@ ctypedef struct WireOps:
     # --- client role
     # Parse one whole frame from a server.  ST_OK or ST_PROTOCOL.
     int (*parse_reply)(const uint8_t* p, size_t n, WireEvent* event) noexcept nogil
+    # Describe a family; ST_INVALID: there is none with this number.
+    int (*family)(int number, FamilyForm* out) noexcept nogil
     int (*heartbeat)(int kind, int64_t now_ms, Buf* out) noexcept nogil
     size_t (*tail_room)(const FrameSpec* spec) noexcept nogil   # bytes a frame needs after its body
     # Write header and trailer around the body at buf[head_room : head_room + body_n]; buf has tail_room

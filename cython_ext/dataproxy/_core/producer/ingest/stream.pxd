@@ -14,7 +14,8 @@ cdef class SendPolicy:              # constant settings of the sending calls
     cdef bint lines
     cdef bint skip_null
     cdef bint skip_empty
-    cdef int message_type
+    cdef int message_type       # for messages to the user
+    cdef bint ids               # messages can have ids that the caller chooses
     cdef object item_text           # (attrs, dt, frame keys) -> (data time in ms, attribute bytes)
 
     cdef int check_ids(self) except -1

@@ -37,8 +37,10 @@ from dataproxy._core.plat.arrow cimport ArrowArray
 from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.wire.api cimport ITEM_LINES, FamilyForm
+from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
-from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError
+from dataproxy.errors import BufferFullError, ConfigError, DataProxyError, InvalidMessageError
 from dataproxy.problems import (
     body_type, buffer_problem, row_problem, serializer_batch_problem, serializer_problem, size_problem,
 )
@@ -51,15 +53,19 @@ cdef class SendPolicy:
     """Hold the settings that the sending calls use."""
 
     def __init__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
+        cdef FamilyForm form
         self.message_type = message_type
-        self.lines = message_type == 3
+        if inlong_ops().family(message_type, &form) != ST_OK:
+            raise ConfigError(f"there is no message type {message_type} for messages")
+        self.lines = form.items == ITEM_LINES
+        self.ids = form.ids
         self.skip_null = skip_null
         self.skip_empty = skip_empty
         self.item_text = item_text
 
     cdef int check_ids(self) except -1:
         """Raise InvalidMessageError when messages of this type cannot carry ids that the caller chooses."""
-        if self.message_type != 7:
+        if not self.ids:
             raise InvalidMessageError(
                 f"message ids need frames of type 7, not message_type={self.message_type}",
                 hint="use message_type=7, or put the id into the body", code="BAD_ID")

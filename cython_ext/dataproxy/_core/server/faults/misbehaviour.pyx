@@ -89,7 +89,7 @@ cdef int misbehave_frame(Door* d, Session* s, const uint8_t* p, size_t n, int64_
     Locks: takes FaultTable.mutex.
     """
     cdef Request* r = &d.request
-    cdef bint heartbeat = r.msg_type == 1 or r.msg_type == 8
+    cdef bint heartbeat = r.heartbeat
     cdef FaultEvent event
     cdef uint32_t number = 0
     cdef int status = ST_OK

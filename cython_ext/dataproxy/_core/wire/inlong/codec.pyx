@@ -5,7 +5,9 @@ Locality: any thread.  Locks: none.
 
 from dataproxy._core.wire.inlong.answer cimport refuse_reply, tell_known
 from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
-from dataproxy._core.wire.inlong.encode cimport FRAME_HEAD_ROOM, frame_around, frame_tail_room, put_heartbeat
+from dataproxy._core.wire.inlong.encode cimport (
+    FRAME_HEAD_ROOM, describe_family, frame_around, frame_tail_room, put_heartbeat,
+)
 from dataproxy._core.wire.inlong.identity cimport read_stored_ids, write_without
 from dataproxy._core.wire.inlong.misaddress cimport misaddress_reply
 from dataproxy._core.wire.inlong.items cimport name_items
@@ -18,6 +20,7 @@ OPS.name = b"inlong"
 OPS.head_room = FRAME_HEAD_ROOM
 OPS.delimit = find_frame
 OPS.parse_reply = read_reply
+OPS.family = describe_family
 OPS.heartbeat = put_heartbeat
 OPS.tail_room = frame_tail_room
 OPS.frame = frame_around

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from dataproxy._core.base.buf cimport buf_reserve
 from dataproxy._core.base.status cimport ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.endian cimport store_be16, store_be32
-from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE, ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
+from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE, ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES, FamilyForm
 from dataproxy._core.wire.inlong.const cimport (
     BIN_BODY,
     BIN_BODY_LEN,
@@ -67,6 +67,13 @@ cdef int frame_around(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t
     if spec.family == TYPE_BINARY:
         return _frame_binary(spec, buf, body_n, start, size)
     return _frame_text(spec, buf, body_n, start, size)
+
+
+cdef int describe_family(int number, FamilyForm* out) noexcept nogil:
+    """Describe frames of a message type; ST_OK, or ST_INVALID for a type that carries no plain messages."""
+    out.items = ITEM_LINES if number == TYPE_LINES or number == TYPE_COMMON else ITEM_LENGTH
+    out.ids = number == TYPE_BINARY
+    return ST_OK if out.ids or out.items == ITEM_LINES or number == TYPE_ITEMS else ST_INVALID
 
 
 cdef int put_heartbeat(int kind, int64_t now_ms, Buf* out) noexcept nogil:

@@ -42,6 +42,7 @@ cdef int serve_frame(
     if n <= LENGTH_SIZE or load_be32(p) != n - LENGTH_SIZE:
         return ST_OK
     out.msg_type = p[LENGTH_SIZE] & TYPE_MASK
+    out.heartbeat = out.msg_type == TYPE_HEARTBEAT or out.msg_type == TYPE_BINARY_HEARTBEAT
     if out.msg_type == TYPE_HEARTBEAT:
         return _answer_heartbeat(out)
     if out.msg_type == TYPE_BINARY_HEARTBEAT:
@@ -69,6 +70,7 @@ cdef void _reset(Request* out) noexcept nogil:
     out.action = REQ_CLOSE
     out.code = 0
     out.msg_type = 0
+    out.heartbeat = False
     out.group = slice_of(NULL, 0)
     out.stream = slice_of(NULL, 0)
     out.records = 0
