@@ -53,10 +53,10 @@ lint: setup ## ruff, cython-lint, generated files
 types: build ## mypy --strict on the package, stubs against the compiled modules
 	@$(PY) tools/check_types.py
 
-test-asan: setup ## unit and io tests under AddressSanitizer and UBSan
+test-asan: setup ## unit and loopback tests under AddressSanitizer and UBSan
 	@tools/sanitize.sh asan tests/sanitizer $(SANITIZED)
 
-test-tsan: setup ## unit and io tests under ThreadSanitizer, with a planted race to show that it is awake
+test-tsan: setup ## unit and loopback tests under ThreadSanitizer, with a planted race to show that it is awake
 	@tools/sanitize.sh tsan tests/sanitizer $(SANITIZED)
 
 test-crash: build ## kill -9 of the hub in the middle of a million lines, restart, every line is there
@@ -69,7 +69,7 @@ test-matrix: setup ## every Python >= 3.11 found here, and every supported PySpa
 	@tools/matrix.sh
 
 test-spark: build ## the Spark tests: batch, streams, restarts, kills, executors as processes, Spark Connect
-	@DATAPROXY_LOST_MASTERS="local[2,3] local-cluster[2,1,1024]" $(PY) -m pytest -q tests/unit/spark tests/spark
+	@DATAPROXY_LOST_MASTERS="local[2,3] local-cluster[2,1,1024]" $(PY) -m pytest -q tests/unit/spark tests/loopback/spark tests/spark
 
 test-spark-matrix: setup ## the Spark tests on PySpark 4.0, 4.1, 4.2, 4.3, and foreachPartition on 3.5
 	@PYTHONS="$$(command -v $(PYTHON))" tools/matrix.sh spark
@@ -132,7 +132,7 @@ first-hour: wheel ## README and introduction in an empty environment from a buil
 test-wheel: build ## sdist -> wheel -> fresh environment -> README and introduction -> tests from outside the checkout
 	@tools/wheel.sh
 
-coverage: setup ## lines covered by the unit tests, compiled code included
+coverage: setup ## lines covered by the unit and loopback tests, compiled code included
 	@tools/coverage.sh
 
 fuzz: build ## FUZZ_SECONDS (60) of random input for each parser

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every CPython >= 3.11 of this machine builds the wheel and runs the unit and io tests; every supported PySpark runs
+# Every CPython >= 3.11 of this machine builds the wheel and runs the unit and loopback tests; every supported PySpark runs
 # tests/spark on the oldest of them (PySpark 3.5 has no data sources: foreachPartition alone).  Prints one line for each.
 #   matrix.sh spark  the PySpark versions alone
 #   matrix.sh chaos  make spark-chaos on each PySpark that has data sources, with KILLS (20) kills

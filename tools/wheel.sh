@@ -2,7 +2,7 @@
 # sdist -> wheel from the sdist, which carries its libraries -> a fresh environment -> README and introduction in it -> the
 # tests, run from outside the checkout.
 #   wheel.sh build  leaves sdist and wheel in dist/ and stops
-#   T      tests to run, relative to the checkout
+#   T      tests to run, relative to the checkout, with spaces or commas between them
 #   WHEEL  portable: for glibc 2.26 and newer, both libraries from their sources (tools/portable.py), the default on x86-64
 #          machine: with this machine's compiler and libraries, for its glibc and newer
 set -euo pipefail
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 root=$PWD venv=$PWD/${VENV:-.venv}
 kind=${WHEEL:-$([ "$(uname -m)" = x86_64 ] && echo portable || echo machine)}
 case $kind in portable | machine) ;; *) echo "wheel: WHEEL=$kind is unknown; choose portable or machine" >&2; exit 1 ;; esac
-read -ra tests <<<"${T:-tests/unit tests/loopback tests/process}"
+IFS=", " read -ra tests <<<"${T:-tests/unit tests/loopback tests/process}"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 

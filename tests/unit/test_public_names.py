@@ -125,11 +125,3 @@ def test_stubs_have_no_other_names_than_the_page(name: str) -> None:
     found = stub_names(resolve(name))
     assert found is not None
     assert found <= documented()[name]
-
-
-def test_a_word_of_other_clients_does_not_end_the_engine_behind_the_accounting() -> None:
-    """``stop`` ended the executors: what was sent later was accepted, and nobody was ever told of it."""
-    with dataproxy.Producer("tcp://127.0.0.1:9", group_id="g") as producer:
-        with pytest.raises(AttributeError, match="no attribute 'stop'"):
-            producer.stop()  # type: ignore[attr-defined]
-        assert not producer.closed

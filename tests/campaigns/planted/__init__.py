@@ -1,7 +1,7 @@
 """Planted bugs: ``python -m tests.campaigns.planted`` shows that the suite notices each patch of this folder.
 
 Each patch breaks one promise.  It is applied to a scratch copy of the checkout, the folders it touches are built
-again, and the tests of its row in ``table.toml`` run there; when those pass, all of unit, io and the simulations do.  A
+again, and the tests of its row in ``table.toml`` run there; when those pass, all of unit and loopback do.  A
 patch that does not apply, does not compile, or that no test notices is a failure.
 """
 

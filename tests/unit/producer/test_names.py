@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataproxy import Producer
 from dataproxy.errors import InvalidMessageError
 from dataproxy.producer.ingest.names import (
     ATTRS_MAX_BYTES,
@@ -140,14 +139,6 @@ def test_the_mark_of_escapes_is_reserved():
 def test_half_surrogates():
     with pytest.raises(InvalidMessageError, match="half of a surrogate pair"):
         check_attrs({"a": "\udc00"}, message_type=5)
-
-
-def test_a_stream_has_the_room_that_its_ids_leave():
-    room = ATTRS_MAX_BYTES - len("groupId=gr&streamId=str&") - FRAME_OWN_BYTES
-    with Producer("tcp://127.0.0.1:9", group_id="gr", close_timeout=0) as p:
-        p.stream("str", attrs={"a": "x" * (room - 2)})
-        with pytest.raises(InvalidMessageError, match=f"allowed are {room} "):
-            p.stream("str", attrs={"a": "x" * (room - 1)})
 
 
 def test_room_depends_on_the_ids():

@@ -1,6 +1,8 @@
 """The driver's log in Spark's own processes."""
 
+import errno
 import logging
+import socket
 import sys
 from types import SimpleNamespace
 
@@ -51,7 +53,11 @@ def test_spark_may_gather_them_itself(main, capsys, caplog):
 
 
 @pytest.mark.parametrize("log", ["true", "false"])
-def test_a_proxy_that_is_down_is_named_whether_or_not_reports_are_logged(main, capsys, log):
+def test_a_proxy_that_is_down_is_named_whether_or_not_reports_are_logged(main, capsys, monkeypatch, log):
+    def refuse(address, timeout):
+        raise OSError(errno.ECONNREFUSED, "Connection refused")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
     main("pyspark.sql.worker.write_into_data_source")
     options = {"target": "tcp://127.0.0.1:1", "groupId": "g", "streamId": "s", "reportLog": log}
     plan_write(options, StructType().add("value", StringType()), job="job")

@@ -1,18 +1,14 @@
 """Writing a partition, with a producer whose results the test decides."""
 
 import os
-import socket
 import time
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import ClassVar
 
 import pyarrow as pa
 import pytest
 
-from dataproxy.errors import BufferFullError, FlushTimeout, InvalidMessageError, UndeliveredError
-from dataproxy.producer.discovery.targets import parse_target
-from dataproxy.spark import wording
+from dataproxy.errors import InvalidMessageError, UndeliveredError
+from dataproxy.spark import producers, wording
 from dataproxy.spark.planning.columns import ColumnPlan
 from dataproxy.spark.planning.following import KnownProxies
 from dataproxy.spark.planning.options import SinkOptions
@@ -20,128 +16,15 @@ from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
 from dataproxy.spark.reporting.attempts import RoomReader
 from dataproxy.spark.reporting.outlets import Outlets
 from dataproxy.spark.reporting.room import make_room
-from dataproxy.spark.writing import producers
 from dataproxy.spark.writing.partition import write_batches
-
-PLACE = TaskPlace(partition=3, attempt=1, run="job")
-
-
-def plan(stream="s"):
-    producer = (("group_id", "g"), ("target", "tcp://127.0.0.1:1"))
-    return WritePlan("job", SinkOptions(producer, stream), ColumnPlan(value=0), Outlets())
-
-
-class FakeProducer:
-    """Takes every row; `refuse` names bodies that a proxy refuses, `bad` bodies that are not accepted."""
-
-    made: ClassVar[list["FakeProducer"]] = []
-    refuse: ClassVar[set[str]] = set()
-    bad: ClassVar[set[str]] = set()
-    silent: ClassVar[bool] = False
-
-    def __init__(self, *, config):
-        self.config = config
-        self.closed = False
-        self.counts = dict.fromkeys(
-            (
-                "accepted",
-                "delivered",
-                "failed",
-                "expired",
-                "dropped",
-                "pending",
-                "retries",
-                "duplicates_filtered",
-                "conflicts",
-                "maybe_delivered",
-            ),
-            0,
-        )
-        self.rows = []
-        self.waits = []
-        FakeProducer.made.append(self)
-
-    def _known_endpoints(self):
-        return list(parse_target(self.config.target).endpoints)
-
-    def _follow(self, config, first):
-        self.followed = (config.target, first)
-
-    def accept(self, batch, value):
-        values = batch.column(value).to_pylist()
-        for row, value in enumerate(values):
-            if value in self.bad:
-                raise InvalidMessageError("the body is no good", details={"item": row})
-        nulls = values.count(None)
-        failed = sum(value in self.refuse for value in values)
-        self.rows += [value for value in values if value is not None]
-        self.counts["accepted"] += len(values) - nulls
-        self.counts["failed"] += failed
-        self.counts["pending" if self.silent else "delivered"] += len(values) - nulls - failed
-        return len(values) - nulls, nulls, 0, sum(len(value) for value in values if value is not None)
-
-    def flush(self, timeout):
-        self.waits.append(timeout)
-        if self.silent:
-            if len(self.waits) == 3:  # the first of those that nobody answers
-                self.counts["expired"] += 1
-                self.counts["pending"] -= 1
-            raise FlushTimeout("no result", report=self.report())
-
-    def report(self):
-        return SimpleNamespace(**self.counts)
-
-    def _counts(self):
-        return {
-            **self.counts,
-            "open": 0,
-            "in_flight": self.counts["pending"],
-            "delivered_bytes": 10 * self.counts["delivered"],
-            "codes": {108: self.counts["failed"]} if self.counts["failed"] else {},
-            "copies_possible": 0,
-            "settled_frames": self.counts["delivered"],
-            "filtered_frames": 0,
-        }
-
-    def _take_reach(self):
-        return None
-
-    def _latency_steps(self):
-        return {1000: self.counts["delivered"]} if self.counts["delivered"] else {}
-
-    def close(self, timeout):
-        self.closed = True
+from tests.support.partitions import PLACE, FakeProducer, batches, plan, use_fakes
 
 
 @pytest.fixture(autouse=True)
 def fakes(monkeypatch):
-    monkeypatch.setattr(producers, "Producer", FakeProducer)
-    monkeypatch.setattr(producers, "send_record_batch", lambda to, batch, *, value, **names: to.accept(batch, value))
-    monkeypatch.setattr("dataproxy.spark.writing.partition.PRODUCERS", producers.ProducerPool())
-    monkeypatch.setattr(FakeProducer, "made", [])
-    monkeypatch.setattr(FakeProducer, "refuse", set())
-    monkeypatch.setattr(FakeProducer, "bad", set())
-
-
-def batches(*columns):
-    for column in columns:
-        yield pa.record_batch([pa.array(column, pa.string())], names=["value"])
-
-
-def test_before_the_first_batch_is_waited_for_connections_wait_for_nothing():
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as jvm:
-        jvm.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
-        found = []
-
-        def asking():
-            found.append(jvm.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
-            yield from batches(["a"])
-
-        names = {"__name__": "pyspark.worker", "work": lambda: write_batches(asking(), plan(), PLACE)}
-        exec("def main(infile, outfile):\n    work()", names)  # looks like the main function of PySpark's worker
-        with jvm.makefile("rb") as source:
-            names["main"](source, None)
-        assert found == [1]
+    """Use fake producers, and say of each proxy that it refuses connections, without asking it."""
+    use_fakes(monkeypatch)
+    monkeypatch.setattr(producers, "unreachable", lambda named, *seconds: dict.fromkeys(named, "Connection refused"))
 
 
 @pytest.mark.parametrize(
@@ -280,34 +163,6 @@ def test_the_commit_message_names_what_the_attempt_left(tmp_path):
     report = write_batches(batches(["a"]), where, PLACE)
     (one,) = left(where.room)
     assert (one.token, one.ended, one.acked) == (report.record, True, 1)
-
-
-def test_a_full_buffer_names_each_proxy_with_the_reason(monkeypatch):
-    def full(to, batch, **names):
-        raise BufferFullError(
-            "the buffer of 9 bytes is full and no room came within max_block=1 s; 2 messages of this call are out",
-            hint="send slower",
-            details={"limit_bytes": 9, "accepted": 2},
-        )
-
-    with socket.create_server(("127.0.0.1", 0)) as alive:
-        target = f"127.0.0.1:{alive.getsockname()[1]}"
-        producer = (("group_id", "g"), ("target", f"tcp://127.0.0.1:1,{target}"))
-        made = WritePlan("job", SinkOptions(producer, "s"), ColumnPlan(value=0), Outlets())
-        source = batches(["a"], ["b"] * 4)
-        write_batches(batches(["a"]), made, PLACE)
-        monkeypatch.setattr(producers, "send_record_batch", full)
-        with pytest.raises(BufferFullError) as caught:
-            write_batches(source, made, PLACE)
-    assert str(caught.value) == (
-        "partition 3 (attempt 1), in the batch after row 0: the buffer of 9 bytes is full and no room came within"
-        f" maxBlock=1 s; 2 messages of this call are out; proxies: 127.0.0.1:1 (Connection refused), {target} (takes"
-        " connections); when this attempt had ended, 0 rows of it were acknowledged and 0 others are possibly stored;"
-        " check that the proxies answer, raise maxBlock (deliveryTimeout and a second where it is left out)"
-        " or bufferBytes [BUFFER_FULL]"
-    )
-    assert caught.value.details == {"limit_bytes": 9, "accepted": 2, "partition": 3, "attempt": 1}
-    assert FakeProducer.made[0].closed
 
 
 def test_an_error_of_the_source_gives_the_producer_up_too():

@@ -11,8 +11,8 @@ import dataproxy
 from dataproxy._core.producer.aio.send import AsyncStream
 from dataproxy._core.producer.aio.waiter import Waiter
 from dataproxy.errors import LocalProtocolError
+from tests.loopback.producer.test_misuse_texts import CALLBACK, TIMEOUT, refused
 from tests.support.scripted import Scripted, silent
-from tests.unit.producer.test_misuse_texts import CALLBACK, TIMEOUT, refused
 
 CLOSED = "the AsyncProducer is closed; open a new one to continue [CLOSED]"
 EARLY = "the AsyncProducer is not open yet; enter it with 'async with', or await its open() before [LOCAL_PROTOCOL]"

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import pytest
 
 import dataproxy
+from tests.loopback.producer.test_delivery import moody, producer
 from tests.support.scripted import Peer, Scripted, ack, refusal, silent
-from tests.unit.producer.test_delivery import moody, producer
 
 SECONDS = 30
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 import dataproxy
+from tests.loopback.producer.test_delivery import moody, producer
 from tests.native.probe_streams import spoil_undelivered
 from tests.support.scripted import Peer, Scripted, refusal, silent
-from tests.unit.producer.test_delivery import moody, producer
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])

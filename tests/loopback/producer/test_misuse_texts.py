@@ -11,8 +11,8 @@ import pytest
 
 import dataproxy
 from dataproxy.codes import LOCAL_CODES
+from tests.loopback.producer.test_delivery import producer
 from tests.support.scripted import Scripted
-from tests.unit.producer.test_delivery import producer
 
 TARGET = "tcp://127.0.0.1:9"
 TIMEOUT = (

@@ -1,0 +1,104 @@
+"""Notices which network sockets this process opens: Python's, and those of the compiled core.
+
+An audit hook hears of each socket that Python code makes.  The core makes its sockets without the interpreter, but
+on threads that Python starts and whose names say so; a socket it keeps without such a thread is found among the
+descriptors.  Sockets between two ends in this process (``AF_UNIX``) do not count, nor do those of PySpark, which
+talks to its JVM whenever an object of the JVM is freed.  Programs that a test starts are not looked at, nor what a
+module of tests opens while it is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+__all__ = ["OpenedSockets"]
+
+NETWORK = {socket.AF_INET, socket.AF_INET6}
+THREADS = ("dataproxy-exec", "dataproxy-hub")  # they connect, or accept, in compiled code
+
+
+def _descriptors() -> set[str]:
+    """Return the network sockets that this process holds, each as ``socket:[inode]``."""
+    found = set()
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile, on another thread
+            link = str(path.readlink())
+            if link.startswith("socket:"):
+                one = socket.socket(fileno=int(path.name))
+                family = one.family
+                one.detach()
+                if family in NETWORK:
+                    found.add(link)
+    return found
+
+
+def _of_pyspark() -> bool:
+    """Return whether py4j is among the callers."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("py4j."):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+class OpenedSockets:
+    """Collects what opens network sockets between ``begin`` and ``end``; one at a time, on one thread."""
+
+    _listening: OpenedSockets | None = None
+    _hooked = False
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+        self._before: set[str] = set()
+        self._pyspark = False
+
+    def begin(self) -> None:
+        """Begin to listen."""
+        if not OpenedSockets._hooked:
+            OpenedSockets._hooked = True
+            sys.addaudithook(_hear_event)  # it stays for ever
+        self._before = _descriptors()
+        threading.Thread.start = _heard_start  # type: ignore[method-assign]  # CPython 3.11 has no event for it
+        OpenedSockets._listening = self
+
+    def end(self) -> list[str]:
+        """Return what opened network sockets since ``begin``."""
+        OpenedSockets._listening = None
+        threading.Thread.start = _plain_start  # type: ignore[method-assign]
+        if not self._found and not self._pyspark:
+            self._found += [f"compiled code, {link}" for link in sorted(_descriptors() - self._before)]
+        return self._found
+
+    def hear_socket(self) -> None:
+        """Note a socket that Python code makes.  Any thread; raises nothing."""
+        if _of_pyspark():
+            self._pyspark = True
+        else:
+            self._found.append("a socket of Python")
+
+    def hear_thread(self, name: str) -> None:
+        """Note a thread if it will make sockets.  Any thread; raises nothing."""
+        if name.startswith(THREADS):
+            self._found.append(f"thread {name}")
+
+
+def _hear_event(event: str, args: tuple[Any, ...]) -> None:
+    listener = OpenedSockets._listening
+    if listener is not None and event == "socket.__new__" and args[1] in NETWORK:
+        listener.hear_socket()
+
+
+_plain_start = threading.Thread.start
+
+
+def _heard_start(thread: threading.Thread) -> None:
+    listener = OpenedSockets._listening
+    if listener is not None:
+        listener.hear_thread(thread.name)
+    _plain_start(thread)
