@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from dataproxy.errors import FlushTimeout, InvalidMessageError
 from dataproxy.producer.discovery.targets import parse_target
-from dataproxy.spark import producers
 from dataproxy.spark.planning.columns import ColumnPlan
 from dataproxy.spark.planning.options import SinkOptions
 from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
 from dataproxy.spark.reporting.outlets import Outlets
+from dataproxy.spark.writing import producers
 
 __all__ = ["PLACE", "FakeProducer", "batches", "plan", "use_fakes"]
 

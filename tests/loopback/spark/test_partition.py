@@ -5,11 +5,11 @@ import socket
 import pytest
 
 from dataproxy.errors import BufferFullError
-from dataproxy.spark import producers
 from dataproxy.spark.planning.columns import ColumnPlan
 from dataproxy.spark.planning.options import SinkOptions
 from dataproxy.spark.planning.writeplan import WritePlan
 from dataproxy.spark.reporting.outlets import Outlets
+from dataproxy.spark.writing import producers
 from dataproxy.spark.writing.partition import write_batches
 from tests.support.partitions import PLACE, FakeProducer, batches, plan, use_fakes
 

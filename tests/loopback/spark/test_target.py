@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from dataproxy.spark import target
+from dataproxy.spark.planning import target
 from dataproxy.types import Endpoint
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dataproxy.errors import InvalidMessageError, UndeliveredError
-from dataproxy.spark import producers, wording
+from dataproxy.spark import wording
 from dataproxy.spark.planning.columns import ColumnPlan
 from dataproxy.spark.planning.following import KnownProxies
 from dataproxy.spark.planning.options import SinkOptions
@@ -16,6 +16,7 @@ from dataproxy.spark.planning.writeplan import TaskPlace, WritePlan
 from dataproxy.spark.reporting.attempts import RoomReader
 from dataproxy.spark.reporting.outlets import Outlets
 from dataproxy.spark.reporting.room import make_room
+from dataproxy.spark.writing import producers
 from dataproxy.spark.writing.partition import write_batches
 from tests.support.partitions import PLACE, FakeProducer, batches, plan, use_fakes
 
