@@ -36,6 +36,7 @@ WARNINGS = [
     *(["-Werror"] if os.environ.get("DATAPROXY_WERROR") == "1" else []),  # a user's newer compiler may warn of more
     "-Wno-unused-parameter",  # function tables give every entry the same signature
     "-Wno-unused-function",  # Cython emits conversion helpers it may not call
+    "-Wno-unused-const-variable",  # texts of assertions, which a release drops
     "-Wno-missing-field-initializers",  # CPython's type slots are filled from the front
     "-Wno-cast-function-type",  # METH_FASTCALL entries, as CPython documents them
     "-Wno-sign-compare",  # raised by Cython's own enum comparisons
@@ -47,7 +48,7 @@ PROFILES = {
     "debug": {"cflags": [UNFORTIFIED, "-O0", "-g3"], "macros": [("DATAPROXY_DEBUG", "1")]},
     "coverage": {
         "cflags": [UNFORTIFIED, "-O0", "-g1"],
-        "macros": [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")],
+        "macros": [("DATAPROXY_DEBUG", "1"), ("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")],
         "directives": {"linetrace": True},
     },
     "asan": {

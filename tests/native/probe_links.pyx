@@ -11,7 +11,8 @@ from libc.string cimport memcpy, memset
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport (
-    CL_DROPPED, CL_FREE, Pack, PackPool, list_pop, pool_close, pool_give, pool_open, pool_take,
+    CL_DROPPED, CL_FREE, PK_POSTED, PK_TAKEN, Pack, PackPool, list_pop, pack_enter, pool_close, pool_give, pool_open,
+    pool_take,
 )
 from dataproxy._core.pack.parts cimport Part
 from dataproxy._core.base.slice cimport Slice, slice_of
@@ -173,6 +174,8 @@ cdef class Links:
         frame = p.frame[:p.frame_n]
         if self.pool.sheds:
             self.packs[ident] = <uintptr_t>p
+        pack_enter(p, PK_POSTED)
+        pack_enter(p, PK_TAKEN)
         links_submit(&self.pool, p, now)
         return frame
 

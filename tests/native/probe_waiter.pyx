@@ -12,7 +12,9 @@ from cpython.object cimport PyTypeObject
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from dataproxy._core.pack.pack cimport OUT_DELIVERED, OUT_FAILED, Pack, PackResult, pack_result_new
+from dataproxy._core.pack.pack cimport (
+    OUT_DELIVERED, OUT_FAILED, PK_SETTLED, Pack, PackResult, pack_enter, pack_result_new,
+)
 from dataproxy._core.producer.aio.notifier cimport Notifier
 from dataproxy._core.producer.results.accounting cimport (
     accounting_close, accounting_open, accounting_sealed, accounting_settle, accounting_wake,
@@ -81,6 +83,7 @@ cdef class Desk(CoreHandle):
         """Enter a result into the accounting and wake who waits for it.  Locality: GIL.  Locks: takes accounting.lock.
         """
         p.outcome = outcome
+        pack_enter(p, PK_SETTLED)
         pthread_mutex_lock(&self.engine.accounting.lock)
         accounting_settle(&self.engine.accounting, p, now_us())
         accounting_wake(&self.engine.accounting)

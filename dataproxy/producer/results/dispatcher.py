@@ -68,6 +68,7 @@ _EVENTS: dict[int, tuple[Log, int, str]] = {
         logging.INFO,
         "%s answered an unknown frame (a late or repeated answer, or a frame never sent); the answer is ignored",
     ),
+    13: (_LOG, logging.ERROR, "an illegal change of state of the connection to %s was not made; please report this"),
 }
 _WITH_DETAIL = {LE_UNKNOWN_FRAME, LE_DRAINED, LE_REFUSED, LE_FRAMING}
 _OF_CONNECTIONS = {

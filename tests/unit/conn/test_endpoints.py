@@ -5,6 +5,8 @@ import pytest
 from tests.native.probe_links import Links
 from tests.unit.conn.test_pool import CLASSES, SECOND, ack, connect_all, opened, write_all
 
+LOST = 3  # LinkEvent
+
 
 def peers(pool) -> list[str]:
     """Return the proxies of the active links."""
@@ -47,6 +49,23 @@ def test_a_retired_link_takes_nothing_new_and_closes_when_its_frames_are_answere
     connect_all(pool, 10 + SECOND)
     assert pool.link(0)["state"] == "idle"
     assert peers(pool) == ["b:1"]
+
+
+def test_a_link_in_backoff_whose_proxy_returns_at_once_goes_on_waiting() -> None:
+    """It has no connection that could be lost a second time."""
+    pool = opened(["a:1"], 1)
+    pool.lost(0, LOST, 0, 10)
+    before = pool.link(0)
+    assert before["state"] == "backoff"
+    pool.endpoints(["b:1"], 1, 20)
+    pool.endpoints(["a:1", "b:1"], 2, 30)
+    connect_all(pool, 30)
+    after = pool.link(0)
+    assert after["state"] == "backoff"
+    assert (after["failures"], after["losses"]) == (before["failures"], before["losses"]) == (1, 1)
+    pool.expire(100 * SECOND)
+    connect_all(pool, 100 * SECOND)
+    assert peers(pool) == ["a:1", "b:1"]
 
 
 def test_a_proxy_that_returns_while_its_link_drains_is_used_again() -> None:

@@ -16,3 +16,10 @@ def test_an_ignored_refusal_is_logged_with_its_code_and_text(kind: int, caplog: 
     refused, success = [record.getMessage() for record in caplog.records]
     assert refused.endswith("ignored (code 94): 'magicInMsg(1) != 60929'")
     assert success.endswith("ignored")
+
+
+def test_an_illegal_change_of_state_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    EventLog().write(13, "a:1", 0, "from idle to active")
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "a:1 was not made; please report this: 'from idle to active'" in record.getMessage()

@@ -84,6 +84,7 @@ cdef enum LinkEvent:
     # Answers that are ignored; detail: code.
     LE_MISDIRECTED = 11     # to a frame that has no open attempt over this connection
     LE_UNEXPECTED = 12      # to a number that is not pending
+    LE_STATE = 13           # an illegal change of a link's state was asked for and not made; a defect of this library
 
 
 # `text` (may be empty) is what the server said; it is borrowed.

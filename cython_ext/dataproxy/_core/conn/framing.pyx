@@ -7,6 +7,7 @@ from dataproxy._core.base.compress cimport pack_block, pack_bound
 from dataproxy._core.pack.pack cimport Pack, PackPool, pack_grow, pool_count, pool_give, pool_take
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.wire.api cimport FrameSpec, WireOps
 
 
@@ -67,6 +68,7 @@ cdef int frame_pack(const WireOps* wire, const FrameRules* rules, PackPool* spar
     status = wire.frame(&spec, p.buf, p.body_n, &start, &size)
     if status != ST_OK:
         return status
+    dp_assert(start + size <= p.cap, "the frame is in the buffer: start=%zu, size=%zu, cap=%zu", start, size, p.cap)
     if size > rules.max_frame:
         return ST_LIMIT
     p.frame = p.buf + start

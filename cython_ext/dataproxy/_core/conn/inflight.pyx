@@ -21,6 +21,7 @@ from libc.string cimport memcpy
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.conn.connection cimport LS_ACTIVE
 from dataproxy._core.pack.pack cimport ASKED, Asked
+from dataproxy._core.plat.assertion cimport dp_assert
 
 
 cdef int inflight_init(InFlight* t) noexcept nogil:
@@ -48,8 +49,10 @@ cdef void _insert(InFlight* t, Pack* p) noexcept nogil:
         if t.slots[i].seq == p.seq:
             break
         i = (i + 1) & t.mask
+    dp_assert(t.slots[i] == NULL or t.slots[i] == p, "two packs in flight have two numbers: seq=%u, n=%zu", p.seq, t.n)
     if t.slots[i] == NULL:
         t.n += 1
+    dp_assert(t.n <= t.mask, "the table has a free slot: n=%zu, mask=%zu", t.n, t.mask)
     t.slots[i] = p
 
 
@@ -89,6 +92,7 @@ cdef void inflight_remove(InFlight* t, uint32_t seq) noexcept nogil:
         i = (i + 1) & t.mask
     if t.slots[i] == NULL:
         return
+    dp_assert(t.n > 0, "n > 0: n=%zu, seq=%u", t.n, seq)
     t.n -= 1
     j = i
     while True:
@@ -175,7 +179,10 @@ cdef bint attempt_refused(Pack* p, const Link* link) noexcept nogil:
     cdef Asked* asked = _find(p, link)
     cdef bint newest
     if asked == NULL:
+        dp_assert(p.asked_lost, "a refusal answers an open attempt: seq=%u, link=%d", p.seq, link.index)
         return False
+    dp_assert(asked.open > 0 and p.open_attempts >= asked.open,
+              "open_attempts >= asked.open > 0: open_attempts=%d, asked.open=%d", p.open_attempts, asked.open)
     p.open_attempts -= 1
     asked.open -= 1
     if asked.open > 0:

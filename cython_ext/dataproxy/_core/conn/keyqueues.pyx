@@ -10,10 +10,11 @@ Locality: executor.  Locks: none.
 from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
-from dataproxy._core.pack.pack cimport OUT_FAILED, PK_HELD, Pack, list_push
+from dataproxy._core.pack.pack cimport OUT_FAILED, PK_HELD, Pack, list_push, pack_enter
 from dataproxy._core.conn.connection cimport LinkPool
 from dataproxy._core.conn.retry cimport retry_expired, route
 from dataproxy._core.conn.settle cimport detach, settle_failed
+from dataproxy._core.plat.assertion cimport dp_assert
 
 
 cdef bint key_queue_enter(LinkPool* pool, Pack* p) noexcept nogil:
@@ -23,7 +24,8 @@ cdef bint key_queue_enter(LinkPool* pool, Pack* p) noexcept nogil:
     if key_queue.active == NULL and key_queue.held.head == NULL:
         key_queue.active = p
         return True
-    p.state = PK_HELD
+    dp_assert(key_queue.active != p, "a pack enters its key queue once: seq=%u", p.seq)
+    pack_enter(p, PK_HELD)
     list_push(&key_queue.held, p)
     return False
 

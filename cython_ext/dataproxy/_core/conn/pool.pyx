@@ -11,7 +11,10 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset, strcmp
 
 from dataproxy._core.base.buf cimport buf_free
-from dataproxy._core.pack.pack cimport OUT_EXPIRED, OUT_FAILED, Pack
+from dataproxy._core.pack.pack cimport (
+    OUT_EXPIRED, OUT_FAILED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_SETTLED, PK_TAKEN, PK_WAITING, Pack, PackList,
+    pack_state_name,
+)
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport (
@@ -24,19 +27,22 @@ from dataproxy._core.conn.inflight cimport inflight_free, inflight_init
 from dataproxy._core.conn.keyqueues cimport key_queue_enter, key_queues_abort
 from dataproxy._core.conn.connection cimport (
     LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECTED, LE_CONNECT_FAILED, LE_DEAF, LE_LOST, LE_SILENT,
-    LF_CLOSE, LF_CONNECT, LF_LOOK, LOAD_STOPPED, LOAD_UNKNOWN, LS_ACTIVE, LS_BACKOFF, LS_CLOSED, LS_CONNECTING, LS_IDLE,
-    TK_LINK, Doubt, Endpoint, EventSink, Link, LinkConfig, LinkPool, link_change_allowed,
+    LE_STATE, LF_CLOSE, LF_CONNECT, LF_LOOK, LOAD_STOPPED, LOAD_UNKNOWN, LS_ACTIVE, LS_BACKOFF, LS_CLOSED,
+    LS_CONNECTING, LS_IDLE, TK_LINK, Doubt, Endpoint, EventSink, Link, LinkConfig, LinkPool, link_change_allowed,
+    link_state_name,
 )
 from dataproxy._core.conn.progress cimport look_every_us, progress_begin, progress_look, progress_stalled
 from dataproxy._core.conn.retry cimport retry_due, retry_expired, retry_unanswered, route, route_waiting
 from dataproxy._core.conn.sendq cimport mark_dirty
 from dataproxy._core.conn.settle cimport detach, settle_delivered, settle_failed
-from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
+from dataproxy._core.plat.assertion cimport DP_CHECKED, dp_assert
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.wire.api cimport WireOps
 
 
 cdef enum:
     SMALL_FRAME = 65536     # bytes of a frame that every server accepts
+    CHECKED_PACKS = 256     # of one list, where a debug build looks at all lists in each round
 
 
 cdef int links_open(
@@ -87,8 +93,17 @@ cdef void _deactivate(LinkPool* pool, Link* link) noexcept nogil:
 
 
 cdef void link_enter(LinkPool* pool, Link* link, int state) noexcept nogil:
-    """Change the state of a link; nothing else writes ``Link.state``.  Locality: executor."""
+    """Change the state of a link; nothing else writes ``Link.state``.  Locality: executor.
+
+    An illegal change is not made, and reported: the link keeps what belongs to its state, such as its socket.
+    """
+    cdef char text[64]
+    cdef int n
     if not link_change_allowed(link.state, state):
+        dp_assert(False, "the change of state is legal: connection %d goes from %s to %s",
+                  link.index, link_state_name(link.state), link_state_name(state))
+        n = snprintf(text, sizeof(text), "from %s to %s", link_state_name(link.state), link_state_name(state))
+        pool.event(pool.event_context, LE_STATE, link.peer.label, 0, slice_of(text, <size_t>n))
         return
     if state == LS_ACTIVE:
         _activate(pool, link)
@@ -259,6 +274,8 @@ cdef void _retire(LinkPool* pool, Link* link) noexcept nogil:
 
 cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor."""
+    dp_assert(p.state == PK_TAKEN, "a pack that is submitted is in no list: state=%s, seq=%u",
+              pack_state_name(p.state), p.seq)
     if p.deadline_us <= now_us:
         settle_failed(pool, p, OUT_EXPIRED, LC_TIMEOUT)
         return
@@ -270,6 +287,8 @@ cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
 cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
     """Begin to use a link whose connect succeeded.  Locality: executor."""
     cdef bint doubted = proxy_doubted(pool, link)
+    dp_assert(link.state == LS_CONNECTING, "a connection that was made was connecting: state=%s, link=%d",
+              link_state_name(link.state), link.index)
     load_clear(&link.load)
     link.head_sent = 0
     link.control.n = 0
@@ -318,6 +337,10 @@ cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexc
             detach(pool, p)
             p.code = code
             route(pool, p, now_us)
+    dp_assert(link.queue.n == 0 and link.flight.n == 0, "a lost connection has no frames: queue.n=%ld, flight.n=%ld",
+              link.queue.n, link.flight.n)
+    dp_assert(link.queue_bytes == 0 and link.flight_bytes == 0,
+              "a lost connection has no bytes: queue_bytes=%ld, flight_bytes=%ld", link.queue_bytes, link.flight_bytes)
 
 
 cdef void _doubt(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
@@ -365,6 +388,8 @@ cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t 
     cdef char text[48]
     if link.state == LS_IDLE or link.state == LS_CLOSED:
         return
+    if link.state == LS_BACKOFF and not link.retired and not pool.closing:
+        return                  # it has no connection, and its proxy left the list and came back before it was closed
     link.flags = 0
     link.close_event = 0
     link.close_detail = 0
@@ -417,7 +442,61 @@ cdef void _ack_timeouts(LinkPool* pool, Link* link, int64_t now_us) noexcept nog
         retry_unanswered(pool, p, LC_ACK_TIMEOUT, now_us)
 
 
+cdef void _check_list(const PackList* packs, int state, int link, int64_t bytes) noexcept nogil:
+    """Check that a list is whole, that its packs are in ``state`` and on ``link``, and that their frames are ``bytes``.
+
+    ``link``: -1 for a list of no link; then ``bytes`` is not compared.
+    """
+    cdef const Pack* p = packs.head
+    cdef const Pack* before = NULL
+    cdef int64_t n = 0, sum = 0
+    while p != NULL and n < CHECKED_PACKS:
+        dp_assert(p.prev == before, "a pack knows its neighbour: seq=%u, place %ld of %ld", p.seq, n, packs.n)
+        dp_assert(p.state == state, "a pack's state names its list: seq=%u is %s in the list of packs that are %s",
+                  p.seq, pack_state_name(p.state), pack_state_name(state))
+        dp_assert(link < 0 or p.link == link, "a pack names its connection: seq=%u, link=%d, not %d",
+                  p.seq, p.link, link)
+        sum += <int64_t>p.frame_n
+        n += 1
+        before = p
+        p = p.next
+    if p != NULL:
+        return                          # the rest is looked at when the list is shorter
+    dp_assert(n == packs.n and packs.tail == before, "a list holds what it counts: %ld packs, n=%ld", n, packs.n)
+    dp_assert(link < 0 or sum == bytes, "a list's bytes are those of its frames: %ld bytes, sum=%ld", bytes, sum)
+
+
+cdef void _check(const LinkPool* pool) noexcept nogil:
+    """Compare lists, states and counters of a pool with each other.  Locality: executor."""
+    cdef const Link* link
+    cdef int64_t flight_bytes = 0
+    cdef int i
+    _check_list(&pool.waiting, PK_WAITING, -1, 0)
+    _check_list(&pool.backoff, PK_BACKOFF, -1, 0)
+    _check_list(&pool.settled, PK_SETTLED, -1, 0)
+    for i in range(pool.n_links):
+        link = pool.links[i]
+        dp_assert(link.state == LS_ACTIVE or (link.queue.n == 0 and link.flight.n == 0 and link.active_slot < 0),
+                  "frames are on an active connection: state=%s, queue.n=%ld, flight.n=%ld, active_slot=%d",
+                  link_state_name(link.state), link.queue.n, link.flight.n, link.active_slot)
+        dp_assert(link.active_slot < 0 or pool.active[link.active_slot] == link,
+                  "active_slot names the connection: active_slot=%d, link=%d", link.active_slot, link.index)
+        dp_assert(link.queue.head == NULL or link.head_sent < link.queue.head.frame_n,
+                  "head_sent < frame_n: head_sent=%zu, frame_n=%zu", link.head_sent, link.queue.head.frame_n)
+        dp_assert(relaxed_load(&link.counters.waiting) == link.queue.n, "waiting = queue.n: waiting=%ld, queue.n=%ld",
+                  link.counters.waiting, link.queue.n)
+        dp_assert(relaxed_load(&link.counters.in_flight) == link.flight.n,
+                  "in_flight = flight.n: in_flight=%ld, flight.n=%ld", link.counters.in_flight, link.flight.n)
+        _check_list(&link.queue, PK_QUEUED, link.index, link.queue_bytes)
+        _check_list(&link.flight, PK_IN_FLIGHT, link.index, link.flight_bytes)
+        flight_bytes += link.flight_bytes
+    dp_assert(relaxed_load(&pool.flight_bytes) == flight_bytes,
+              "flight_bytes is the sum of all connections: flight_bytes=%ld, sum=%ld", pool.flight_bytes, flight_bytes)
+
+
 cdef void _link_timer(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+    dp_assert(link.state != LS_IDLE and link.state != LS_CLOSED, "a connection without a proxy has no timer: state=%s",
+              link_state_name(link.state))
     if link.state == LS_CONNECTING:
         link_silent(pool, link, LE_CONNECT_FAILED)
     elif link.state == LS_BACKOFF and not link.retired:
@@ -447,6 +526,8 @@ cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:
         else:
             retry_due(pool, <Pack*>timer.owner, now_us)
         timer = timers_pop(&pool.timers, now_us)
+    if DP_CHECKED:
+        _check(pool)
 
 
 cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
@@ -469,6 +550,8 @@ cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
                 settle_failed(pool, link.queue.head, OUT_FAILED, code)
         mark_dirty(pool, link, LF_CLOSE)
     key_queues_abort(pool, code)
+    if DP_CHECKED:
+        _check(pool)
 
 
 cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil:

@@ -19,6 +19,7 @@ from libc.stdint cimport int64_t
 from dataproxy._core.pack.pack cimport Pack
 from dataproxy._core.base.timers cimport timers_arm
 from dataproxy._core.conn.connection cimport Link, LinkConfig, LinkPool
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_load
 
 cdef enum:
@@ -65,6 +66,8 @@ cdef void progress_look(LinkPool* pool, Link* link, int64_t held, int64_t now_us
         link.acked = acked
     link.waits = waits
     while p != NULL and p.sent_end > link.acked:        # in the order of writing: the frames before it have arrived
+        dp_assert(p.prev == NULL or p.prev.sent_end <= p.sent_end,
+                  "frames in flight are in the order of writing: sent_end=%ld after %ld", p.sent_end, p.prev.sent_end)
         p.sent_us = now_us
         p = p.prev
 

@@ -23,8 +23,9 @@ from dataproxy._core.conn.sendq cimport mark_dirty, sendq_put
 from dataproxy._core.conn.settle cimport detach, settle_failed, settle_split
 from dataproxy._core.conn.split cimport split_attempts, split_can, split_waits
 from dataproxy._core.pack.pack cimport (
-    OUT_EXPIRED, OUT_FAILED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_WAITING, list_push,
+    OUT_EXPIRED, OUT_FAILED, PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, PK_SETTLED, PK_WAITING, list_push, pack_enter,
 )
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load
 
 cdef enum:
@@ -46,7 +47,7 @@ cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor."""
     cdef Link* link = choose_link(pool, now_us)
     if link == NULL:
-        p.state = PK_WAITING
+        pack_enter(p, PK_WAITING)
         p.link = -1
         list_push(&pool.waiting, p)
     else:
@@ -73,7 +74,7 @@ cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexce
     if wait_us >= left:
         wait_us = left // 2 if left >= 2 * LAST_US else left
     detach(pool, p)
-    p.state = PK_BACKOFF
+    pack_enter(p, PK_BACKOFF)
     list_push(&pool.backoff, p)
     timers_arm(&pool.timers, &p.timer, now_us + wait_us)
 
@@ -151,6 +152,7 @@ cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
 cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor."""
     cdef Link* link
+    dp_assert(p.state != PK_SETTLED, "a settled pack has no timer: seq=%u, outcome=%d", p.seq, p.outcome)
     if now_us < p.deadline_us:
         if p.state == PK_BACKOFF:
             _retry_now(pool, p, now_us)

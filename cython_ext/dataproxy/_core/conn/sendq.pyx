@@ -8,13 +8,14 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.pack.pack cimport (
-    CL_SENT, PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove, pack_hold, pack_let_go,
+    CL_SENT, PK_IN_FLIGHT, PK_QUEUED, Pack, list_push, list_remove, pack_enter, pack_hold, pack_let_go,
 )
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.conn.inflight cimport attempt_made, inflight_put
-from dataproxy._core.conn.connection cimport LF_WRITE, Link, LinkPool
+from dataproxy._core.conn.connection cimport LF_WRITE, LS_ACTIVE, Link, LinkPool
 from dataproxy._core.conn.progress cimport progress_wrote
 from dataproxy._core.conn.settle cimport detach, settle_delivered
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
 from dataproxy._core.plat.socket cimport iovec
 
@@ -29,10 +30,10 @@ cdef void mark_dirty(LinkPool* pool, Link* link, int flag) noexcept nogil:
 
 
 cdef void sendq_put(LinkPool* pool, Link* link, Pack* p) noexcept nogil:
-    """Queue ``p`` on ``link``; a frame that is queued already stays where it is."""
-    if p.state == PK_QUEUED:
-        return
-    p.state = PK_QUEUED
+    """Queue ``p``, which is in no list, on ``link``."""
+    dp_assert(link.state == LS_ACTIVE, "frames are queued on an active connection: state=%d, link=%d",
+              link.state, link.index)
+    pack_enter(p, PK_QUEUED)
     p.link = link.index
     list_push(&link.queue, p)
     link.queue_bytes += <int64_t>p.frame_n
@@ -65,6 +66,12 @@ cdef int sendq_gather(LinkPool* pool, Link* link, iovec* out, int most, size_t m
             detach(pool, p)             # a sender gave it up; executor_drop follows
             p = following
             continue
+        dp_assert(p.state == PK_QUEUED and p.link == link.index,
+                  "a pack in a send queue is queued on its connection: state=%d, link=%d, not %d",
+                  p.state, p.link, link.index)
+        dp_assert(skip < p.frame_n, "head_sent < frame_n: head_sent=%zu, frame_n=%zu", skip, p.frame_n)
+        dp_assert(p.frame >= p.buf and p.frame + p.frame_n <= p.buf + p.cap,
+                  "the frame is in the buffer: frame_n=%zu, cap=%zu", p.frame_n, p.cap)
         out[n].iov_base = p.frame + skip
         out[n].iov_len = p.frame_n - skip
         total += p.frame_n - skip
@@ -88,7 +95,7 @@ cdef void _written(LinkPool* pool, Link* link, Pack* p, int64_t end, int64_t now
     relaxed_add(&link.counters.sent_frames, 1)
     if p.attempts > 1:
         relaxed_add(&pool.retries, 1)
-    p.state = PK_IN_FLIGHT
+    pack_enter(p, PK_IN_FLIGHT)
     list_push(&link.flight, p)
     link.flight_bytes += <int64_t>p.frame_n
     relaxed_add(&pool.flight_bytes, <int64_t>p.frame_n)
@@ -103,6 +110,8 @@ cdef void _let_go(Link* link) noexcept nogil:
     cdef Pack* p = link.queue.head
     while link.gathered > 0:
         link.gathered -= 1
+        dp_assert(p != NULL, "the send queue holds what was gathered: gathered=%d more, queue.n=%ld",
+                  link.gathered + 1, link.queue.n)
         pack_let_go(p)
         p = p.next
 
@@ -112,6 +121,8 @@ cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noex
     cdef size_t part
     cdef int64_t end
     cdef Pack* p
+    dp_assert(link.gathered <= link.queue.n, "gathered <= queue.n: gathered=%d, queue.n=%ld",
+              link.gathered, link.queue.n)
     relaxed_add(&link.counters.sent_bytes, <int64_t>n)
     end = link.counters.sent_bytes
     if not link.waits:
@@ -137,6 +148,7 @@ cdef void sendq_wrote(LinkPool* pool, Link* link, size_t n, int64_t now_us) noex
         n -= part
         link.gathered -= 1
         _written(pool, link, p, end - <int64_t>n, now_us)
+    dp_assert(n == 0 or link.queue.head != NULL, "no more bytes are written than were queued: n=%zu more", n)
     if pool.sheds:
         _let_go(link)
     relaxed_store(&link.counters.waiting, link.queue.n)

@@ -7,8 +7,8 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_POSTED, PK_QUEUED,
-    PK_SETTLED, PK_WAITING, Pack, list_push, list_remove, pack_hold,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, OUT_PENDING, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_QUEUED,
+    PK_SETTLED, PK_TAKEN, PK_WAITING, Pack, list_push, list_remove, pack_enter, pack_hold, pack_state_name,
 )
 from dataproxy._core.pack.parts cimport parts_new, parts_release
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
@@ -19,6 +19,7 @@ from dataproxy._core.conn.connection cimport LC_DISPLACED, Link, LinkPool
 from dataproxy._core.conn.split cimport (
     split_attempts, split_begin, split_end, split_halve, split_next, split_rest, split_waits,
 )
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
 
@@ -36,6 +37,7 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
         link = pool.links[p.link]
         list_remove(&link.queue, p)
         link.queue_bytes -= <int64_t>p.frame_n
+        dp_assert(link.queue_bytes >= 0, "queue_bytes >= 0: queue_bytes=%ld, frame_n=%zu", link.queue_bytes, p.frame_n)
         relaxed_store(&link.counters.waiting, link.queue.n)
     elif p.state == PK_IN_FLIGHT:
         link = pool.links[p.link]
@@ -43,11 +45,16 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
             p.next.sent_us = p.sent_us
         list_remove(&link.flight, p)
         link.flight_bytes -= <int64_t>p.frame_n
+        dp_assert(link.flight_bytes >= 0, "flight_bytes >= 0: flight_bytes=%ld, frame_n=%zu",
+                  link.flight_bytes, p.frame_n)
         relaxed_add(&pool.flight_bytes, -<int64_t>p.frame_n)
         relaxed_store(&link.counters.in_flight, link.flight.n)
     elif p.state == PK_HELD:
         list_remove(&(<KeyQueue*>p.key_queue).held, p)
-    p.state = PK_POSTED         # in no list
+    else:
+        dp_assert(p.state == PK_TAKEN, "a pack in no list is taken: state=%s, seq=%u", pack_state_name(p.state), p.seq)
+        return
+    pack_enter(p, PK_TAKEN)
 
 
 cdef void _leave_key_queue(LinkPool* pool, Pack* p) noexcept nogil:
@@ -70,16 +77,19 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
         return                  # it has its result; `settle_dropped` follows
     if p.key_queue != NULL:
         _leave_key_queue(pool, p)
+    dp_assert(p.outcome == OUT_PENDING, "a pack gets one result: outcome=%d, then %d, seq=%u",
+              p.outcome, outcome, p.seq)
+    dp_assert(p.open_attempts >= 0, "open_attempts >= 0: open_attempts=%d, attempts=%d", p.open_attempts, p.attempts)
     p.outcome = outcome
     p.code = code
-    p.state = PK_SETTLED
+    pack_enter(p, PK_SETTLED)
     p.link = -1
     list_push(&pool.settled, p)
 
 
 cdef void _wait_on(LinkPool* pool, Pack* p, int64_t until_us) noexcept nogil:
     """Put ``p``, which is in no list, into backoff until ``until_us`` (microseconds); 0: until timers run next."""
-    p.state = PK_BACKOFF
+    pack_enter(p, PK_BACKOFF)
     list_push(&pool.backoff, p)
     timers_arm(&pool.timers, &p.timer, until_us)
 
@@ -99,6 +109,7 @@ cdef void _settle_part(LinkPool* pool, Pack* p, int outcome, int code) noexcept 
     inflight_remove(&pool.in_flight, p.seq)
     if not p.parts.ready:
         pool.split_waiting -= 1
+        dp_assert(pool.split_waiting >= 0, "split_waiting >= 0: split_waiting=%ld", pool.split_waiting)
         parts_release(p.parts)
         p.parts = NULL
         _settle(pool, p, outcome, code)

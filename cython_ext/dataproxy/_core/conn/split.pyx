@@ -27,6 +27,7 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.conn.inflight cimport inflight_get
 from dataproxy._core.conn.connection cimport LC_CLOSED, LC_ENCODE, LC_NO_MEMORY
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES, FrameSpec
 
@@ -156,6 +157,8 @@ cdef int _frame(LinkPool* pool, Pack* p) noexcept nogil:
     status = pool.wire.frame(&spec, base, body_n, &start, &size)
     p.frame = base + start
     p.frame_n = size
+    dp_assert(status != ST_OK or (start <= p.head + body_n and p.frame + size <= p.buf + p.cap),
+              "the frame of a part is in the buffer: start=%zu, size=%zu, cap=%zu", start, size, p.cap)
     if status == ST_OK and size > pool.rules.max_frame:
         return ST_LIMIT
     return status
@@ -195,6 +198,9 @@ cdef bint _pop(Parts* x) noexcept nogil:
 cdef void _divide(Parts* x) noexcept nogil:
     """Make the left half of the current part the current part, and let the right half wait."""
     cdef Half* right = &x.halves[x.n_halves]
+    dp_assert(x.n_halves >= 0 and <size_t>x.n_halves < sizeof(x.halves) // sizeof(Half),
+              "there is room for a half: n_halves=%d", x.n_halves)
+    dp_assert(x.now.n > 1, "a part of one message is not divided: n=%u", x.now.n)
     x.n_halves += 1
     right[0] = x.now
     x.now.n = x.now.n // 2
@@ -206,6 +212,7 @@ cdef void _enter(Pack* p, int outcome, int code) noexcept nogil:
     """Store the result of the current part."""
     cdef Part one
     cdef uint32_t first = p.parts.now.first, end = first + p.parts.now.n
+    dp_assert(end <= p.count, "a part ends in its pack: end=%u, count=%u", end, p.count)
     one.first = first
     one.n = p.parts.now.n
     one.outcome = outcome
@@ -292,5 +299,6 @@ cdef void split_end(LinkPool* pool, Pack* p) noexcept nogil:
     """Restore ``p`` to one whole pack, now that each of its messages has a result."""
     p.seq = p.parts.number
     p.open_attempts = 0
+    dp_assert(p.parts.n_halves == 0, "no half is left: n_halves=%d", p.parts.n_halves)
     pool.split_bytes -= p.parts.extra
     parts_idle(p.parts)

@@ -39,8 +39,9 @@ from dataproxy._core.net.recvbuf cimport (
 )
 from dataproxy._core.net.transport cimport transport_init, transport_tcp
 from dataproxy._core.pack.pack cimport (
-    CL_DROPPED, OUT_FAILED, PK_POSTED, Pack, PackList, PackPool, list_pop, list_push, pool_give,
+    CL_DROPPED, OUT_FAILED, PK_POSTED, PK_TAKEN, Pack, PackList, PackPool, list_pop, list_push, pack_enter, pool_give,
 )
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.sched cimport sched_slice
 from dataproxy._core.plat.socket cimport close, iovec
@@ -133,7 +134,7 @@ cdef void executor_free(Executor* e) noexcept nogil:
 
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
     """Hand over a sealed pack.  Locality: any thread.  Locks: takes lock."""
-    p.state = PK_POSTED
+    pack_enter(p, PK_POSTED)
     pthread_mutex_lock(&e.lock)
     list_push(&e.inbox, p)
     pthread_mutex_unlock(&e.lock)
@@ -238,6 +239,8 @@ cdef int _grow_channels(Executor* e) noexcept nogil:
 cdef void _connect(Executor* e, Link* link) noexcept nogil:
     cdef Channel* c
     cdef int status
+    dp_assert(link.state == LS_CONNECTING, "a connection that is asked for is connecting: state=%d, link=%d",
+              link.state, link.index)
     if _grow_channels(e) != ST_OK:
         links_lost(&e.pool, link, LE_CONNECT_FAILED, ENOMEM, e.clock.now_us())
         return
@@ -278,6 +281,7 @@ cdef void _read(Executor* e, Link* link) noexcept nogil:
     cdef Slice data
     cdef size_t room = 0, got, used = 0
     cdef int status, rounds = READS_A_ROUND
+    dp_assert(c.open, "an open channel is read: link=%d, state=%d", link.index, link.state)
     while rounds > 0:
         rounds -= 1
         if recvbuf_room(&c.received, READ_CHUNK, &p, &room) != ST_OK:
@@ -297,6 +301,7 @@ cdef void _read(Executor* e, Link* link) noexcept nogil:
         if status != ST_OK:
             _lose(e, link, LE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
             return
+        dp_assert(used <= data.n, "used <= data.n: used=%zu, data.n=%zu", used, data.n)
         recvbuf_consume(&c.received, used)
         if got < room:              # all was read; level-triggered epoll reports later bytes
             return
@@ -355,6 +360,7 @@ cdef void _work_on_links(Executor* e) noexcept nogil:
 
 
 cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
+    pack_enter(p, PK_TAKEN)
     if e.pool.sheds and atomic_load(&p.claim) == CL_DROPPED:
         return                          # in no list; it comes again through executor_drop
     if frame_pack(e.pool.wire, &e.rules, e.spares, p) != ST_OK:

@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.pack.parts cimport Parts
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 
@@ -23,6 +24,19 @@ cdef enum PackState:
     PK_BACKOFF = 5      # waits for its next attempt
     PK_SETTLED = 6      # its result is final
     PK_HELD = 7         # waits for the result of its predecessor in its key queue
+    PK_TAKEN = 8        # in no list: its executor is deciding where it goes
+
+
+cdef enum:              # legal state changes: the states that may follow, as bits; `pack_enter` is the only writer
+    AFTER_OPEN = (1 << PK_POSTED) | (1 << PK_SETTLED)       # sealed; given up by a sender
+    AFTER_POSTED = 1 << PK_TAKEN
+    AFTER_WAITING = 1 << PK_TAKEN
+    AFTER_QUEUED = (1 << PK_TAKEN) | (1 << PK_IN_FLIGHT)    # taken back; written
+    AFTER_IN_FLIGHT = 1 << PK_TAKEN                         # answered, late, or its connection is gone
+    AFTER_BACKOFF = 1 << PK_TAKEN
+    AFTER_SETTLED = 0                                       # final
+    AFTER_HELD = 1 << PK_TAKEN
+    AFTER_TAKEN = (1 << PK_WAITING) | (1 << PK_QUEUED) | (1 << PK_BACKOFF) | (1 << PK_HELD) | (1 << PK_SETTLED)
 
 
 cdef enum Outcome:
@@ -157,6 +171,63 @@ ctypedef struct PackPool:   # counts the memory of a producer's packs, and keeps
     int64_t max_bytes       # limit of spare_bytes; written under lock
     int64_t most            # constant: limit of all packs together; spare packs are released to keep it
     int64_t in_use          # atomic: bytes of packs that were taken and not given back, with their whole buffers
+
+
+cdef inline int pack_after(int state) noexcept nogil:
+    """Return the states that may follow ``state``, as bits."""
+    if state == PK_OPEN:
+        return AFTER_OPEN
+    if state == PK_POSTED:
+        return AFTER_POSTED
+    if state == PK_WAITING:
+        return AFTER_WAITING
+    if state == PK_QUEUED:
+        return AFTER_QUEUED
+    if state == PK_IN_FLIGHT:
+        return AFTER_IN_FLIGHT
+    if state == PK_BACKOFF:
+        return AFTER_BACKOFF
+    if state == PK_HELD:
+        return AFTER_HELD
+    if state == PK_TAKEN:
+        return AFTER_TAKEN
+    return AFTER_SETTLED
+
+
+cdef inline const char* pack_state_name(int state) noexcept nogil:
+    """Return the name that assertions show."""
+    if state == PK_OPEN:
+        return "open"
+    if state == PK_POSTED:
+        return "posted"
+    if state == PK_WAITING:
+        return "waiting"
+    if state == PK_QUEUED:
+        return "queued"
+    if state == PK_IN_FLIGHT:
+        return "in flight"
+    if state == PK_BACKOFF:
+        return "in backoff"
+    if state == PK_SETTLED:
+        return "settled"
+    if state == PK_HELD:
+        return "held"
+    if state == PK_TAKEN:
+        return "taken"
+    return "unknown"
+
+
+cdef inline void pack_enter(Pack* p, int state) noexcept nogil:
+    """Change the state of a pack; nothing else writes ``Pack.state``.  Locality: owner.
+
+    A release build sets the state in any case: it says which list the caller puts the pack into, and ``detach`` takes
+    the pack out of the list that its state names.
+    """
+    dp_assert(
+        (pack_after(p.state) >> state) & 1,
+        "the change of state is legal: a pack goes from %s to %s (seq=%u, count=%u)",
+        pack_state_name(p.state), pack_state_name(state), p.seq, p.count)
+    p.state = state
 
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil

@@ -10,6 +10,7 @@ from libc.string cimport memset
 from dataproxy._core.pack.parts cimport parts_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport (
     atomic_add, atomic_load, atomic_replace, atomic_store, relaxed_load, relaxed_store,
 )
@@ -28,6 +29,11 @@ cdef enum:
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil:
     """Append ``p``.  Locality: owner of the list."""
+    dp_assert(
+        l.head != p and p.next == NULL and p.prev == NULL,
+        "the pack is in no list: seq=%u, state=%d, list.n=%ld", p.seq, p.state, l.n)
+    dp_assert((l.n == 0) == (l.head == NULL) and (l.n == 0) == (l.tail == NULL),
+              "a list is empty at both ends or at none: list.n=%ld", l.n)
     p.next = NULL
     p.prev = l.tail
     if l.tail == NULL:
@@ -40,6 +46,11 @@ cdef void list_push(PackList* l, Pack* p) noexcept nogil:
 
 cdef void list_push_front(PackList* l, Pack* p) noexcept nogil:
     """Put ``p`` first.  Locality: owner of the list."""
+    dp_assert(
+        l.head != p and p.next == NULL and p.prev == NULL,
+        "the pack is in no list: seq=%u, state=%d, list.n=%ld", p.seq, p.state, l.n)
+    dp_assert((l.n == 0) == (l.head == NULL) and (l.n == 0) == (l.tail == NULL),
+              "a list is empty at both ends or at none: list.n=%ld", l.n)
     p.prev = NULL
     p.next = l.head
     if l.head == NULL:
@@ -52,6 +63,9 @@ cdef void list_push_front(PackList* l, Pack* p) noexcept nogil:
 
 cdef void list_remove(PackList* l, Pack* p) noexcept nogil:
     """Take ``p`` out; it must be in the list.  Locality: owner of the list."""
+    dp_assert(l.n > 0, "list.n > 0: list.n=%ld, seq=%u, state=%d", l.n, p.seq, p.state)
+    dp_assert((p.prev == NULL) == (l.head == p) and (p.next == NULL) == (l.tail == p),
+              "the pack is in this list: seq=%u, state=%d, list.n=%ld", p.seq, p.state, l.n)
     if p.prev == NULL:
         l.head = p.next
     else:
@@ -152,6 +166,8 @@ cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil:
 cdef void pool_uncount(PackPool* pool, Pack* p) noexcept nogil:
     """Stop counting ``p``: it is given back, or counted elsewhere.  Locality: owner of the pack."""
     if p.memory:
+        dp_assert(p.memory <= atomic_load(&pool.in_use), "memory <= in_use: memory=%ld, in_use=%ld",
+                  p.memory, atomic_load(&pool.in_use))
         atomic_add(&pool.in_use, -p.memory)
         relaxed_store(&p.memory, 0)
 
@@ -228,6 +244,12 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     cdef int64_t kept
     cdef int c = _class(p.cap)
     cdef bint keep = False
+    dp_assert(p.state == PK_OPEN or p.state == PK_SETTLED,
+              "a pack that is given back is open or settled: state=%d, seq=%u", p.state, p.seq)
+    dp_assert(p.next == NULL and p.prev == NULL, "a pack that is given back is in no list: seq=%u", p.seq)
+    dp_assert(p.timer.slot < 0, "a pack that is given back has no timer: timer.slot=%d, seq=%u",
+              <int>p.timer.slot, p.seq)
+    dp_assert(p.asked_more == NULL, "a pack that is given back has no attempts: n_asked=%d, seq=%u", p.n_asked, p.seq)
     if p.pack_result != NULL:
         pack_result_release(p.pack_result)
         p.pack_result = NULL
@@ -296,6 +318,8 @@ cdef int pack_room(Pack* p, size_t extra) noexcept nogil:
 cdef int pack_grow(Pack* p, size_t cap) noexcept nogil:
     """Give ``p`` a buffer of ``cap`` bytes, enough for its items; ST_OK or ST_NO_MEMORY.  Locality: owner."""
     cdef uint8_t* grown
+    dp_assert(cap >= p.head + p.body_n, "the buffer holds the items: cap=%zu, head=%zu, body_n=%zu",
+              cap, p.head, p.body_n)
     grown = <uint8_t*>realloc(p.buf, cap)
     if grown == NULL:
         return ST_NO_MEMORY
@@ -314,6 +338,7 @@ cdef PackResult* pack_result_new() noexcept nogil:
 
 cdef void pack_result_release(PackResult* v) noexcept nogil:
     """Drop one reference.  Locality: any thread."""
+    dp_assert(atomic_load(&v.refs) > 0, "refs > 0: refs=%ld, seq=%u", v.refs, v.seq)
     if atomic_add(&v.refs, -1) == 0:
         if v.parts != NULL:
             parts_release(v.parts)

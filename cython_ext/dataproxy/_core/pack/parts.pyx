@@ -9,6 +9,7 @@ from libc.string cimport strcmp, strlen
 
 from dataproxy._core.base.buf cimport buf_free, buf_put, buf_put_u8, buf_reserve
 from dataproxy._core.base.status cimport ST_OK
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add
 
 cdef enum:
@@ -90,6 +91,9 @@ cdef void parts_enter(Parts* x, const Part* part, const char* node, const char* 
     """
     cdef Part one = part[0]
     cdef Part* last = &x.done[x.n_done - 1] if x.n_done else NULL
+    dp_assert(one.n > 0, "a part holds a message: n=%u, first=%u", one.n, one.first)
+    dp_assert(one.first == (last.first + last.n if last != NULL else 0),
+              "a part follows the last one: first=%u, n=%u, n_done=%u", one.first, one.n, x.n_done)
     one.node = _text(x, node)
     one.text = _text(x, text) if text != NULL else 0
     if (last != NULL and last.outcome == one.outcome and last.code == one.code and last.attempts == one.attempts
@@ -98,6 +102,7 @@ cdef void parts_enter(Parts* x, const Part* part, const char* node, const char* 
         last.n += one.n
         last.bytes += one.bytes
         return
+    dp_assert(x.n_done < x.cap, "n_done < cap: n_done=%u, cap=%u", x.n_done, x.cap)
     x.done[x.n_done] = one
     x.n_done += 1
 
@@ -105,6 +110,7 @@ cdef void parts_enter(Parts* x, const Part* part, const char* node, const char* 
 cdef const Part* parts_find(const Parts* x, uint32_t place) noexcept nogil:
     """Return the part of a settled pack that the message at ``place`` is in.  Locality: any thread."""
     cdef uint32_t low = 0, high = x.n_done - 1, middle
+    dp_assert(x.n_done > 0, "a pack in parts has results: place=%u", place)
     while low < high:
         middle = (low + high + 1) // 2
         if x.done[middle].first <= place:

@@ -11,7 +11,7 @@ from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.pack.pack cimport (
     OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push,
-    pack_memory, pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
+    pack_enter, pack_memory, pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
 )
 from dataproxy._core.pack.parts cimport parts_messages
 from dataproxy._core.base.slice cimport Slice
@@ -203,7 +203,7 @@ cdef void engine_abandon_open(Engine* g) noexcept nogil:
     while p != NULL:
         p.outcome = OUT_FAILED
         p.code = LC_CLOSED
-        p.state = PK_SETTLED
+        pack_enter(p, PK_SETTLED)
         p = p.next
     if packs.head != NULL:
         _settled(g, &packs)

@@ -8,11 +8,11 @@ seal takes accounting.lock, then the lock of an executor's inbox.  In this modul
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from dataproxy._core.pack.pack cimport Pack, PackList, PackResult, list_push, list_remove, pack_memory
+from dataproxy._core.pack.pack cimport PK_OPEN, Pack, PackList, PackResult, list_push, list_remove, pack_memory
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.accounting cimport (
-    AccountingCounts, accounting_counts, accounting_mark, accounting_refuse, accounting_sealed, accounting_turn,
+    Accounting, AccountingCounts, accounting_counts, accounting_mark, accounting_refuse, accounting_sealed, accounting_turn,
 )
 from dataproxy._core.producer.ingest.ids cimport item_text_size
 from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
@@ -29,6 +29,7 @@ from dataproxy._core.producer.accumulate.staging cimport STAGED, Staging, stagin
 from dataproxy._core.producer.accumulate.streamlife cimport streams_reap
 from dataproxy._core.producer.accumulate.streams cimport Stream, stream_hold, streams_forget
 from dataproxy._core.conn.connection cimport LC_CLOSED, LC_TIMEOUT
+from dataproxy._core.plat.assertion cimport DP_CHECKED, dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch_write
 from dataproxy._core.plat.endian cimport store_be32
@@ -39,6 +40,26 @@ cdef enum:
     MANY_OPEN = 512         # packs; with more of them messages are staged
     PACK_ROOM = 2048        # of a pack's buffer, beside its items
     STAGED_MEMORY = 524288  # what packs of staged messages may take: 64 new ones, or as many that grow
+
+
+cdef void _check(Batcher* b) noexcept nogil:
+    """Compare the counters with each other and with the open packs.  Locks: lock is held; takes accounting.lock."""
+    cdef Accounting* k = b.accounting
+    cdef const Pack* p = b.open.head
+    cdef int64_t messages = b.staged.n
+    while p != NULL:
+        dp_assert(p.count > 0, "an open pack holds a message: seq=%u", p.seq)
+        dp_assert(p.state == PK_OPEN, "a pack in the list of open packs is open: state=%d, seq=%u", p.state, p.seq)
+        messages += p.count
+        p = p.next
+    dp_assert(b.open_messages == messages, "open_messages is the sum of open packs: open_messages=%ld, sum=%ld",
+              b.open_messages, messages)
+    pthread_mutex_lock(&k.lock)
+    dp_assert(
+        b.accepted == b.open_messages + k.in_flight + k.delivered + k.failed + k.expired + k.dropped,
+        "accepted = open + in_flight + delivered + failed + expired + dropped: %ld, %ld + %ld + %ld + %ld + %ld + %ld",
+        b.accepted, b.open_messages, k.in_flight, k.delivered, k.failed, k.expired, k.dropped)
+    pthread_mutex_unlock(&k.lock)
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
@@ -284,6 +305,8 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     while b.open.head != NULL:
         openpack_seal(b, b.open.head)
     streams_reap(b)
+    if DP_CHECKED:
+        _check(b)
     mark = accounting_mark(b.accounting)
     pthread_mutex_unlock(&b.lock)
     return mark
@@ -332,6 +355,8 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     else:
         b.tick_armed = False
     streams_reap(b)
+    if DP_CHECKED:
+        _check(b)
     pthread_mutex_unlock(&b.lock)
     return due
 

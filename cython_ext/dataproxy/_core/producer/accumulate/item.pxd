@@ -3,10 +3,11 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr, memcpy
 
-from dataproxy._core.pack.pack cimport Pack
+from dataproxy._core.pack.pack cimport PK_OPEN, Pack
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.producer.accumulate.batcher cimport Batcher
 from dataproxy._core.producer.ingest.ids cimport item_text_write
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.wire.api cimport ITEM_LINES
 
@@ -70,3 +71,6 @@ cdef inline void item_placed(Pack* p, size_t need) noexcept nogil:
     """Count an item that was written to its pack.  Locality: any thread.  Locks: the batcher's is held."""
     p.body_n += need
     p.count += 1
+    dp_assert(p.state == PK_OPEN, "items are written to an open pack: state=%d, seq=%u", p.state, p.seq)
+    dp_assert(p.head + p.body_n <= p.cap, "the items are in the buffer: head=%zu, body_n=%zu, cap=%zu",
+              p.head, p.body_n, p.cap)

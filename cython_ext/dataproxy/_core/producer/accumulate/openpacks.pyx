@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport (
-    PK_OPEN, Pack, PackResult, list_push, list_remove, pack_fit, pack_grow, pack_loose, pack_memory, pool_count,
+    Pack, PackResult, list_push, list_remove, pack_fit, pack_grow, pack_loose, pack_memory, pool_count,
     pool_give,
     pool_take, room_for, pack_result_new,
 )
@@ -26,6 +26,7 @@ from dataproxy._core.producer.accumulate.streams cimport (
     Stream, stream_hold, stream_release, streams_add, streams_find, streams_forget, streams_keep, streams_key_queue,
 )
 from dataproxy._core.net.executor cimport executor_ask_tick, executor_post
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_store
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
@@ -89,6 +90,9 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
     """
     cdef Stream* s = <Stream*>p.stream
     cdef KeyQueue* key_queue = <KeyQueue*>p.key_queue
+    dp_assert(p.count > 0, "a pack that is sealed holds a message: seq=%u, body_n=%zu", p.seq, p.body_n)
+    dp_assert(p.count <= b.open_messages, "count <= open_messages: count=%u, open_messages=%ld",
+              p.count, b.open_messages)
     streams_forget(s, p)
     list_remove(&b.open, p)
     if key_queue == NULL:
@@ -115,6 +119,7 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
 
 cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil:
     """Give back a pack without a message.  Locality: any thread.  Locks: lock is held; takes the pool's."""
+    dp_assert(p.count == 0, "a pack that is given back holds no message: count=%u, seq=%u", p.count, p.seq)
     streams_forget(<Stream*>p.stream, p)
     list_remove(&b.open, p)
     stream_release(&b.streams, <Stream*>p.stream)
@@ -197,7 +202,6 @@ cdef int _open(
     if status != ST_OK:
         return status
     p = out[0]
-    p.state = PK_OPEN
     p.stream = s
     stream_hold(s)
     relaxed_store(&s.used, 1)

@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from dataproxy._core.pack.pack cimport (
-    CL_DROPPED, CL_FREE, OUT_DROPPED, PK_SETTLED, Pack, PackList, PackResult, list_push, list_remove,
+    CL_DROPPED, CL_FREE, OUT_DROPPED, PK_SETTLED, Pack, PackList, PackResult, list_push, list_remove, pack_enter,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
@@ -90,7 +90,7 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
     accounting_drop(b.accounting, young, LC_DISPLACED, b.clock.now_us())
     young.outcome = OUT_DROPPED
     young.code = LC_DISPLACED
-    young.state = PK_SETTLED
+    pack_enter(young, PK_SETTLED)
     list_push(opened, young)
     return True
 

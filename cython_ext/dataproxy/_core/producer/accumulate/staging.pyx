@@ -10,6 +10,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memmove
 
 from dataproxy._core.pack.pack cimport Pack
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
 
 cdef enum:
@@ -21,6 +22,7 @@ cdef bint staging_put(Staging* t, Stream* s, const uint8_t* body, size_t n) noex
     cdef uint32_t at = t.ends[t.n - 1] if t.n else 0
     if n > STAGED_BODY or t.n == STAGED or at + n > STAGED_BYTES:
         return False
+    dp_assert(at <= STAGED_BYTES and t.n < STAGED, "a staged message is in the buffer: at=%u, n=%u", at, t.n)
     prefetch(s)
     memcpy(t.bytes + at, body, n)
     t.streams[t.n] = s

@@ -11,10 +11,12 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.hist cimport Hist, hist_add
 from dataproxy._core.pack.pack cimport (
-    CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, Pack, PackResult,
+    CL_DROPPED, CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, OUT_PENDING, PK_SETTLED, Pack,
+    PackResult,
 )
 from dataproxy._core.pack.parts cimport Part, parts_keep
 from dataproxy._core.producer.aio.loopqueue cimport LoopWait, waits_ring, waits_ring_due
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
 from dataproxy._core.plat.clock cimport now_us as clock_us
 from dataproxy._core.plat.thread cimport (
@@ -50,6 +52,7 @@ cdef void accounting_sealed(Accounting* k, Pack* p) noexcept nogil:
 
 cdef void accounting_enter(Accounting* k, Pack* p) noexcept nogil:
     """Count a pack that leaves the batcher.  Locality: any thread.  Locks: the batcher's and lock are held."""
+    dp_assert(p.serial == 0, "a pack is sealed once: serial=%ld, seq=%u", p.serial, p.seq)
     k.in_flight += p.count
     relaxed_add(&k.in_flight_packs, 1)
     k.sealed_packs += 1
@@ -115,6 +118,13 @@ cdef void _collect(Accounting* k, PackResult* v) noexcept nogil:
 
 
 cdef void _unlink(Accounting* k, Pack* p) noexcept nogil:
+    dp_assert((p.older == NULL) == (k.oldest == p) and (p.newer == NULL) == (k.newest == p),
+              "the pack has no result yet: serial=%ld, seq=%u", p.serial, p.seq)
+    dp_assert(k.in_flight_packs >= 0 and k.in_flight >= k.in_flight_packs,
+              "in_flight >= in_flight_packs >= 0: in_flight=%ld, in_flight_packs=%ld", k.in_flight, k.in_flight_packs)
+    dp_assert(k.settled_packs + k.in_flight_packs == k.sealed_packs,
+              "sealed_packs = settled_packs + in_flight_packs: %ld, %ld + %ld",
+              k.sealed_packs, k.settled_packs, k.in_flight_packs)
     if k.shed_from == p:
         k.shed_from = p.newer
     if p.older == NULL:
@@ -150,6 +160,8 @@ cdef void accounting_settle(Accounting* k, Pack* p, int64_t now_us) noexcept nog
     cdef int64_t latency = now_us - p.opened_us
     cdef const Part* part
     cdef uint32_t i
+    dp_assert(p.state == PK_SETTLED and p.outcome != OUT_PENDING,
+              "a pack with a result is settled: state=%d, outcome=%d, seq=%u", p.state, p.outcome, p.seq)
     p.latency_us = latency
     k.in_flight -= p.count
     relaxed_add(&k.in_flight_packs, -1)
@@ -210,6 +222,8 @@ cdef void accounting_drop(Accounting* k, Pack* p, int code, int64_t now_us) noex
     Locks: lock is held.
     """
     cdef PackResult* v = p.pack_result
+    dp_assert(atomic_load(&p.claim) == CL_DROPPED, "a pack that is given up was claimed: claim=%ld, seq=%u",
+              p.claim, p.seq)
     p.latency_us = now_us - p.opened_us
     k.in_flight -= p.count
     relaxed_add(&k.in_flight_packs, -1)
@@ -233,6 +247,8 @@ cdef void accounting_drop(Accounting* k, Pack* p, int code, int64_t now_us) noex
 
 cdef void accounting_put_away(Accounting* k, Pack* p) noexcept nogil:
     """Note that the last reference to a pack that was given up is gone.  Locality: any thread.  Locks: lock is held."""
+    dp_assert(p.shed <= atomic_load(&k.shed_bytes), "shed <= shed_bytes: shed=%ld, shed_bytes=%ld",
+              p.shed, k.shed_bytes)
     atomic_add(&k.shed_bytes, -p.shed)
     p.shed = 0
 

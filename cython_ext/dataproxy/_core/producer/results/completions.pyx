@@ -18,7 +18,7 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.streams cimport Stream, StreamTable, stream_release
 from dataproxy._core.conn.connection cimport (
     LC_CLOSED, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_DRAINED, LE_FRAMING, LE_LOST, LE_PROTOCOL, LE_SILENT,
-    LE_UNEXPECTED,
+    LE_STATE,
 )
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.clock cimport now_us
@@ -182,7 +182,7 @@ cdef bint _is_trouble(int kind) noexcept nogil:
     """Tell whether an event gives a reason why messages are not delivered that their own results do not give."""
     return (
         kind == LE_CONNECT_FAILED or kind == LE_LOST or kind == LE_SILENT or kind == LE_PROTOCOL or kind == LE_DRAINED
-        or kind == LE_DEAF or kind == LE_FRAMING or kind > LE_UNEXPECTED)
+        or kind == LE_DEAF or kind == LE_FRAMING or kind > LE_STATE)
 
 
 cdef void completions_trouble(
@@ -228,7 +228,7 @@ cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil:
     if trouble.kind == 0 or p.refused != 0 or p.code >= 0 or p.code < LC_CLOSED or p.error_text != NULL:
         return False
     if trouble.at_us < p.opened_us and (trouble.healed or not (
-            trouble.kind == LE_CONNECT_FAILED or trouble.kind > LE_UNEXPECTED)):
+            trouble.kind == LE_CONNECT_FAILED or trouble.kind > LE_STATE)):
         return False
     p.error_text = <char*>malloc(sizeof(Trouble))
     if p.error_text == NULL:

@@ -6,20 +6,22 @@ Beyond the limit a message is reported with an id that was made for it.  In this
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.pack.pack cimport (
-    OUT_DROPPED, PK_SETTLED, Pack, PackList, PackResult, list_push, list_remove, pack_room,
+    OUT_DROPPED, PK_SETTLED, Pack, PackList, PackResult, list_push, list_remove, pack_enter, pack_room,
     pack_result_new, pack_result_release,
 )
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.base.timers cimport timer_init
 from dataproxy._core.producer.results.completions cimport completions_count, completions_give_back, completions_shed
 from dataproxy._core.producer.ingest.ids cimport ID_ROOM, PackIds, ids_next
 from dataproxy._core.producer.accumulate.streams cimport Stream, stream_hold
 from dataproxy._core.conn.connection cimport LC_DROPPED
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_store
+from dataproxy._core.plat.bits cimport line_alloc
 from dataproxy._core.plat.thread cimport pthread_cond_signal, pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
@@ -45,11 +47,13 @@ cdef Pack* _entry(Completions* c, PackIds* ids, Stream* s, int64_t now, bint wit
     cdef Pack* p = s.refused[with_ids]
     if p != NULL:
         return p
-    p = <Pack*>calloc(1, sizeof(Pack))
+    p = <Pack*>line_alloc(sizeof(Pack))         # as the pool's: it may end among the spare ones
     if p == NULL:
         return NULL
+    memset(p, 0, sizeof(Pack))
+    timer_init(&p.timer, 0, p)
     p.stream = s
-    p.state = PK_SETTLED
+    pack_enter(p, PK_SETTLED)
     p.outcome = OUT_DROPPED
     p.code = LC_DROPPED
     p.link = -1
