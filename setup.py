@@ -4,6 +4,8 @@
 ``DATAPROXY_ONLY`` (folder names below ``_core``, comma separated) restricts a developer's build,
 ``DATAPROXY_WERROR=1`` makes the C compiler's warnings errors, as ``.ci/run`` does, and
 ``DATAPROXY_NATIVE=1`` adds the modules of ``tests/native``, through which tests reach private C functions.
+``DATAPROXY_HUB`` says whether the hub is built, which alone needs liblmdb: ``auto`` (the default) builds it where the
+library is found, ``yes`` stops where it is not, ``no`` leaves it out.
 Everything in between lies in ``build/<profile>/``, so profiles never share an object file; the modules built in
 place belong to one profile at a time, which ``build/inplace`` names.  ``make test-asan`` and its like build in a copy
 of the tree instead (``tools/build.py``) and leave the modules of the checkout alone.
@@ -67,6 +69,7 @@ PROFILES = {
 }
 # Libraries by the folder or module that needs them; everything else links nothing.
 LIBRARIES = {"base/compress": ["snappy"], "server/store": ["lmdb"]}
+HUB, HUB_LIBRARY = "server", "lmdb"  # the hub's folder below _core; no module outside of it cimports one of these
 # What each library needs: its header, one function to link against, the name pkg-config knows, Debian's package.
 NEEDS = {
     "snappy": ("snappy-c.h", "snappy_compress", "snappy", "libsnappy-dev"),
@@ -80,6 +83,14 @@ def profile_name() -> str:
     if name not in PROFILES:
         sys.exit(f"DATAPROXY_BUILD={name!r} is unknown; choose one of {', '.join(PROFILES)}")
     return name
+
+
+def builds_hub() -> bool:
+    """Return whether the hub's modules are built."""
+    wish = os.environ.get("DATAPROXY_HUB", "auto")
+    if wish not in ("auto", "yes", "no"):
+        sys.exit(f"DATAPROXY_HUB={wish!r} is unknown; choose one of auto, yes, no")
+    return wish == "yes" or (wish == "auto" and not missing({HUB_LIBRARY}))
 
 
 def libraries(module: Path) -> list[str]:
@@ -117,10 +128,11 @@ def missing(libs: set[str]) -> list[str]:
 def extensions(profile: dict) -> list[Extension]:
     """Return one extension for each ``.pyx`` file, in a stable order."""
     only = [part for part in os.environ.get("DATAPROXY_ONLY", "").split(",") if part]
+    with_hub = builds_hub()
     found = []
     for module in sorted(CORE.rglob("*.pyx")):
         below = module.relative_to(CORE)
-        if only and below.parts[0] not in only:
+        if (only and below.parts[0] not in only) or (below.parts[0] == HUB and not with_hub):
             continue
         (INPLACE / below.parent).mkdir(parents=True, exist_ok=True)
         found.append(extension(".".join(("dataproxy", "_core", *below.with_suffix("").parts)), module, profile))
@@ -169,6 +181,13 @@ class BuildCore(build_ext):
                 f"The compiled core needs {' and '.join('lib' + lib for lib in absent)} with headers, not found here.\n"
                 f"Install with:  apt-get install {packages}\n"
                 "(elsewhere: set CPPFLAGS=-I... and LDFLAGS=-L... to where the library is)"
+            )
+        if not builds_hub():
+            asked = os.environ.get("DATAPROXY_HUB") == "no"
+            why = "as DATAPROXY_HUB=no asks" if asked else "liblmdb was not found here"
+            sys.stderr.write(
+                f"dataproxy: built without the hub, {why}; producer and Spark sink are complete.  With the hub:  "
+                f"apt-get install {NEEDS[HUB_LIBRARY][3]}, then DATAPROXY_HUB=yes and the same command again\n"
             )
         super().build_extensions()
 

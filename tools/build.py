@@ -97,7 +97,8 @@ def remove_orphans(tree: Path) -> None:
 def build(tree: Path, profile: str) -> None:
     """Compile in ``tree``; the compiler's output is shown only when it fails."""
     print(f"building the compiled core ({profile}) ...", file=sys.stderr, flush=True)
-    environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_NATIVE": "1", "PYTHONPATH": ""}
+    environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_NATIVE": "1", "DATAPROXY_HUB": "yes"}
+    environment["PYTHONPATH"] = ""
     environment.pop("DATAPROXY_ONLY", None)
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     if is_strict() and not was_strict(tree):

@@ -33,7 +33,7 @@ if [ "$kind" = portable ]; then
     mapfile -t with <"$work/environment"
     newest=(2.26)
 fi
-quiet env "${with[@]}" "$venv/bin/python" -m build --no-isolation --wheel --outdir "$work/plain" "$work/unpacked"
+quiet env DATAPROXY_HUB=yes "${with[@]}" "$venv/bin/python" -m build --no-isolation --wheel --outdir "$work/plain" "$work/unpacked"
 quiet env "${with[@]}" "$venv/bin/python" tools/graft.py "$work"/plain/*.whl "$root/dist" "${newest[@]}"
 listing=$("$venv/bin/python" -m zipfile -l dist/*.whl)
 if grep -E '\.(pyx|pxd|c|h|html) ' <<<"$listing"; then say "the wheel holds sources"; exit 1; fi

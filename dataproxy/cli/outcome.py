@@ -109,6 +109,9 @@ def outcome(*, arm: bool = True) -> Iterator[None]:
     except ModuleNotFoundError as error:
         complain(f"the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli,hub]'")
         raise typer.Exit(ExitCode.USAGE) from None
+    except ImportError as error:
+        complain(str(error))
+        raise typer.Exit(ExitCode.USAGE) from None
 
 
 def interrupted(error: KeyboardInterrupt) -> ExitCode:

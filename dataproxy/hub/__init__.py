@@ -2,10 +2,12 @@
 
 What lives here.  `server`: the hub itself.  `listeners`, `addresses`: where it listens.  `health`, `descriptors`:
 whether it can store and take connections.  `numbering`, `tokenfile`: names behind old numbers, and how commands find
-a hub.  `web` is its HTTP port, `faults` what it does wrong on request, `reading` reads stores.  Folders import one way:
-`web`, then `faults` and `reading`; of the modules here only `server` knows `web`.
+a hub.  `built`: whether the hub was built at all.  `web` is its HTTP port, `faults` what it does wrong on request,
+`reading` reads stores.  Folders import one way: `web`, then `faults` and `reading`; of the modules here only `server`
+knows `web`.
 """
 
+import dataproxy.hub.built  # noqa: F401 - raises ImportError where the hub was left out of the build
 from dataproxy.hub.faults.armed import ArmedFault, Faults
 from dataproxy.hub.faults.fault import Fault
 from dataproxy.hub.faults.kinds import KINDS

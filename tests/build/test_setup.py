@@ -54,6 +54,51 @@ def test_the_build_stops_with_the_command_that_installs_a_library(script, monkey
         command.build_extensions()
 
 
+def folders(script, monkeypatch, wish):
+    """Return the folders of the core whose modules are built with this DATAPROXY_HUB."""
+    monkeypatch.setenv("DATAPROXY_HUB", wish)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("DATAPROXY_ONLY", raising=False)
+    monkeypatch.delenv("DATAPROXY_NATIVE", raising=False)
+    found = script.extensions(script.PROFILES["release"])
+    return {ext.name.split(".")[2] for ext in found}, {lib for ext in found for lib in ext.libraries}
+
+
+def test_the_hub_alone_needs_liblmdb_and_is_left_out_where_it_is_missing(script, monkeypatch):
+    everything = {path.name for path in (ROOT / script.CORE).iterdir() if any(path.rglob("*.pyx"))}
+    assert folders(script, monkeypatch, "auto") == (everything, {"snappy", "lmdb"})
+    assert folders(script, monkeypatch, "yes") == (everything, {"snappy", "lmdb"})
+    assert folders(script, monkeypatch, "no") == (everything - {"server"}, {"snappy"})
+    monkeypatch.setitem(script.NEEDS, "lmdb", ("no-such-header.h", "f", "no-such-package", "libnone-dev"))
+    assert folders(script, monkeypatch, "auto") == (everything - {"server"}, {"snappy"})
+    assert folders(script, monkeypatch, "yes") == (everything, {"snappy", "lmdb"})  # and the build stops
+
+
+def test_no_module_outside_of_the_hub_needs_the_hub(script):
+    others = [path for path in (ROOT / script.CORE).rglob("*.p[yx]*") if "server" not in path.parts]
+    assert len(others) > 100
+    assert not [path for path in others if "_core.server" in path.read_text()]
+
+
+def test_an_unknown_wish_for_the_hub_is_refused(script, monkeypatch):
+    monkeypatch.setenv("DATAPROXY_HUB", "maybe")
+    with pytest.raises(SystemExit, match=r"DATAPROXY_HUB='maybe' is unknown; choose one of auto, yes, no"):
+        script.builds_hub()
+
+
+@pytest.mark.parametrize(("wish", "why"), [("no", "as DATAPROXY_HUB=no asks"), ("auto", "liblmdb was not found here")])
+def test_a_build_without_the_hub_says_so_in_one_line(script, monkeypatch, capsys, wish, why):
+    monkeypatch.setenv("DATAPROXY_HUB", wish)
+    monkeypatch.setitem(script.NEEDS, "lmdb", ("no-such-header.h", "f", "no-such-package", "libnone-dev"))
+    monkeypatch.setattr(script.build_ext, "build_extensions", lambda _self: None)
+    command = script.BuildCore.__new__(script.BuildCore)
+    command.extensions = []
+    command.build_extensions()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"dataproxy: built without the hub, {why}; producer and Spark sink are complete.")
+    assert "apt-get install libnone-dev" in line
+
+
 @pytest.fixture
 def project(tmp_path):
     """A project of two one-function modules, built by this project's script."""
