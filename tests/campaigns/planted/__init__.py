@@ -1,8 +1,8 @@
 """Planted bugs: ``python -m tests.campaigns.planted`` shows that the suite notices each patch of this folder.
 
 Each patch breaks one promise.  It is applied to a scratch copy of the checkout, the folders it touches are built
-again, and the tests of its row in ``table.toml`` run there; when those pass, all of unit and loopback do.  A
-patch that does not apply, does not compile, or that no test notices is a failure.
+again, and the tests of its row in ``table.toml`` run there; when those pass, all of unit, loopback and the simulations
+do.  A patch that does not apply, does not compile, or that no test notices is a failure.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def attempt(name: str) -> tuple[str, str]:
         tests = [str(test) for test in table()[name]["tests"]]  # type: ignore[attr-defined]
         found = _fails(tree, tests, _LONGEST if tests[0].startswith(_TSAN) else _LONG)
         found = found or _fails(tree, list(_EVERYTHING), _LONGEST)
-        return ("caught", found) if found else ("missed", "no test of unit, io and the simulations fails")
+        return ("caught", found) if found else ("missed", "no test of unit, loopback and the simulations fails")
     finally:
         shutil.rmtree(tree, ignore_errors=True)
 
