@@ -54,7 +54,10 @@ def shown(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > _BITS:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)
-    return text if len(text) <= _LONG else f"{text[:60]}... ({len(text)} characters)"
+    if len(text) <= _LONG:
+        return text
+    size = len(plain_text(value)) if isinstance(value, str) else len(text)  # not of a text's quotes and escapes
+    return f"{text[:60]}... ({size} characters)"
 
 
 def is_count(value: object, most: int) -> bool:

@@ -66,7 +66,7 @@ def test_good_names(name):
         (" a", "stream id ' a' begins or ends with a blank"),
         ("a ", "stream id 'a ' begins or ends with a blank"),
         ("größe", "stream id 'größe' is not ASCII; frames of type 7 can hold ASCII only; use message_type=5"),
-        ("x" * 257, "(259 characters) has 257 bytes; at most 256 are allowed"),
+        ("x" * 257, "(257 characters) has 257 bytes; at most 256 are allowed"),
         (b"g", "stream id b'g' is of type bytes; give text (str)"),
         (None, "stream id None is of type NoneType"),
     ],
