@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-__all__ = ["import_cycles"]
+__all__ = ["import_cycles", "knots", "module_uses"]
 
 PACKAGES = ("dataproxy", "pyspark_dataproxy")
 
@@ -16,9 +16,13 @@ def import_cycles(root: Path) -> list[str]:
 
     An import for the type checker alone does not count, because it never runs.
     """
+    return [" -> ".join(knot) for knot in knots(module_uses(root))]
+
+
+def module_uses(root: Path) -> dict[str, set[str]]:
+    """Return the modules of the project that each of its Python modules imports."""
     files = {_name(root, path): path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))}
-    uses = {name: _uses(path, name, set(files)) for name, path in files.items()}
-    return [" -> ".join(knot) for knot in _knots(uses)]
+    return {name: _uses(path, name, set(files)) for name, path in files.items()}
 
 
 def _name(root: Path, path: Path) -> str:
@@ -52,7 +56,7 @@ def _parents(name: str) -> list[str]:
     return [".".join(parts[:n]) for n in range(1, len(parts))]
 
 
-def _knots(uses: dict[str, set[str]]) -> list[list[str]]:
+def knots(uses: dict[str, set[str]]) -> list[list[str]]:
     """Return a shortest cycle for each set of modules that reach one another."""
     found = []
     seen: set[str] = set()
