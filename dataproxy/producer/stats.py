@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dataproxy.lasterror import LastError, last_error
 from dataproxy.logs import lost_records
 from dataproxy.outcomes import Report, code_key
 
-__all__ = ["ConnectionStats", "Latency", "ProducerStats", "errors_by_code", "make_report", "make_stats"]
+__all__ = ["ConnectionStats", "Latency", "ProducerStats", "make_report", "make_stats", "shared_counts"]
+
+#: Counters of the core that `shared_counts` hands on as they are.
+_ALIKE: Final = (
+    "accepted",
+    "delivered",
+    "failed",
+    "expired",
+    "dropped",
+    "delivered_bytes",
+    "retries",
+    "duplicates_filtered",
+    "conflicts",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +113,7 @@ class ProducerStats:
         return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.open + self.in_flight
 
 
-def errors_by_code(codes: Mapping[int, int]) -> dict[int | str, int]:
+def _errors_by_code(codes: Mapping[int, int]) -> dict[int | str, int]:
     """Return the number of messages by code; several local codes may share one word."""
     out: dict[int | str, int] = {}
     for code, count in codes.items():
@@ -109,23 +122,22 @@ def errors_by_code(codes: Mapping[int, int]) -> dict[int | str, int]:
     return out
 
 
+def shared_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a Report, the statistics and the accounting of a Spark task have alike."""
+    return {
+        **{name: counts[name] for name in _ALIKE},
+        "pending": counts["open"] + counts["in_flight"],
+        "errors": _errors_by_code(counts["codes"]),
+    }
+
+
 def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
     """Return the report for the core's counters."""
     return Report(
-        accepted=counts["accepted"],
-        delivered=counts["delivered"],
-        failed=counts["failed"],
-        expired=counts["expired"],
-        dropped=counts["dropped"],
-        pending=counts["open"] + counts["in_flight"],
+        **shared_counts(counts),
         accepted_bytes=counts["accepted_bytes"],
-        delivered_bytes=counts["delivered_bytes"],
-        retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
-        duplicates_filtered=counts["duplicates_filtered"],
-        conflicts=counts["conflicts"],
         seconds=seconds,
-        errors=errors_by_code(counts["codes"]),
         not_kept=counts["not_kept"],
         maybe_delivered=counts["maybe_delivered"],
         last_error=last_error(counts["trouble"]),
@@ -137,25 +149,16 @@ def make_stats(
 ) -> ProducerStats:
     """Return the statistics for the core's counters and connections."""
     return ProducerStats(
-        accepted=counts["accepted"],
-        delivered=counts["delivered"],
-        failed=counts["failed"],
-        expired=counts["expired"],
-        dropped=counts["dropped"],
-        pending=counts["open"] + counts["in_flight"],
+        **shared_counts(counts),
         open=counts["open"],
         in_flight=counts["in_flight"],
         accepted_bytes=counts["accepted_bytes"],
-        delivered_bytes=counts["delivered_bytes"],
         buffered_bytes=counts["buffered_bytes"],
         memory_bytes=counts["memory_bytes"],
         results_bytes=counts["results_bytes"],
         in_flight_frames=counts["in_flight_frames"],
         settled_frames=counts["settled_frames"],
-        retries=counts["retries"],
         duplicates_possible=counts["duplicates_possible"],
-        duplicates_filtered=counts["duplicates_filtered"],
-        conflicts=counts["conflicts"],
         unmatched_replies=counts["unmatched"],
         retries_held_back=counts["held_back"],
         undelivered_bytes=counts["undelivered_bytes"],
@@ -163,7 +166,6 @@ def make_stats(
         untold=counts["untold"],
         callback_errors=callback_errors,
         log_errors=lost_records(),
-        errors=errors_by_code(counts["codes"]),
         latency=Latency(**counts["latency"]),
         connections=tuple(ConnectionStats(**link) for link in links),
         seconds=seconds,

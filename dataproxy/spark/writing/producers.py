@@ -12,7 +12,7 @@ from dataproxy._core.producer.ingest.recordbatch import send_record_batch
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.producer.producer import Producer
-from dataproxy.producer.stats import errors_by_code
+from dataproxy.producer.stats import shared_counts
 from dataproxy.spark.planning.following import asking, first_question
 from dataproxy.spark.planning.target import unreachable
 from dataproxy.spark.reporting.latency import Steps, since
@@ -230,19 +230,9 @@ class TaskProducer:
     def _counted(self) -> Accounting:
         counts = self._producer._counts()
         return Accounting(
-            accepted=counts["accepted"],
-            delivered=counts["delivered"],
-            failed=counts["failed"],
-            expired=counts["expired"],
-            dropped=counts["dropped"],
-            pending=counts["open"] + counts["in_flight"],
-            delivered_bytes=counts["delivered_bytes"],
-            retries=counts["retries"],
+            **shared_counts(counts),
             copies_possible=counts["copies_possible"],
-            duplicates_filtered=counts["duplicates_filtered"],
-            conflicts=counts["conflicts"],
             maybe_delivered=counts["maybe_delivered"],
-            errors=errors_by_code(counts["codes"]),
         )
 
 
