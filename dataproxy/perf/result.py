@@ -24,6 +24,11 @@ _JUDGED: Final = (50.0, 90.0, 99.0)
 #: The largest allowed share of the generator's own lateness in a latency.
 _SHARE: Final = 0.1
 
+# Types of numbers in JSON, which people may have edited.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+_Number = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]  # within this range, floats represent steps of 1 exactly
+_Span = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
@@ -41,23 +46,23 @@ class Second:
     ``cpu`` is in cores, ``memory`` in bytes, of the process that sends; ``hub_*`` are None without a hub.
     """
 
-    at: float
-    seconds: float
-    due: int
-    accepted: int
-    results: int
-    p50: float | None
-    p99: float | None
-    p999: float | None
-    max: float | None
-    lag: float | None
-    in_flight: int
-    retries: int
-    cpu: float
-    memory: int
-    hub_stored: int | None = None
-    hub_cpu: float | None = None
-    hub_memory: int | None = None
+    at: _Number
+    seconds: _Span
+    due: _Count
+    accepted: _Count
+    results: _Count
+    p50: _Number | None
+    p99: _Number | None
+    p999: _Number | None
+    max: _Number | None
+    lag: _Number | None
+    in_flight: _Count
+    retries: _Count
+    cpu: _Number
+    memory: _Count
+    hub_stored: _Count | None = None
+    hub_cpu: _Number | None = None
+    hub_memory: _Count | None = None
 
 
 @dataclass(slots=True)
@@ -149,11 +154,6 @@ class Result:
         return {"schema": SCHEMA, **values, "invalid": self.invalid}
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-_Number = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]  # within this range, floats represent steps of 1 exactly
-_Span = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
-
-
 class _LoadFields(msgspec.Struct):
     """The fields of a load that reports show."""
 
@@ -184,30 +184,8 @@ class _CountFields(msgspec.Struct):
     blocked: _Number
 
 
-class _SecondFields(msgspec.Struct):
-    """The fields of a second that charts draw."""
-
-    at: _Number
-    seconds: _Span
-    due: _Count
-    accepted: _Count
-    results: _Count
-    p50: _Number | None
-    p99: _Number | None
-    p999: _Number | None
-    max: _Number | None
-    lag: _Number | None
-    in_flight: _Number
-    retries: _Count
-    cpu: _Number
-    memory: _Count
-    hub_stored: _Count | None = None
-    hub_cpu: _Number | None = None
-    hub_memory: _Count | None = None
-
-
 class _Fields(msgspec.Struct):
-    """The types of a result's fields in JSON, which people may have edited."""
+    """The types of a result's fields in JSON."""
 
     started: str
     load: _LoadFields
@@ -221,7 +199,7 @@ class _Fields(msgspec.Struct):
     stopped: str
     latencies: list[tuple[_Count, _Count]]
     lags: list[tuple[_Count, _Count]]
-    series: list[_SecondFields]
+    series: list[Second]
 
 
 def read_result(text: str | bytes) -> Result:
