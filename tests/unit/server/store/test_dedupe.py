@@ -26,22 +26,6 @@ def named(items: list[tuple[str | None, bytes]], sid: str | None = "p", compress
     return message.encode(4, [(attrs, pairs)], compress=compress), len(items)
 
 
-@pytest.fixture(params=[True, False], ids=["durable", "memory"])
-def make(request, tmp_path):
-    """Return a function that opens the test's store, again if it is durable."""
-    opened = []
-
-    def open_store(**options) -> StoreCore:
-        for store in opened:
-            store.close()
-        opened.append(StoreCore(str(tmp_path) if request.param else None, **{"dedupe_ids": 1000, **options}))
-        return opened[-1]
-
-    yield open_store
-    for store in opened:
-        store.close()
-
-
 def append(store: StoreCore, *packs: tuple[bytes, int], stream: str = "s", at: int = 1000) -> list[str]:
     return [status for _, status in store.append_for_test([("g", stream, *one) for one in packs], receive_ms=at)]
 
