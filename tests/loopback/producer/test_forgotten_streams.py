@@ -229,3 +229,49 @@ def test_a_refused_stream_leaves_nothing_behind(server: Scripted) -> None:
             p.stream("s", attrs={"k": "v" * 4096})
         assert table(p) == {}
         assert least_body(p) == fits
+
+
+class Counting(dataproxy.Producer):
+    """Count the streams that Python was asked for."""
+
+    asked = 0
+
+    def stream(self, *names: Any, **options: Any) -> Any:
+        """Return the stream, counted."""
+        self.asked += 1
+        return super().stream(*names, **options)
+
+
+def rows(names: Collection[str | None]) -> pa.RecordBatch:
+    """Return a record batch with one message for each name."""
+    return pa.record_batch(
+        {"value": pa.array([b"x"] * len(names), pa.binary()), "stream": pa.array(names, pa.string())}
+    )
+
+
+def test_a_record_batch_asks_python_for_one_of_its_new_streams(server: Scripted) -> None:
+    names = [f"s{i}" for i in range(1_000)]
+    with Counting(server.target, group_id="g", connections=1, linger=0.001) as p:
+        for _ in range(2):
+            assert send_record_batch(p, rows(names), value=0, stream_id=1, group="g")[0] == 1_000
+            settled(p, names)
+        assert p.asked == 1
+        p.send("s7", b"x", group_id="g")
+        assert p.asked == 1, "the handles by name are those of other calls"
+
+
+def test_unusual_names_of_a_record_batch_are_judged_by_python(server: Scripted) -> None:
+    names = ["plain", "in the middle", "a" * 256, " blank", "a&b", "a=b", "a" * 257, "\x7f", "\u00e4", "", None]
+    refused: list[tuple[int, str, str]] = []
+    with Counting(server.target, group_id="g", connections=1, linger=0.001) as p:
+        assert send_record_batch(p, rows(names), value=0, stream_id=1, group="g", refused=refused)[0] == 3
+        assert [(row, code) for row, code, _ in refused] == [(row, "BAD_NAME") for row in range(3, 11)]
+        settled(p, names[:3])
+
+
+def test_new_streams_of_a_record_batch_that_is_refused_are_forgotten(server: Scripted) -> None:
+    with Counting(server.target, group_id="g", connections=1, linger=0.001) as p:
+        for _ in range(3):
+            with pytest.raises(dataproxy.InvalidMessageError):
+                send_record_batch(p, rows([*(f"s{i}" for i in range(200)), "a&b"]), value=0, stream_id=1, group="g")
+            settled(p)

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.producer.results.completions cimport Completions
 from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.producer.ingest.newstreams cimport NewStreams
 from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream
 from dataproxy._core.net.executor cimport Executor
 
@@ -27,4 +28,5 @@ cdef class ProducerCore(CoreHandle):
 
     cdef int open_engine(self) except -1
     cdef Stream find(self, object stream_id, object group_id)
+    cdef int keep_streams(self, NewStreams* made) except -1
     cdef int forget_unused(self) except -1

@@ -24,11 +24,13 @@ from dataproxy._core.producer.results.completions cimport (
     completions_end, completions_poke, completions_trouble, completions_wait,
 )
 from dataproxy._core.producer.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
-from dataproxy._core.producer.handle cimport CoreHandle, microseconds
+from dataproxy._core.producer.handle cimport CoreHandle, check_own, microseconds
 from dataproxy._core.producer.ingest.idsource cimport exact_text
 from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream
 from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, link_list, take_reach
-from dataproxy._core.producer.accumulate.streams cimport streams_text_size
+from dataproxy._core.producer.accumulate.streamlife cimport streams_leave
+from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, streams_text_size
+from dataproxy._core.producer.ingest.newstreams cimport NewStreams, newstreams_leave
 from dataproxy._core.base.address cimport address_parse
 from dataproxy._core.net.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.conn.framing cimport FrameRules
@@ -432,6 +434,39 @@ cdef class ProducerCore(CoreHandle):
             if len(self.own_streams) == 1:
                 self._poke()            # from now on the dispatcher checks whether they are used
         return <Stream>found
+
+    cdef int keep_streams(self, NewStreams* made) except -1:
+        """Keep a handle by name for each stream that a record batch has made, as `find` does; ``made`` is then empty.
+
+        Locality: GIL.  Locks: takes the batcher's when handles go.
+        """
+        cdef Engine* g = self.engine
+        cdef Stream first = None
+        cdef Stream handle
+        cdef CStream* s
+        if made.n == 0:
+            return 0
+        try:
+            while made.n > 0:
+                s = made.items[made.n - 1]
+                names = (
+                    (<const char*>s.group.p)[:s.group.n].decode(), (<const char*>s.stream.p)[:s.stream.n].decode())
+                if first is None:
+                    first = self.find(names[1], names[0])   # the others are like it: Python looks at one alone
+                    check_own(first, g.generation)          # a signal handler may have forked
+                elif names not in self.own_streams:
+                    if len(self.own_streams) >= self.own_most:
+                        self.forget_unused()
+                    handle = first.like(s, names[0], names[1])
+                    made.n -= 1         # the handle has the reference now
+                    self.own_streams[names] = handle
+                    continue
+                made.n -= 1
+                streams_leave(&g.batcher, s)
+        finally:
+            if g.generation == this_generation:
+                newstreams_leave(&g.batcher, made)
+        return 0
 
     cdef int forget_unused(self) except -1:
         """Drop the handles by name whose streams were not used since the last call; allow as many new ones.

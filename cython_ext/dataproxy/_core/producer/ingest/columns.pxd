@@ -5,13 +5,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.ingest.newstreams cimport NewStreams
 from dataproxy._core.producer.ingest.rows cimport Rows, RowsCheck
 from dataproxy._core.producer.accumulate.streams cimport Stream
 
 
 cdef enum RunProblem:       # why the run builder stopped at a row
     RUN_DONE = 0
-    RUN_NEW_STREAM = 1      # the names of this row are not known yet
+    RUN_NEW_STREAM = 1      # the names of this row are not known yet, and Python has to judge them
     RUN_BAD_BODY = 2
     RUN_BAD_TIME = 3
     RUN_BAD_ATTRS = 4
@@ -38,6 +39,12 @@ ctypedef struct AttrColumn:     # map<string, string>
     int64_t offset
     Rows keys
     Rows values
+
+
+ctypedef struct KnownKeys:      # names of attributes that were checked
+    Slice names[64]         # borrowed from the column
+    int n
+    int last                # where the newest question was answered
 
 
 ctypedef struct Run:        # consecutive rows that go to one pack kind of one stream
@@ -80,11 +87,14 @@ ctypedef struct RunTable:
     int64_t bytes           # charge of all messages
     int64_t body_bytes
     bint apart              # the row before was left out, so the next one begins a new run
+    NewStreams made         # streams that these rows are the first to name
     Stream* ahead[64]       # of the next rows, NULL where it is not known yet or a name is null
     int64_t ahead_from      # first of these rows
     int64_t ahead_to
 
 
+cdef bint known_key(KnownKeys* known, const AttrColumn* column, int64_t k) noexcept nogil
+cdef void note_key(KnownKeys* known, const AttrColumn* column, int64_t k) noexcept nogil
 cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nogil
 cdef void build_runs(
     Batcher* b, const Columns* columns, RunTable* table, bint skip_null, bint skip_empty, bint lines,

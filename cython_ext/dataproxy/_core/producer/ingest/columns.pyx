@@ -9,7 +9,7 @@ Locality: any thread, without the GIL.  Locks: none, except where a docstring na
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memchr, memset
+from libc.string cimport memchr, memcmp, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_put, buf_put_decimal, buf_put_text, buf_put_u8
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
@@ -17,6 +17,7 @@ from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport NO_KEY, NO_TIME, Batcher
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, item_text_size, own_id_valid
 from dataproxy._core.producer.accumulate.keys cimport row_bucket
+from dataproxy._core.producer.ingest.newstreams cimport newstreams_free, newstreams_make
 from dataproxy._core.producer.ingest.rows cimport (
     ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, ROWS_STRIDED, Rows, body_limit, rows_get,
 )
@@ -29,6 +30,7 @@ from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unloc
 
 cdef enum:
     AHEAD = 64              # rows whose streams are looked for together; the size of RunTable.ahead
+    KEYS_KNOWN = 64         # the size of KnownKeys.names
 
 cdef enum:                  # what ``kind`` of a row says about its names
     NAMES_NEW = 0
@@ -129,6 +131,29 @@ cdef int _body(const Rows* rows, int64_t i, size_t limit, bint lines, size_t* si
     return ROW_GOOD
 
 
+cdef bint known_key(KnownKeys* known, const AttrColumn* column, int64_t k) noexcept nogil:
+    """Tell whether the name of entry ``k`` was noted; in the next place first, as rows mostly have the same names."""
+    cdef Slice name
+    cdef int i, at
+    if not _name(&column.keys, k, &name):
+        return False
+    for i in range(known.n):
+        at = known.last + 1 + i
+        if at >= known.n:
+            at -= known.n
+        if slice_equals(known.names[at], name):
+            known.last = at
+            return True
+    return False
+
+
+cdef void note_key(KnownKeys* known, const AttrColumn* column, int64_t k) noexcept nogil:
+    """Note the name of entry ``k`` as checked, if there is room for it."""
+    if known.n < KEYS_KNOWN and _name(&column.keys, k, &known.names[known.n]):
+        known.last = known.n
+        known.n += 1
+
+
 cdef Run* _add_run(RunTable* t) noexcept nogil:
     cdef Run* grown
     cdef int64_t cap
@@ -144,6 +169,23 @@ cdef Run* _add_run(RunTable* t) noexcept nogil:
     return &t.runs[t.n - 1]
 
 
+cdef Run* _begin_run(
+    RunTable* t, int64_t i, Stream* stream, int64_t when, size_t text_at, size_t text_n, int key_bucket,
+) noexcept nogil:
+    """Begin a run with row ``i``; NULL without memory."""
+    cdef Run* run = _add_run(t)
+    if run == NULL:
+        return NULL
+    run.stream = stream
+    run.when = when
+    run.start = i
+    run.text_at = text_at
+    run.text_n = text_n
+    run.key_bucket = key_bucket
+    t.apart = False
+    return run
+
+
 cdef bint _names(const Columns* c, int64_t i, Slice* group, Slice* stream) noexcept nogil:
     """Set row ``i``'s names; False when one is null and has no default."""
     group[0] = c.default_group
@@ -154,7 +196,7 @@ cdef bint _names(const Columns* c, int64_t i, Slice* group, Slice* stream) noexc
 
 
 cdef void _look_ahead(Batcher* b, const Columns* c, RunTable* t, int64_t from_row) noexcept nogil:
-    """Find the streams of the next rows: first all slots, then all streams, so that their memory loads overlap.
+    """Find or make the streams of the next rows: first all slots, then all streams, so that memory loads overlap.
 
     Locks: takes batcher.lock.
     """
@@ -185,6 +227,8 @@ cdef void _look_ahead(Batcher* b, const Columns* c, RunTable* t, int64_t from_ro
     for k in range(n):
         if kind[k] == NAMES_NEW:
             s = streams_find_hashed(&b.streams, hashes[k], groups[k], streams[k], none)
+            if s == NULL:
+                s = newstreams_make(b, &t.made, groups[k], streams[k])
         t.ahead[k] = NULL if kind[k] == NAMES_NULL else s
     pthread_mutex_unlock(&b.lock)
 
@@ -231,9 +275,14 @@ cdef int _item_text(const Columns* c, int64_t i, int64_t when, Buf* out, size_t*
     return status
 
 
-cdef bint _joins(const Run* run, const Stream* stream, int64_t when, int64_t span_ms, size_t text_n) noexcept nogil:
-    if run == NULL or run.stream != stream or run.text_n or text_n:
+cdef bint _joins(
+    const Run* run, const Stream* stream, int64_t when, int64_t span_ms, const uint8_t* text, size_t text_at,
+    size_t text_n,
+) noexcept nogil:
+    if run == NULL or run.stream != stream or run.text_n != text_n:
         return False
+    if text_n:                          # the same attributes, and the time that a pack of its own would have
+        return when == run.when and memcmp(text + run.text_at, text + text_at, text_n) == 0
     if when == NO_TIME or run.when == NO_TIME:
         return when == run.when
     return when // span_ms == run.when // span_ms
@@ -278,17 +327,12 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         t.check.problem = ROW_TOO_LARGE
         t.check.bad_size = <int64_t>size
         return RUN_BAD_BODY
-    if t.apart or not _joins(run, stream, when, b.span_ms, text_n):
-        run = _add_run(t)
+    if t.apart or not _joins(run, stream, when, b.span_ms, t.text.p, text_at, text_n):
+        run = _begin_run(t, i, stream, when, text_at, text_n, key_bucket)
         if run == NULL:
             return RUN_NO_MEMORY
-        run.stream = stream
-        run.when = when
-        run.start = i
-        run.text_at = text_at
-        run.text_n = text_n
-        run.key_bucket = key_bucket
-        t.apart = False
+    elif text_n:
+        t.text.n = text_at              # the run has the same text already
     run.end = i + 1
     if kind == ROW_NULL:
         t.check.nulls += 1
@@ -350,6 +394,7 @@ cdef void build_runs(
 
 
 cdef void runs_free(RunTable* table) noexcept nogil:
-    """Release the table.  Locality: owner.  Locks: none."""
+    """Release the table; ``made`` refers to nothing any more.  Locality: owner.  Locks: none."""
+    newstreams_free(&table.made)
     free(table.runs)
     buf_free(&table.text)

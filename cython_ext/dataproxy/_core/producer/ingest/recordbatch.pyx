@@ -17,7 +17,7 @@ from dataproxy._core.producer.results.accounting cimport accounting_lost, accoun
 from dataproxy._core.producer.ingest.bodies cimport BodyEncoder
 from dataproxy._core.producer.ingest.columns cimport (
     RUN_BAD_ATTRS, RUN_BAD_BODY, RUN_BAD_ID, RUN_BAD_KEY, RUN_BAD_TIME, RUN_DONE, RUN_MARKED, RUN_NEW_STREAM,
-    RUN_NULL_NAME, AttrColumn, Columns, RunTable, build_runs, runs_free,
+    RUN_NULL_NAME, AttrColumn, Columns, KnownKeys, RunTable, build_runs, known_key, note_key, runs_free,
 )
 from dataproxy._core.producer.engine cimport Engine
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_MAX, own_id_valid
@@ -27,6 +27,7 @@ from dataproxy._core.producer.producer cimport ProducerCore
 from dataproxy._core.producer.ingest.rowids cimport (
     ROW_BLOCK_BITS, ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin,
 )
+from dataproxy._core.producer.ingest.newstreams cimport newstreams_leave
 from dataproxy._core.producer.ingest.routes cimport attr_column, attrs_at, bytes_at, text_at, time_column
 from dataproxy._core.producer.ingest.rowkeys cimport RowKeys
 from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append_runs
@@ -129,16 +130,21 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
 cdef int _check_keys(ProducerCore core, Columns* c, Findings findings) except -1:
     """Refuse reserved attribute names; the Python rules check each distinct valid key once."""
     cdef const AttrColumn* a = &c.attrs
+    cdef KnownKeys known
     cdef int64_t i, k
     good = set()
+    known.n = 0
     for i in range(c.value.n):
         for k in range(a.offsets[a.offset + i], a.offsets[a.offset + i + 1]):
+            if known_key(&known, a, k):
+                continue
             key = text_at(&a.keys, k)
             if key in good or (key == ESCAPED_KEYS and findings.is_added(i)):
                 continue
             try:
                 core.policy.item_text({key: "x"}, None, ())
                 good.add(key)
+                note_key(&known, a, k)
             except InvalidMessageError as error:
                 findings.mark(c, i, _of_row(_key_problem(core, key, text_at(&a.values, k), error), i))
     return 0
@@ -307,9 +313,11 @@ cdef int _accept(
     streams_walk(&g.batcher)
     try:
         _build(core, c, t, group, stream, findings)
+        core.keep_streams(&t.made)
         _append(core, c, t, made, lost_before)
     finally:
         if g.generation == this_generation:     # not in the child of a signal handler that forked
+            newstreams_leave(&g.batcher, &t.made)       # of a call that ended with an error
             streams_walked(&g.batcher)
     return 0
 

@@ -38,6 +38,7 @@ cdef class Stream:
     cdef object serialized(self, object body, object item)
     cdef list all_serialized(self, object bodies)
     cdef int bind(self) except -1
+    cdef Stream like(self, CStream* stream, str group_id, str stream_id)
     cdef size_t max_body(self)
     cdef object extras(self, Extras* x, object attrs, object dt, object own_id, object key)
     cdef int put(

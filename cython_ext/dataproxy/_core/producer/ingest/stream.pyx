@@ -185,6 +185,24 @@ cdef class Stream:
             streams_leave(&self.core.engine.batcher, self.stream)
             streams_tidy(&self.core.engine.batcher)
 
+    cdef Stream like(self, CStream* stream, str group_id, str stream_id):
+        """Return a handle of another stream of this producer, with all else as here; it gets the caller's reference.
+
+        Locality: GIL.  Locks: none.
+        """
+        cdef Stream out = Stream.__new__(Stream)
+        out.core = self.core
+        out.generation = self.generation
+        out.stream = stream
+        out.policy = self.policy
+        out.particular = self.particular
+        out.frame_keys = self.frame_keys
+        out.group_id = group_id
+        out.stream_id = stream_id
+        out.attrs = self.attrs
+        out.serializer = self.serializer
+        return out
+
     cdef int bind(self) except -1:
         """Find this handle's stream in the engine of this process, which is a forked child.
 

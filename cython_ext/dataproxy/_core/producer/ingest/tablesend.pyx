@@ -273,6 +273,7 @@ cdef class TableSend:
                 build_runs(
                     &self.core.engine.batcher, &p.c, &p.t, self.core.policy.skip_null, self.core.policy.skip_empty,
                     self.core.policy.lines)
+            self.core.keep_streams(&p.t.made)
             if p.t.problem == RUN_DONE:
                 return 0
             error = self.solve(p, p.t.next_row)
