@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 
@@ -14,6 +15,7 @@ def main() -> None:
     """Run the command line of this process and exit with its code (docs/cli.md lists them)."""
     ending.install()
     _occupy_standard_descriptors()
+    _escape_what_has_no_code()
     try:
         from dataproxy.cli.app import app
         from dataproxy.cli.outcome import ExitCode, outcome, silence
@@ -53,3 +55,19 @@ def _occupy_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
             if name != "stdin":  # reading from stdin raises its own error where a command reads
                 setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - for the process's life
+
+
+def _escape_what_has_no_code() -> None:
+    r"""Print characters that the encoding of stdout does not have as the escapes of JSON, such as ``\u4e2d``.
+
+    Stderr has Python's escapes for them already.
+    """
+    codecs.register_error("dataproxy.escape", _escaped)
+    sys.stdout.reconfigure(errors="dataproxy.escape")  # type: ignore[union-attr]
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = memoryview(error.object[error.start : error.end].encode("utf-16", "surrogatepass")).cast("H")[1:]
+    return "".join(f"\\u{unit:04x}" for unit in units), error.end

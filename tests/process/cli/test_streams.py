@@ -1,5 +1,6 @@
 """Commands whose input breaks off or whose output goes nowhere: a message and a code, never a traceback."""
 
+import json
 import re
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dataproxy import Producer
 from dataproxy.hub import Hub
+from tests.support.reference.frames import text_frame
 
 WAIT_S = 60
 COMMAND = f"{sys.executable} -m dataproxy"
@@ -36,6 +39,29 @@ def test_output_that_goes_nowhere(arguments: str, sink: str) -> None:
     status, _, told = shell(f"{COMMAND} {arguments} {sink}")
     assert status == (1 if sink == ">/dev/full" else 0)
     assert told == ("dataproxy: the output: No space left on device\n" if status else "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16", "utf-8"])
+def test_characters_that_the_output_cannot_have(encoding: str) -> None:
+    frame = text_frame(4, "é中😀".encode(), "groupId=é&streamId=中😀".encode()).hex()
+    escaped = encoding in ("ascii", "latin-1")
+    call = f"PYTHONIOENCODING={encoding} {COMMAND} frames {frame}"
+    status, out, told = shell(call)
+    assert (status, told) == (0, "")
+    assert ("streamId = " + ("\\u4e2d\\ud83d\\ude00" if escaped else "中😀")) in out.decode(encoding)
+    status, out, told = shell(f"{call} --json")
+    assert (status, told) == (0, "")
+    assert json.loads(out.decode(encoding))["items"][0]["body"] == "é中😀"
+
+
+def test_names_that_the_output_cannot_have() -> None:
+    with Hub() as hub:
+        with Producer(hub.target, group_id="gé", message_type=5) as producer:
+            producer.send("s中", b"x")
+        status, out, told = shell(f"PYTHONIOENCODING=ascii COLUMNS=200 {COMMAND} stats --hub {hub.manager_url}")
+    assert (status, told) == (0, "")
+    assert b"g\\u00e9" in out
+    assert b"s\\u4e2d" in out
 
 
 @pytest.mark.parametrize("arguments", ["explain --list", "config show", "stats --json --hub {hub.manager_url}"])
