@@ -120,10 +120,11 @@ def segments(folder: Path, work: list[Commit]) -> Iterator[None]:
 def native(folder: Path, work: list[Commit]) -> Iterator[None]:
     """Use the hub's own store: LMDB through its C interface, indexes and counts kept."""
     from dataproxy._core.server.store.core import StoreCore
+    from tests.native.probe_feed import append_entries
 
     store = StoreCore(str(folder / "store"))
     for commit in work:
-        store.append_for_test([("group", f"stream{stream}", value) for _, stream, value in commit])
+        append_entries(store, [("group", f"stream{stream}", value) for _, stream, value in commit])
         yield
     store.close()
 

@@ -38,7 +38,6 @@ ALLOWED = {
 SLEEPERS = {
     "server/core.pyx": "a change of faults waits until the doors' loops follow it or end",
     "server/store/env.pyx": "the committer's thread",
-    "server/store/feed.pyx": "readers of a followed log, woken by commit and close",
 }
 
 

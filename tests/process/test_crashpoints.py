@@ -8,6 +8,7 @@ from tests.campaigns.crashpoints.hubs import Nursery, build_killer
 from tests.campaigns.crashpoints.ledger import Ledger
 from tests.campaigns.crashpoints.rounds import EVENTS, Rounds, events
 from tests.native.probe_crash import STAGES
+from tests.native.probe_feed import append_entries
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def store_of(path, *numbers: int) -> None:
     store = StoreCore(str(path))
     for number in numbers:
         value = message.encode(4, [({"groupId": "g", "streamId": "s"}, [b"%d." % number])])
-        assert store.append_for_test([("g", "s", value)])[0][1] == "ok"
+        assert append_entries(store, [("g", "s", value)])[0][1] == "ok"
     store.close()
 
 

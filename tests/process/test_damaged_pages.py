@@ -17,6 +17,7 @@ from dataproxy._core.server.store.core import StoreCore
 from dataproxy.errors import StoreError
 from dataproxy.hub import Hub
 from dataproxy.hub.reading import verify
+from tests.native.probe_feed import append_entries
 from tests.unit.server.store.test_verify import make
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +90,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = Path(make(tmp_path_factory.mktemp("made") / "store"))
     store = StoreCore(str(path))
     for first in range(0, 3000, 500):  # so many names that their trees have branches
-        store.append_for_test([(f"name{n}", f"stream{n}", b"x") for n in range(first, first + 500)])
+        append_entries(store, [(f"name{n}", f"stream{n}", b"x") for n in range(first, first + 500)])
     store.close()
     return path
 
@@ -140,7 +141,7 @@ def test_a_store_that_a_hub_writes_is_no_damaged_one(made: Path, tmp_path: Path)
 
     def write() -> None:
         while not done.is_set():
-            store.append_for_test([("name1", "stream1", b"y" * 9000)])
+            append_entries(store, [("name1", "stream1", b"y" * 9000)])
 
     writer = threading.Thread(target=write)
     writer.start()

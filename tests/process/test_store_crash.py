@@ -11,6 +11,7 @@ import pytest
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
+from tests.native.probe_feed import append_entries, retain_once
 
 ROOT = Path(__file__).parents[2]
 BATCH = 50
@@ -18,13 +19,14 @@ BATCH = 50
 APPENDER = """
 import sys, threading
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 store = StoreCore(sys.argv[1], retention_bytes=int(sys.argv[2]), retain_every_ms=1)
 threading.Thread(target=store.run_committer, daemon=True).start()
 logs = store.logs()
 n = logs[0][3] if logs else 0
 while True:
     made = [("g", f"s{i % 7}", b"%d." % i + bytes(i * 37 % 5000)) for i in range(n, n + BATCH)]
-    results = store.append_for_test(made)
+    results = append_entries(store, made)
     assert [offset for offset, _ in results] == list(range(n, n + BATCH))
     n += BATCH
     print(n, flush=True)
@@ -33,25 +35,26 @@ while True:
 FULL = """
 import resource, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 store = StoreCore(sys.argv[1])
 value = b"x" * 300_000
-assert store.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
+assert append_entries(store, [("g", "s", b"first")]) == [(0, "ok")]
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, hard))
 stored = 1
 while True:
-    results = store.append_for_test([("g", "s", value), ("h", "t", b"beside")])
+    results = append_entries(store, [("g", "s", value), ("h", "t", b"beside")])
     if results[0][1] != "ok":
         break
     stored += 1
 assert [status for _, status in results] == ["disk full", "disk full"], results
 before = (store.logs(), store.counts(), len(store.read("g", 0, 0, max_bytes=1 << 30)))
 for _ in range(5):
-    assert store.append_for_test([("g", "s", value)])[0][1] == "disk full"
+    assert append_entries(store, [("g", "s", value)])[0][1] == "disk full"
     assert (store.logs(), store.counts(), len(store.read("g", 0, 0, max_bytes=1 << 30))) == before
 assert before[2] == stored
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-assert store.append_for_test([("g", "s", value), ("h", "t", b"z")]) == [(stored, "ok"), (stored - 1, "ok")]
+assert append_entries(store, [("g", "s", value), ("h", "t", b"z")]) == [(stored, "ok"), (stored - 1, "ok")]
 print(store.stats()["failures"], store.stats()["last_error"])
 store.close()
 store = StoreCore(sys.argv[1])
@@ -63,19 +66,20 @@ store.close()
 GAP = """
 import resource, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 store = StoreCore(sys.argv[1])
-assert store.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
+assert append_entries(store, [("g", "s", b"first")]) == [(0, "ok")]
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, hard))
-assert store.append_for_test([("lost", "s", b"x" * 8_000_000)]) == [(0, "disk full")]
+assert append_entries(store, [("lost", "s", b"x" * 8_000_000)]) == [(0, "disk full")]
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-assert store.append_for_test([("h", "s", b"x")]) == [(0, "ok")]
+assert append_entries(store, [("h", "s", b"x")]) == [(0, "ok")]
 store.close()
 del store
 again = StoreCore(sys.argv[1])
 assert [log[0] for log in again.logs()] == ["g", "h"]
-assert again.append_for_test([("lost", "s", b"x"), ("h", "s", b"x")]) == [(0, "ok"), (1, "ok")]
-assert again.retain_for_test(0) == 0
+assert append_entries(again, [("lost", "s", b"x"), ("h", "s", b"x")]) == [(0, "ok"), (1, "ok")]
+assert retain_once(again, 0) == 0
 again.close()
 del again
 print("closed")
@@ -85,13 +89,14 @@ print("closed")
 RESTART = """
 import resource, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
 store = StoreCore(sys.argv[1])
-assert store.append_for_test([("g", "s", b"x" * 100_000)]) == [(1, "disk full")]
+assert append_entries(store, [("g", "s", b"x" * 100_000)]) == [(1, "disk full")]
 assert len(store.read("g", 0, 0)) == 1
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-assert store.append_for_test([("g", "s", b"x" * 100_000)]) == [(1, "ok")]
+assert append_entries(store, [("g", "s", b"x" * 100_000)]) == [(1, "ok")]
 store.close()
 print("closed")
 """
@@ -138,7 +143,7 @@ def test_what_was_reported_survives_a_kill(tmp_path, retention_bytes):
         assert sorted(by_stream) == [entry[0] for entry in found]
         more = range(following, following + BATCH)
         made = [("g", f"s{i % 7}", b"%d." % i + bytes(i * 37 % 5000)) for i in more]
-        assert store.append_for_test(made) == [(i, "ok") for i in more]
+        assert append_entries(store, made) == [(i, "ok") for i in more]
         store.close()
 
 
@@ -159,7 +164,7 @@ def test_a_log_that_a_full_disk_refused_leaves_a_number_unused(tmp_path):
 
 def test_a_store_opens_on_a_full_disk(tmp_path):
     store = StoreCore(str(tmp_path))
-    assert store.append_for_test([("g", "s", b"x")]) == [(0, "ok")]
+    assert append_entries(store, [("g", "s", b"x")]) == [(0, "ok")]
     store.close()
     del store
     child = start(RESTART, str(tmp_path))
@@ -195,9 +200,10 @@ def test_a_view_is_not_for_a_forked_child(tmp_path):
     code = """
 import os, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 from dataproxy.errors import ForkedError
 store = StoreCore(sys.argv[1])
-store.append_for_test([("g", "s", b"x")])
+append_entries(store, [("g", "s", b"x")])
 child = os.fork()
 if child == 0:
     try:
@@ -209,7 +215,7 @@ if child == 0:
     os._exit(1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert len(store.read("g", 0, 0)) == 1
-store.append_for_test([("g", "s", b"x")])
+append_entries(store, [("g", "s", b"x")])
 store.close()
 """
     child = start(code, str(tmp_path))
@@ -220,7 +226,7 @@ store.close()
 def test_a_killed_reader_keeps_nothing_back(tmp_path):
     opened = "import lmdb, sys\nenv = lmdb.open(sys.argv[1], readonly=True, max_dbs=8)\n"
     store = StoreCore(str(tmp_path))
-    store.append_for_test([("g", "s", b"x")])
+    append_entries(store, [("g", "s", b"x")])
     reader = start(opened + "txn = env.begin()\nprint(1, flush=True)\nimport signal\nsignal.pause()", str(tmp_path))
     assert reader.stdout.readline() == "1\n"
     listing = opened + "print(env.readers())"
@@ -228,7 +234,7 @@ def test_a_killed_reader_keeps_nothing_back(tmp_path):
     reader.kill()
     reader.stdout.close()
     reader.wait()
-    assert store.retain_for_test(0) == 0
+    assert retain_once(store, 0) == 0
     assert str(reader.pid) not in start(listing, str(tmp_path)).communicate(timeout=100)[0]
     store.close()
 
@@ -236,7 +242,7 @@ def test_a_killed_reader_keeps_nothing_back(tmp_path):
 def transaction_number(path: Path, store: StoreCore) -> tuple[int, int]:
     """Append an entry and return where in the library's lock file its transaction number is, and the number."""
     before = path.read_bytes()[:256]
-    assert store.append_for_test([("g", "s", b"second")]) == [(1, "ok")]
+    assert append_entries(store, [("g", "s", b"second")]) == [(1, "ok")]
     after = path.read_bytes()[:256]
     [place] = [i for i in range(0, 256, 8) if before[i : i + 8] != after[i : i + 8]]
     return place, int.from_bytes(after[place : place + 8], sys.byteorder)
@@ -245,7 +251,7 @@ def transaction_number(path: Path, store: StoreCore) -> tuple[int, int]:
 def test_a_commit_that_its_writer_did_not_live_to_announce_is_there_for_the_next_writer(tmp_path):
     """The library writes a commit to the file, then its number to the lock file: a kill may come between."""
     first = StoreCore(str(tmp_path))
-    assert first.append_for_test([("g", "s", b"first")]) == [(0, "ok")]
+    assert append_entries(first, [("g", "s", b"first")]) == [(0, "ok")]
     lock = tmp_path / "lock.mdb"
     place, number = transaction_number(lock, first)
     first.close()  # its environment stays open with the object, and with it the lock file
@@ -264,7 +270,7 @@ signal.pause()
     writer.stdout.close()
     writer.wait()
     second = StoreCore(str(tmp_path))
-    assert second.append_for_test([("g", "s", b"third")]) == [(2, "ok")]
+    assert append_entries(second, [("g", "s", b"third")]) == [(2, "ok")]
     assert [(offset, value) for offset, _, value in second.read("g", 0, 0)] == [
         (0, b"first"),
         (1, b"second"),

@@ -14,6 +14,7 @@ from tests.process.programs import ROOT
 APPENDS = """
 import ctypes, json, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 from dataproxy._core.wire.inlong import message
 
 disk_fails = ctypes.CDLL(None).disk_fails
@@ -26,7 +27,7 @@ for passing in range(5):
         said = []
         while said[-2:] != ["ok", "ok"] and len(said) < 40:
             value = message.encode(4, [({"groupId": "g", "streamId": "s", "sid": f"p{sent}"}, [b"%d" % sent])])
-            [(offset, status)] = store.append_for_test([("g", "s", value)])
+            [(offset, status)] = append_entries(store, [("g", "s", value)])
             said.append(status)
             if status == "ok":
                 acked.append([offset, sent])
@@ -65,11 +66,12 @@ def test_a_store_goes_on_when_its_disk_does(library, tmp_path, ids):
 READERS = """
 import lmdb, sys, threading
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
 import subprocess
 store = StoreCore(sys.argv[1], retention_ms=100)
-store.append_for_test([("g", "s", b"x")] * 3, receive_ms=0)
+append_entries(store, [("g", "s", b"x")] * 3, receive_ms=0)
 hold = '''
 import lmdb, sys
 env = lmdb.open(sys.argv[1], readonly=True, max_dbs=8)
@@ -89,13 +91,13 @@ except StoreError as error:
     assert (error.code, error.retriable) == ("STORE_READERS", True), error
 else:
     raise AssertionError("there was a reader's place")
-assert store.append_for_test([("g", "s", b"y")], receive_ms=1000) == [(3, "ok")]
-assert store.retain_for_test(1000) == 3             # retention needs no place
+assert append_entries(store, [("g", "s", b"y")], receive_ms=1000) == [(3, "ok")]
+assert retain_once(store, 1000) == 3             # retention needs no place
 store.close()
 del store
 StoreCore(sys.argv[1], dedupe_ids=100).close()      # neither does a start, with the window of ids
 again = StoreCore(sys.argv[1])                      # or without
-assert again.append_for_test([("g", "s", b"z")]) == [(4, "ok")]
+assert append_entries(again, [("g", "s", b"z")]) == [(4, "ok")]
 child.communicate()
 assert [entry[2] for entry in again.read("g", 0, 0)] == [b"y", b"z"]
 again.close()
@@ -110,11 +112,12 @@ def test_readers_places_that_others_took_stop_nothing_but_reads(library, tmp_pat
 NO_ROOM = """
 import ctypes, json, os, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
 libc = ctypes.CDLL(None)
 store = StoreCore(sys.argv[1])
-store.append_for_test([("g", "s", b"x")])
+append_entries(store, [("g", "s", b"x")])
 store.close()
 del store
 os.unlink(sys.argv[1] + "/lock.mdb")
@@ -142,6 +145,7 @@ def test_without_room_for_the_lock_file_a_store_is_refused(library, tmp_path):
 SYNCED = """
 import ctypes, json, os, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 libc = ctypes.CDLL(None)
 libc.synced.restype = ctypes.c_char_p
 StoreCore(sys.argv[1] + "/a/store").close()

@@ -11,10 +11,11 @@ CORE = Path(dataproxy.__file__).parent / "_core"
 WORK = """
 import sys, tempfile
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 from tests.native.probe_wire import pack, unpack
 with tempfile.TemporaryDirectory() as folder:
     store = StoreCore(folder + "/store")
-    assert store.append_for_test([("g", "s", b"x")]) == [(0, "ok")]
+    assert append_entries(store, [("g", "s", b"x")]) == [(0, "ok")]
     store.close()
     if "lmdb" in sys.modules:  # which reads what was written
         with sys.modules["lmdb"].open(folder + "/store", readonly=True, max_dbs=16) as other:

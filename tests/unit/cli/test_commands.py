@@ -18,6 +18,7 @@ from dataproxy.cli.app import app
 from dataproxy.cli.outcome import ExitCode, outcome, reported
 from dataproxy.cli.settings import named_options, named_values
 from dataproxy.config import HUB, PRODUCER
+from tests.native.probe_feed import append_entries
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 
@@ -221,7 +222,7 @@ def test_missing_extra(monkeypatch, capfd):
 
 def test_store_verify(tmp_path) -> None:
     store = StoreCore(str(tmp_path))
-    store.append_for_test([("g", "s", b"x" * 5000)])
+    append_entries(store, [("g", "s", b"x" * 5000)])
     assert run("store", "verify", str(tmp_path)).exit_code == ExitCode.FAILED  # in use
     store.close()
     done = run("store", "verify", str(tmp_path), "--progress")

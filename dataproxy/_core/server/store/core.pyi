@@ -1,5 +1,3 @@
-from collections.abc import Iterable
-
 from typing_extensions import disjoint_base
 
 from dataproxy._core.server.store.view import StoreView
@@ -27,14 +25,3 @@ class StoreCore(StoreView):
     def stop(self) -> None: ...
     def close(self) -> None: ...
     def stats(self) -> dict[str, int | str]: ...
-    def append_for_test(
-        self,
-        entries: Iterable[tuple[str, str, bytes] | tuple[str, str, bytes, int]],
-        *,
-        partition: int = 0,
-        records: int = 1,
-        data_time_ms: int = 0,
-        receive_ms: int | None = None,
-        source: str = "127.0.0.1",
-    ) -> list[tuple[int, str]]: ...
-    def retain_for_test(self, now_ms: int | None = None) -> int: ...

@@ -7,6 +7,7 @@ import pytest
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import ClosedError
+from tests.native.probe_feed import append_entries
 
 
 @pytest.fixture(params=["durable", "memory"])
@@ -17,9 +18,9 @@ def store(request, tmp_path):
 
 
 def test_offsets_are_dense_in_each_log(store):
-    first = store.append_for_test([("a", "s", b"1"), ("b", "s", b"2"), ("a", "t", b"3")])
-    other = store.append_for_test([("a", "s", b"4")], partition=7)
-    last = store.append_for_test([("a", "s", b"5"), ("b", "t", b"6")])
+    first = append_entries(store, [("a", "s", b"1"), ("b", "s", b"2"), ("a", "t", b"3")])
+    other = append_entries(store, [("a", "s", b"4")], partition=7)
+    last = append_entries(store, [("a", "s", b"5"), ("b", "t", b"6")])
     assert first == [(0, "ok"), (0, "ok"), (1, "ok")]
     assert other == [(0, "ok")]
     assert last == [(2, "ok"), (1, "ok")]
@@ -27,7 +28,7 @@ def test_offsets_are_dense_in_each_log(store):
 
 
 def test_an_entry_is_read_back_with_its_header(store):
-    store.append_for_test([("g", "s", b"body")], records=5, data_time_ms=1234, receive_ms=99, source="10.0.0.9")
+    append_entries(store, [("g", "s", b"body")], records=5, data_time_ms=1234, receive_ms=99, source="10.0.0.9")
     assert store.read("g", 0, 0) == [(0, (99, 1234, 5, "s", "10.0.0.9", ""), b"body")]
 
 
@@ -35,12 +36,12 @@ def test_an_entry_is_read_back_with_its_header(store):
 def test_values_of_every_size(store, size):
     value = bytes(i % 251 for i in range(min(size, 1000))) * (size // 1000 + 1)
     value = value[:size]
-    store.append_for_test([("g", "s", value), ("g", "s", b"after")])
+    append_entries(store, [("g", "s", value), ("g", "s", b"after")])
     assert [entry[2] for entry in store.read("g", 0, 0, max_bytes=1 << 30)] == [value, b"after"]
 
 
 def test_reading_from_an_offset_and_in_batches(store):
-    store.append_for_test([("g", f"s{i % 3}", b"%03d" % i) for i in range(100)])
+    append_entries(store, [("g", f"s{i % 3}", b"%03d" % i) for i in range(100)])
     assert [entry[0] for entry in store.read("g", 0, 97)] == [97, 98, 99]
     assert store.read("g", 0, 100) == []
     assert [entry[0] for entry in store.read("g", 0, 10, max_entries=3)] == [10, 11, 12]
@@ -49,7 +50,7 @@ def test_reading_from_an_offset_and_in_batches(store):
 
 
 def test_the_stream_is_an_index(store):
-    store.append_for_test([("g", f"s{i % 3}", b"%03d" % i) for i in range(100)])
+    append_entries(store, [("g", f"s{i % 3}", b"%03d" % i) for i in range(100)])
     assert store.stream_offsets("g", 0, "s1", 0, 4) == [1, 4, 7, 10]
     assert store.stream_offsets("g", 0, "s1", 95, 10) == [97]
     assert store.stream_offsets("g", 0, "missing", 0, 10) == []
@@ -63,8 +64,8 @@ def test_the_stream_is_an_index(store):
 
 
 def test_counts_by_stream_add_partitions_up(store):
-    store.append_for_test([("g", "s", b"x" * 10), ("g", "t", b"y")], records=3)
-    store.append_for_test([("g", "s", b"z")], partition=1, records=4)
+    append_entries(store, [("g", "s", b"x" * 10), ("g", "t", b"y")], records=3)
+    append_entries(store, [("g", "s", b"z")], partition=1, records=4)
     counts = store.counts()
     assert {key: value[:2] for key, value in counts.items()} == {("g", "s"): (2, 7), ("g", "t"): (1, 3)}
     assert counts["g", "s"][2] - counts["g", "t"][2] == counts["g", "t"][2] + 9
@@ -72,23 +73,23 @@ def test_counts_by_stream_add_partitions_up(store):
 
 
 def test_a_name_over_its_limit_refuses_that_entry_alone(store):
-    results = store.append_for_test(
-        [("g", "s" * 256, b"1"), ("", "s", b"2"), ("g", "s" * 255, b"3"), ("h" * 256, "s", b"4")]
+    results = append_entries(
+        store, [("g", "s" * 256, b"1"), ("", "s", b"2"), ("g", "s" * 255, b"3"), ("h" * 256, "s", b"4")]
     )
     assert [status for _, status in results] == ["over the limit", "over the limit", "ok", "over the limit"]
     assert store.counts().keys() == {("g", "s" * 255)}
-    assert store.append_for_test([("g", "s", b"5")]) == [(1, "ok")]
+    assert append_entries(store, [("g", "s", b"5")]) == [(1, "ok")]
 
 
 def test_names_of_any_text(store):
     names = ["", " ", "ä/ö\n", "日本", "a" * 255]
-    store.append_for_test([("group é", name, name.encode()) for name in names])
+    append_entries(store, [("group é", name, name.encode()) for name in names])
     assert {entry[1][3]: entry[2].decode() for entry in store.read("group é", 0, 0)} == {name: name for name in names}
 
 
 def test_many_logs_and_streams(store):
     wanted = [(f"g{i % 50}", f"s{i}", b"%d" % i) for i in range(3000)]
-    store.append_for_test(wanted)
+    append_entries(store, wanted)
     assert len(store.logs()) == 50
     assert len(store.counts()) == 3000
     assert [entry[2] for entry in store.read("g7", 0, 0)] == [b"%d" % i for i in range(7, 3000, 50)]
@@ -96,7 +97,7 @@ def test_many_logs_and_streams(store):
 
 def test_no_entries_is_refused(store):
     with pytest.raises(ValueError, match="at least one"):
-        store.append_for_test([])
+        append_entries(store, [])
 
 
 def test_a_closed_store_says_so(store):
@@ -106,7 +107,7 @@ def test_a_closed_store_says_so(store):
         store.logs,
         store.counts,
         lambda: store.read("g", 0, 0),
-        lambda: store.append_for_test([("g", "s", b"")]),
+        lambda: append_entries(store, [("g", "s", b"")]),
     ):
         with pytest.raises(ClosedError, match="closed"):
             call()
@@ -128,7 +129,7 @@ def test_a_reader_beside_the_appender_sees_whole_commits_in_order(store):
     reader = threading.Thread(target=read)
     reader.start()
     for start in range(0, 1000, 20):
-        store.append_for_test([("g", "s", b"%d" % i) for i in range(start, start + 20)])
+        append_entries(store, [("g", "s", b"%d" % i) for i in range(start, start + 20)])
     reader.join()
     store.stop()
     thread.join()
@@ -138,28 +139,28 @@ def test_a_reader_beside_the_appender_sees_whole_commits_in_order(store):
 def test_a_durable_store_is_there_again(tmp_path):
     path = str(tmp_path)
     store = StoreCore(path)
-    store.append_for_test([("g", f"s{i % 2}", b"%d" % i) for i in range(10)], records=2)
+    append_entries(store, [("g", f"s{i % 2}", b"%d" % i) for i in range(10)], records=2)
     before = (store.logs(), store.counts(), store.read("g", 0, 0))
     store.close()
     store = StoreCore(path)
     assert (store.logs(), store.counts(), store.read("g", 0, 0)) == before
-    assert store.append_for_test([("g", "s1", b"x"), ("h", "s1", b"x")]) == [(10, "ok"), (0, "ok")]
+    assert append_entries(store, [("g", "s1", b"x"), ("h", "s1", b"x")]) == [(10, "ok"), (0, "ok")]
     store.close()
 
 
 def test_a_view_of_the_same_process_shares_the_store(tmp_path):
     path = str(tmp_path)
     store = StoreCore(path)
-    store.append_for_test([("g", "s", b"1")])
+    append_entries(store, [("g", "s", b"1")])
     view = StoreView.open(path)
     other = StoreView.open(path)
-    store.append_for_test([("g", "s", b"2")])
+    append_entries(store, [("g", "s", b"2")])
     assert [entry[2] for entry in view.read("g", 0, 0)] == [b"1", b"2"]
     other.close()
     store.close()
     assert view.read("g", 0, 1)[0][2] == b"2"
     store = StoreCore(path)  # while a view is open
-    store.append_for_test([("g", "s", b"3")])
+    append_entries(store, [("g", "s", b"3")])
     assert view.read("g", 0, 2)[0][2] == b"3"
     store.close()
     view.close()
@@ -169,12 +170,12 @@ def test_a_view_of_the_same_process_shares_the_store(tmp_path):
 def test_a_stream_name_over_the_limit_leaves_no_trace(tmp_path, group):
     path = str(tmp_path / "store")
     store = StoreCore(path)
-    assert store.append_for_test([("known", "s", b"x")]) == [(0, "ok")]
+    assert append_entries(store, [("known", "s", b"x")]) == [(0, "ok")]
     made = [(group, "s" * 256, b"x"), ("after", "s", b"y")]
-    assert store.append_for_test(made) == [(0, "over the limit"), (0, "ok")]
+    assert append_entries(store, made) == [(0, "over the limit"), (0, "ok")]
     assert [log[:4] for log in store.logs()] == [("after", 0, 0, 1), ("known", 0, 0, 1)]
     store.close()
     del store
     again = StoreCore(path)
-    assert again.append_for_test([("after", "s", b"z"), (group, "t", b"")])[0] == (1, "ok")
+    assert append_entries(again, [("after", "s", b"z"), (group, "t", b"")])[0] == (1, "ok")
     again.close()

@@ -4,6 +4,7 @@ import pytest
 
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
+from tests.native.probe_feed import append_entries, retain_once
 from tests.native.probe_net import set_time
 from tests.native.probe_store import OwnClock, follow_set_time
 
@@ -35,7 +36,7 @@ def make(request, tmp_path):
 
 
 def kept(store: StoreCore) -> int:
-    while store.retain_for_test():
+    while retain_once(store):
         pass
     return sum(log[4] for log in store.logs())
 
@@ -45,7 +46,7 @@ def test_a_wall_clock_that_jumps_deletes_nothing(make, jump):
     store = make(retention_ms=3_600_000)
     for n in range(10):
         at(HOUR + n * S, jump if 3 <= n < 7 else 0)
-        store.append_for_test([("g", "s", b"%d" % n)])
+        append_entries(store, [("g", "s", b"%d" % n)])
         assert kept(store) == n + 1
     at(HOUR + 600 * S, jump)
     assert kept(store) == 10
@@ -54,9 +55,9 @@ def test_a_wall_clock_that_jumps_deletes_nothing(make, jump):
 @pytest.mark.parametrize("jump", [0, YEARS, -YEARS])
 def test_time_that_passed_deletes_whatever_the_wall_clock_says(make, jump):
     store = make(retention_ms=3_600_000)
-    store.append_for_test([("g", "s", b"first")])
+    append_entries(store, [("g", "s", b"first")])
     at(2 * HOUR - S, jump)
-    store.append_for_test([("g", "s", b"second")])
+    append_entries(store, [("g", "s", b"second")])
     assert kept(store) == 2
     at(2 * HOUR + S, jump)
     assert kept(store) == 1
@@ -68,11 +69,11 @@ def test_time_that_passed_deletes_whatever_the_wall_clock_says(make, jump):
 def test_a_wall_clock_that_jumps_does_not_end_the_window_of_ids(make, jump):
     store = make(dedupe_ids=100, dedupe_ms=600_000)
     one = message.encode(4, [({"groupId": "g", "streamId": "s", "sid": "p"}, [b"a"])])
-    assert store.append_for_test([("g", "s", one)]) == [(0, "ok")]
+    assert append_entries(store, [("g", "s", one)]) == [(0, "ok")]
     at(HOUR + S, jump)
-    assert store.append_for_test([("g", "s", one)]) == [(-1, "known")]
+    assert append_entries(store, [("g", "s", one)]) == [(-1, "known")]
     at(HOUR + 601 * S)
-    assert store.append_for_test([("g", "s", one)]) == [(1, "ok")]
+    assert append_entries(store, [("g", "s", one)]) == [(1, "ok")]
 
 
 def test_between_two_runs_it_goes_on_by_what_both_clocks_say():
@@ -112,7 +113,7 @@ def test_a_durable_store_keeps_it(tmp_path):
     at(HOUR)
     store = StoreCore(str(tmp_path), retention_ms=3_600_000)
     follow_set_time(store)
-    store.append_for_test([("g", "s", b"x")])
+    append_entries(store, [("g", "s", b"x")])
     at(HOUR + HOUR // 2)
     assert kept(store) == 1  # and the clock is written down
     store.close()

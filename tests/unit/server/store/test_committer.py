@@ -6,6 +6,7 @@ import pytest
 
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy.errors import ClosedError
+from tests.native.probe_feed import append_entries, retain_once
 
 
 def run(store):
@@ -24,7 +25,7 @@ def test_every_thread_gets_its_own_entries_back_in_order(tmp_path, durable, queu
     def produce(name: str) -> None:
         offsets = []
         for n in range(40):
-            results = store.append_for_test([(name, "s", b"%d" % (10 * n + i)) for i in range(10)])
+            results = append_entries(store, [(name, "s", b"%d" % (10 * n + i)) for i in range(10)])
             assert {status for _, status in results} == {"ok"}
             offsets += [offset for offset, _ in results]
         found[name] = offsets
@@ -47,7 +48,7 @@ def test_every_thread_gets_its_own_entries_back_in_order(tmp_path, durable, queu
 def test_a_commit_is_cut_at_its_size():
     store = StoreCore(None, commit_bytes=10_000)
     thread = run(store)
-    assert len(store.append_for_test([("g", "s", b"x" * 1000)] * 100)) == 100
+    assert len(append_entries(store, [("g", "s", b"x" * 1000)] * 100)) == 100
     assert store.stats()["commits"] >= 10
     store.close()
     thread.join()
@@ -56,8 +57,8 @@ def test_a_commit_is_cut_at_its_size():
 def test_refusals_come_back_through_the_committer(tmp_path):
     store = StoreCore(str(tmp_path), max_bytes=100_000)
     thread = run(store)
-    assert store.append_for_test([("g", "s", b"x" * 200_000)])[0][1] == "disk full"
-    assert store.append_for_test([("g", "s", b"x")]) == [(0, "ok")]
+    assert append_entries(store, [("g", "s", b"x" * 200_000)])[0][1] == "disk full"
+    assert append_entries(store, [("g", "s", b"x")]) == [(0, "ok")]
     assert store.stats()["refused"] == 1
     store.close()
     thread.join()
@@ -68,7 +69,7 @@ def test_after_stop_nothing_is_taken():
     thread = run(store)
     store.stop()
     thread.join()
-    assert store.append_for_test([("g", "s", b"x")]) == [(0, "closed")]
+    assert append_entries(store, [("g", "s", b"x")]) == [(0, "closed")]
     with pytest.raises(ClosedError, match="started before"):
         store.run_committer()
     store.close()
@@ -77,9 +78,9 @@ def test_after_stop_nothing_is_taken():
 def test_the_committer_applies_the_limits(tmp_path):
     store = StoreCore(str(tmp_path), retention_ms=1, retain_every_ms=1)
     thread = run(store)
-    store.append_for_test([("g", "s", b"x")] * 3000, receive_ms=0)
+    append_entries(store, [("g", "s", b"x")] * 3000, receive_ms=0)
     while store.logs()[0][4]:
-        store.append_for_test([("h", "s", b"y")])
+        append_entries(store, [("h", "s", b"y")])
     assert store.logs()[0] == ("g", 0, 3000, 3000, 0, 0, 0)
     store.close()
     thread.join()
@@ -88,8 +89,8 @@ def test_the_committer_applies_the_limits(tmp_path):
 def test_retention_is_left_to_a_running_committer():
     store = StoreCore(None)
     thread = run(store)
-    store.append_for_test([("g", "s", b"x")])
+    append_entries(store, [("g", "s", b"x")])
     with pytest.raises(ClosedError, match="committer runs"):
-        store.retain_for_test(0)
+        retain_once(store, 0)
     store.close()
     thread.join()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
+from tests.native.probe_feed import append_entries, retain_once
 
 VARIANTS = 8  # bodies that are remembered of one id
 
@@ -27,7 +28,7 @@ def named(items: list[tuple[str | None, bytes]], sid: str | None = "p", compress
 
 
 def append(store: StoreCore, *packs: tuple[bytes, int], stream: str = "s", at: int = 1000) -> list[str]:
-    return [status for _, status in store.append_for_test([("g", stream, *one) for one in packs], receive_ms=at)]
+    return [status for _, status in append_entries(store, [("g", stream, *one) for one in packs], receive_ms=at)]
 
 
 def stored(store: StoreCore, stream: str | None = None) -> list[tuple[bytes, str | None]]:
@@ -202,9 +203,9 @@ def test_ids_belong_to_group_and_stream(make):
     store = make()
     assert append(store, pack([b"a"])) == ["ok"]
     assert append(store, pack([b"a"]), stream="t") == ["ok"]
-    assert [status for _, status in store.append_for_test([("h", "s", *pack([b"a"]))])] == ["ok"]
+    assert [status for _, status in append_entries(store, [("h", "s", *pack([b"a"]))])] == ["ok"]
     # Neither do the names run into each other, nor the two kinds of ids.
-    assert [s for _, s in store.append_for_test([("gs", "", *pack([b"a"])), ("g", "s", *named([("p", b"a")]))])] == [
+    assert [s for _, s in append_entries(store, [("gs", "", *pack([b"a"])), ("g", "s", *named([("p", b"a")]))])] == [
         "ok",
         "ok",
     ]
@@ -213,7 +214,7 @@ def test_ids_belong_to_group_and_stream(make):
 def test_partitions_do_not_matter(make):
     store = make()
     assert append(store, pack([b"a"])) == ["ok"]
-    assert store.append_for_test([("g", "s", *pack([b"a"]))], partition=3, receive_ms=1000) == [(-1, "known")]
+    assert append_entries(store, [("g", "s", *pack([b"a"]))], partition=3, receive_ms=1000) == [(-1, "known")]
 
 
 def test_the_window_ends_after_its_time(make):
@@ -247,7 +248,7 @@ def test_memory_of_old_ids_is_given_back(make):
         append(store, named([(f"{i}.{k}", b"x") for k in range(1000)]), at=1000 + i)
     assert store.stats()["ids"] == 30_000
     for _ in range(60):
-        store.retain_for_test(5000)
+        retain_once(store, 5000)
     assert store.stats()["ids"] == 0
     assert store.stats()["expired_ids"] == 30_000
     store = make(dedupe_ms=100, dedupe_ids=100_000)
@@ -397,12 +398,12 @@ def test_the_window_agrees_with_the_model(durable, steps):
                     chain.append(("g", stream, *(named(items, sid) if own else pack(items, sid))))
                     plain = [(None, body) for body in items] if not own else items
                     expected += model.take(stream, sid, plain, now)
-                store.append_for_test(chain, receive_ms=now)
+                append_entries(store, chain, receive_ms=now)
             elif kind == "wait":
                 now += argument
             elif kind == "retain":
                 for _ in range(argument):
-                    store.retain_for_test(now)
+                    retain_once(store, now)
             elif durable:
                 base = [base[0] + counters(store)[0], base[1] + counters(store)[1]]
                 store.close()

@@ -10,13 +10,14 @@ import pytest
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.server.store.view import StoreView
 from dataproxy.errors import StoreError
+from tests.native.probe_feed import append_entries, retain_once
 
 
 @pytest.fixture
 def path(tmp_path):
     made = str(tmp_path / "store")
     store = StoreCore(made)
-    store.append_for_test([("g", "s", b"x" * 3000)] * 100)
+    append_entries(store, [("g", "s", b"x" * 3000)] * 100)
     store.close()
     return made
 
@@ -114,7 +115,7 @@ def test_a_damaged_entry(path):
         store.read("g", 0, 3)
     assert (caught.value.code, caught.value.details["offset"]) == ("STORE_DAMAGED", 3)
     assert len(store.read("g", 0, 4)) == 96
-    assert store.append_for_test([("g", "s", b"still works")]) == [(100, "ok")]
+    assert append_entries(store, [("g", "s", b"still works")]) == [(100, "ok")]
     store.close()
 
 
@@ -194,10 +195,10 @@ def test_retention_goes_on_behind_an_entry_that_cannot_be_read(path, at):
         change(path, 50, at)
     store = StoreCore(path, retention_ms=1000)
     now = 10**9
-    while store.retain_for_test(now):
+    while retain_once(store, now):
         pass
     assert store.logs()[0][2] == 50  # its age is not known: it is kept for one
-    while store.retain_for_test(now + 1001):
+    while retain_once(store, now + 1001):
         pass
     assert store.logs() == [("g", 0, 100, 100, 0, 0, 0)]
     assert store.counts() == {("g", "s"): (0, 0, 0)}

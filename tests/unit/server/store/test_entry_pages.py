@@ -13,6 +13,7 @@ from dataproxy.hub.web import entrypages
 from dataproxy.hub.web.entrypages import Range, entries_page, logs_page
 from dataproxy.stored.arrow import ArrowRows
 from dataproxy.stored.entry import StoredEntry
+from tests.native.probe_feed import append_entries, retain_once
 
 
 def entry(stream, body, group="g"):
@@ -45,7 +46,7 @@ def offsets(rows):
 
 
 def fill(store, entries=10, receive_ms=0):
-    store.append_for_test([entry(f"s{n % 2}", b"%d" % n) for n in range(entries)], receive_ms=receive_ms)
+    append_entries(store, [entry(f"s{n % 2}", b"%d" % n) for n in range(entries)], receive_ms=receive_ms)
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 10), (0, 1), (3, 7), (9, 10), (5, 5), (10, 10), (7, 3)])
@@ -66,7 +67,7 @@ def test_a_range_of_one_stream(store, hub):
 
 
 def test_an_entry_is_as_it_was_stored(store, hub):
-    store.append_for_test([entry("s", b"body")], data_time_ms=7, receive_ms=9, source="10.0.0.1", partition=3)
+    append_entries(store, [entry("s", b"body")], data_time_ms=7, receive_ms=9, source="10.0.0.1", partition=3)
     [row], _ = page(hub, 0, 1, partition=3)
     assert row.pop("value") == entry("s", b"body")[2]
     assert row == {"offset": 0, "receive_ms": 9, "data_time_ms": 7, "stream_id": "s", "source": "10.0.0.1"}
@@ -74,7 +75,7 @@ def test_an_entry_is_as_it_was_stored(store, hub):
 
 def test_a_page_is_bounded_and_the_next_one_goes_on(store, hub, monkeypatch):
     monkeypatch.setattr(entrypages, "_PAGE_BYTES", 1000)
-    store.append_for_test([entry("s", bytes(size)) for size in (10, 400, 5000, 10, 10, 5000, 10)])
+    append_entries(store, [entry("s", bytes(size)) for size in (10, 400, 5000, 10, 10, 5000, 10)])
     seen, place, pages = [], 0, 0
     while place < 7:
         body = entries_page(hub, Range("g", None, 0, place, 7))
@@ -88,8 +89,8 @@ def test_a_page_is_bounded_and_the_next_one_goes_on(store, hub, monkeypatch):
 
 def test_entries_that_were_dropped_are_named(store, hub):
     fill(store)
-    store.append_for_test([entry("s0", b"new")] * 5, receive_ms=1000)
-    while store.retain_for_test(1000):
+    append_entries(store, [entry("s0", b"new")] * 5, receive_ms=1000)
+    while retain_once(store, 1000):
         pass
     rows, facts = page(hub, 3, 12)
     assert offsets(rows) == [10, 11]
@@ -100,8 +101,8 @@ def test_entries_that_were_dropped_are_named(store, hub):
 
 def test_of_one_stream_the_doubt_is_told_and_not_more(store, hub):
     fill(store)
-    store.append_for_test([entry("s1", b"new")] * 2 + [entry("s0", b"new")] * 2, receive_ms=1000)
-    while store.retain_for_test(1000):
+    append_entries(store, [entry("s1", b"new")] * 2 + [entry("s0", b"new")] * 2, receive_ms=1000)
+    while retain_once(store, 1000):
         pass
     rows, facts = page(hub, 3, 14, stream="s0")
     assert offsets(rows) == [12, 13]
@@ -122,7 +123,7 @@ def test_a_log_that_is_gone_has_lost_all(store, hub):
 def test_a_damaged_entry_is_an_error_when_it_comes_first(tmp_path):
     path = tmp_path / "damaged"
     store = StoreCore(str(path))
-    store.append_for_test([entry("s", b"%d" % n * 40) for n in range(4)])
+    append_entries(store, [entry("s", b"%d" % n * 40) for n in range(4)])
     store.close()
     data = path.joinpath("data.mdb").read_bytes()
     path.joinpath("data.mdb").write_bytes(data.replace(b"2" * 40, b"2" * 39 + b"X"))
@@ -138,9 +139,9 @@ def test_a_damaged_entry_is_an_error_when_it_comes_first(tmp_path):
 
 def test_logs_and_their_offsets_at_a_time(store, hub):
     for receive_ms in range(100, 200, 10):
-        store.append_for_test([entry("s", b"x")], receive_ms=receive_ms)
-    store.append_for_test([entry("s", b"x")], receive_ms=150, partition=2)
-    store.append_for_test([entry("s", b"x", group="other")], receive_ms=150)
+        append_entries(store, [entry("s", b"x")], receive_ms=receive_ms)
+    append_entries(store, [entry("s", b"x")], receive_ms=150, partition=2)
+    append_entries(store, [entry("s", b"x", group="other")], receive_ms=150)
 
     def at(time_ms):
         found = json.loads(logs_page(hub, "g", time_ms))

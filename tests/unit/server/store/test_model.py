@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 
 NAMES = st.sampled_from(["a", "b", "c"])
 ENTRIES = st.lists(st.tuples(NAMES, NAMES, st.integers(0, 3000)), min_size=1, max_size=20)
@@ -63,11 +64,11 @@ def test_the_store_agrees_with_the_model(durable, steps):
                 now_ms += 1
                 model.append(number, entries, now_ms)
                 made = [(group, stream, bytes(size)) for group, stream, size in entries]
-                store.append_for_test(made, partition=number, receive_ms=now_ms)
+                append_entries(store, made, partition=number, receive_ms=now_ms)
             elif kind == "retain":
                 now_ms += number
                 model.retain(now_ms)
-                while store.retain_for_test(now_ms):
+                while retain_once(store, now_ms):
                     pass
             elif durable:
                 store.close()

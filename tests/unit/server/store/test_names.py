@@ -5,6 +5,7 @@ import random
 import pytest
 
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 
 LOGS_MOST = 1 << 16
 
@@ -15,13 +16,13 @@ def path(request, tmp_path):
 
 
 def drain(store, now_ms):
-    while store.retain_for_test(now_ms):
+    while retain_once(store, now_ms):
         pass
 
 
 def fill(store, names, at):
     for start in range(0, len(names), 4096):
-        said = store.append_for_test([(name, "s", b"x") for name in names[start : start + 4096]], receive_ms=at)
+        said = append_entries(store, [(name, "s", b"x") for name in names[start : start + 4096]], receive_ms=at)
         assert {status for _, status in said} == {"ok"}
 
 
@@ -31,7 +32,7 @@ def test_names_are_given_back_when_their_data_is_gone(path):
     for turn in range(3):
         now = turn * 10_000
         fill(store, [f"{turn}-{n}" for n in range(LOGS_MOST - 8)], now)
-        assert store.append_for_test([("stays", "s", b"y")], receive_ms=now + 5000)[0][1] == "ok"
+        assert append_entries(store, [("stays", "s", b"y")], receive_ms=now + 5000)[0][1] == "ok"
         drain(store, now + 2000)
         assert [log[0] for log in store.logs() if log[4]] == ["stays"]
     found = {entry[2] for entry in store.read("stays", 0, 0)}
@@ -42,8 +43,8 @@ def test_names_are_given_back_when_their_data_is_gone(path):
 def test_beyond_the_limit_of_names_one_has_a_status_of_its_own(path):
     store = StoreCore(path)
     fill(store, [f"g{n}" for n in range(LOGS_MOST)], 0)
-    assert store.append_for_test([("one more", "s", b"x"), ("g7", "s", b"y")]) == [(0, "over the limit"), (1, "ok")]
-    assert store.append_for_test([("g7", "t", b"z")]) == [(2, "ok")]
+    assert append_entries(store, [("one more", "s", b"x"), ("g7", "s", b"y")]) == [(0, "over the limit"), (1, "ok")]
+    assert append_entries(store, [("g7", "t", b"z")]) == [(2, "ok")]
     store.close()
 
 
@@ -57,7 +58,7 @@ def test_no_offset_is_used_again_and_no_name_is_taken_for_another(path):
         now += 60
         made = [(f"g{rng.randrange(40)}", f"{rng.randrange(4000)}" + "n" * 200, b"b") for _ in range(60)]
         made = [(group, stream, f"{group}/{stream}".encode()) for group, stream, _ in made]
-        for (group, _, _), (offset, status) in zip(made, store.append_for_test(made, receive_ms=now), strict=True):
+        for (group, _, _), (offset, status) in zip(made, append_entries(store, made, receive_ms=now), strict=True):
             assert status == "ok"
             assert offset >= used.get(group, 0)
             used[group] = offset + 1
@@ -73,16 +74,16 @@ def test_no_offset_is_used_again_and_no_name_is_taken_for_another(path):
 def test_names_count_against_the_limit_of_the_store(path):
     """Names of 255 bytes with next to no data: they are refused before they fill the store."""
     store = StoreCore(path, max_bytes=1 << 20)
-    said = [store.append_for_test([("g" * 240 + f"{n:015}", "s" * 255, b"x")])[0][1] for n in range(3000)]
+    said = [append_entries(store, [("g" * 240 + f"{n:015}", "s" * 255, b"x")])[0][1] for n in range(3000)]
     assert said.count("ok") < 1000
     assert said[-1] == "over the limit"
-    assert store.append_for_test([("g" * 240 + f"{0:015}", "s" * 255, b"x")]) == [(1, "ok")]
+    assert append_entries(store, [("g" * 240 + f"{0:015}", "s" * 255, b"x")]) == [(1, "ok")]
     store.close()
 
 
 def test_a_name_that_is_too_long_has_a_status_of_its_own(path):
     store = StoreCore(path)
-    assert store.append_for_test([("g" * 256, "s", b"x"), ("g", "s" * 256, b"x"), ("g", "s", b"x")]) == [
+    assert append_entries(store, [("g" * 256, "s", b"x"), ("g", "s" * 256, b"x"), ("g", "s", b"x")]) == [
         (0, "over the limit"),
         (0, "over the limit"),
         (0, "ok"),
@@ -93,14 +94,14 @@ def test_a_name_that_is_too_long_has_a_status_of_its_own(path):
 def test_after_a_restart_offsets_go_on(tmp_path):
     path = str(tmp_path)
     store = StoreCore(path, retention_ms=1000, max_bytes=1 << 20)
-    assert store.append_for_test([("g", "s", b"x")] * 50, receive_ms=0)[-1] == (49, "ok")
+    assert append_entries(store, [("g", "s", b"x")] * 50, receive_ms=0)[-1] == (49, "ok")
     drain(store, 2000)
     names = [f"{n}" + "n" * 200 for n in range(900)]
-    said = [store.append_for_test([(name, "s", b"x")], receive_ms=2000)[0] for name in names]
+    said = [append_entries(store, [(name, "s", b"x")], receive_ms=2000)[0] for name in names]
     assert "g" not in {log[0] for log in store.logs()}  # given up for them
     assert {offset for offset, status in said if status == "ok"} == {0, 50}
     store.close()
     del store
     store = StoreCore(path, retention_ms=1000)
-    assert store.append_for_test([("g", "s", b"x")], receive_ms=2000) == [(50, "ok")]
+    assert append_entries(store, [("g", "s", b"x")], receive_ms=2000) == [(50, "ok")]
     store.close()

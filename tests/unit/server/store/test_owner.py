@@ -10,6 +10,7 @@ import pytest
 
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy.errors import StoreError
+from tests.native.probe_feed import append_entries, retain_once
 
 ENTRY = [("g", "s", b"x")]
 
@@ -22,16 +23,16 @@ def path(tmp_path):
 @pytest.fixture
 def store(path):
     made = StoreCore(path)
-    assert made.append_for_test(ENTRY) == [(0, "ok")]
+    assert append_entries(made, ENTRY) == [(0, "ok")]
     yield made
     made.close()
 
 
 def refuses(store, text):
     for _ in range(2):
-        assert store.append_for_test(ENTRY)[0][1] == "store error"
+        assert append_entries(store, ENTRY)[0][1] == "store error"
     assert text in store.stats()["trouble"]
-    assert store.retain_for_test(0) == 0
+    assert retain_once(store, 0) == 0
     assert text in store.stats()["trouble"]
 
 
@@ -57,17 +58,17 @@ def test_a_directory_that_was_removed_ends_the_acks(store, path):
 def test_a_directory_that_was_replaced_ends_the_acks_and_is_left_alone(store, path):
     Path(path).rename(path + ".old")
     second = StoreCore(path)
-    assert second.append_for_test(ENTRY) == [(0, "ok")]
+    assert append_entries(second, ENTRY) == [(0, "ok")]
     refuses(store, "removed or replaced")
-    assert second.append_for_test(ENTRY) == [(1, "ok")]
+    assert append_entries(second, ENTRY) == [(1, "ok")]
     second.close()
 
 
 def test_a_directory_that_comes_back_goes_on(store, path):
     Path(path).rename(path + ".old")
-    assert store.append_for_test(ENTRY)[0][1] == "store error"
+    assert append_entries(store, ENTRY)[0][1] == "store error"
     Path(path + ".old").rename(path)
-    assert store.append_for_test(ENTRY) == [(1, "ok")]
+    assert append_entries(store, ENTRY) == [(1, "ok")]
     assert store.stats()["trouble"] == ""
 
 
@@ -93,8 +94,8 @@ with lmdb.open(sys.argv[1], max_dbs=8) as env, env.begin(write=True) as txn:
 def test_a_commit_that_does_not_change_anything_is_no_other_writer(path):
     store = StoreCore(path, dedupe_ids=10)
     for _ in range(3):  # known ones are not stored again, and the library gives no number to an empty commit
-        store.append_for_test(ENTRY)
-    assert store.append_for_test([("h", "s", b"y")]) == [(0, "ok")]
+        append_entries(store, ENTRY)
+    assert append_entries(store, [("h", "s", b"y")]) == [(0, "ok")]
     store.close()
 
 
@@ -102,8 +103,9 @@ def test_a_forked_child_does_not_keep_the_directory(path):
     code = """
 import os, signal, sys
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 store = StoreCore(sys.argv[1])
-store.append_for_test([("g", "s", b"x")])
+append_entries(store, [("g", "s", b"x")])
 if os.fork() == 0:
     print(os.getpid(), flush=True)
     signal.pause()
@@ -114,7 +116,7 @@ os._exit(0)
     assert process.wait() == 0
     try:
         store = StoreCore(path)
-        assert store.append_for_test(ENTRY) == [(1, "ok")]
+        assert append_entries(store, ENTRY) == [(1, "ok")]
         store.close()
     finally:
         os.kill(child, 9)

@@ -10,6 +10,7 @@ from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.hub.reading.records import LogInfo, Record, StreamCount, read_records
 from dataproxy.hub.reading.store import open_store
+from tests.native.probe_feed import append_entries
 
 
 def container(stream, bodies, *, group="g", dt="1700000000123", **attrs):
@@ -30,7 +31,7 @@ def reader(store, tmp_path):
 
 
 def test_a_record_says_everything(store, reader):
-    store.append_for_test([("g", "s", container("s", [b"a", b"b"], k="v"))], records=2, receive_ms=7, source="10.1.1.1")
+    append_entries(store, [("g", "s", container("s", [b"a", b"b"], k="v"))], records=2, receive_ms=7, source="10.1.1.1")
     attrs = {"groupId": "g", "streamId": "s", "dt": "1700000000123", "k": "v"}
     assert list(reader.records("g")) == [
         Record("g", "s", body, attrs, 1700000000123, "g", 0, 0, i, 7, "10.1.1.1") for i, body in enumerate([b"a", b"b"])
@@ -38,7 +39,7 @@ def test_a_record_says_everything(store, reader):
 
 
 def test_without_own_attributes_the_entry_counts(store, reader):
-    store.append_for_test([("g", "s", message.encode(1, [({"k": "v"}, [b"a"])]))], data_time_ms=55)
+    append_entries(store, [("g", "s", message.encode(1, [({"k": "v"}, [b"a"])]))], data_time_ms=55)
     [record] = reader.records("g")
     assert (record.group_id, record.stream_id, record.dt_ms) == ("g", "s", 55)
 
@@ -47,8 +48,8 @@ def test_streams_partitions_and_start(store, reader):
     for partition in range(3):
         numbers = range(partition, 3000, 3)
         made = [("g", f"s{n % 2}", container(f"s{n % 2}", [b"%d" % n])) for n in numbers]
-        store.append_for_test(made, partition=partition)
-    store.append_for_test([("other", "s0", container("s0", [b"no"], group="other"))])
+        append_entries(store, made, partition=partition)
+    append_entries(store, [("other", "s0", container("s0", [b"no"], group="other"))])
     assert sorted(int(record.body) for record in reader.records("g")) == list(range(3000))
     assert sorted(int(r.body) for r in reader.records("g", "s1")) == list(range(1, 3000, 2))
     found = [(r.partition, r.offset) for r in reader.records("g", start=998)]
@@ -61,7 +62,7 @@ def test_streams_partitions_and_start(store, reader):
 
 def test_counts_and_logs(store, reader):
     value = container("s", [b"a", b"b"])
-    store.append_for_test([("g", "s", value)], records=2)
+    append_entries(store, [("g", "s", value)], records=2)
     size = reader.logs()[0].bytes
     assert reader.logs() == [LogInfo("g", 0, 0, 1, 1, 2, size)]
     assert reader.counts() == {("g", "s"): StreamCount(1, 2, size)}
@@ -69,7 +70,7 @@ def test_counts_and_logs(store, reader):
 
 
 def test_following_sees_new_records_and_ends_with_the_store(store, reader):
-    store.append_for_test([("g", "s", container("s", [b"0"]))])
+    append_entries(store, [("g", "s", container("s", [b"0"]))])
     seen = threading.Semaphore(0)
     found = []
 
@@ -82,7 +83,7 @@ def test_following_sees_new_records_and_ends_with_the_store(store, reader):
     thread.start()
     for n in range(1, 5):
         assert seen.acquire(timeout=60)
-        store.append_for_test([("g", "s", container("s", [b"%d" % n]))])
+        append_entries(store, [("g", "s", container("s", [b"%d" % n]))])
     assert seen.acquire(timeout=60)
     reader.close()
     thread.join(60)
@@ -91,14 +92,14 @@ def test_following_sees_new_records_and_ends_with_the_store(store, reader):
 
 def test_records_in_memory():
     store = StoreCore(None)
-    store.append_for_test([("g", "s", container("s", [b"a"]))])
+    append_entries(store, [("g", "s", container("s", [b"a"]))])
     assert [record.body for record in read_records(store, "g", "s")] == [b"a"]
     store.close()
 
 
 def test_arrow_batches(store, reader):
-    store.append_for_test([("g", "s", container("s", [b"%d" % n, b"\x00\xff"], n=str(n))) for n in range(10)])
-    store.append_for_test([("h", "t", container("t", [b"h"], group="h"))])
+    append_entries(store, [("g", "s", container("s", [b"%d" % n, b"\x00\xff"], n=str(n))) for n in range(10)])
+    append_entries(store, [("h", "t", container("t", [b"h"], group="h"))])
     batches = list(reader.record_batches("g", max_rows=7))
     assert sum(batch.num_rows for batch in batches) == 20
     assert max(batch.num_rows for batch in batches) <= 7
@@ -112,7 +113,7 @@ def test_arrow_batches(store, reader):
 
 def test_arrow_rows_equal_records(store, reader):
     pairs = [(b"%d" % n, {"own": str(n % 2)}) for n in range(6)]
-    store.append_for_test([("g", "s", message.encode(3, [({"streamId": "s"}, pairs)])) for _ in range(3)])
+    append_entries(store, [("g", "s", message.encode(3, [({"streamId": "s"}, pairs)])) for _ in range(3)])
     rows = [row for batch in reader.record_batches("g") for row in batch.to_pylist()]
     found = [
         {**{name: getattr(record, name) for name in Record.__slots__ if name != "dt_ms"}, "dt": record.dt_ms}
@@ -125,7 +126,7 @@ def test_arrow_rows_equal_records(store, reader):
 def test_arrow_columns_are_whole_and_of_the_promised_types(store, reader):
     text = pa.string()
     for count in (1, 5, 300):
-        store.append_for_test([("g", "s", container("s", [b"x" * n for n in range(count)], n=str(count)))])
+        append_entries(store, [("g", "s", container("s", [b"x" * n for n in range(count)], n=str(count)))])
     for batch in reader.record_batches("g", max_rows=100):
         batch.validate(full=True)
         assert dict(zip(batch.schema.names, batch.schema.types, strict=True)) == {
@@ -139,7 +140,7 @@ def test_arrow_columns_are_whole_and_of_the_promised_types(store, reader):
 
 
 def test_an_entry_that_is_no_container(store, reader):
-    store.append_for_test([("g", "s", b"not a container"), ("g", "s", container("s", [b"a"]))])
+    append_entries(store, [("g", "s", b"not a container"), ("g", "s", container("s", [b"a"]))])
     with pytest.raises(StoreError, match=r"entry 0 of log \('g', 0\) cannot be decoded") as caught:
         list(reader.records("g"))
     assert caught.value.hint == "continue with start=1"

@@ -3,12 +3,13 @@
 import pytest
 
 from dataproxy._core.server.store.core import StoreCore
+from tests.native.probe_feed import append_entries, retain_once
 
 
 def drain(store, now_ms):
     """Apply the retention limits until nothing more is dropped."""
     dropped = 0
-    while step := store.retain_for_test(now_ms):
+    while step := retain_once(store, now_ms):
         dropped += step
     return dropped
 
@@ -21,7 +22,7 @@ def path(request, tmp_path):
 def test_age_drops_the_oldest_of_each_log(path):
     store = StoreCore(path, retention_ms=100)
     for now_ms in range(0, 500, 50):
-        store.append_for_test([("a", "s", b"x"), ("b", "t", b"y")], receive_ms=now_ms)
+        append_entries(store, [("a", "s", b"x"), ("b", "t", b"y")], receive_ms=now_ms)
     assert drain(store, 500) == 16
     assert [log[:6] for log in sorted(store.logs())] == [("a", 0, 8, 10, 2, 2), ("b", 0, 8, 10, 2, 2)]
     assert store.stats()["dropped_entries"] == 16
@@ -31,7 +32,7 @@ def test_age_drops_the_oldest_of_each_log(path):
 
 def test_size_counts_for_each_log(path):
     store = StoreCore(path, retention_bytes=10_000)
-    store.append_for_test([("big", "s", b"x" * 1000)] * 50 + [("small", "s", b"y")] * 50)
+    append_entries(store, [("big", "s", b"x" * 1000)] * 50 + [("small", "s", b"y")] * 50)
     assert drain(store, 0) > 0
     logs = {log[0]: log for log in store.logs()}
     assert logs["small"][4] == 50
@@ -41,23 +42,23 @@ def test_size_counts_for_each_log(path):
 
 def test_a_step_is_bounded(path):
     store = StoreCore(path, retention_ms=1)
-    store.append_for_test([("g", "s", b"x")] * 3000, receive_ms=0)
-    assert store.retain_for_test(1000) == 1024
+    append_entries(store, [("g", "s", b"x")] * 3000, receive_ms=0)
+    assert retain_once(store, 1000) == 1024
     assert drain(store, 1000) == 3000 - 1024
-    assert store.retain_for_test(1000) == 0
+    assert retain_once(store, 1000) == 0
     store.close()
 
 
 def test_an_offset_is_never_used_again(tmp_path):
     path = str(tmp_path)
     store = StoreCore(path, retention_ms=1)
-    store.append_for_test([("g", "s", b"x")] * 10, receive_ms=0)
+    append_entries(store, [("g", "s", b"x")] * 10, receive_ms=0)
     assert drain(store, 1000) == 10
     assert store.logs() == [("g", 0, 10, 10, 0, 0, 0)]
     store.close()
     store = StoreCore(path)
     assert store.logs() == [("g", 0, 10, 10, 0, 0, 0)]
-    assert store.append_for_test([("g", "s", b"y")]) == [(10, "ok")]
+    assert append_entries(store, [("g", "s", b"y")]) == [(10, "ok")]
     assert [entry[0] for entry in store.read("g", 0, 0)] == [10]
     store.close()
 
@@ -65,7 +66,7 @@ def test_an_offset_is_never_used_again(tmp_path):
 def test_memory_is_bounded_and_the_oldest_make_room():
     store = StoreCore(None, max_bytes=100_000)
     for _ in range(100):
-        store.append_for_test([("a", "s", b"x" * 5000), ("b", "s", b"y")])
+        append_entries(store, [("a", "s", b"x" * 5000), ("b", "s", b"y")])
     stats = store.stats()
     kept = sum(log[4] for log in store.logs())
     assert stats["dropped_entries"] + kept == 200
@@ -78,14 +79,14 @@ def test_memory_is_bounded_and_the_oldest_make_room():
 
 def test_an_entry_larger_than_the_memory_is_refused():
     store = StoreCore(None, max_bytes=10_000)
-    assert store.append_for_test([("g", "s", b"x" * 20_000), ("g", "s", b"y")]) == [(0, "disk full"), (0, "ok")]
+    assert append_entries(store, [("g", "s", b"x" * 20_000), ("g", "s", b"y")]) == [(0, "disk full"), (0, "ok")]
     store.close()
 
 
 def test_dropping_makes_room_under_max_bytes(tmp_path):
     store = StoreCore(str(tmp_path), max_bytes=1 << 20, retention_bytes=500_000)
     for n in range(100):
-        [(offset, status)] = store.append_for_test([("g", "s", b"x" * 100_000)])
+        [(offset, status)] = append_entries(store, [("g", "s", b"x" * 100_000)])
         assert (offset, status) == (n, "ok")
         drain(store, 0)
     assert (tmp_path / "data.mdb").stat().st_size < 4 << 20  # freed pages are used again
@@ -96,7 +97,7 @@ def test_the_map_grows_with_the_data(tmp_path):
     store = StoreCore(str(tmp_path), map_bytes=1 << 20)
     value = b"x" * 300_000
     for n in range(30):
-        assert store.append_for_test([("g", "s", value)]) == [(n, "ok")]
+        assert append_entries(store, [("g", "s", value)]) == [(n, "ok")]
     assert [entry[2] == value for entry in store.read("g", 0, 0, max_bytes=1 << 30)] == [True] * 30
     assert store.stats()["failures"] == 0
     store.close()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
+from tests.native.probe_feed import append_entries, retain_once
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 BLOCK = 256
@@ -26,7 +27,7 @@ def rows(numbers, digest: str = "Abcdefghijk", prefix: str = "AbCd-_09.0.") -> t
 
 
 def append(store: StoreCore, *packs: tuple[bytes, int], stream: str = "s", at: int = 1000, group: str = "g"):
-    return [status for _, status in store.append_for_test([(group, stream, *one) for one in packs], receive_ms=at)]
+    return [status for _, status in append_entries(store, [(group, stream, *one) for one in packs], receive_ms=at)]
 
 
 def bodies(store: StoreCore) -> list[bytes]:
@@ -115,10 +116,10 @@ def test_rows_among_other_messages(make):
 def test_rows_are_known_longer_than_ids(make):
     store = make(dedupe_ms=100, dedupe_rows_ms=10_000)
     append(store, rows(range(300)), at=1000)
-    store.retain_for_test(10_000)
+    retain_once(store, 10_000)
     assert append(store, rows(range(300)), at=11_000) == ["known"]
     for _ in range(3):
-        store.retain_for_test(11_001)
+        retain_once(store, 11_001)
     assert store.stats()["row_blocks"] == 0
     assert store.stats()["expired_row_blocks"] == 2
     assert store.stats()["forgotten_rows"] == 0  # their time had come
@@ -255,14 +256,14 @@ def test_rows_agree_with_the_model(durable, steps):
                 for letter, wanted in argument:
                     chain.append(("g", "s", *rows(wanted, letter * 11)))
                     expected += [b"%d" % n for n in wanted if model.take(letter, n, now)]
-                store.append_for_test(chain, receive_ms=now)
+                append_entries(store, chain, receive_ms=now)
             elif kind == "refused":  # a name that is too long refuses its entry alone
-                store.append_for_test([("g", "n" * 256, *rows(argument[1], argument[0] * 11))], receive_ms=now)
+                append_entries(store, [("g", "n" * 256, *rows(argument[1], argument[0] * 11))], receive_ms=now)
             elif kind == "wait":
                 now += argument
             elif kind == "retain":
                 for _ in range(argument):
-                    store.retain_for_test(now)
+                    retain_once(store, now)
             elif durable:
                 store.close()
                 store = StoreCore(path, **options)

@@ -13,6 +13,7 @@ from dataproxy._core.server.store.core import StoreCore
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import StoreError
 from dataproxy.hub import verify_store
+from tests.native.probe_feed import append_entries, retain_once
 
 
 def make(path: Path) -> str:
@@ -22,8 +23,8 @@ def make(path: Path) -> str:
     for n in range(40):
         body = rng.randbytes(rng.choice((10, 300, 3000, 9000)))
         value = message.encode(4, [({"groupId": "g", "streamId": "s", "sid": f"p{n}"}, [body])])
-        store.append_for_test([(f"g{n % 3}", f"s{n % 4}", value)], receive_ms=1000 + n)
-        store.retain_for_test(1000 + n)
+        append_entries(store, [(f"g{n % 3}", f"s{n % 4}", value)], receive_ms=1000 + n)
+        retain_once(store, 1000 + n)
     store.close()
     return str(path)
 
@@ -158,7 +159,7 @@ def test_a_store_whose_damage_was_dropped_is_whole_again(tmp_path, index, first)
     path = str(tmp_path / "store")
     store = StoreCore(path, retention_ms=1000)
     for n in range(6):
-        store.append_for_test([("g", f"s{n % 2}", b"x" * 100 * n)], records=n + 1, receive_ms=n)
+        append_entries(store, [("g", f"s{n % 2}", b"x" * 100 * n)], records=n + 1, receive_ms=n)
     store.close()
     damaged = struct.pack(">IQ", 0, first)
     change(path, b"entries", damaged, lambda value: value[:8] + bytes([value[8] ^ 1]) + value[9:])
@@ -167,9 +168,9 @@ def test_a_store_whose_damage_was_dropped_is_whole_again(tmp_path, index, first)
     assert not verify_store(path).ok
     store = StoreCore(path, retention_ms=1000)
     for now in (500, 1001 + first, 2003):  # its age is not known: it is kept for one from the first look on
-        store.retain_for_test(now)
+        retain_once(store, now)
     assert store.stats()["damaged_entries"] == 1
-    store.append_for_test([("g", "s0", b"new")], records=9, receive_ms=2003)
+    append_entries(store, [("g", "s0", b"new")], records=9, receive_ms=2003)
     counts, [log] = store.counts(), store.logs()
     store.close()
     report = verify_store(path)

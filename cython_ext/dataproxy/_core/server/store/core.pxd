@@ -25,7 +25,7 @@ cdef class StoreCore(StoreView):
     cdef bint _has_committer
     cdef bint _has_window
     cdef bint _in_loop              # guarded by _gate
-    cdef bint _own_done             # entries come from append_for_test
+    cdef bint _served               # a server takes the entries back
     cdef object _gate
     cdef object _ended              # set when the loop has returned
     cdef int _claims[2]             # descriptors that hold the locks of the file and of the directory; -1: none
@@ -38,6 +38,5 @@ cdef class StoreCore(StoreView):
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1
     cdef int _open_window(self, int64_t keep_ms, uint64_t max_ids, bint first_wins) except -1
     cdef int _open_unwatched(self) except -1
-    cdef int _set_clock(self, int64_t now_ms) except -1
     cdef const HashKey* window_key(self) noexcept       # NULL without a de-duplication window
     cdef int set_done(self, EntryDone done) except -1   # before the loop starts

@@ -7,7 +7,6 @@ import fcntl
 import errno
 import os
 import threading
-import time
 import uuid
 
 from dataproxy.errors import ClosedError, StoreError
@@ -27,13 +26,12 @@ from dataproxy._core.server.committer cimport (
 from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.siphash cimport HashKey, hash_key
 from dataproxy._core.server.store.dedupe cimport dedupe_free, window_init
-from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps
+from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_free_chain
 from dataproxy._core.server.store.memory cimport memory_reader, memstore_free, memstore_init, memstore_ops
 from dataproxy._core.server.store.reader cimport durable_reader
 from dataproxy._core.server.store.rowblocks cimport rowblocks_init
 from dataproxy._core.server.store.append cimport store_ops
-from dataproxy._core.server.store.feed cimport feed_chain, feed_done, feed_results, feed_through
-from dataproxy._core.server.store.clock cimport storeclock_now, storeclock_set
+from dataproxy._core.server.store.clock cimport storeclock_now
 from dataproxy._core.server.store.env cimport env_error
 from dataproxy._core.server.store.shared cimport prepare_directory, shared_env, store_fault
 from dataproxy._core.server.store.txn cimport StoreLimits, store_free, store_init
@@ -96,7 +94,6 @@ cdef class StoreCore(StoreView):
             except BaseException:
                 self._give_up()
                 raise
-        self._own_done = True
         self._closed = False
 
     def __cinit__(self, *args, **kwargs):
@@ -209,7 +206,7 @@ cdef class StoreCore(StoreView):
 
     cdef int _make_committer(self, const StoreOps* ops, void* store, const CommitterLimits* pace) except -1:
         """Make the committer.  Locality: GIL."""
-        if committer_init(&self._committer, ops, store, feed_done, pace) != ST_OK:
+        if committer_init(&self._committer, ops, store, _release, pace) != ST_OK:
             raise MemoryError
         self._has_committer = True
         self.committer = &self._committer
@@ -221,7 +218,7 @@ cdef class StoreCore(StoreView):
             if self._in_loop:
                 raise ClosedError("the committer is already running", hint="set the receiver before starting it")
             self._committer.done = done
-            self._own_done = False
+            self._served = True
         return 0
 
     def run_committer(self):
@@ -299,57 +296,6 @@ cdef class StoreCore(StoreView):
         found["trouble"] = env_error(<int>trouble).decode("utf-8", "replace") if trouble else ""
         return found
 
-    cdef int _set_clock(self, int64_t now_ms) except -1:
-        """Stop the store's own clock at a test's time.  Locality: GIL.  Locks: the caller holds _gate."""
-        storeclock_set(&self._memory.clock if self._has_memory else &self._store.clock, now_ms)
-        return 0
-
-    def append_for_test(self, entries, *, unsigned int partition=0, unsigned int records=1, int64_t data_time_ms=0,
-                        receive_ms=None, str source="127.0.0.1"):
-        """Append (group, stream, InLongMsg bytes[, records]) tuples as one chain: [(offset, status name)].
-
-        Through the committer when it runs, else directly; then ``receive_ms`` sets the store's own clock, too.
-        Not beside a running server.
-        Locks: takes _gate.
-        """
-        cdef Entry* chain
-        cdef bint through = False
-        self._ensure_open()
-        if not self._own_done:
-            raise ClosedError("the store belongs to a running server", hint="send through the server")
-        chain = feed_chain(entries, partition, records, data_time_ms,
-                           int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode(),
-                           self.window_key(), self._committer.ops.room)
-        with self._gate:
-            through = self._in_loop
-            if not through:
-                if receive_ms is not None:
-                    self._set_clock(receive_ms)
-                with nogil:
-                    self._committer.ops.append(self._committer.store, chain)
-        if through:
-            with nogil:
-                chain = feed_through(&self._committer, chain)
-        return feed_results(chain)
-
-    def retain_for_test(self, now_ms=None):
-        """Drop one step of what is past the limits, at a time of the store's own clock if one is given.
-
-        Returns the number of entries dropped.
-        The committer must not run.
-        Locks: takes _gate.
-        """
-        cdef int64_t dropped = 0
-        self._ensure_open()
-        with self._gate:
-            if self._in_loop:
-                raise ClosedError("the committer runs", hint="it applies the retention limits itself")
-            if now_ms is not None:
-                self._set_clock(now_ms)
-            with nogil:
-                dropped = self._committer.ops.retain(self._committer.store)
-        return dropped
-
 
 def _boot_number():
     """Return the 16 bytes that name this boot of the machine, None where they are not known.
@@ -369,6 +315,11 @@ def _file_bytes(str path):
         return os.stat(os.path.join(path, "data.mdb")).st_size
     except FileNotFoundError:
         return 0
+
+
+cdef void _release(void* origin, Entry* chain) noexcept nogil:
+    """Release entries that nobody takes back: no server has the store.  Locality: committing thread."""
+    entry_free_chain(chain)
 
 
 cdef void _give_up_in_child(void* context) noexcept nogil:

@@ -1,16 +1,24 @@
-"""Entries from Python: their origin is a waiter on the caller's stack.
+"""Entries of a store from Python: appended directly, or through its committer; and one step of its retention.
 
 Locks: none, except where a function says otherwise.
 """
 
+import time
+
+from dataproxy.errors import ClosedError
+
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_OK, status_name
 from dataproxy._core.server.committer cimport Committer, committer_submit
 from dataproxy._core.server.entries cimport (
     Entry, IdReader, Middle, entry_free, entry_free_chain, entry_new, ids_free, ids_init, ids_read,
 )
+from dataproxy._core.server.store.clock cimport storeclock_set
+from dataproxy._core.server.store.core cimport StoreCore
 from dataproxy._core.plat.thread cimport (
     pthread_cond_destroy,
     pthread_cond_init,
@@ -33,9 +41,73 @@ ctypedef struct Waiter:
     long pending            # entries not yet handed back
     bint room               # told that there is room
 
+__all__ = ["append_entries", "retain_once"]
 
-cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int records, long long data_time_ms,
-                       long long receive_ms, bytes source, const HashKey* window_key, size_t room) except NULL:
+
+def append_entries(StoreCore store not None, entries, *, unsigned int partition=0, unsigned int records=1,
+                   int64_t data_time_ms=0, receive_ms=None, str source="127.0.0.1"):
+    """Append (group, stream, InLongMsg bytes[, records]) tuples as one chain: [(offset, status name)].
+
+    Through the committer when it runs, else directly; then ``receive_ms`` sets the store's own clock, too.
+    Not beside a running server.
+    Locks: takes the store's gate.
+    """
+    cdef Entry* chain
+    cdef bint through = False
+    _ensure_alone(store)
+    chain = _chain(entries, partition, records, data_time_ms,
+                   int(time.time() * 1000) if receive_ms is None else receive_ms, source.encode(),
+                   store.window_key(), store._committer.ops.room)
+    with store._gate:
+        through = store._in_loop
+        if through and store._committer.done != _done:  # read when the thread has entries: the first now
+            store._committer.done = _done
+        if not through:
+            if receive_ms is not None:
+                _set_clock(store, receive_ms)
+            with nogil:
+                store._committer.ops.append(store._committer.store, chain)
+    if through:
+        with nogil:
+            chain = _through(&store._committer, chain)
+    return _results(chain)
+
+
+def retain_once(StoreCore store not None, now_ms=None):
+    """Drop one step of what is past the limits, at a time of the store's own clock if one is given.
+
+    Returns the number of entries dropped.
+    The committer must not run.
+    Locks: takes the store's gate.
+    """
+    cdef int64_t dropped = 0
+    store._ensure_open()
+    with store._gate:
+        if store._in_loop:
+            raise ClosedError("the committer runs", hint="it applies the retention limits itself")
+        if now_ms is not None:
+            _set_clock(store, now_ms)
+        with nogil:
+            dropped = store._committer.ops.retain(store._committer.store)
+    return dropped
+
+
+cdef int _ensure_alone(StoreCore store) except -1:
+    """Raise ClosedError for a store that is closed or has a server.  Locality: GIL."""
+    store._ensure_open()
+    if store._served:
+        raise ClosedError("the store belongs to a running server", hint="send through the server")
+    return 0
+
+
+cdef int _set_clock(StoreCore store, int64_t now_ms) except -1:
+    """Stop the store's own clock at a test's time.  Locality: GIL.  Locks: the caller holds the store's gate."""
+    storeclock_set(&store._memory.clock if store._has_memory else &store._store.clock, now_ms)
+    return 0
+
+
+cdef Entry* _chain(object entries, unsigned int partition, unsigned int records, long long data_time_ms,
+                   long long receive_ms, bytes source, const HashKey* window_key, size_t room) except NULL:
     """Return a chain of entries made from (group, stream, InLongMsg bytes[, records]) tuples.
 
     ``window_key`` NULL: their ids are not read; ``room`` is what the store wants in front of a value.
@@ -86,7 +158,7 @@ cdef Entry* feed_chain(object entries, unsigned int partition, unsigned int reco
     return head
 
 
-cdef list feed_results(Entry* chain):
+cdef list _results(Entry* chain):
     """Return [(offset, status name)] and release the chain; "known" when all of an entry was there already.
 
     Locality: GIL.
@@ -104,7 +176,7 @@ cdef list feed_results(Entry* chain):
     return found
 
 
-cdef Entry* feed_through(Committer* committer, Entry* chain) noexcept nogil:
+cdef Entry* _through(Committer* committer, Entry* chain) noexcept nogil:
     """Submit a chain, wait until all of it came back, and return it; refused ones keep ST_CLOSED.
 
     Locality: any thread.
@@ -133,7 +205,7 @@ cdef Entry* feed_through(Committer* committer, Entry* chain) noexcept nogil:
     return waiter.head if status == ST_OK else chain
 
 
-cdef void feed_done(void* origin, Entry* chain) noexcept nogil:
+cdef void _done(void* origin, Entry* chain) noexcept nogil:
     """Take entries back for the waiter that is their origin.  Locality: committing thread.  Locks: takes its mutex."""
     cdef Waiter* waiter = <Waiter*>origin
     pthread_mutex_lock(&waiter.mutex)
