@@ -90,7 +90,13 @@ def __getattr__(name: str) -> object:
         return _import_module(f"dataproxy.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'dataproxy' has no attribute {name!r}")
-    value: object = getattr(_import_module(_HOME.get(name, "dataproxy.errors")), name)
+    try:
+        home = _import_module(_HOME.get(name, "dataproxy.errors"))
+    except ImportError as error:
+        from dataproxy._core import explained
+
+        raise explained(error) from error
+    value: object = getattr(home, name)
     globals()[name] = value
     return value
 

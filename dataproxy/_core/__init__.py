@@ -1,20 +1,16 @@
 """Compiled core. Private: its modules may change in any release.
 
-There is no slow path in plain Python: where a compiled module is missing, importing it fails with the command
-that builds it.
+There is no slow path in plain Python: where the compiled modules are missing, importing this package fails with the
+command that builds them.  The folders that need a library load it first (``base/__init__.py``,
+``server/store/__init__.py``), so that the error names its package.
 """
 
 import sys
 from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-TYPE_CHECKING = False  # stands for typing's, whose import would cost more than this whole module
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
-
-__all__ = ["build_info", "explain_library", "explain_missing"]
+__all__ = ["build_info", "explain_library", "explain_missing", "explained", "load"]
 
 # Commands that install a library on machines where no wheel contains it.
 _PACKAGES = {
@@ -94,46 +90,38 @@ def _refuse_subinterpreter() -> None:
         )
 
 
-class _CompiledLoader(ExtensionFileLoader):
-    """Load a compiled module, and say what to install if one of its libraries is missing."""
+def load(name: str) -> None:
+    """Import the compiled module ``name``, the first in its folder that needs a library.
 
-    def create_module(self, spec: ModuleSpec) -> "ModuleType":
-        """Return the module.  Raises ImportError, with the command that installs a missing library."""
-        try:
-            return super().create_module(spec)
-        except ImportError as error:
-            if cure := explain_library(spec.name, str(error)):
-                raise ImportError(cure, name=spec.name, path=self.path) from error
-            raise
-
-
-class _CompiledModule:
-    """Find the compiled modules below this package; other modules are left to the next finders.  Asked first."""
-
-    @classmethod
-    def find_spec(
-        cls, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
-    ) -> ModuleSpec | None:
-        """Return the spec of a module of the compiled core, None for any other module."""
-        if not fullname.startswith(__name__ + "."):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or type(spec.loader) is not ExtensionFileLoader:
-            return None
-        spec.loader = _CompiledLoader(spec.loader.name, spec.loader.path)
-        return spec
+    Raises ImportError, with the command that installs a missing library or builds a missing module.
+    """
+    try:
+        import_module(name)
+    except ImportError as error:
+        if cure := explain_library(name, str(error)):
+            raise ImportError(cure, name=name, path=error.path) from error
+        raise explained(error) from error
 
 
-class _MissingModule:
-    """Raise the error with the remedy when no other finder has found a module below this package.  Asked last."""
+def explained(error: ImportError) -> ImportError:
+    """Return ``error``, or for a compiled module that is missing the error that says what to do."""
+    name = error.name or ""
+    if isinstance(error, ModuleNotFoundError) and name.startswith(__name__ + ".") and str(error) == _absent(name):
+        return ModuleNotFoundError(explain_missing(name), name=name)
+    return error
 
-    @classmethod
-    def find_spec(cls, fullname: str, path: object = None, target: object = None) -> None:
-        """Raise ImportError for a module of the compiled core; return None for every other name."""
-        if fullname.startswith(__name__ + "."):
-            raise ModuleNotFoundError(explain_missing(fullname), name=fullname)
+
+def _absent(name: str) -> str:
+    return f"No module named {name!r}"
+
+
+def _refuse_absent() -> None:
+    """Raise ModuleNotFoundError where no module can be loaded: from a zip, for another Python, in a bare checkout."""
+    first = f"base/status{EXTENSION_SUFFIXES[0]}"
+    if not (Path(__file__).parent / first).is_file():
+        name = f"{__name__}.base.status"
+        raise ModuleNotFoundError(explain_missing(name), name=name)
 
 
 _refuse_subinterpreter()
-sys.meta_path.insert(0, _CompiledModule)
-sys.meta_path.append(_MissingModule)
+_refuse_absent()

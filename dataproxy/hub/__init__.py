@@ -7,15 +7,20 @@ a hub.  `built`: whether the hub was built at all.  `web` is its HTTP port, `fau
 knows `web`.
 """
 
-import dataproxy.hub.built  # noqa: F401 - raises ImportError where the hub was left out of the build
-from dataproxy.hub.faults.armed import ArmedFault, Faults
-from dataproxy.hub.faults.fault import Fault
-from dataproxy.hub.faults.kinds import KINDS
-from dataproxy.hub.listeners import Listener
-from dataproxy.hub.reading.records import LogInfo, Record, StreamCount
-from dataproxy.hub.reading.store import StoreReader, open_store
-from dataproxy.hub.reading.verify import Damage, StoreReport, verify_store
-from dataproxy.hub.server import Hub
+try:
+    import dataproxy.hub.built  # noqa: F401 - raises ImportError where the hub was left out of the build
+    from dataproxy.hub.faults.armed import ArmedFault, Faults
+    from dataproxy.hub.faults.fault import Fault
+    from dataproxy.hub.faults.kinds import KINDS
+    from dataproxy.hub.listeners import Listener
+    from dataproxy.hub.reading.records import LogInfo, Record, StreamCount
+    from dataproxy.hub.reading.store import StoreReader, open_store
+    from dataproxy.hub.reading.verify import Damage, StoreReport, verify_store
+    from dataproxy.hub.server import Hub
+except ImportError as error:
+    from dataproxy._core import explained
+
+    raise explained(error) from error
 
 __all__ = [
     "KINDS",

@@ -161,7 +161,7 @@ def _python_wrong(root: Path, own: str, used: Import) -> str | None:
 def _facade_wrong(root: Path, parts: list[str]) -> str | None:
     """Only the modules of the core that have a stub are open to Python code."""
     names = parts[2:]
-    if not names or names[0] in ("build_info", "explain_missing"):
+    if not names or names[0] in ("build_info", "explain_missing", "explained"):
         return None
     core = root / "dataproxy" / "_core"
     stubs = [core.joinpath(*names[:n]).with_suffix(".pyi") for n in range(1, len(names) + 1)]

@@ -89,3 +89,65 @@ def test_a_missing_library_is_named_with_its_package(tmp_path, module, library, 
     name = f"dataproxy._core.{module.replace('/', '.')}"
     assert last.startswith(f"ImportError: compiled module {name} needs {absent}, which this machine does not have")
     assert package in last
+
+
+def copied(tmp_path, ours):
+    """Return the package copied to another place, with only those compiled modules that ``ours`` keeps."""
+    installed, home = Path(dataproxy.__file__).parent, tmp_path / "dataproxy"
+    shutil.copytree(installed, home, ignore=lambda _, names: [n for n in names if n.endswith(".so") and not ours(n)])
+    if (carried := installed.with_name("dataproxy_sdk.libs")).is_dir():  # in a wheel's environment
+        shutil.copytree(carried, tmp_path / carried.name)
+    return home
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from dataproxy import Producer",
+        "import dataproxy.producer.producer",
+        "from dataproxy.hub import Hub",
+        "import dataproxy.spark.producers",
+        "from dataproxy import AsyncProducer",
+    ],
+)
+@pytest.mark.parametrize("foreign", [False, True])
+def test_where_no_module_was_built_the_error_says_which_command_helps(tmp_path, program, foreign):
+    home = copied(tmp_path, lambda _: False)
+    if foreign:
+        (home / "_core" / "base" / "status.cpython-39-riscv64-linux-gnu.so").touch()
+    code, _, said = in_new_process(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}")
+    assert code == 1
+    last = said.splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: compiled module dataproxy._core.base.status is missing (")
+    reason = "it was built for another Python: status.cpython-39-riscv64-linux-gnu.so" if foreign else "does not exist"
+    assert reason in last
+    assert "-m pip install --force-reinstall dataproxy-sdk" in last
+
+
+@pytest.mark.parametrize(
+    ("program", "module"),
+    [
+        ("from dataproxy import Producer", "dataproxy._core.producer.producer"),
+        ("from dataproxy import AsyncProducer", "dataproxy._core.conn.router"),
+        ("from dataproxy.hub import Hub", "dataproxy._core.server.core"),
+        ("from dataproxy.hub import Hub", "dataproxy._core.server.store.env"),
+        ("import dataproxy.stored.entry", "dataproxy._core.base.compress"),
+    ],
+)
+def test_a_single_missing_module_is_named_with_the_command(tmp_path, program, module):
+    home = copied(tmp_path, lambda _: True)
+    next((home / "_core").glob("/".join(module.split(".")[2:]) + ".*.so")).unlink()
+    code, _, said = in_new_process(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}")
+    assert code == 1
+    last = said.splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: compiled module {module} is missing (")
+    assert "-m pip install --force-reinstall dataproxy-sdk" in last
+
+
+def test_the_import_system_is_left_alone():
+    program = (
+        "import sys; before = [*sys.meta_path], [*sys.path_hooks]\n"
+        "import dataproxy; dataproxy.Producer, dataproxy.AsyncProducer; import dataproxy.hub\n"
+        "assert before == (sys.meta_path, sys.path_hooks), sys.meta_path"
+    )
+    assert in_new_process(program) == (0, "", "")

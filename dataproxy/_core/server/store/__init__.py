@@ -1,0 +1,7 @@
+"""The hub's store.  ``env`` needs liblmdb, and is loaded before all that need it."""
+
+from dataproxy._core import load
+
+__all__: list[str] = []
+
+load("dataproxy._core.server.store.env")
