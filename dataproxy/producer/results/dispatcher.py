@@ -27,7 +27,6 @@ from dataproxy.numbers import (
     LE_SILENT,
     LE_UNEXPECTED,
     LE_UNKNOWN_FRAME,
-    OUT_DELIVERED,
 )
 from dataproxy.outcomes import DeliveryResult, Facts, Watch
 from dataproxy.producer.results.callbacks import CallbackPlace
@@ -172,12 +171,9 @@ class Dispatcher:
         self._named = False  # whether calls by name keep handles, which refer to the producer
         self._on_delivery = on_delivery
         self._place = place
-        self._again = place.here  # results can be used again after their calls, unless a callback kept them
         self._events = EventLog()
         self._calls: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
         self._waiting = 0  # arguments in ``_calls``
-        self._made: list[list[DeliveryResult]] = []  # lists of ``_calls`` that can be used again after the calls
-        self._spare: list[list[DeliveryResult]] = []  # lists that can be used again now
         self._bytes = 0  # buffer bytes that the results in ``_calls`` hold
         self._at_once = _AT_ONCE
         self._untold = UntoldLog()
@@ -259,10 +255,7 @@ class Dispatcher:
             self._add(watch.function, [watch.delivery], core)
             return
         for number in range(0, watch.messages, _AT_ONCE):
-            spare = self._spare.pop() if self._spare else None
-            made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE), spare)
-            if self._again and facts[0] == OUT_DELIVERED:
-                self._made.append(made)
+            made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE))
             if number + _AT_ONCE >= watch.messages:
                 self._bytes += size  # with the last results of this watch
             self._add(watch.function, made, core)
@@ -275,10 +268,8 @@ class Dispatcher:
 
     def _hand_over(self, core: Producer) -> None:
         calls, self._calls, self._waiting = self._calls, [], 0
-        made, self._made = self._made, []
         if calls:
             self._place.run(calls)
-            self._spare = made
         if self._bytes:
             size, self._bytes = self._bytes, 0
             self._at_once = 1 if let_go(core, size) else _AT_ONCE  # senders wait for these bytes

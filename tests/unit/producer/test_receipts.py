@@ -36,31 +36,24 @@ def test_errors_are_those_of_outcomes():
     assert [result.delivered for result in made] == [None, None]
 
 
-@pytest.mark.parametrize("later", [DELIVERED, (*DELIVERED[:5], "[::1]:46802", 0.5, 8, "abcdefghijklm-21", 0), FAILED])
-@pytest.mark.parametrize("count", [1, 4, 9])
-@pytest.mark.parametrize("own_ids", [None, [f"own{number}" for number in range(9)]])
-def test_results_that_nobody_kept_are_used_again_and_kept_ones_never_change(later, count, own_ids):
-    spare = results(Watch(print, None, "g", "s", 0, 6, None), DELIVERED, 0, 6)
-    kept, name, inner = spare[1], spare[2].delivered.id, spare[3].delivered
-    before = (tuple(kept), tuple(kept.delivered), str(name), tuple(inner))
-    watch = Watch(print, None, "other", "t", 5, 9, own_ids)
-    made = results(watch, later, 0, count, spare)
-    assert made is spare
-    wanted = [delivery_result(watch, number, later) for number in range(count)]
-    assert [(*result[:3], str(result.error)) for result in made] == [(*w[:3], str(w.error)) for w in wanted]
-    assert (tuple(kept), tuple(kept.delivered), name, tuple(inner)) == before
-    assert all(result is not kept and result.delivered is not inner for result in made)
-    assert len({id(result) for result in made}) == count
+def test_results_never_change_and_none_is_given_twice():
+    watch = Watch(print, None, "g", "s", 0, 6, None)
+    made = results(watch, DELIVERED, 0, 6)
+    seen = [(tuple(result), tuple(result.delivered)) for result in made]
+    numbers = [id(result) for result in made]
+    later = results(Watch(print, None, "other", "t", 5, 6, None), (*DELIVERED[:7], 8, "abcdefghijklm-21", 0), 0, 6)
+    assert [(tuple(result), tuple(result.delivered)) for result in made] == seen
+    assert not {id(result) for result in later} & set(numbers)
 
 
-def test_no_reference_is_lost_or_left_by_using_again():
+def test_no_reference_is_lost_or_left():
     facts = (*DELIVERED[:5], "a node", 0.25, 7, "pack-1")
     watch = Watch(print, None, "some group", "some stream", 0, 200, None)
     things = [watch.group_id, watch.stream_id, *facts[5:], None]
-    made = results(watch, facts, 0, 200)
+    results(watch, facts, 0, 200)
     before = [sys.getrefcount(thing) for thing in things]
     for _ in range(50):
-        made = results(watch, facts, 0, 200, made)
+        results(watch, facts, 0, 200)
     assert all(abs(sys.getrefcount(thing) - was) < 50 for thing, was in zip(things, before, strict=True))
 
 

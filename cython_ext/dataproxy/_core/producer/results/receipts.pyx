@@ -5,8 +5,7 @@ The objects made here are equal to those that ``dataproxy.outcomes`` makes.  Onl
 Locality: GIL.  Locks: none.
 """
 
-cimport cython
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport uint8_t, uint32_t
@@ -16,7 +15,7 @@ from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult
 from dataproxy._core.producer.results.facts cimport facts_at, pack_result_facts
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.plat.pytype cimport (
-    ascii_bytes, is_alone, is_ascii, list_item, new_ascii, new_instance, replace_item, tuple_item, type_of, untrack,
+    ascii_bytes, is_ascii, new_ascii, new_instance, untrack,
 )
 
 from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, message_id
@@ -77,27 +76,6 @@ cdef object receipt(tuple facts, uint32_t position, object own_id):
     return out
 
 
-cdef bint _renew(
-    PyObject* out, object group, object stream, tuple facts, uint32_t position, object own_id,
-) except -1:
-    """Turn a DeliveryResult that nobody has kept into that of another message; False if somebody has kept it."""
-    cdef PyObject* inner
-    if type_of(out) != <PyTypeObject*>DeliveryResult or not is_alone(out):
-        return False
-    inner = tuple_item(out, 2)
-    if type_of(inner) != <PyTypeObject*>Delivered or not is_alone(inner):
-        return False
-    replace_item(inner, 0, facts[5])
-    replace_item(inner, 1, facts[3])
-    replace_item(inner, 2, facts[6])
-    replace_item(inner, 3, facts[7])
-    replace_item(inner, 4, position)
-    replace_item(inner, 5, own_id if own_id is not None else _name(facts[8], position))
-    replace_item(out, 0, group)
-    replace_item(out, 1, stream)
-    return True
-
-
 cdef object _result(object group, object stream, tuple facts, uint32_t position, object own_id):
     """Return the DeliveryResult of a message of a delivered pack."""
     cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 4)
@@ -109,30 +87,16 @@ cdef object _result(object group, object stream, tuple facts, uint32_t position,
     return out
 
 
-@cython.boundscheck(False)
-def results(watch, tuple facts, uint32_t first, uint32_t count, list spare=None):
-    """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread.
-
-    ``spare`` is a list that this function made earlier and that only the caller still has.  It is filled again: results
-    in it that nobody else has kept are turned into those of other messages.
-    """
-    cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, own_id, out
-    cdef uint32_t offset = watch.first, i, k
-    cdef list made = [] if spare is None else spare
+def results(watch, tuple facts, uint32_t first, uint32_t count):
+    """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread."""
+    cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, own_id
+    cdef uint32_t offset = watch.first, i
+    cdef list made = []
     cdef bint delivered = facts[0] == OUT_DELIVERED
-    cdef Py_ssize_t known = len(made)
     for i in range(first, first + count):
-        k = i - first
-        own_id = None if own_ids is None else own_ids[i]
         if not delivered:
-            out = delivery_result(watch, i, facts)
-        elif k < known and _renew(list_item(<PyObject*>made, k), group, stream, facts, offset + i, own_id):
+            made.append(delivery_result(watch, i, facts))
             continue
-        else:
-            out = _result(group, stream, facts, offset + i, own_id)
-        if k < known:
-            made[k] = out
-        else:
-            made.append(out)
-    del made[count:]
+        own_id = None if own_ids is None else own_ids[i]
+        made.append(_result(group, stream, facts, offset + i, own_id))
     return made
