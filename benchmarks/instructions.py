@@ -27,7 +27,7 @@ CALLS, ROWS, ACKS = 20_000, 50_000, 2_000
 SLACK = 0.85  # a figure below this share of its bound: the bound should be lowered
 # line: the function's symbol, and how often its work is done (0: once for each ack)
 LINES = {
-    "send_nowait": (r"__pyx_f_.*_8fastcall__call_bound", CALLS),
+    "send_nowait": (r"__pyx_f_.*_6stream__call_bound", CALLS),
     "send_batch": (r"__pyx_pw_.*_6Stream_\d+send_batch", ROWS),
     "ack": (r"__pyx_f_.*_7replies_take_bytes", 0),
 }

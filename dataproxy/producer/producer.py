@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import dataproxy._core.producer.ingest.fastcall  # noqa: F401 - the quick way of send_nowait
 from dataproxy._core.producer.ingest.stream import SendPolicy, Stream
 from dataproxy._core.producer.producer import ProducerCore
 from dataproxy._core.producer.results.drain import UndeliveredMessages

@@ -1,6 +1,5 @@
 """Test access to the pieces of base: timers, histogram, buffer, packs and their pool."""
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
@@ -19,7 +18,6 @@ from dataproxy._core.base.timers cimport (
     Timer, Timers, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_next, timers_pop,
 )
 from dataproxy._core.plat.atomic cimport atomic_add
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 __all__ = ["Buffer", "Histogram", "Pool", "TimerHeap", "random_below", "status_text", "pack_result_references"]
 
@@ -254,8 +252,3 @@ def random_below(uint64_t seed, uint64_t n, int times):
 def status_text(int status):
     """Return the name of a status."""
     return (<bytes>status_name(status)).decode()
-
-
-refuse_blank(<PyTypeObject*>TimerHeap)
-refuse_blank(<PyTypeObject*>Histogram)
-refuse_blank(<PyTypeObject*>Buffer)

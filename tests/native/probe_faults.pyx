@@ -1,6 +1,5 @@
 """Test access to the decisions of the hub's table of faults."""
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
@@ -10,7 +9,6 @@ from dataproxy._core.server.faults.core cimport FaultCore
 from dataproxy._core.server.faults.table cimport (
     FaultEvent, FaultTally, FaultWhat, faults_judge, faults_rate, faults_reached, faults_room,
 )
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 
 cdef class Connection:
@@ -79,6 +77,3 @@ cdef dict _shown(const FaultWhat* what):
 def armed(FaultCore core not None) -> int:
     """Return the points at which some rule is asked."""
     return core.table.armed
-
-
-refuse_blank(<PyTypeObject*>Connection)

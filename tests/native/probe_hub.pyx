@@ -1,6 +1,5 @@
 """Test access to the hub's session table and topic set."""
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -17,7 +16,6 @@ from dataproxy._core.server.session cimport (
 from dataproxy._core.server.topics cimport Topics, topics_add, topics_free, topics_init, topics_known
 from dataproxy._core.base.address cimport Address, address_parse
 from dataproxy._core.net.transport cimport transport_adopt
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 
 cdef class Sessions:
@@ -203,7 +201,3 @@ cdef class HolderAccounts:
     def addresses(self):
         """Return how many addresses are known."""
         return self.raw.count
-
-
-refuse_blank(<PyTypeObject*>Sessions)
-refuse_blank(<PyTypeObject*>HolderAccounts)

@@ -1,6 +1,5 @@
 """Test access to the small parts of io: load window, in-flight table, states, backoff, classes of codes."""
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -8,7 +7,6 @@ from dataproxy._core.pack.pack cimport Pack
 from dataproxy._core.conn.router cimport backoff_us, load_add, load_average, load_average_by_slot, load_clear
 from dataproxy._core.conn.connection cimport InFlight, LoadWindow, link_change_allowed, link_state_name
 from dataproxy._core.conn.inflight cimport inflight_free, inflight_get, inflight_init, inflight_put, inflight_remove
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 __all__ = ["Loads", "Table", "backoff", "change_allowed", "state_name"]
 
@@ -100,7 +98,3 @@ def backoff(int attempt, int64_t base, int64_t most, uint64_t seed):
     """Return one wait in microseconds."""
     cdef uint64_t random = seed
     return backoff_us(attempt, base, most, &random)
-
-
-refuse_blank(<PyTypeObject*>Loads)
-refuse_blank(<PyTypeObject*>Table)

@@ -1,6 +1,5 @@
 """Test access to transport, poller, wake-up and addresses."""
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 from libc.stdlib cimport free, malloc
 
@@ -14,7 +13,6 @@ from dataproxy._core.net.transport cimport (
     Transport, TransportOptions, transport_adopt, transport_init, transport_local, transport_peer,
     transport_tcp,
 )
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.socket cimport iovec
 
 
@@ -179,7 +177,3 @@ cdef class Poll:
     def pending(self) -> int:
         """Return the wake-up's flag."""
         return self.wakeup.pending
-
-
-refuse_blank(<PyTypeObject*>Stream)
-refuse_blank(<PyTypeObject*>Poll)

@@ -4,7 +4,6 @@ The caller plays the executor: it asks for work, hands over the bytes that a pee
 that a socket would carry, and says how late it is.
 """
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -34,7 +33,6 @@ from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
 from dataproxy._core.conn.settle cimport settle_dropped
 from dataproxy._core.plat.atomic cimport atomic_replace
 from dataproxy._core.plat.endian cimport store_be32
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, iovec
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
@@ -341,6 +339,3 @@ cdef class Links:
             "splitting": pool.split_bytes, "unsplit": pool.split_waiting, "unmatched": pool.unmatched,
             "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
         }
-
-
-refuse_blank(<PyTypeObject*>Links)

@@ -2,7 +2,6 @@
 the simulator has taken it, delayed it, cut it, lost it or brought it to the other side.
 """
 
-from cpython.object cimport PyTypeObject
 from libc.errno cimport EBADF, ECONNREFUSED, EPIPE
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
@@ -14,7 +13,6 @@ from dataproxy._core.base.status cimport ST_EOF, ST_OK, ST_SYSTEM, ST_WANT_READ,
 from dataproxy._core.base.address cimport Address, address_text
 from dataproxy._core.net.transport cimport TransportOptions, transport_init
 from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, eventfd
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.socket cimport close, iovec
 
 __all__ = ["Net", "set_time"]
@@ -339,6 +337,3 @@ cdef class Net:
     def up(self, int index):
         """Tell whether the connection was made."""
         return self.pipe(index).state == PIPE_UP
-
-
-refuse_blank(<PyTypeObject*>Net)

@@ -4,7 +4,6 @@ The code that decides is that of the product: batcher, accounting, links, retrie
 Threads, sockets and epoll are those of the simulator.
 """
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memchr, memcmp
 
@@ -32,7 +31,6 @@ from dataproxy._core.net.poller cimport (
 )
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.endian cimport load_be32
-from dataproxy._core.plat.pytype cimport refuse_blank
 from tests.native.probe_net cimport (
     End, Net, PIPE_FAILED, PIPE_NEW, end_readable, end_writable, sim_adopt, sim_clock, sim_transport,
 )
@@ -401,7 +399,3 @@ cdef class Node:
     def sessions(self):
         """Return how many connections are open."""
         return self.door.table.count
-
-
-refuse_blank(<PyTypeObject*>Client)
-refuse_blank(<PyTypeObject*>Node)

@@ -8,7 +8,8 @@ import sys
 from asyncio import InvalidStateError
 from contextlib import contextmanager
 
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.type cimport PyType_Modified
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -23,7 +24,6 @@ from dataproxy._core.producer.results.delivery cimport new_delivery
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.aio.waiter cimport Waiter, new_waiter
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.pytype cimport refuse_blank, set_in_class
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 __all__ = ["Desk", "answering"]
@@ -140,17 +140,21 @@ def _set_exception(Waiter waiter, exception):
     (<Desk?>waiter.core).settle(waiter, OUT_FAILED, error=exception)
 
 
+cdef int _set_in_class(str name, function) except -1:
+    """Change the compiled class; only this test program does so."""
+    (<dict><PyObject*>(<PyTypeObject*>Waiter).tp_dict)[name] = function
+    PyType_Modified(Waiter)
+    return 0
+
+
 @contextmanager
 def answering():
     """Let tests give results by the calls that a Waiter otherwise refuses."""
     before = {name: vars(Waiter)[name] for name in ("set_result", "set_exception")}
-    set_in_class(<PyTypeObject*>Waiter, b"set_result", _set_result)
-    set_in_class(<PyTypeObject*>Waiter, b"set_exception", _set_exception)
+    _set_in_class("set_result", _set_result)
+    _set_in_class("set_exception", _set_exception)
     try:
         yield
     finally:
-        set_in_class(<PyTypeObject*>Waiter, b"set_result", before["set_result"])
-        set_in_class(<PyTypeObject*>Waiter, b"set_exception", before["set_exception"])
-
-
-refuse_blank(<PyTypeObject*>Desk)
+        _set_in_class("set_result", before["set_result"])
+        _set_in_class("set_exception", before["set_exception"])

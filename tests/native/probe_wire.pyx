@@ -1,6 +1,5 @@
 """Python access to the pure functions of the wires, for tests and fuzzers."""
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -9,7 +8,6 @@ from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
 from dataproxy._core.base.compress cimport check_block, pack_block, pack_bound, unpack_block, unpacked_size
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.wire.api cimport (
     ITEM_LINES, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
 )
@@ -318,7 +316,3 @@ def verify_packed(bytes data, size_t limit):
     """Tell whether a block is whole and within ``limit``."""
     cdef Exact exact = Exact(data)
     return check_block(exact.p, exact.n, limit) == ST_OK
-
-
-refuse_blank(<PyTypeObject*>Wire)
-refuse_blank(<PyTypeObject*>Server)

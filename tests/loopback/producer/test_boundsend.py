@@ -15,8 +15,7 @@ from functools import partial, wraps
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.fastcall import BoundSend
-from dataproxy._core.producer.ingest.stream import Stream
+from dataproxy._core.producer.ingest.stream import BoundSend, Stream
 from tests.support.scripted import Scripted
 
 GC_HEAD = 16

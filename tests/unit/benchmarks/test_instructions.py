@@ -35,7 +35,7 @@ def test_inclusive_counts_add_up_over_the_places_of_a_function():
 
 def test_costs_are_divided_by_what_was_done():
     costs = {
-        "__pyx_f_9dataproxy_8fastcall__call_bound": 500 * CALLS,
+        "__pyx_f_9dataproxy_6stream__call_bound": 500 * CALLS,
         "__pyx_pw_9dataproxy_6Stream_9send_batch": 200 * ROWS,
         "__pyx_f_9dataproxy_7replies_take_bytes": 600 * ACKS,
         "__pyx_f_other": 1,

@@ -4,7 +4,8 @@ What lives here.  Growing buffers (``buf``) and borrowed bytes (``slice``); stat
 heap (``timers``); clocks that a simulation can replace (``clock``); the histogram of latencies (``hist``, ``hdr``);
 decimal numbers and UTF-8 (``text``); hashes, checksums and random numbers (``siphash``, ``crc``, ``rand``); snappy
 blocks, unpacked or read in place (``compress``, ``blockmap``, ``blockread``); columns in Arrow's layout (``column``);
-addresses of sockets (``address``); the hook that runs in a forked child (``forks``).
+addresses of sockets (``address``); the hook that runs in a forked child (``forks``); types with slots of C
+(``calltypes``), and what keeps Python code from making empty objects (``made``).
 
 Threads.  Any thread, without the GIL unless a function makes Python objects.  A struct belongs to one owner, who
 passes a pointer to it: the functions take no lock.  Only the list of ``forks`` has a lock of its own.

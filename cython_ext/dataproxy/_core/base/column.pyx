@@ -4,13 +4,11 @@ Locality: the thread that owns the column.  Locks: none.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_reserve
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 __all__ = ["Bytes", "Memory", "Numbers"]
 
@@ -199,7 +197,3 @@ cdef class Numbers:
     def take(self):
         """Return the numbers in Arrow's layout as a Memory, and empty the column."""
         return _moved(&self.data)
-
-
-refuse_blank(<PyTypeObject*>Memory)
-refuse_blank(<PyTypeObject*>Bytes)

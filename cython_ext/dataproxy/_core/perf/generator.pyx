@@ -8,7 +8,6 @@ It has its own histogram, by which the report decides whether the run is valid.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.object cimport PyTypeObject
 from libc.errno cimport errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
@@ -38,7 +37,6 @@ from dataproxy._core.perf.pending cimport pending_close, pending_collect, pendin
 from dataproxy._core.perf.plan cimport plan_begin, plan_close, plan_next, plan_open, plan_piece, plan_total
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
 from dataproxy._core.plat.clock cimport now_us, pause_us
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.socket cimport close as close_fd
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 from dataproxy._core.plat.timerfd cimport (
@@ -489,6 +487,3 @@ cdef class Generator:
     def total(self):
         """Return how many messages the plan has, by its rates."""
         return plan_total(&self.plan) * self.each if self.planned else 0.0
-
-
-refuse_blank(<PyTypeObject*>Generator)

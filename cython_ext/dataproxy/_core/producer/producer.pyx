@@ -7,12 +7,14 @@ batcher.lock; no lock is held while Python code runs.
 """
 
 cimport cython
-from cpython.object cimport PyTypeObject
+from cpython.exc cimport PyErr_Clear
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport (
@@ -25,8 +27,9 @@ from dataproxy._core.producer.results.completions cimport (
 )
 from dataproxy._core.producer.engine cimport Engine, engine_abandon_open, engine_free, engine_open, engine_retire
 from dataproxy._core.producer.handle cimport CoreHandle, check_own, microseconds
+from dataproxy._core.producer.ingest.fastcall cimport nothing, quick_method
 from dataproxy._core.producer.ingest.idsource cimport exact_text
-from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream
+from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream, send_quickly
 from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, link_list, take_reach
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, streams_text_size
@@ -38,7 +41,7 @@ from dataproxy._core.conn.connection cimport MAX_REPLY, Endpoint, LinkConfig
 from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
-from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.pytype cimport call_again, count_args, dict_value, is_kind, is_text
 from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
@@ -101,8 +104,9 @@ cdef class ExecutorLoop:
     The engine outlives it: a producer is not freed before its executors have ended.
     """
 
-    def __init__(self):
-        raise TypeError("made by ProducerCore._executor_loop")
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("made by ProducerCore._executor_loop")
 
     def __call__(self):
         """Work until ``_stop_executors``.  Thread: the executor's own; the GIL is released until the end."""
@@ -115,8 +119,9 @@ cdef class ExecutorLoop:
 cdef class CompletionsWait:
     """Wait for completions of an engine; the dispatcher makes sure that the engine still exists."""
 
-    def __init__(self):
-        raise TypeError("made by ProducerCore._completions_wait")
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("made by ProducerCore._completions_wait")
 
     def wait(self, double seconds):
         """Wait up to ``seconds`` for completions, or for the end of the queue; False when time is over.
@@ -129,6 +134,31 @@ cdef class CompletionsWait:
         with nogil:
             found = completions_wait(completions, deadline)
         return bool(found)
+
+
+cdef PyObject* _call_method(PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL:
+    """Call ``Producer.send_nowait``; its first argument is a producer.  Raises TypeError for anything else."""
+    cdef Py_ssize_t n = count_args(nargsf)
+    cdef PyObject* found
+    if n and not is_kind(args[0], <PyTypeObject*>ProducerCore):
+        raise TypeError(f"Producer.send_nowait needs a Producer first, not {<object>args[0]!r}")
+    if names == NULL and n == 3 and is_text(args[1]):
+        found = dict_value(<PyObject*>(<ProducerCore>args[0]).own_streams, args[1])
+        if found == NULL:
+            PyErr_Clear()           # the method itself will raise the error
+        elif send_quickly(<Stream>found, args[2]):
+            return nothing()
+    return call_again(<PyObject*>_written, args, nargsf, names)
+
+
+cdef object _written = None         # ProducerCore.send_nowait as it was written
+
+
+def _quick(written):
+    """Give ``send_nowait`` its quick call: a decorator."""
+    global _written
+    _written = written
+    return quick_method(written, _call_method, NULL)
 
 
 cdef class ProducerCore(CoreHandle):
@@ -191,7 +221,7 @@ cdef class ProducerCore(CoreHandle):
 
         Raises InvalidMessageError when the text leaves no room for a body, and MemoryError.  Any thread.
         """
-        cdef Stream out = Stream.__new__(Stream)
+        cdef Stream out = Stream.__new__(Stream, BY_CORE)
         cdef bytes group = group_id.encode(), stream = stream_id.encode()
         cdef Slice names[3]
         cdef size_t text_n
@@ -298,13 +328,13 @@ cdef class ProducerCore(CoreHandle):
         cdef ExecutorLoop out
         if not 0 <= index < self.engine.n_executors:
             raise IndexError(f"there is no executor {index}")
-        out = ExecutorLoop.__new__(ExecutorLoop)
+        out = ExecutorLoop.__new__(ExecutorLoop, BY_CORE)
         out.executor = self.engine.executors[index]
         return out
 
     def _completions_wait(self):
         """Return the object with which the dispatcher waits while it has no reference to the producer."""
-        cdef CompletionsWait out = CompletionsWait.__new__(CompletionsWait)
+        cdef CompletionsWait out = CompletionsWait.__new__(CompletionsWait, BY_CORE)
         out.completions = &self.engine.completions
         return out
 
@@ -480,6 +510,7 @@ cdef class ProducerCore(CoreHandle):
         self.own_most = max(<Py_ssize_t>KEPT_NAMES, 2 * len(self.own_streams))
         return 0
 
+    @_quick
     def send_nowait(self, stream_id, body, *, group_id=None, attrs=None, dt=None, message_id=None, key=None):
         """Accept one message and return nothing; its result is counted and reported like any other.
 
@@ -517,7 +548,3 @@ cdef class ProducerCore(CoreHandle):
         """Accept a column of Arrow data and return its BatchDelivery; see ``Stream.send_arrow``."""
         return self.find(stream_id, group_id).send_arrow(
             data, column=column, attrs=attrs, dt=dt, id_column=id_column, key=key, on_delivery=on_delivery)
-
-
-refuse_blank(<PyTypeObject*>CompletionsWait)
-refuse_blank(<PyTypeObject*>ExecutorLoop)

@@ -1,7 +1,6 @@
 """Facade of the hub's doors: Python opens, runs, watches and stops them; the loops run without the GIL."""
 
 cimport cython
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -27,7 +26,6 @@ from dataproxy._core.base.address cimport Address, address_parse
 from dataproxy._core.net.poller cimport wakeup_signal
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.plat.thread cimport (
     pthread_cond_destroy, pthread_cond_init, pthread_cond_wait, pthread_mutex_destroy, pthread_mutex_init,
     pthread_mutex_lock, pthread_mutex_unlock,
@@ -359,6 +357,3 @@ cdef class HubCore:
         out["closed"] = self._closed_counts()
         out["service_code"] = relaxed_load(&self.shared.service_code)
         return out
-
-
-refuse_blank(<PyTypeObject*>HubCore)

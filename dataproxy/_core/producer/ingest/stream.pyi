@@ -1,13 +1,15 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, final
+from inspect import Signature
+from typing import Any, Self, final
 
 from _typeshed import ReadableBuffer as Buffer
 
+from dataproxy._core.producer.ingest.fastcall import SendMethod
 from dataproxy._core.producer.results.delivery import BatchDelivery, Delivery
 from dataproxy.outcomes import DeliveryResult
 
-__all__ = ["SendPolicy", "Stream"]
+__all__ = ["BoundSend", "SendPolicy", "Stream"]
 
 @final
 class SendPolicy:
@@ -19,6 +21,29 @@ class SendPolicy:
         skip_empty: bool,
         item_text: Callable[[Mapping[str, str] | None, object, Collection[str]], tuple[int, bytes]],
     ) -> None: ...
+
+@final
+class BoundSend:
+    def __init__(self) -> None: ...
+    def __call__(
+        self,
+        body: Buffer,
+        *,
+        attrs: Mapping[str, str] | None = None,
+        dt: int | datetime | None = None,
+        message_id: str | None = None,
+        key: str | Buffer | None = None,
+    ) -> None: ...
+    def __get__(self, instance: object, kind: type | None = None, /) -> Self: ...
+    @property
+    def __self__(self) -> Stream: ...
+    @property
+    def __func__(self) -> SendMethod: ...
+    @property
+    def __signature__(self) -> Signature: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Stream:

@@ -12,7 +12,6 @@ import contextvars
 from functools import partial
 
 cimport cython
-from cpython.object cimport PyTypeObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
@@ -28,7 +27,6 @@ from dataproxy._core.producer.aio.loopqueue cimport (
     MARK_ROOM, LoopWait, loopqueue_close, loopqueue_new, loopqueue_poke, loopqueue_put, loopqueue_release,
     loopqueue_take, wait_free, wait_new,
 )
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import LocalProtocolError, TransportError
 
@@ -86,7 +84,7 @@ cdef class Notifier:
     It is open from the first wait on its loop until no producer uses it and nobody waits.
     """
 
-    def __init__(self, loop):
+    def __cinit__(self, loop):
         self.loop = loop
         self.done = loop.create_future()
         self.done.set_result(None)
@@ -321,6 +319,3 @@ cdef class Notifier:
 
     def __repr__(self):
         return f"<Notifier of {self.loop!r}, {len(self.waits)} waits>"
-
-
-refuse_blank(<PyTypeObject*>Notifier)

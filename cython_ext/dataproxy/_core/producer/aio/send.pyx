@@ -7,10 +7,10 @@ calls that seal take batcher.lock.
 """
 
 cimport cython
-from cpython.object cimport PyTypeObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
+from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport batcher_left, batcher_seal_all
@@ -23,7 +23,6 @@ from dataproxy._core.producer.results.segments cimport segments_add
 from dataproxy._core.producer.ingest.stream cimport Serialized, Stream, serialized_once
 from dataproxy._core.producer.aio.waiter cimport new_waiter
 from dataproxy._core.plat.atomic cimport atomic_add
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import BufferFullError, ClosedError, ForkedError, LocalProtocolError
 
@@ -192,7 +191,7 @@ cdef class AsyncCore:
 cdef class AsyncStream:
     """Sending calls bound to one group, stream and set of attributes; made by ``AsyncProducer.stream``."""
 
-    def __init__(self, AsyncCore producer not None, Stream plain not None):
+    def __cinit__(self, AsyncCore producer not None, Stream plain not None):
         self.producer = producer
         self.plain = plain
         self.plain_send = plain.send
@@ -295,7 +294,7 @@ def waiting_args(ProducerCore core not None, tuple args, dict options):
 
 def new_batch(CoreHandle core):
     """Return a BatchDelivery without a message, for ``grow_batch``.  Any thread."""
-    cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+    cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery, BY_CORE)
     out.core = core
     return out
 
@@ -316,4 +315,3 @@ def _follow():
 
 
 _follow()
-refuse_blank(<PyTypeObject*>AsyncStream)

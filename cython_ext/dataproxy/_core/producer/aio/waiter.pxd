@@ -6,9 +6,10 @@ from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.producer.aio.notifier cimport Notifier
 from dataproxy._core.producer.results.delivery cimport Delivery
 from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.plat.calltypes cimport Awaited
 
 
-cdef class Waiter:
+cdef class Waiter(Awaited):
     cdef Notifier notifier
     cdef readonly object _loop  # the notifier's, where asyncio looks for it
     cdef CoreHandle core

@@ -14,13 +14,15 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
+from dataproxy._core.base.made cimport BY_CORE, CORE_ARGS
 from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult, pack_result_release
 from dataproxy._core.producer.aio.notifier cimport Notifier, WakeFunction, notifier_here, set_wake
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, new_delivery
 from dataproxy._core.producer.results.facts cimport delivered_at, facts_at, pack_result_facts
 from dataproxy._core.producer.results.receipts cimport receipt
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.pytype cimport SEND_NEXT, SEND_RETURN, SendSlot, is_builtin, refuse_blank, set_send_slot
+from dataproxy._core.plat.calltypes cimport SEND_NEXT, SEND_RETURN, Awaited
+from dataproxy._core.plat.pytype cimport is_builtin, make
 
 from dataproxy.errors import DeliveryError
 from dataproxy.outcomes import delivery_error
@@ -63,7 +65,8 @@ cdef Waiter new_waiter(Notifier notifier, Delivery delivery, bint keep):
 
     Locality: GIL.
     """
-    cdef Waiter w = Waiter.__new__(Waiter)
+    cdef Waiter w = <Waiter>make(<PyTypeObject*>Waiter, CORE_ARGS)
+    w.step = _send
     w.notifier = notifier
     w._loop = notifier.loop
     w.core = delivery.core
@@ -78,8 +81,7 @@ cdef Waiter new_waiter(Notifier notifier, Delivery delivery, bint keep):
 
 
 @cython.final
-@cython.freelist(1024)
-cdef class Waiter:
+cdef class Waiter(Awaited):
     """One await of a message's result, made by ``AsyncProducer.send`` and by ``await delivery``.
 
     For asyncio it is a coroutine: ``create_task``, ``TaskGroup``, ``gather``, ``ensure_future``, ``shield``,
@@ -89,8 +91,9 @@ cdef class Waiter:
     its way and is still counted.  Thread: that of its loop.
     """
 
-    def __init__(self):
-        raise TypeError("Waiter objects are made by AsyncProducer.send")
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("Waiter objects are made by AsyncProducer.send")
 
     def __dealloc__(self):
         if self.pack_result != NULL:
@@ -102,10 +105,7 @@ cdef class Waiter:
         """Return the generic alias, as for ``asyncio.Future[...]``."""
         return GenericAlias(cls, item)
 
-    # --- as an awaitable and a coroutine
-
-    def __await__(self):
-        return self             # an iteration has no state of its own, so all awaits can share this object
+    # --- as an awaitable and a coroutine; __await__ is the base class's
 
     def __iter__(self):
         return self
@@ -401,6 +401,4 @@ cdef int _send(PyObject* self, PyObject* value, PyObject** result) except -1:
     return SEND_NEXT if pending else SEND_RETURN
 
 
-set_send_slot(<PyTypeObject*>Waiter, <SendSlot>_send)
 set_wake(<WakeFunction>_wake)
-refuse_blank(<PyTypeObject*>Waiter)

@@ -6,7 +6,6 @@ and ``vu``, and fixed-size binary ``w:N``.
 Locality: GIL.  Locks: none.
 """
 
-from cpython.object cimport PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -14,7 +13,6 @@ from libc.string cimport memset
 from dataproxy._core.producer.ingest.arrowshape cimport check_part, check_schema, field_name
 from dataproxy._core.producer.ingest.rows cimport ROWS_FIXED, ROWS_OFFSETS32, ROWS_OFFSETS64, ROWS_VIEWS, Rows
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import InvalidMessageError
 
@@ -202,6 +200,3 @@ cdef int column_rows(ArrowSchema* schema, ArrowArray* array, int column, Rows* r
     if values.null_count != 0:
         rows.validity = <const uint8_t*>values.buffers[0]
     return 0
-
-
-refuse_blank(<PyTypeObject*>ArrowChunks)

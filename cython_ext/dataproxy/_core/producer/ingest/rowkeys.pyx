@@ -9,7 +9,6 @@ Locality: GIL, one thread at a time.  Locks: none.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -24,7 +23,6 @@ from dataproxy._core.producer.ingest.columns cimport Columns
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_MAX, own_id_valid
 from dataproxy._core.producer.ingest.rows cimport ROWS_STRIDED, Rows, rows_get
 from dataproxy._core.plat.arrow cimport ArrowArray, ArrowSchema
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import InvalidMessageError
 
@@ -215,6 +213,3 @@ cdef int _put_ids(RowKeys keys, const Columns* c, const KeyColumn* columns, Py_s
             _hash_text(to + prefix_n, hash_bytes(&keys.key, keys.values.p, keys.values.n))
             to += prefix_n + HASH_TEXT
     return status
-
-
-refuse_blank(<PyTypeObject*>RowKeys)

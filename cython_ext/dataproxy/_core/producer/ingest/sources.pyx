@@ -6,7 +6,6 @@ Locality: GIL.  Locks: none.
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
-from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
@@ -15,7 +14,6 @@ from libc.string cimport memset
 from dataproxy._core.producer.ingest.buffers cimport buffer_bytes, buffer_copy, buffer_open
 from dataproxy._core.producer.ingest.rows cimport ROWS_POINTERS, ROWS_STRIDED
 from dataproxy._core.plat.bits cimport prefetch_write
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import InvalidMessageError
 from dataproxy.problems import buffer_problem
@@ -138,6 +136,3 @@ cdef BodyList body_rows(object bodies):
             f"{type(bodies).__name__!r} is not a batch of bodies", hint="pass a list of bytes or an array",
             code="BAD_BODY") from None
     return _sequence(out, items)
-
-
-refuse_blank(<PyTypeObject*>BodyList)

@@ -1,5 +1,6 @@
 """Stream handles: the sending calls of a producer, bound to one (group, stream, attributes)."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.pack.pack cimport PackResult
@@ -8,6 +9,8 @@ from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.ingest.rows cimport Rows
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
+from dataproxy._core.producer.engine cimport Engine
+from dataproxy._core.plat.calltypes cimport Callable
 
 
 cdef class SendPolicy:              # constant settings of the sending calls
@@ -54,10 +57,23 @@ cdef class Stream:
     cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1
 
 
+cdef enum:
+    FILLED = 56                 # bytes of a BoundSend's fields
+
+
+cdef class BoundSend(Callable):
+    cdef Engine* engine         # NULL: the handle has to be asked
+    cdef CStream* stream
+    cdef Stream owner
+    cdef object __weakref__
+    cdef char spare[FILLED]     # with the collector's header: two cache lines, of which calls touch only the second
+
+
 cdef class Serialized:
     cdef bytes body
 
 
+cdef bint send_quickly(Stream stream, PyObject* body) noexcept
 cdef object serialized_once(Stream stream, object body)
 cdef int append_blocking(
     CoreHandle core, CStream* stream, const Rows* rows, int64_t* at, int64_t end, const Extras* x,

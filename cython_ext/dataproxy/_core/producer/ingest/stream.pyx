@@ -1,27 +1,41 @@
 """The sending calls.  Nothing here keeps a Python object: bodies are copied into the open pack at once.
 
+A call of ``send_nowait`` with a body of ``bytes`` and nothing else goes straight to the batcher.  Every other call is
+passed to the method as it was written, and so is each call that meets a special case (a fork, a full buffer, a closed
+producer).
+
+``stream.send_nowait`` gives an object of its own type.  A bound method would be an object that refers to the
+stream's handle, and each call would write the reference counts of both.  With more streams than the cache can hold,
+these are two waits for memory.  Here everything that a call needs lies in the cache line that the interpreter has
+read already.
+
 Locality: GIL, any thread; released while rows are copied and while a call waits.  Locks: none, unless a docstring
-names batcher.lock.
+names batcher.lock; a quick send takes it.
 """
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from cpython.object cimport PyTypeObject
+from cpython.object cimport Py_EQ, Py_NE, PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
 
 from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.producer.accumulate.batcher cimport (
-    EX_NOTHING, EX_RESULTS, NO_KEY, NO_TIME, Extras, batcher_append, batcher_fits, batcher_stream,
+    EX_NOTHING, EX_RESULTS, NO_KEY, NO_TIME, Extras, batcher_append, batcher_append_plain, batcher_fits,
+    batcher_stream,
 )
 from dataproxy._core.producer.ingest.buffers cimport buffer_bytes, buffer_copy, buffer_is_plain, buffer_open
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
+from dataproxy._core.producer.engine cimport Engine
 from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.producer.ingest.fastcall cimport QUICK, nothing, quick_method
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, item_text_size
 from dataproxy._core.producer.ingest.idsource cimport bad_id, exact_text, id_rows, own_id_of
 from dataproxy._core.producer.accumulate.keys cimport key_bucket
@@ -36,7 +50,10 @@ from dataproxy._core.producer.results.completions cimport completions_bytes, com
 from dataproxy._core.plat.arrow cimport ArrowArray
 from dataproxy._core.plat.atomic cimport relaxed_load
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.calltypes cimport Callable
+from dataproxy._core.plat.pytype cimport (
+    bind_method, bytes_size, bytes_text, call_again, count_args, is_bytes, type_of,
+)
 from dataproxy._core.wire.api cimport ITEM_LINES, FamilyForm
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
@@ -45,14 +62,14 @@ from dataproxy.problems import (
     body_type, buffer_problem, row_problem, serializer_batch_problem, serializer_problem, size_problem,
 )
 
-__all__ = ["SendPolicy", "Stream"]
+__all__ = ["BoundSend", "SendPolicy", "Stream"]
 
 
 @cython.final
 cdef class SendPolicy:
     """Hold the settings that the sending calls use."""
 
-    def __init__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
+    def __cinit__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
         cdef FamilyForm form
         self.message_type = message_type
         if inlong_ops().family(message_type, &form) != ST_OK:
@@ -76,7 +93,7 @@ cdef class SendPolicy:
 cdef class Serialized:
     """Hold the bytes that a serializer made of an object, while they wait for room."""
 
-    def __init__(self, bytes body not None):
+    def __cinit__(self, bytes body not None):
         self.body = body
 
 
@@ -168,6 +185,131 @@ cdef int append_blocking(
             raise_full(core, out.segments.messages)
 
 
+cdef inline bint _append(Engine* g, CStream* s, PyObject* body) noexcept:
+    """Accept a body that fits; False when nothing was done."""
+    return batcher_append_plain(
+        &g.batcher, s, <const uint8_t*>bytes_text(body), <size_t>bytes_size(body)) == ST_OK
+
+
+cdef bint send_quickly(Stream stream, PyObject* body) noexcept:
+    """Accept a body by a stream's handle; False when nothing was done."""
+    if stream.generation != this_generation or stream.particular or not is_bytes(body):
+        return False
+    if <size_t>bytes_size(body) - 1 >= QUICK:           # empty ones too
+        return False
+    return _append(stream.core.engine, stream.stream, body)
+
+
+cdef PyObject* _call_method(PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL:
+    """Call ``Stream.send_nowait``; its first argument is a stream.  Raises TypeError for anything else."""
+    cdef Py_ssize_t n = count_args(nargsf)
+    if n and type_of(args[0]) != <PyTypeObject*>Stream:
+        raise TypeError(f"Stream.send_nowait needs a Stream first, not {<object>args[0]!r}")
+    if names == NULL and n == 2 and send_quickly(<Stream>args[0], args[1]):
+        return nothing()
+    return call_again(<PyObject*>_written, args, nargsf, names)
+
+
+cdef PyObject* _call_bound(PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL:
+    """Call a BoundSend."""
+    cdef BoundSend me = <BoundSend>function
+    if names == NULL and count_args(nargsf) == 1 and me.engine != NULL and me.engine.generation == this_generation and (
+            is_bytes(args[0]) and <size_t>bytes_size(args[0]) - 1 < QUICK and _append(me.engine, me.stream, args[0])):
+        return nothing()
+    return _call_slow(function, args, nargsf, names)
+
+
+cdef PyObject* _call_slow(PyObject* function, PyObject** args, size_t nargsf, PyObject* names) except NULL:
+    """Call a BoundSend as the method of its stream's handle."""
+    cdef BoundSend me = <BoundSend>function
+    cdef PyObject* out
+    method = bind_method(_written, me.owner)
+    out = call_again(<PyObject*>method, args, nargsf, names)
+    _follow(me)
+    return out
+
+
+cdef void _follow(BoundSend me) noexcept:
+    """Copy the addresses of the handle's engine and stream; after a fork they are those of the child's engine."""
+    cdef Stream owner = me.owner
+    if owner.generation != this_generation or me.engine == owner.core.engine:
+        return
+    me.engine = owner.core.engine
+    me.stream = owner.stream
+    me.call = _call_slow if owner.particular else _call_bound
+
+
+cdef PyObject* _bind(PyObject* method, PyObject* instance) except NULL:
+    """Return the BoundSend of a stream.  Raises TypeError for anything else."""
+    cdef BoundSend out = BoundSend.__new__(BoundSend, BY_CORE)
+    out.owner = <Stream?><object>instance
+    out.call = _call_slow
+    _follow(out)
+    Py_INCREF(out)
+    return <PyObject*>out
+
+
+cdef object _written = None         # Stream.send_nowait as it was written
+
+
+def _quick(written):
+    """Give ``send_nowait`` its quick call: a decorator."""
+    global _written
+    _written = written
+    return quick_method(written, _call_method, _bind)
+
+
+@cython.final
+cdef class BoundSend(Callable):
+    """Method ``send_nowait`` of one Stream; what ``stream.send_nowait`` gives."""
+
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("made by stream.send_nowait")
+
+    def __get__(self, instance, kind):
+        return self                 # bound already
+
+    @property
+    def __self__(self):
+        """Return the Stream."""
+        return self.owner
+
+    @property
+    def __func__(self):
+        """Return the method as it is found in the class."""
+        return Stream.send_nowait
+
+    @property
+    def __doc__(self):
+        """Return the method's documentation."""
+        return _written.__doc__
+
+    @property
+    def __signature__(self):
+        """Return the method's parameters without the stream."""
+        from inspect import signature
+        whole = signature(_written)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+    def __getattr__(self, name):
+        return getattr(_written, name)
+
+    def __richcmp__(self, other, int op):       # Cython cannot derive __eq__ from a type of C
+        if not isinstance(other, BoundSend) or op not in (Py_EQ, Py_NE):
+            return NotImplemented
+        return ((<BoundSend>other).owner is self.owner) == (op == Py_EQ)
+
+    def __hash__(self):
+        return hash((BoundSend, id(self.owner)))
+
+    def __reduce__(self):
+        return getattr, (self.owner, "send_nowait")     # pickling the stream then raises the error
+
+    def __repr__(self):
+        return f"<bound method Stream.send_nowait of {self.owner!r}>"
+
+
 @cython.final
 @cython.no_gc_clear         # the end of a handle needs its producer
 cdef class Stream:
@@ -177,8 +319,9 @@ cdef class Stream:
     handle is gone and all its messages have results.
     """
 
-    def __init__(self):
-        raise TypeError("Stream objects are made by Producer.stream")
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("Stream objects are made by Producer.stream")
 
     def __dealloc__(self):
         if self.stream != NULL and self.generation == this_generation:      # not a stream of a parent process
@@ -190,7 +333,7 @@ cdef class Stream:
 
         Locality: GIL.  Locks: none.
         """
-        cdef Stream out = Stream.__new__(Stream)
+        cdef Stream out = Stream.__new__(Stream, BY_CORE)
         out.core = self.core
         out.generation = self.generation
         out.stream = stream
@@ -338,6 +481,7 @@ cdef class Stream:
         finally:
             PyBuffer_Release(&view)
 
+    @_quick
     def send_nowait(self, body, *, attrs=None, dt=None, message_id=None, key=None):
         """Accept one message and return nothing; its result is counted and reported like any other.
 
@@ -448,7 +592,7 @@ cdef class Stream:
         BufferFullError with the exact ``details["accepted"]``, ClosedError, ForkedError.  ``on_delivery`` is called
         with one DeliveryResult for each message.  Waits up to ``max_block`` for room.  Any thread.
         """
-        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery, BY_CORE)
         cdef BodyList source
         cdef BodyList ids
         cdef Extras x
@@ -479,7 +623,7 @@ cdef class Stream:
         messages of the earlier ones were accepted.  ``on_delivery`` is called with one DeliveryResult for each
         message.  Any thread.
         """
-        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery)
+        cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery, BY_CORE)
         cdef ArrowChunks chunks = open_arrow(data)
         cdef ArrowArray* chunk
         cdef Rows rows, ids
@@ -512,8 +656,3 @@ cdef class Stream:
 
     def __repr__(self):
         return f"<Stream {self.group_id}/{self.stream_id}>"
-
-
-refuse_blank(<PyTypeObject*>SendPolicy)
-refuse_blank(<PyTypeObject*>Stream)
-refuse_blank(<PyTypeObject*>Serialized)

@@ -5,10 +5,10 @@ or the table ends; then all of them are accepted.  So a table that is not larger
 """
 
 cimport cython
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
@@ -37,7 +37,6 @@ from dataproxy._core.producer.ingest.tablepart cimport (
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_segments
 from dataproxy._core.encode.lines cimport REFUSED_LIKE_NULL, Lines, lines_free
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 from dataproxy.errors import DataProxyError, InvalidMessageError
 from dataproxy.outcomes import Refusal
@@ -67,6 +66,10 @@ cdef class TableSend:
     cdef int64_t rows           # read so far
     cdef BatchDelivery out
     cdef list owners            # (messages, group, stream) in order; None: nobody asks
+
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("made by send_table")
 
     # --- reading
 
@@ -469,7 +472,7 @@ def send_table(
     (row, error, shown columns) for each row that is left out; if it is None, the first bad row ends the call.
     Raises InvalidMessageError, BufferFullError, ClosedError, ForkedError.  Any thread.
     """
-    cdef TableSend s = TableSend()
+    cdef TableSend s = TableSend.__new__(TableSend, BY_CORE)
     core.check_usable()
     if on_delivery is not None:
         check_callback(on_delivery)
@@ -485,7 +488,7 @@ def send_table(
     s.group, s.stream, s.group_bytes, s.stream_bytes = group, stream, group.encode(), stream.encode()
     s.exact_time, s.escape, s.explain, s.refuse = exact_time, escape, explain, refuse
     s.good_keys = set()
-    s.out = BatchDelivery.__new__(BatchDelivery)
+    s.out = BatchDelivery.__new__(BatchDelivery, BY_CORE)
     s.out.core = core
     s.owners = [] if on_delivery is not None else None
     try:
@@ -496,6 +499,3 @@ def send_table(
         if on_delivery is not None:
             s.watch(on_delivery)
     return s.out
-
-
-refuse_blank(<PyTypeObject*>TableSend)

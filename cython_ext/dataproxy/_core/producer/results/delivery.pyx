@@ -10,6 +10,7 @@ from libc.string cimport memset
 
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_u8
 from dataproxy._core.base.forks cimport this_generation
+from dataproxy._core.base.made cimport BY_CORE, CORE_ARGS
 from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult, pack_result_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.segments cimport Segment, segments_free
@@ -22,7 +23,7 @@ from dataproxy._core.producer.ingest.rows cimport Rows, rows_get
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.pytype cimport refuse_blank
+from dataproxy._core.plat.pytype cimport make
 
 from dataproxy.errors import DeliveryPending
 from dataproxy.outcomes import BatchDelivered, Failure, delivery_error, message_id
@@ -54,7 +55,7 @@ cdef int keep_ids(const Rows* rows, int64_t start, int64_t end, Buf* out) noexce
 
 cdef Delivery new_delivery(CoreHandle core, PackResult* pack_result, uint32_t index, object own_id):
     """Make a Delivery that takes over one reference to ``result``.  Locality: GIL."""
-    cdef Delivery d = Delivery.__new__(Delivery)
+    cdef Delivery d = <Delivery>make(<PyTypeObject*>Delivery, CORE_ARGS)
     d.core = core
     d.pack_result = pack_result
     d.index = index
@@ -128,8 +129,9 @@ cdef class Delivery:
     It costs a reference to its pack and an index; one ack settles all Deliveries of a pack.  Any thread.
     """
 
-    def __init__(self):
-        raise TypeError("Delivery objects are made by Producer.send")
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("Delivery objects are made by Producer.send")
 
     def __dealloc__(self):
         if self.pack_result != NULL:
@@ -204,10 +206,9 @@ cdef class Delivery:
 cdef class BatchDelivery:
     """Future result of a batch; made by ``send_batch``, ``send_arrow`` and ``send_rows``.  Any thread."""
 
-    def __init__(self):
-        raise TypeError("BatchDelivery objects are made by Producer.send_batch, send_arrow and send_rows")
-
-    def __cinit__(self):
+    def __cinit__(self, by=None):
+        if by is not BY_CORE:
+            raise TypeError("BatchDelivery objects are made by Producer.send_batch, send_arrow and send_rows")
         memset(&self.segments, 0, sizeof(self.segments))
         buf_init(&self.own_ids)
         self.refusals = ()
@@ -299,7 +300,3 @@ cdef class BatchDelivery:
     def __repr__(self):
         state = "done" if _all_done(&self.segments) else "pending"
         return f"<BatchDelivery of {self.segments.messages} messages {state}>"
-
-
-refuse_blank(<PyTypeObject*>Delivery)
-refuse_blank(<PyTypeObject*>BatchDelivery)

@@ -3,7 +3,6 @@
 Locality: any thread, with the GIL.  Locks: takes the mutex of the table.
 """
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -15,7 +14,6 @@ from dataproxy._core.server.faults.table cimport (
     NUMBER_OTHER, NUMBER_PREVIOUS, NUMBER_SETTLED, POINT_BYTES, POINT_CONNECT, POINT_DATA, POINT_HEARTBEAT, FaultRule,
     faults_add, faults_counts, faults_free, faults_init, faults_remove,
 )
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 ACTIONS = {
     "refuse": <int>DO_REFUSE, "no_reply": <int>DO_NO_REPLY, "delay": <int>DO_DELAY, "copies": <int>DO_COPIES,
@@ -139,6 +137,3 @@ cdef uint64_t _spread(uint64_t seed) noexcept:
     x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
     x ^= x >> 31
     return x if x else 1
-
-
-refuse_blank(<PyTypeObject*>FaultCore)

@@ -11,7 +11,6 @@ import uuid
 
 from dataproxy.errors import ClosedError, StoreError
 
-from cpython.object cimport PyTypeObject
 from libc.stdint cimport int64_t, uint64_t
 from posix.unistd cimport close
 
@@ -37,7 +36,6 @@ from dataproxy._core.server.store.shared cimport prepare_directory, shared_env, 
 from dataproxy._core.server.store.txn cimport StoreLimits, store_free, store_init
 from dataproxy._core.server.store.windowlog cimport windowlog_load, windowlog_unwatched
 from dataproxy._core.plat.atomic cimport relaxed_load
-from dataproxy._core.plat.pytype cimport refuse_blank
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 cdef enum MapSize:
@@ -394,6 +392,3 @@ def _holder(str name):
             return file.read(20).decode("ascii", "replace").strip() or "unknown"
     except OSError:
         return "unknown"
-
-
-refuse_blank(<PyTypeObject*>StoreCore)

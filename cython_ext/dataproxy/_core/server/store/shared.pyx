@@ -9,7 +9,6 @@ import weakref
 
 from dataproxy.errors import StoreError
 
-from cpython.object cimport PyTypeObject
 from libc.errno cimport EACCES, EDQUOT, ENOENT, ENOSPC, EPERM, EROFS
 from libc.stddef cimport size_t
 
@@ -26,7 +25,6 @@ from dataproxy._core.plat.lmdb cimport (
     MDB_READERS_FULL,
     MDB_VERSION_MISMATCH,
 )
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 _open = weakref.WeakValueDictionary()   # (device, inode) of the directory -> SharedEnv
 _opening = threading.Lock()             # guards _open
@@ -180,6 +178,3 @@ cdef int prepare_directory(str path, bint create) except -1:
             details={"path": path},
         )
     return 0
-
-
-refuse_blank(<PyTypeObject*>SharedEnv)

@@ -8,7 +8,6 @@ import os
 
 from dataproxy.errors import ClosedError, ForkedError
 
-from cpython.object cimport PyTypeObject
 from libc.stddef cimport size_t
 from libc.stdint cimport SIZE_MAX, uint32_t, uint64_t
 
@@ -28,7 +27,6 @@ from dataproxy._core.server.store.reader cimport (
 from dataproxy._core.server.store.catalog cimport CATALOG_NAME_MAX
 from dataproxy._core.server.store.env cimport FAULT_CHECKSUM, STORE_FORMAT as FORMAT
 from dataproxy._core.server.store.shared cimport entry_fault, shared_env, store_fault
-from dataproxy._core.plat.pytype cimport refuse_blank
 
 STORE_FORMAT = <int>FORMAT
 
@@ -273,6 +271,3 @@ cdef inline bytes _raw(str name):
 cdef inline str _text(Slice slice):
     """Return a text that may not be UTF-8."""
     return (<const char*>slice.p)[:slice.n].decode("utf-8", "surrogateescape") if slice.n else ""
-
-
-refuse_blank(<PyTypeObject*>StoreView)
