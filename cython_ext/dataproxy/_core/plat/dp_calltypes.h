@@ -6,6 +6,7 @@
 #define DP_CALLTYPES_H
 
 #include <Python.h>
+#include <stddef.h>
 
 typedef PyObject *(*dp_call)(PyObject *self, PyObject **args, size_t nargsf, PyObject *names);
 typedef int (*dp_step)(PyObject *self, PyObject *value, PyObject **result);    /* returns a PySendResult */
