@@ -89,8 +89,8 @@ cdef class Client:
             e.transport = sim_transport()
             executor_seed(e, seed + <uint64_t>i)
             e.pool.wall_offset_ms = wall_offset_ms
-            _real_settled = e.hooks.settled
-            e.hooks.settled = _note_settled
+            _real_settled = e.hooks.settled.take
+            e.hooks.settled.take = _note_settled
 
     def leave(self):
         """Forget the producer."""

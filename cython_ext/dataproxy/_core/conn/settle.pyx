@@ -7,9 +7,10 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, OUT_PENDING, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_QUEUED,
-    PK_SETTLED, PK_TAKEN, PK_WAITING, Pack, list_push, list_remove, pack_enter, pack_hold, pack_state_name,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_QUEUED, PK_TAKEN,
+    PK_WAITING, Pack, list_push, list_remove, pack_enter, pack_hold, pack_state_name,
 )
+from dataproxy._core.pack.settled cimport settled_mark
 from dataproxy._core.pack.parts cimport parts_new, parts_release
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.base.timers cimport timers_arm, timers_cancel
@@ -77,12 +78,8 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
         return                  # it has its result; `settle_dropped` follows
     if p.key_queue != NULL:
         _leave_key_queue(pool, p)
-    dp_assert(p.outcome == OUT_PENDING, "a pack gets one result: outcome=%d, then %d, seq=%u",
-              p.outcome, outcome, p.seq)
     dp_assert(p.open_attempts >= 0, "open_attempts >= 0: open_attempts=%d, attempts=%d", p.open_attempts, p.attempts)
-    p.outcome = outcome
-    p.code = code
-    pack_enter(p, PK_SETTLED)
+    settled_mark(p, outcome, code)
     p.link = -1
     list_push(&pool.settled, p)
 

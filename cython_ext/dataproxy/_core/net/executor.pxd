@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool
+from dataproxy._core.pack.settled cimport SettledHook
 from dataproxy._core.conn.framing cimport FrameRules
 from dataproxy._core.conn.connection cimport Endpoint, EventSink, LinkConfig, LinkCounters, LinkPool
 from dataproxy._core.net.poller cimport PollEvent, Poller, Wakeup
@@ -27,8 +28,8 @@ ctypedef struct Channel:        # the socket of one link; executor only
 
 
 ctypedef struct ExecutorHooks:  # functions of the layer above; called on the executor's thread
-    void* context
-    void (*settled)(void* context, PackList* packs) noexcept nogil      # takes all of them
+    void* context           # of tick and event
+    SettledHook settled
     int64_t (*tick)(void* context, int64_t now_us) noexcept nogil       # returns its next due time, or -1
     EventSink event
 

@@ -41,6 +41,7 @@ from dataproxy._core.net.transport cimport transport_init, transport_tcp
 from dataproxy._core.pack.pack cimport (
     CL_DROPPED, OUT_FAILED, PK_POSTED, PK_TAKEN, Pack, PackList, PackPool, list_pop, list_push, pack_enter, pool_give,
 )
+from dataproxy._core.pack.settled cimport settled_tell
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.sched cimport sched_slice
@@ -425,8 +426,7 @@ cdef int64_t _timeout_us(const Executor* e, int64_t now) noexcept nogil:
 
 
 cdef void _hand_over(Executor* e) noexcept nogil:
-    if e.pool.settled.head != NULL:
-        e.hooks.settled(e.hooks.context, &e.pool.settled)
+    settled_tell(&e.hooks.settled, &e.pool.settled)
 
 
 cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:

@@ -10,9 +10,10 @@ from libc.string cimport memset
 from dataproxy._core.base.clock cimport system_clock
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.pack.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_MIXED, PK_SETTLED, Pack, PackList, list_pop, list_push,
-    pack_enter, pack_memory, pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_MIXED, Pack, PackList, list_pop, list_push,
+    pack_memory, pack_strip, pool_close, pool_give, pool_open, pool_retire, pool_uncount,
 )
+from dataproxy._core.pack.settled cimport settled_mark, settled_tell
 from dataproxy._core.pack.parts cimport parts_messages
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
@@ -155,8 +156,8 @@ cdef int engine_open(
     g.batcher.accounting = &g.accounting
     g.batcher.completions = &g.completions
     g.batcher.undelivered = &g.undelivered
-    g.batcher.owner = g
-    g.batcher.settled = _settled
+    g.batcher.settled.context = g
+    g.batcher.settled.take = _settled
     g.batcher.spares = &g.spares
     g.batcher.wire = inlong_ops()
     g.batcher.clock = g.clock
@@ -167,7 +168,7 @@ cdef int engine_open(
     if status != ST_OK or streams_open(&g.batcher.streams) != ST_OK:
         return ST_NO_MEMORY
     hooks.context = g
-    hooks.settled = _settled
+    hooks.settled = g.batcher.settled
     hooks.tick = _tick
     hooks.event = _event
     g.executors = <Executor**>calloc(<size_t>executors, sizeof(Executor*))
@@ -201,12 +202,9 @@ cdef void engine_abandon_open(Engine* g) noexcept nogil:
     batcher_abandon(&g.batcher, &packs)
     p = packs.head
     while p != NULL:
-        p.outcome = OUT_FAILED
-        p.code = LC_CLOSED
-        pack_enter(p, PK_SETTLED)
+        settled_mark(p, OUT_FAILED, LC_CLOSED)
         p = p.next
-    if packs.head != NULL:
-        _settled(g, &packs)
+    settled_tell(&g.batcher.settled, &packs)
 
 
 cdef void engine_retire(Engine* g) noexcept nogil:

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool, PackResult
+from dataproxy._core.pack.settled cimport SettledHook
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.producer.results.accounting cimport Accounting, AccountingCounts
 from dataproxy._core.producer.results.completions cimport Completions
@@ -57,8 +58,7 @@ ctypedef struct Batcher:
     Accounting* accounting
     Completions* completions
     UndeliveredBuffer* undelivered
-    void* owner
-    void (*settled)(void* owner, PackList* packs) noexcept nogil    # takes packs that have their result
+    SettledHook settled
     Executor** executors
     int n_executors
     size_t batch_bytes

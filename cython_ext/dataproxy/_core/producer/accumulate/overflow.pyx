@@ -13,8 +13,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from dataproxy._core.pack.pack cimport (
-    CL_DROPPED, CL_FREE, OUT_DROPPED, PK_SETTLED, Pack, PackList, PackResult, list_push, list_remove, pack_enter,
+    CL_DROPPED, CL_FREE, OUT_DROPPED, Pack, PackList, PackResult, list_push, list_remove,
 )
+from dataproxy._core.pack.settled cimport settled_mark, settled_tell
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST, Batcher
@@ -88,9 +89,7 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
     young.charge = young.body_n
     accounting_enter(b.accounting, young)
     accounting_drop(b.accounting, young, LC_DISPLACED, b.clock.now_us())
-    young.outcome = OUT_DROPPED
-    young.code = LC_DISPLACED
-    pack_enter(young, PK_SETTLED)
+    settled_mark(young, OUT_DROPPED, LC_DISPLACED)
     list_push(opened, young)
     return True
 
@@ -100,7 +99,7 @@ cdef bint make_room(Batcher* b, size_t need, int64_t memory) noexcept nogil:
 
     ``memory``: bytes of new memory that the message may take, 0 if it goes into an existing pack.
     Locality: any thread.  Locks: the batcher's is held; takes accounting.lock, then the executors' and those that the
-    owner's ``settled`` takes.  It waits for no other thread.
+    batcher's hook ``settled`` takes.  It waits for no other thread.
     """
     cdef PackList opened
     cdef Pack* sealed[2]        # first and last
@@ -122,8 +121,7 @@ cdef bint make_room(Batcher* b, size_t need, int64_t memory) noexcept nogil:
         p = sealed[0]
         sealed[0] = p.dropped_next
         executor_drop(b.executors[p.executor], p)
-    if opened.head != NULL:
-        b.settled(b.owner, &opened)
+    settled_tell(&b.settled, &opened)
     return fits
 
 
