@@ -6,6 +6,7 @@
 ``DATAPROXY_NATIVE=1`` adds the modules of ``tests/native``, through which tests reach private C functions.
 ``DATAPROXY_HUB`` says whether the hub is built, which alone needs liblmdb: ``auto`` (the default) builds it where the
 library is found, ``yes`` stops where it is not, ``no`` leaves it out.
+``DATAPROXY_TRANSLATIONS`` names a folder in which Cython keeps the C text of modules for builds of other profiles.
 Everything in between lies in ``build/<profile>/``, so profiles never share an object file; the modules built in
 place belong to one profile at a time, which ``build/inplace`` names.  ``make test-asan`` and its like build in a copy
 of the tree instead (``tools/build.py``) and leave the modules of the checkout alone.
@@ -211,6 +212,7 @@ def main() -> None:
         extensions(profile),
         include_path=[str(ROOT), "."],
         nthreads=os.cpu_count() or 1,
+        cache=os.environ.get("DATAPROXY_TRANSLATIONS") or False,  # keyed by the contents of sources and the options
         # The coverage plugin finds the C text only beside the .pyx.
         build_dir=None if name == "coverage" else str(base / "cython"),
         force=name == "coverage",

@@ -99,6 +99,7 @@ def build(tree: Path, profile: str) -> None:
     print(f"building the compiled core ({profile}) ...", file=sys.stderr, flush=True)
     environment = {**os.environ, "DATAPROXY_BUILD": profile, "DATAPROXY_NATIVE": "1", "DATAPROXY_HUB": "yes"}
     environment["PYTHONPATH"] = ""
+    environment.setdefault("DATAPROXY_TRANSLATIONS", str(ROOT / ".cache" / "cython"))
     environment.pop("DATAPROXY_ONLY", None)
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     if is_strict() and not was_strict(tree):

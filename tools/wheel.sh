@@ -12,6 +12,7 @@ kind=${WHEEL:-$([ "$(uname -m)" = x86_64 ] && echo portable || echo machine)}
 case $kind in portable | machine) ;; *) echo "wheel: WHEEL=$kind is unknown; choose portable or machine" >&2; exit 1 ;; esac
 IFS=", " read -ra tests <<<"${T:-tests/unit tests/loopback tests/process}"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
+export DATAPROXY_TRANSLATIONS=${DATAPROXY_TRANSLATIONS:-$root/.cache/cython} # of equal sources, by whatever build
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 
 say() { echo "wheel: $*" >&2; }

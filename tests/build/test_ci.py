@@ -1,0 +1,47 @@
+"""`.ci/run` runs every step, prints minutes by step, and ends with the suite's closing line."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STEPS = ["build", "lint", "types", "instructions", "test-interop", "test-wheel", "test-asan", "test-tsan", "test"]
+
+
+def run(folder: Path, failing: str = "") -> tuple[int, list[str]]:
+    """Run a copy of the script with a `make` that only names its target."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
+    make = folder / "programs" / "make"
+    make.parent.mkdir()
+    make.write_text(f'#!/bin/sh\necho "made $2"\n[ "$2" != "{failing}" ]\n')
+    make.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{make.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [folder / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def minutes(lines: list[str]) -> list[str]:
+    """Return the names in the table of minutes."""
+    rows = lines[lines.index("== minutes by step") + 1 :]
+    return [row.split(maxsplit=1)[1] for row in rows if row[:1] == " "]
+
+
+def test_every_step_is_in_the_table_and_the_suite_ends_the_output(tmp_path):
+    status, lines = run(tmp_path)
+    assert status == 0
+    assert sorted(minutes(lines)) == sorted([*STEPS, "all, jobs side by side"])
+    assert lines[-2:] == ["== make test", "made test"]
+
+
+@pytest.mark.parametrize("failing", STEPS)
+def test_a_failed_step_fails_the_run_and_is_named(tmp_path, failing):
+    status, lines = run(tmp_path, failing)
+    assert status != 0
+    assert f"{failing}, FAILED" in minutes(lines)
+    assert lines.count("== minutes by step") == 1
