@@ -7,15 +7,15 @@ import os
 from typing import Final, NamedTuple
 
 from dataproxy.numbers import (
+    CE_CONNECT_FAILED,
+    CE_DEAF,
+    CE_DRAINED,
+    CE_FRAMING,
+    CE_LOST,
+    CE_PROTOCOL,
+    CE_SILENT,
     FP_HTTP,
     FP_TLS,
-    LE_CONNECT_FAILED,
-    LE_DEAF,
-    LE_DRAINED,
-    LE_FRAMING,
-    LE_LOST,
-    LE_PROTOCOL,
-    LE_SILENT,
 )
 from dataproxy.shown import printable
 
@@ -25,13 +25,13 @@ __all__ = ["NOT_FOUND", "LastError", "cause_of", "last_error", "packed_error", "
 NOT_FOUND: Final = 100
 
 _CAUSES: Final = {
-    LE_CONNECT_FAILED: "CONNECT_FAILED",
-    LE_LOST: "CONNECTION_LOST",
-    LE_SILENT: "ACK_TIMEOUT",
-    LE_PROTOCOL: "REMOTE_PROTOCOL",
-    LE_DRAINED: "DRAINED",
-    LE_DEAF: "ACK_TIMEOUT",
-    LE_FRAMING: "REMOTE_PROTOCOL",
+    CE_CONNECT_FAILED: "CONNECT_FAILED",
+    CE_LOST: "CONNECTION_LOST",
+    CE_SILENT: "ACK_TIMEOUT",
+    CE_PROTOCOL: "REMOTE_PROTOCOL",
+    CE_DRAINED: "DRAINED",
+    CE_DEAF: "ACK_TIMEOUT",
+    CE_FRAMING: "REMOTE_PROTOCOL",
     NOT_FOUND: "DISCOVERY",
 }
 _FOREIGN: Final = {
@@ -61,24 +61,24 @@ class LastError(NamedTuple):
 
 def why(kind: int, detail: int, said: str) -> str:
     """Return in words why a connection failed; ``detail`` and ``said`` are those of the event ``kind``."""
-    if kind in (LE_CONNECT_FAILED, LE_LOST):
+    if kind in (CE_CONNECT_FAILED, CE_LOST):
         if detail:
             text = f"{errno.errorcode.get(detail, str(detail))}, {os.strerror(detail)}"
         else:
-            text = "connect_timeout passed" if kind == LE_CONNECT_FAILED else "closed by the proxy"
-        if kind == LE_LOST and said:
+            text = "connect_timeout passed" if kind == CE_CONNECT_FAILED else "closed by the proxy"
+        if kind == CE_LOST and said:
             text += (
                 f" while {printable(said)} was being sent: if this repeats, the proxy's limit of a frame"
                 " (max-msg-length) is lower; lower max_frame_bytes and batch_bytes"
             )
         return text
-    if kind == LE_PROTOCOL:
+    if kind == CE_PROTOCOL:
         return _FOREIGN.get(detail, "it sent bytes that are not a reply")
     texts = {
-        LE_SILENT: "no answer within ack_timeout",
-        LE_DRAINED: f"it accepts no data (code {detail})",
-        LE_DEAF: "it answered no heartbeat",
-        LE_FRAMING: f"it could not find frames in the data it received (code {detail})",
+        CE_SILENT: "no answer within ack_timeout",
+        CE_DRAINED: f"it accepts no data (code {detail})",
+        CE_DEAF: "it answered no heartbeat",
+        CE_FRAMING: f"it could not find frames in the data it received (code {detail})",
     }
     return texts.get(kind) or printable(said) or str(detail)
 

@@ -6,6 +6,19 @@ Written by `python tools/numbers.py` from the enums of the core. Do not edit.
 from typing import Final
 
 __all__ = [
+    "CE_CONNECTED",
+    "CE_CONNECT_FAILED",
+    "CE_DEAF",
+    "CE_DRAINED",
+    "CE_FRAMING",
+    "CE_LOST",
+    "CE_MISDIRECTED",
+    "CE_PROTOCOL",
+    "CE_REFUSED",
+    "CE_SILENT",
+    "CE_STATE",
+    "CE_UNEXPECTED",
+    "CE_UNKNOWN_FRAME",
     "FP_HTTP",
     "FP_TLS",
     "FP_UNKNOWN",
@@ -17,18 +30,6 @@ __all__ = [
     "LC_ENCODE",
     "LC_NO_MEMORY",
     "LC_TIMEOUT",
-    "LE_CONNECTED",
-    "LE_CONNECT_FAILED",
-    "LE_DEAF",
-    "LE_DRAINED",
-    "LE_FRAMING",
-    "LE_LOST",
-    "LE_MISDIRECTED",
-    "LE_PROTOCOL",
-    "LE_REFUSED",
-    "LE_SILENT",
-    "LE_UNEXPECTED",
-    "LE_UNKNOWN_FRAME",
     "NO_TIME",
     "OUT_DELIVERED",
     "OUT_DROPPED",
@@ -80,20 +81,21 @@ RC_FRAMING: Final = 7
 RC_SPLIT: Final = 8
 
 # Events of a connection.  (conn/connection.pxd)
-LE_CONNECTED: Final = 1
-LE_CONNECT_FAILED: Final = 2
-LE_LOST: Final = 3
-LE_SILENT: Final = 4
-LE_PROTOCOL: Final = 5
-LE_UNKNOWN_FRAME: Final = 6
-LE_DRAINED: Final = 7
-LE_REFUSED: Final = 8
-LE_DEAF: Final = 9
-LE_FRAMING: Final = 10
-LE_MISDIRECTED: Final = 11
-LE_UNEXPECTED: Final = 12
+CE_CONNECTED: Final = 1
+CE_CONNECT_FAILED: Final = 2
+CE_LOST: Final = 3
+CE_SILENT: Final = 4
+CE_PROTOCOL: Final = 5
+CE_UNKNOWN_FRAME: Final = 6
+CE_DRAINED: Final = 7
+CE_REFUSED: Final = 8
+CE_DEAF: Final = 9
+CE_FRAMING: Final = 10
+CE_MISDIRECTED: Final = 11
+CE_UNEXPECTED: Final = 12
+CE_STATE: Final = 13
 
-# Details of LE_PROTOCOL: what the bytes look like.  (conn/replies.pxd)
+# Details of CE_PROTOCOL: what the bytes look like.  (conn/replies.pxd)
 FP_UNKNOWN: Final = 0
 FP_HTTP: Final = 1
 FP_TLS: Final = 2

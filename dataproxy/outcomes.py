@@ -49,7 +49,7 @@ _CAUSES = {
 
 #: (outcome, code, text, attempts, maybe_delivered, node, latency in s, sequence number, pack id, last refusal's code);
 #: ``text`` goes with the last refusal.
-Facts = tuple[int, int, str, int, bool, str, float, int, str, int]
+ResultFields = tuple[int, int, str, int, bool, str, float, int, str, int]
 
 
 class Delivered(NamedTuple):
@@ -194,9 +194,9 @@ def _said(text: str) -> str:
     return f": {text!r}" if text else ""
 
 
-def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> DeliveryError:
+def delivery_error(fields: ResultFields, position: int, own_id: str | None = None) -> DeliveryError:
     """Return the error for a message that failed, expired or was dropped; ``own_id`` is the caller's ``message_id``."""
-    outcome, code, text, attempts, maybe, node, latency, sequence, pack_id, refused = facts
+    outcome, code, text, attempts, maybe, node, latency, sequence, pack_id, refused = fields
     trouble = "" if code > 0 or refused else packed_error(text)
     cause = _CAUSES.get(code) or (cause_of(text) if trouble else "") or "EXPIRED"
     details = {
@@ -235,21 +235,21 @@ def delivery_error(facts: Facts, position: int, own_id: str | None = None) -> De
     return DeliveryFailed(f"{meaning}{also}", code=name, retriable=code == -4, details=details)
 
 
-def delivered(facts: Facts, position: int, own_id: str | None = None) -> Delivered:
+def delivered(fields: ResultFields, position: int, own_id: str | None = None) -> Delivered:
     """Return the Delivered of a message, or raise its DeliveryError."""
-    if facts[0] != OUT_DELIVERED:
-        raise delivery_error(facts, position, own_id)
-    name = message_id(facts[8], position) if own_id is None else own_id
-    return Delivered(facts[5], facts[3], facts[6], facts[7], position, name)
+    if fields[0] != OUT_DELIVERED:
+        raise delivery_error(fields, position, own_id)
+    name = message_id(fields[8], position) if own_id is None else own_id
+    return Delivered(fields[5], fields[3], fields[6], fields[7], position, name)
 
 
-def delivery_result(watch: Watch, number: int, facts: Facts) -> DeliveryResult:
+def delivery_result(watch: Watch, number: int, fields: ResultFields) -> DeliveryResult:
     """Return what ``on_delivery`` gets for message ``number`` of a watch."""
     own_id = None if watch.own_ids is None else watch.own_ids[number]
     position = watch.first + number
-    if facts[0] == OUT_DELIVERED:
-        return DeliveryResult(watch.group_id, watch.stream_id, delivered(facts, position, own_id), None)
-    return DeliveryResult(watch.group_id, watch.stream_id, None, delivery_error(facts, position, own_id))
+    if fields[0] == OUT_DELIVERED:
+        return DeliveryResult(watch.group_id, watch.stream_id, delivered(fields, position, own_id), None)
+    return DeliveryResult(watch.group_id, watch.stream_id, None, delivery_error(fields, position, own_id))
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -264,16 +264,16 @@ def undelivered(
     dt_ms: int,
     body: bytes,
     position: int,
-    facts: Facts,
+    fields: ResultFields,
 ) -> Undelivered:
     """Return one undelivered message from what its pack holds."""
     attrs = {**_attributes(frame_attrs), **unescape_attrs(_attributes(item_attrs))}
     own_id = attrs.pop("msgid", None)
     exact = attrs.pop("dtMs", None)
-    error = delivery_error(facts, position, own_id)
-    name = message_id(facts[8], position) if own_id is None else own_id
+    error = delivery_error(fields, position, own_id)
+    name = message_id(fields[8], position) if own_id is None else own_id
     when = dt_ms if exact is None else int(exact)
-    return Undelivered(group_id, stream_id, body, name, facts[3], error, attrs, when)
+    return Undelivered(group_id, stream_id, body, name, fields[3], error, attrs, when)
 
 
 def code_key(code: int) -> int | str:

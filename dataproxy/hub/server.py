@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dataproxy.config.typed import HubOptions
-    from dataproxy.hub.web.manager import ManagerDoor, ManagerSettings
+    from dataproxy.hub.web.manager import ManagerServer, ManagerSettings
 
 __all__ = ["Hub"]
 
@@ -85,7 +85,7 @@ class Hub:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._manager: ManagerDoor | None = None
+        self._manager: ManagerServer | None = None
         self._addresses = addresses_of(self.config.host)
         self._host = self._addresses[0]
         for address in self._addresses:
@@ -117,7 +117,7 @@ class Hub:
         self._closed = False
         self._spawn("dataproxy-hub-commit", self._store.run_committer)
         for i in range(self.config.threads):
-            self._spawn(f"dataproxy-hub-door-{i}", functools.partial(self._core.run_door, i))
+            self._spawn(f"dataproxy-hub-loop-{i}", functools.partial(self._core.run_loop, i))
         _live.add(self)
         _log.info(
             "hub listens on %s, Manager on %s, store %s", self.target, self.manager_url, self.store_path or "memory"
@@ -160,7 +160,7 @@ class Hub:
     @property
     def manager_port(self) -> int:
         """Return the HTTP port of the Manager."""
-        return self._door.port
+        return self._serving.port
 
     @property
     def target(self) -> str:
@@ -170,7 +170,7 @@ class Hub:
     @property
     def manager_url(self) -> str:
         """Return the base URL of the Manager, which is also a target for producers."""
-        return f"http://{bracketed(_reachable(self._host))}:{self._door.port}"
+        return f"http://{bracketed(_reachable(self._host))}:{self._serving.port}"
 
     @property
     def token(self) -> str:
@@ -185,10 +185,10 @@ class Hub:
     @property
     def manager(self) -> ManagerSettings:
         """Return what the Manager answers; its attributes may be changed at any time."""
-        return self._door.settings
+        return self._serving.settings
 
     @property
-    def _door(self) -> ManagerDoor:
+    def _serving(self) -> ManagerServer:
         if self._manager is None:
             raise ClosedError("the hub was not started", hint="make a new Hub")
         return self._manager
@@ -430,15 +430,15 @@ def _listen(core: HubCore, config: HubConfig) -> int:
         raise listen_error("the producers' port", config.host, config.port, error) from error
 
 
-def _open_manager(hub: Hub) -> ManagerDoor:
+def _open_manager(hub: Hub) -> ManagerServer:
     try:
-        from dataproxy.hub.web.manager import ManagerDoor
+        from dataproxy.hub.web.manager import ManagerServer
     except ImportError as error:
         raise HubError(
             f"the Manager port needs a package that is not installed: {error.name}",
             hint="pip install 'dataproxy-sdk[hub]'",
         ) from error
-    return ManagerDoor(hub, hub._addresses, hub.config.manager_port)
+    return ManagerServer(hub, hub._addresses, hub.config.manager_port)
 
 
 @atexit.register

@@ -68,9 +68,9 @@ def _of_connections(*fields: str) -> Callable[[ProducerStats], Iterator[Point]]:
 
     def points(stats: ProducerStats) -> Iterator[Point]:
         sums: dict[tuple[str, str], int] = {}
-        for link in stats.connections:
-            server = _server(link.address)
-            sums[server] = sums.get(server, 0) + sum(getattr(link, field) for field in fields)
+        for connection in stats.connections:
+            server = _server(connection.address)
+            sums[server] = sums.get(server, 0) + sum(getattr(connection, field) for field in fields)
         for server, value in sums.items():
             yield Point(value, _named(server))
 
@@ -79,8 +79,8 @@ def _of_connections(*fields: str) -> Callable[[ProducerStats], Iterator[Point]]:
 
 def _connections(stats: ProducerStats) -> Iterator[Point]:
     counts: dict[tuple[tuple[str, str], str], int] = {}
-    for link in stats.connections:
-        key = (_server(link.address), link.state)
+    for connection in stats.connections:
+        key = (_server(connection.address), connection.state)
         counts[key] = counts.get(key, 0) + 1
     for (server, state), count in counts.items():
         yield Point(count, {**_named(server), "state": state})
@@ -88,9 +88,9 @@ def _connections(stats: ProducerStats) -> Iterator[Point]:
 
 def _load(stats: ProducerStats) -> Iterator[Point]:
     known: dict[tuple[str, str], list[int]] = {}
-    for link in stats.connections:
-        if isinstance(link.load, int):
-            known.setdefault(_server(link.address), []).append(link.load)
+    for connection in stats.connections:
+        if isinstance(connection.load, int):
+            known.setdefault(_server(connection.address), []).append(connection.load)
     for server, loads in known.items():
         yield Point(sum(loads) / len(loads), _named(server))
 

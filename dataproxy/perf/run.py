@@ -137,7 +137,7 @@ def _describe(load: Load) -> dict[str, Any]:
 def _connect(producer: Producer | AsyncProducer) -> None:
     """Wait for the first connection, so that connecting is not part of a latency.  Raises TransportError."""
     deadline = time.monotonic() + _CONNECT
-    while not any(link.state == "active" for link in producer.stats().connections):
+    while not any(connection.state == "active" for connection in producer.stats().connections):
         if time.monotonic() > deadline:
             raise TransportError(
                 f"no proxy could be reached within {_CONNECT:g} s", hint="check the address, and that the proxy runs"

@@ -20,12 +20,12 @@ from dataproxy.errors import FlushTimeout, ForkedError, InvalidMessageError, Und
 from dataproxy.lasterror import NOT_FOUND
 from dataproxy.logs import logger
 from dataproxy.messagetypes import has_item_attributes
-from dataproxy.numbers import LE_CONNECTED
+from dataproxy.numbers import CE_CONNECTED
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
-from dataproxy.producer.discovery.proxies import ProxySource, links_per_executor, order_seed, proxy_order
+from dataproxy.producer.discovery.proxies import ProxySource, connections_per_executor, order_seed, proxy_order
 from dataproxy.producer.ingest.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.producer.ingest.times import time_ms
 from dataproxy.producer.readiness import Readiness
@@ -200,7 +200,7 @@ class Producer(ProducerCore):
     def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
         self._set_endpoints(
             [(e.label, e.address, e.port, e.family, e.other) for e in proxy_order(proxies, self._order)],
-            links_per_executor(self.config.connections, self.config.executors, len(proxies)),
+            connections_per_executor(self.config.connections, self.config.executors, len(proxies)),
         )
 
     def _follow(self, config: ProducerConfig, first: float) -> None:
@@ -326,7 +326,7 @@ class Producer(ProducerCore):
 
     def _not_found(self, text: str) -> None:
         """Note why no proxy is known; an empty text says that there are proxies now."""
-        self._note_trouble(NOT_FOUND if text else LE_CONNECTED, text)
+        self._note_trouble(NOT_FOUND if text else CE_CONNECTED, text)
         if text:
             self._readiness.hear(NOT_FOUND)
             self._poke()
@@ -339,7 +339,7 @@ class Producer(ProducerCore):
 
     def stats(self) -> ProducerStats:
         """Return one consistent snapshot of the counts, the buffer, the latency and each connection."""
-        return make_stats(self._counts(), self._links(), self._age(), self._callbacks.errors)
+        return make_stats(self._counts(), self._connections(), self._age(), self._callbacks.errors)
 
     def undelivered(self) -> UndeliveredMessages:
         """Return an iterator over messages that were accepted and not delivered, in the order of their results.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import TransportError
 from dataproxy.logs import logger
-from dataproxy.numbers import LE_CONNECTED
+from dataproxy.numbers import CE_CONNECTED
 
 if TYPE_CHECKING:
     from dataproxy.producer.producer import Producer
@@ -32,11 +32,11 @@ class Readiness:
     @staticmethod
     def connected(core: Producer) -> bool:
         """Tell whether a connection to a proxy is established.  Any thread."""
-        return any(link["state"] == "active" for link in core._links())
+        return any(connection["state"] == "active" for connection in core._connections())
 
     def hear(self, kind: int) -> None:
         """Note an event of a connection, or another change.  Any thread."""
-        if kind == LE_CONNECTED:
+        if kind == CE_CONNECTED:
             self._since = None
         elif self._since is None:
             self._since = time.monotonic()

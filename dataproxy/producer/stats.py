@@ -145,7 +145,7 @@ def make_report(counts: Mapping[str, Any], seconds: float) -> Report:
 
 
 def make_stats(
-    counts: Mapping[str, Any], links: list[dict[str, Any]], seconds: float, callback_errors: int
+    counts: Mapping[str, Any], connections: list[dict[str, Any]], seconds: float, callback_errors: int
 ) -> ProducerStats:
     """Return the statistics for the core's counters and connections."""
     return ProducerStats(
@@ -167,7 +167,7 @@ def make_stats(
         callback_errors=callback_errors,
         log_errors=lost_records(),
         latency=Latency(**counts["latency"]),
-        connections=tuple(ConnectionStats(**link) for link in links),
+        connections=tuple(ConnectionStats(**connection) for connection in connections),
         seconds=seconds,
         last_error=last_error(counts["trouble"]),
     )

@@ -36,7 +36,7 @@ ALLOWED = {
 }
 #: Modules whose threads sleep until they are woken; no public call runs this code with a wait of its own.
 SLEEPERS = {
-    "server/core.pyx": "a change of faults waits until the doors' loops follow it or end",
+    "server/core.pyx": "a change of faults waits until the server loops follow it or end",
     "server/store/env.pyx": "the committer's thread",
 }
 

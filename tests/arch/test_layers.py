@@ -47,7 +47,7 @@ def plant(root: Path, files: dict[str, str]) -> None:
         ("net/executor.pyx", "from dataproxy.errors import ConfigError"),
         ("producer/producer.pyx", "from .accumulate cimport Batcher"),
         ("server/loop.pyx", "from dataproxy._core.producer.accumulate.batcher cimport Batcher"),
-        ("pack/pack.pyx", "from dataproxy._core.conn.connection cimport Link"),
+        ("pack/pack.pyx", "from dataproxy._core.conn.connection cimport Connection"),
         ("conn/pool.pyx", "from dataproxy._core.net.executor cimport Executor"),
         ("novel/thing.pyx", "from dataproxy._core.base.buf cimport Buf"),
     ],

@@ -1,4 +1,4 @@
-"""Hostile TCP clients of a hub's DataProxy door, as a table: what they send, whether they read, how many there are.
+"""Hostile TCP clients of a hub's DataProxy port, as a table: what they send, whether they read, how many there are.
 
     with Siege(("127.0.0.1", hub.port), BESIEGERS["half_sent_frames"]) as siege:
         siege.established.wait(10)      # every one of them has done what it can without the hub's help

@@ -1,4 +1,4 @@
-"""Fuzz target: the Manager door.  Every connection ends, the door stays well, and logs no error."""
+"""Fuzz target: the Manager server.  Every connection ends, the server stays well, and logs no error."""
 
 import atexit
 import functools
@@ -41,7 +41,7 @@ class _Errors(logging.Handler):
 
 
 @functools.cache
-def _door() -> tuple[Hub, _Errors]:
+def _served() -> tuple[Hub, _Errors]:
     usual = manager.HttpLimits
     manager.HttpLimits = lambda: HttpLimits(request=0.2, idle=0.2)  # type: ignore[assignment,misc]
     try:
@@ -56,7 +56,7 @@ def _door() -> tuple[Hub, _Errors]:
 
 def check(data: bytes) -> None:
     """Send the bytes, say that no more will come, and see how it ends."""
-    hub, errors = _door()
+    hub, errors = _served()
     address = ("127.0.0.1", hub.manager_port)
     status = run(Hostile(data, frozenset()), address)
     hub.faults.clear()  # one of them may have been armed, and what it holds up goes on
@@ -68,7 +68,7 @@ def check(data: bytes) -> None:
     try:
         connection.request("GET", "/healthz")
         if connection.getresponse().status != http.client.OK:
-            raise AssertionError("the door is not well")
+            raise AssertionError("the server is not well")
     finally:
         connection.close()
 

@@ -308,7 +308,7 @@ def test_several_executors_share_the_proxies() -> None:
             two.wait(lambda: two.peers)
             sent = [p.send("s", b"%d" % i) for i in range(200)]
             assert all(d.result(20) for d in sent)
-            assert {link.executor for link in p.stats().connections} == {0, 1}
+            assert {connection.executor for connection in p.stats().connections} == {0, 1}
         assert one.frames
         assert two.frames
         assert len(set(one.bodies() + two.bodies())) == 200

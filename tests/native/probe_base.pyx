@@ -171,7 +171,7 @@ cdef class Pool:
         cdef Pack* p = pool_take(&self.pool, head, cap)
         if p == NULL:
             raise MemoryError
-        assert p.count == 0 and p.body_n == 0 and p.pack_result == NULL and p.link == -1 and p.timer.slot == -1
+        assert p.count == 0 and p.body_n == 0 and p.pack_result == NULL and p.conn == -1 and p.timer.slot == -1
         p.stream = <void*><uintptr_t>ident
         if first:
             list_push_front(&self.list, p)

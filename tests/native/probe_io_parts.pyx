@@ -5,7 +5,7 @@ from libc.stdlib cimport calloc, free
 
 from dataproxy._core.pack.pack cimport Pack
 from dataproxy._core.conn.router cimport backoff_us, load_add, load_average, load_average_by_slot, load_clear
-from dataproxy._core.conn.connection cimport InFlight, LoadWindow, link_change_allowed, link_state_name
+from dataproxy._core.conn.connection cimport InFlight, LoadWindow, connection_change_allowed, connection_state_name
 from dataproxy._core.conn.inflight cimport inflight_free, inflight_get, inflight_init, inflight_put, inflight_remove
 
 __all__ = ["Loads", "Table", "backoff", "change_allowed", "state_name"]
@@ -85,13 +85,13 @@ cdef class Table:
 
 
 def change_allowed(int before, int after):
-    """Tell whether a link may change its state so."""
-    return bool(link_change_allowed(before, after))
+    """Tell whether a connection may change its state so."""
+    return bool(connection_change_allowed(before, after))
 
 
 def state_name(int state):
-    """Return the name of a link's state."""
-    return (<bytes>link_state_name(state)).decode()
+    """Return the name of a connection's state."""
+    return (<bytes>connection_state_name(state)).decode()
 
 
 def backoff(int attempt, int64_t base, int64_t most, uint64_t seed):

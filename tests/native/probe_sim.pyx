@@ -1,7 +1,7 @@
-"""A producer's executors and a hub's door as a simulator runs them: round by round, on its clock and its network.
+"""A producer's executors and a hub's server loop as a simulator runs them: by rounds, on its clock and its network.
 
-The code that decides is that of the product: batcher, accounting, links, retries, door, sessions, committer and store.
-Threads, sockets and epoll are those of the simulator.
+The code that decides is that of the product: batcher, accounting, connections, retries, server loop, sessions,
+committer and store.  Threads, sockets and epoll are those of the simulator.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -16,8 +16,8 @@ from dataproxy._core.producer.engine cimport Engine
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.ingest.ids cimport INSTANCE_SIZE
 from dataproxy._core.server.committer cimport committer_step
-from dataproxy._core.server.loop cimport TAG_WAKEUP, door_round, door_timeout
-from dataproxy._core.server.state cimport Door, door_free, door_init
+from dataproxy._core.server.loop cimport TAG_WAKEUP, loop_round, loop_timeout
+from dataproxy._core.server.state cimport ServerLoop, loop_free, loop_init
 from dataproxy._core.server.receive cimport READ_CHUNK
 from dataproxy._core.server.entries cimport Entry, StoreOps, entry_free_chain
 from dataproxy._core.server.holders cimport holder_name, holders_join
@@ -25,7 +25,7 @@ from dataproxy._core.server.core cimport HubCore
 from dataproxy._core.server.session cimport Session, table_add, table_touch
 from dataproxy._core.base.address cimport Address, address_parse
 from dataproxy._core.net.executor cimport Channel, Executor, executor_end, executor_round, executor_seed
-from dataproxy._core.conn.connection cimport LS_CONNECTING
+from dataproxy._core.conn.connection cimport CS_CONNECTING
 from dataproxy._core.net.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add,
 )
@@ -116,7 +116,7 @@ cdef class Client:
                 continue
             end = <End*>c.transport.state
             ready = 0
-            if e.pool.links[i].state == LS_CONNECTING:
+            if e.pool.connections[i].state == CS_CONNECTING:
                 if end.pipe.state != PIPE_NEW:
                     ready = POLL_WRITE
                 if end.pipe.state == PIPE_FAILED:
@@ -129,7 +129,7 @@ cdef class Client:
                 if end.broken:
                     ready |= POLL_HANGUP
             if ready:
-                out[n].tag = e.pool.links[i]
+                out[n].tag = e.pool.connections[i]
                 out[n].ready = ready
                 n += 1
         return n
@@ -187,23 +187,23 @@ cdef class Client:
             atomic_load(&g.completions.bytes), beyond, g.completions.most)
 
     def facts(self):
-        """Return the counts that must be 0 once all is settled: packs in lists, armed timers, bytes on links."""
+        """Return the counts that must be 0 once all is settled: packs in lists, armed timers, bytes on connections."""
         cdef Executor* e
         cdef int i, k
-        cdef int64_t waiting = 0, backoff = 0, table = 0, queued = 0, flying = 0, timers = 0, links = 0, inbox = 0
+        cdef int64_t waiting = 0, backoff = 0, table = 0, queued = 0, flying = 0, timers = 0, connections = 0, inbox = 0
         for i in range(self.engine.n_executors):
             e = self.engine.executors[i]
             waiting += e.pool.waiting.n
             backoff += e.pool.backoff.n
             table += e.pool.in_flight.n
             timers += e.pool.timers.n
-            links += e.pool.n_links
+            connections += e.pool.n_connections
             inbox += e.inbox.n
-            for k in range(e.pool.n_links):
-                queued += e.pool.links[k].queue_bytes + e.pool.links[k].queue.n
-                flying += e.pool.links[k].flight_bytes + e.pool.links[k].flight.n
+            for k in range(e.pool.n_connections):
+                queued += e.pool.connections[k].queue_bytes + e.pool.connections[k].queue.n
+                flying += e.pool.connections[k].flight_bytes + e.pool.connections[k].flight.n
         return {"waiting": waiting, "backoff": backoff, "table": table, "queued": queued, "flying": flying,
-                "inbox": inbox, "timers": max(0, timers - links)}
+                "inbox": inbox, "timers": max(0, timers - connections)}
 
 
 ctypedef struct Disk:           # stands between a committer and its store
@@ -286,18 +286,18 @@ PARTICULAR.serve = _serve
 
 
 cdef class Node:
-    """One hub without threads: its only door and its committer, over an opened ``HubCore``."""
+    """One hub without threads: its only server loop and its committer, over an opened ``HubCore``."""
 
     cdef HubCore hub       # goes before the nets, which its sessions close their connections in
     cdef set nets
-    cdef Door* door
+    cdef ServerLoop* loop
     cdef Disk disk
 
     def __init__(self, HubCore hub not None):
         """Take over a hub that is open and does not run."""
         self.hub = hub
         self.nets = set()
-        self.door = &hub.doors[0]
+        self.loop = &hub.loops[0]
         hub.shared.wire = &PARTICULAR
         self.disk.ops = hub.store.committer.ops
         self.disk.store = hub.store.committer.store
@@ -306,8 +306,8 @@ cdef class Node:
         hub.store.committer.store = &self.disk
 
     def accept(self, Net net not None, int index, int64_t now_us, str address="10.0.0.1"):
-        """Take a connection, as the door does with one from its listener."""
-        cdef Door* d = self.door
+        """Take a connection, as the server loop does with one from its listener."""
+        cdef ServerLoop* d = self.loop
         cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
         cdef Address peer
         if s == NULL:
@@ -329,7 +329,7 @@ cdef class Node:
 
     cdef int gather(self, PollEvent* out):
         """Fill in what epoll would report; return the number."""
-        cdef Door* d = self.door
+        cdef ServerLoop* d = self.loop
         cdef Session* s
         cdef End* end
         cdef int n = 0, ready
@@ -357,19 +357,19 @@ cdef class Node:
         return n
 
     def ready(self):
-        """Tell whether the door would be woken now."""
+        """Tell whether the server loop would be woken now."""
         cdef PollEvent events[POLL_BATCH]
         return self.gather(events) > 0
 
     def round(self, int64_t now_us, int64_t wall_ms):
-        """Let the door do one round; return when it wakes by itself, -1 for never."""
+        """Let the server loop do one round; return when it wakes by itself, -1 for never."""
         cdef PollEvent events[POLL_BATCH]
         cdef int n = self.gather(events)
         cdef int64_t wait
-        self.door.now_us = now_us
-        self.door.wall_ms = wall_ms
-        door_round(self.door, events, n)
-        wait = door_timeout(self.door)
+        self.loop.now_us = now_us
+        self.loop.wall_ms = wall_ms
+        loop_round(self.loop, events, n)
+        wait = loop_timeout(self.loop)
         return -1 if wait < 0 else now_us + wait
 
     def queued(self):
@@ -386,16 +386,16 @@ cdef class Node:
     def crash(self):
         """Lose everything but the store, as kill -9 does, and begin anew."""
         cdef Entry* chain = self.hub.store.committer.head
-        door_free(self.door)
+        loop_free(self.loop)
         entry_free_chain(chain)
         self.hub.store.committer.head = NULL
         self.hub.store.committer.tail = NULL
         self.hub.store.committer.held_bytes = 0
         self.hub.store.committer.waiting_count = 0
         self.hub.shared.connections = 0
-        if door_init(self.door, &self.hub.shared) != ST_OK:
-            raise OSError("no descriptors for a door")
+        if loop_init(self.loop, &self.hub.shared) != ST_OK:
+            raise OSError("no descriptors for a loop")
 
     def sessions(self):
         """Return how many connections are open."""
-        return self.door.table.count
+        return self.loop.table.count

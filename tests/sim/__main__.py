@@ -1,6 +1,6 @@
 """Simulated runs: ``--seeds 100000``; one failing seed again, with its steps and as small as it gets: ``--seed N``.
 
-``--links`` simulates the links of one executor alone, against proxies that misbehave.
+``--connections`` simulates the connections of one executor alone, against proxies that misbehave.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tests.sim.minimise import minimise
 from tests.sim.plan import make_plan
 
 
-def replay(seed: int, links: bool) -> int:
+def replay(seed: int, connections: bool) -> int:
     """Run one seed with its steps; a failing one is made small and shown."""
     try:
-        print((world.World(seed, trace=True) if links else Cluster(make_plan(seed), trace=True)).run())
+        print((world.World(seed, trace=True) if connections else Cluster(make_plan(seed), trace=True)).run())
     except (Broken, world.Broken) as problem:
         print(problem)
     else:
         return 0
-    if links:
+    if connections:
         return 1
     small = minimise(make_plan(seed))
     print(f"\nstill fails with {len(small.actions)} of {len(make_plan(seed).actions)} actions:")
@@ -49,16 +49,16 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further seeds after so long")
-    parser.add_argument("--links", action="store_true")
+    parser.add_argument("--connections", action="store_true")
     parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
     if chosen.seed is not None:
-        return replay(chosen.seed, chosen.links)
+        return replay(chosen.seed, chosen.connections)
     totals: Counter[str] = Counter()
     broken: list[str] = []
     began = time.monotonic()
     done = 0
-    tasks = batches(chosen.start, chosen.seeds, chosen.links)
+    tasks = batches(chosen.start, chosen.seeds, chosen.connections)
     with contextlib.ExitStack() as stack:
         if chosen.processes > 1:
             pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(chosen.processes))
@@ -74,7 +74,7 @@ def main() -> int:
             if time.monotonic() - began > chosen.seconds:
                 break
     took = time.monotonic() - began
-    name = "links" if chosen.links else "sim"
+    name = "connections" if chosen.connections else "sim"
     facts = {"seeds": done, "start": chosen.start, "seconds": round(took, 1), "violations": len(broken)}
     keep(name, {**facts, **totals})
     print(

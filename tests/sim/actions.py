@@ -103,9 +103,9 @@ class Actions:
     def _do_load(self, node: int, load: int | None) -> None:
         self.hubs[node].core.set_load(load)
 
-    def _do_door(self, node: int, kind: str, span: int) -> None:
-        self.hubs[node].door = kind
-        self.later(self.now + span, setattr, self.hubs[node], "door", "good")
+    def _do_port(self, node: int, kind: str, span: int) -> None:
+        self.hubs[node].port_state = kind
+        self.later(self.now + span, setattr, self.hubs[node], "port_state", "good")
 
     def _do_acks(self, node: int, kind: str, chance: float, span: int) -> None:
         self.network.acks[node] = AckFault(kind, chance, self.now + span)

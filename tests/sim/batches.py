@@ -28,7 +28,7 @@ def run_batch(task: tuple[int, int, bool]) -> Found:
     return totals, broken
 
 
-def batches(start: int, seeds: int, links: bool) -> Iterator[tuple[int, int, bool]]:
+def batches(start: int, seeds: int, connections: bool) -> Iterator[tuple[int, int, bool]]:
     """Yield portions of so many seeds."""
     for first in range(start, start + seeds, PORTION):
-        yield first, min(first + PORTION, start + seeds), links
+        yield first, min(first + PORTION, start + seeds), connections

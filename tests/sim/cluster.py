@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from dataproxy.producer.discovery.proxies import links_per_executor
+from dataproxy.producer.discovery.proxies import connections_per_executor
 from tests.campaigns.histories.history import Close, History
 from tests.campaigns.histories.laws import judge
 from tests.native.probe_net import set_time
@@ -304,14 +304,14 @@ class Cluster(Actions):
             self.joined += 1
             hub = self.ports[net.port(index)]
             c = self.network.join(index, hub.index, self.now)
-            if hub.door != "silent" and not hub.gone:
+            if hub.port_state != "silent" and not hub.gone:
                 self.later(self.now + c.rng.choice((50, 200, 3000)), self._on_connect, index, hub)
 
     def _on_connect(self, index: int, hub: Hub) -> None:
         net = self.network.net
         if net.closed(index, 0) or hub.gone:
             return
-        if hub.down or hub.door == "refuse":
+        if hub.down or hub.port_state == "refuse":
             self.say("refused", hub.index)
             net.failed(index)
         else:
@@ -389,7 +389,7 @@ class Cluster(Actions):
             options = self.plan.options
             self.app.producer._set_endpoints(
                 [(f"127.0.0.1:{port}", "127.0.0.1", port, 2, "") for port in ports],
-                links_per_executor(options["connections"], options["executors"], len(ports)),
+                connections_per_executor(options["connections"], options["executors"], len(ports)),
             )
             self._pump()
         if self.now < _BEGIN_US + 600 * _CALM_US:

@@ -1,4 +1,4 @@
-"""Simulated proxies: each a real hub door with its committer and store, without threads and sockets."""
+"""Simulated proxies: each a real hub server loop with its committer and store, without threads and sockets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Hub:
         self.down = False
         self.gone = False  # with its host: nobody answers, not even with a refusal
         self.frozen_until = 0
-        self.door = "good"  # good, refuse, silent
+        self.port_state = "good"  # good, refuse, silent
         self.pending: list[int] = []  # connections that nobody has accepted yet
         self.commit_wait = 0
         self.faulty_commits: list[int] = []
@@ -91,7 +91,7 @@ class Hub:
         self.core.set_service(0)
         self.core.set_load(None)
         self.gone = False
-        self.door = "good"
+        self.port_state = "good"
         self.commit_wait = 0
         self.faulty_commits.clear()
         self.frozen_until = 0

@@ -6,17 +6,17 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["FAULTS", "LINK_FAULTS", "Action", "Plan", "make_plan"]
+__all__ = ["FAULTS", "NETWORK_FAULTS", "Action", "Plan", "make_plan"]
 
 MS = 1000
 #: Faults and how often they are chosen.
 FAULTS = {
     "reset": 6, "crash": 3, "freeze": 4, "hold": 3, "deaf": 2, "refuse": 3, "disk": 3, "slow_commits": 2, "load": 1,
-    "door": 2, "acks": 6, "list": 3, "manager": 1, "clock": 1, "nap": 2, "narrow": 2, "close_session": 1,
+    "port": 2, "acks": 6, "list": 3, "manager": 1, "clock": 1, "nap": 2, "narrow": 2, "close_session": 1,
     "frames": 2,
 }  # fmt: skip
-#: Faults of hosts and links, drawn apart so that the plans of old seeds stay what they were.
-LINK_FAULTS = ("vanish", "slow")
+#: Faults of hosts and connections, drawn apart so that the plans of old seeds stay what they were.
+NETWORK_FAULTS = ("vanish", "slow")
 RATES = (5, 50, 500)  # bytes in a millisecond
 ACK_FAULTS = (
     "drop", "late", "twice", "reorder", "foreign", "near", "elsewhere", "settled", "unknown", "garbage", "slice",
@@ -53,7 +53,7 @@ class Plan:
     @property
     def faults(self) -> int:
         """Return the number of faults."""
-        return sum(action.kind in FAULTS or action.kind in LINK_FAULTS for action in self.actions)
+        return sum(action.kind in FAULTS or action.kind in NETWORK_FAULTS for action in self.actions)
 
 
 def make_plan(seed: int) -> Plan:
@@ -71,7 +71,7 @@ def make_plan(seed: int) -> Plan:
         actions.append(Action(rng.randrange(span), "flush"))
     for kind in rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.choice((0, 2, 4, 8, 12, 16))):
         actions.append(_fault(rng, kind, rng.randrange(span), nodes))
-    actions += _link_faults(random.Random(seed ^ 0x11F0), span, nodes)
+    actions += _connection_faults(random.Random(seed ^ 0x11F0), span, nodes)
     actions.sort(key=lambda action: action.at)
     return Plan(
         seed=seed,
@@ -86,7 +86,7 @@ def make_plan(seed: int) -> Plan:
     )
 
 
-def _link_faults(rng: random.Random, span: int, nodes: int) -> list[Action]:
+def _connection_faults(rng: random.Random, span: int, nodes: int) -> list[Action]:
     found = []
     for _ in range(rng.choice((0, 0, 1, 2))):
         at, node, lasts = rng.randrange(span), rng.randrange(nodes), rng.choice((2, 100, 600, 3000)) * MS
@@ -177,7 +177,7 @@ def _fault(rng: random.Random, kind: str, at: int, nodes: int) -> Action:
         "disk": (node, rng.randint(1, 3), rng.random() < 0.5),
         "slow_commits": (node, rng.choice((1, 10, 80)) * MS, span),
         "load": (node, rng.choice((0, 50, 65534, None))),
-        "door": (node, rng.choice(("refuse", "silent")), span),
+        "port": (node, rng.choice(("refuse", "silent")), span),
         "acks": (node, rng.choice(ACK_FAULTS), chance, span),
         "list": (tuple(sorted(rng.sample(range(nodes), rng.randint(1, nodes)))),),
         "manager": (rng.choice(("down", "slow")), span),

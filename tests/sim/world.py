@@ -1,4 +1,4 @@
-"""Proxies, links and a clock that only the simulation moves; everything follows from one seed."""
+"""Proxies, connections and a clock that only the simulation moves; everything follows from one seed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dataproxy.codes import RETRY_CLASS
-from tests.native.probe_links import Links
+from tests.native.probe_connections import Connections
 from tests.sim.proxy import OUT_OF_STEP, Proxy, Temper, answer_of, frame_seq, take_frame
 
 __all__ = ["Broken", "World"]
@@ -27,9 +27,9 @@ class Broken(AssertionError):
 
 @dataclass
 class Connection:
-    """One simulated socket of a link."""
+    """One simulated socket of a connection."""
 
-    link: int
+    index: int
     proxy: Proxy
     up: bool = False
     alive: bool = True
@@ -64,7 +64,7 @@ class World:
         self.ack_timeout = rng.choice((20,) if self.many else (20, 100, 500)) * _MS
         self.heartbeat = rng.choice((0, 30, 200)) * _MS
         self.delivery = rng.choice((300, 1000, 2000) if self.many else (5, 50, 300, 2000, 5000)) * _MS
-        self.links = Links(
+        self.pool = Connections(
             ack_timeout=self.ack_timeout,
             connect_timeout=rng.choice((10, 80)) * _MS,
             retry_backoff=rng.choice((0, 1, 10)) * _MS,
@@ -84,7 +84,7 @@ class World:
         self.shed_rng = random.Random(seed) if seed % 3 == 0 else None
         proxies = rng.randint(5, 14) if self.many else rng.randint(1, 4)
         self.proxies = [Proxy(f"p{i}:1", self._temper()) for i in range(proxies)]
-        self.wanted = self._links()
+        self.wanted = self._how_many()
         self.sockets: dict[int, Connection] = {}
         self.sent: dict[int, Sent] = {}
         self.by_seq: dict[int, Sent] = {}
@@ -93,12 +93,12 @@ class World:
         self.ticket = 0
         self.pending = 0
         self.aborted = False
-        self.most_links = self.wanted
+        self.most_connections = self.wanted
 
     def _temper(self) -> Temper:
         return Temper.lagging(self.rng) if self.many and self.rng.random() < 0.9 else Temper.random(self.rng)
 
-    def _links(self) -> int:
+    def _how_many(self) -> int:
         return self.rng.randint(5, 14) if self.many else self.rng.randint(1, 4)
 
     # --- the script of a run
@@ -127,7 +127,7 @@ class World:
         return {
             "delivered": outcomes.count(_DELIVERED), "failed": outcomes.count(_FAILED),
             "expired": outcomes.count(_EXPIRED), "dropped": outcomes.count(_DROPPED), "steps": steps,
-            "retries": self.links.facts()["retries"],
+            "retries": self.pool.facts()["retries"],
         }  # fmt: skip
 
     def _play(self) -> int:
@@ -140,13 +140,13 @@ class World:
         return steps
 
     def _calm(self) -> int:
-        """Once every proxy is good, the next pack is delivered: no link may be lost for good."""
+        """Once every proxy is good, the next pack is delivered: no connection may be lost for good."""
         self.events = [event for event in self.events if event[2] not in ("abort", "temper")]
         heapq.heapify(self.events)
         for proxy in self.proxies:
             proxy.temper = Temper()
         seq = self.rng.randrange(1 << 32)
-        frame = self.links.submit(_LAST, seq, [b"last"], self.now + _CALM_US, self.now)
+        frame = self.pool.submit(_LAST, seq, [b"last"], self.now + _CALM_US, self.now)
         self.sent[_LAST] = self.by_seq[seq] = Sent(frame, self.now + _CALM_US)
         self.pending += 1
         self._pump()
@@ -156,7 +156,7 @@ class World:
         return steps
 
     def _step(self) -> bool:
-        due = self.links.next_due()
+        due = self.pool.next_due()
         first = self.events[0][0] if self.events else -1
         if due < 0 and first < 0:
             return False
@@ -172,14 +172,15 @@ class World:
         return True
 
     def _finish(self) -> None:
-        facts = self.links.facts()
+        facts = self.pool.facts()
         for key in ("waiting", "backoff", "table", "settled"):
             self._check(facts[key] == 0, f"{key} is {facts[key]} at the end")
-        for i in range(facts["links"]):
-            link = self.links.link(i)
-            self._check(not link["queue"] and not link["flight"], f"link {i} holds packs at the end")
-            self._check(link["queue_bytes"] == 0 and link["flight_bytes"] == 0, f"link {i} counts bytes at the end")
-        self._check(facts["timers"] <= facts["links"], "timers of packs are armed at the end")
+        for i in range(facts["connections"]):
+            connection = self.pool.connection(i)
+            self._check(not connection["queue"] and not connection["flight"], f"connection {i} holds packs at the end")
+            held = connection["queue_bytes"] or connection["flight_bytes"]
+            self._check(not held, f"connection {i} counts bytes at the end")
+        self._check(facts["timers"] <= facts["connections"], "timers of packs are armed at the end")
         for ident, sent in self.sent.items():
             self._check(sent.result is not None, f"pack {ident} has no result")
 
@@ -196,7 +197,7 @@ class World:
             return
         bodies = [bytes([ident & 255]) * rng.randint(1, 60) for _ in range(rng.randint(1, 4))]
         deadline = self.now + self.delivery - rng.choice((0, 0, self.delivery + 1))
-        frame = self.links.submit(ident, seq, bodies, deadline, self.now)
+        frame = self.pool.submit(ident, seq, bodies, deadline, self.now)
         self.sent[ident] = self.by_seq[seq] = self.by_frame[frame] = Sent(frame, max(deadline, self.now))
         self.pending += 1
 
@@ -209,7 +210,7 @@ class World:
 
     def _on_abort(self, _: None) -> None:
         self.aborted = True
-        self.links.abort(-4)
+        self.pool.abort(-4)
 
     def _on_shed(self, _: None) -> None:
         """Give up a pack as a sender does; its executor hears of it a little later."""
@@ -222,14 +223,14 @@ class World:
             return
         ident = self.shed_rng.choice(open_)
         sent = self.sent[ident]
-        sent.given_up = self.links.give_up(ident)
+        sent.given_up = self.pool.give_up(ident)
         self._say("shed", ident, sent.given_up)
         self._check(sent.given_up != sent.touched, f"pack {ident} was given up: {sent.given_up}, sent: {sent.touched}")
         if sent.given_up:
             self._later(self.now + self.shed_rng.choice((0, 50, 5000)), "put_away", None)
 
     def _on_put_away(self, _: None) -> None:
-        self.links.put_away()
+        self.pool.put_away()
 
     def _on_connect(self, connection: Connection) -> None:
         if not connection.alive:
@@ -238,7 +239,7 @@ class World:
             self._drop(connection, _CONNECT_FAILED, 111)
             return
         connection.up = True
-        self.links.connected(connection.link, self.now)
+        self.pool.connected(connection.index, self.now)
 
     def _on_writable(self, connection: Connection) -> None:
         connection.blocked = False
@@ -273,7 +274,7 @@ class World:
         for part in (data[:cut], data[cut:]):
             if part and connection.alive:
                 connection.to_client += part
-                status, used = self.links.feed(connection.link, bytes(connection.to_client), self.now)
+                status, used = self.pool.feed(connection.index, bytes(connection.to_client), self.now)
                 del connection.to_client[:used]
                 if status != 0:
                     self._drop(connection, _PROTOCOL, 0)
@@ -292,35 +293,35 @@ class World:
         self._check(sent.result is not None or bool(half), f"L7 the success of number {seq} was thrown away")
 
     def _is_half_written(self, index: int, sent: Sent) -> bool:
-        link = self.links.link(index)
-        return bool(link["head_sent"]) and self.sent[link["queue"][0]] is sent
+        connection = self.pool.connection(index)
+        return bool(connection["head_sent"]) and self.sent[connection["queue"][0]] is sent
 
     # --- what an executor does
 
     def _give_list(self) -> None:
         chosen = self.rng.sample(self.proxies, self.rng.randint(1, len(self.proxies)))
-        self.wanted = self._links()
-        self.most_links = max(self.most_links, self.wanted)
+        self.wanted = self._how_many()
+        self.most_connections = max(self.most_connections, self.wanted)
         self._say("list", [p.label for p in chosen], self.wanted)
-        self.links.endpoints([p.label for p in chosen], self.wanted, self.now)
+        self.pool.endpoints([p.label for p in chosen], self.wanted, self.now)
 
     def _drop(self, connection: Connection, event: int, detail: int) -> None:
         connection.alive = False
-        self.sockets.pop(connection.link, None)
-        self._say("drop", connection.link, event)
-        self.links.lost(connection.link, event, detail, self.now)
+        self.sockets.pop(connection.index, None)
+        self._say("drop", connection.index, event)
+        self.pool.lost(connection.index, event, detail, self.now)
 
     def _expire(self) -> None:
-        before = {i: self.links.link(i) for i in self.sockets} if self.heartbeat else {}
-        self.links.expire(self.now)
+        before = {i: self.pool.connection(i) for i in self.sockets} if self.heartbeat else {}
+        self.pool.expire(self.now)
         for i, old in before.items():
-            new = self.links.link(i)
+            new = self.pool.connection(i)
             if new["control"] > old["control"]:
                 kept = set(old["queue"]) & set(new["queue"])
-                self._check(not kept, f"link {i} has a heartbeat although {kept} wait")
+                self._check(not kept, f"connection {i} has a heartbeat although {kept} wait")
 
     def _pump(self) -> None:
-        work = self.links.take_work()
+        work = self.pool.take_work()
         while work is not None:
             index, what, event = work
             self._say(what, index, event)
@@ -329,19 +330,19 @@ class World:
                 if connection is not None:
                     connection.alive = False
                     del self.sockets[index]
-                self.links.lost(index, event, 0, self.now)
+                self.pool.lost(index, event, 0, self.now)
             elif what == "connect":
                 self._connect(index)
             elif what == "write" and connection is not None and connection.up:
                 self._write(connection)
-            work = self.links.take_work()
+            work = self.pool.take_work()
         kept = [i for i, connection in self.sockets.items() if connection.lost_place]
-        self._check(not kept, f"links {kept} are kept though their servers have lost their place")
+        self._check(not kept, f"connections {kept} are kept though their servers have lost their place")
         self._collect()
 
     def _connect(self, index: int) -> None:
-        self._check(index not in self.sockets, f"link {index} connects although it has a socket")
-        label = self.links.link(index)["peer"]
+        self._check(index not in self.sockets, f"connection {index} connects although it has a socket")
+        label = self.pool.connection(index)["peer"]
         connection = Connection(index, next(p for p in self.proxies if p.label == label))
         self.sockets[index] = connection
         if connection.proxy.temper.connect != "silent":
@@ -349,14 +350,14 @@ class World:
 
     def _write(self, connection: Connection) -> None:
         while not connection.blocked and connection.alive:
-            parts = self.links.gather(connection.link, self.rng.randint(1, 5), 1 << 20)
+            parts = self.pool.gather(connection.index, self.rng.randint(1, 5), 1 << 20)
             data = b"".join(parts)
             if not data:
                 return
             n = len(data) if self.rng.random() < 0.6 else self.rng.randint(1, len(data))
             self._check(not connection.lost_place, "a frame is written where the server has lost its place")
             self._touch(parts, n)
-            self.links.wrote(connection.link, n, self.now)
+            self.pool.wrote(connection.index, n, self.now)
             connection.arrives = max(connection.arrives, self.now + self.rng.randrange(10, 500))
             self._later(connection.arrives, "arrive", (connection, data[:n]))
             if n < len(data):
@@ -373,7 +374,7 @@ class World:
             n -= len(part)
 
     def _collect(self) -> None:
-        for result in self.links.take_settled():
+        for result in self.pool.take_settled():
             ident = result["ident"]
             sent = self.sent[ident]
             self._say("settled", ident, result)

@@ -63,12 +63,12 @@ def test_a_condition_that_holds_costs_nothing_else():
 
 
 def test_one_function_writes_the_state_of_a_pack():
-    """Packs are called ``p``, ``pack`` or ``young``; links and sockets have states of their own."""
+    """Packs are called ``p``, ``pack`` or ``young``; connections and sockets have states of their own."""
     writers = [
         f"{path.relative_to(CORE)}:{number}"
         for path in sorted(CORE.rglob("*.p[yx]*"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if re.search(r"\bstate = (PK_|state$)", line) and "link.state" not in line
+        if re.search(r"\bstate = (PK_|state$)", line) and "conn.state" not in line
     ]
     assert len(writers) == 1
     assert writers[0].startswith("pack/pack.pxd:")

@@ -106,7 +106,7 @@ def copied(tmp_path, ours):
         "from dataproxy import Producer",
         "import dataproxy.producer.producer",
         "from dataproxy.hub import Hub",
-        "import dataproxy.spark.producers",
+        "import dataproxy.spark.writing.producers",
         "from dataproxy import AsyncProducer",
     ],
 )

@@ -249,7 +249,8 @@ def _settle(producer: Producer) -> None:
 
 def _close(producer: Producer, accounting: Accounting) -> None:
     """Close within ``close_timeout``; Ctrl-C or SIGTERM meanwhile closes at once."""
-    accounting.connected = any(link.sent_bytes or link.read_bytes for link in producer.stats().connections)
+    connections = producer.stats().connections
+    accounting.connected = any(connection.sent_bytes or connection.read_bytes for connection in connections)
     try:
         accounting.report = producer.close()
     except KeyboardInterrupt as error:
@@ -305,7 +306,7 @@ def _progress_line(accounting: Accounting, pace: _Pace) -> Text:
     if accounting.producer is None:
         return Text("")
     stats: ProducerStats = accounting.producer.stats()
-    active = sum(link.state == "active" for link in stats.connections)
+    active = sum(connection.state == "active" for connection in stats.connections)
     parts = [
         f"{accounting.lines:,} read",
         f"{stats.delivered:,} delivered ({pace.rate(stats.seconds, stats.delivered):,.0f}/s)",

@@ -8,7 +8,7 @@ from typing import Final
 
 __all__ = ["KINDS", "ON", "FaultKind"]
 
-#: Events at which faults of the DataProxy door can be triggered.
+#: Events at which faults of the DataProxy port can be triggered.
 ON: Final = ("data", "heartbeat", "connect", "bytes")
 
 
@@ -16,8 +16,8 @@ ON: Final = ("data", "heartbeat", "connect", "bytes")
 class FaultKind:
     """Describe one kind.
 
-    ``action`` names the action of the compiled table; "" is a fault of a listener or of the Manager door.  ``on`` lists
-    the events that can trigger it, the default first; empty if the fault is active as long as it is armed.
+    ``action`` names the action of the compiled table; "" is a fault of a listener or of the Manager server.  ``on``
+    lists the events that can trigger it, the default first; empty if the fault is active as long as it is armed.
     ``parameters`` maps each parameter of the kind to its default; ``fixed`` are parameters of the action that the kind
     sets itself.
     """

@@ -2,7 +2,7 @@
 
 What lives here.  `manager`: the server and its routes.  `access`, `connections`, `pageslots`: who may ask, and limits
 for peers, connections and pages in memory.  `recordpages`, `jsonpages`, `entrypages`: stored records as pages, decoded
-or as they are.  `frontpages`: pages for people and for Prometheus.  `faultdoor`: faults armed over HTTP.  `served`:
+or as they are.  `frontpages`: pages for people and for Prometheus.  `faultapi`: faults armed over HTTP.  `served`:
 what all of these need of a hub.
 
 Threads.  The server's event loop on a thread of its own; pages that read the store are made on its four reading

@@ -51,7 +51,7 @@ class HttpLimits:
     number of open ones; for one more, a connection that the hub waits for is closed, of the address that has most of
     these.  ``pages``: pages of records that are read and written at a time.  For one more, a peer that does not read
     its page is disconnected: at once if the new peer's address has fewer pages, else after ``stalled`` (after a tenth
-    of it if the new peer has read its last page).  ``stop``: for requests in progress when the door closes.
+    of it if the new peer has read its last page).  ``stop``: for requests in progress when the server closes.
     """
 
     request: float = 10.0
@@ -125,7 +125,7 @@ class _Guarded(asyncio.Protocol):
         self.address = ""
         self.busy = 0
         self.stalled_since: float | None = None
-        self.reads = False  # the peer has read its last page completely; set by the Manager door
+        self.reads = False  # the peer has read its last page completely; set by the Manager server
 
     @property
     def waits(self) -> bool:

@@ -1,4 +1,4 @@
-"""Pages of the HTTP door for people and for Prometheus: a page of links, and the hub's counters."""
+"""Pages of the HTTP server for people and for Prometheus: a page of links, and the hub's counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Manager door: the HTTP calls by which SDKs discover proxies, and the hub's own HTTP API."""
+"""The Manager server: the HTTP calls by which SDKs discover proxies, and the hub's own HTTP API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dataproxy.hub.listeners import listen_error
 from dataproxy.hub.web.access import HubAccess, has_credentials
 from dataproxy.hub.web.connections import Connections, HttpLimits, server_log
 from dataproxy.hub.web.entrypages import ARROW_STREAM, Range, entries_page, logs_page
-from dataproxy.hub.web.faultdoor import FaultDoor, disturb
+from dataproxy.hub.web.faultapi import FaultApi, disturb
 from dataproxy.hub.web.frontpages import METRICS_TYPE, front_page, metrics_text
 from dataproxy.hub.web.jsonpages import counts_page, records_page
 from dataproxy.hub.web.pageslots import PageSlots
@@ -35,7 +35,7 @@ from dataproxy.logs import logger
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 
-__all__ = ["ManagerDoor", "ManagerSettings"]
+__all__ = ["ManagerServer", "ManagerSettings"]
 
 _log: Final = logger("hub.manager")
 _STOP_SECONDS: Final = 60.0
@@ -80,7 +80,7 @@ class ManagerSettings:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-class ManagerDoor:
+class ManagerServer:
     """Serve HTTP on its own thread until ``close``.
 
     Raises HubError when the address cannot be listened on.
@@ -116,7 +116,7 @@ class ManagerDoor:
         self._thread = threading.Thread(target=self._serve, name="dataproxy-hub-manager", daemon=True)
         self._thread.start()
         try:
-            # On the door's own thread: the caller's thread may be running a loop already.
+            # On the server's own thread: the caller's thread may be running a loop already.
             asyncio.run_coroutine_threadsafe(self._open(port), self._loop).result(_STOP_SECONDS)
         except BaseException:
             self.close()
@@ -165,7 +165,7 @@ class ManagerDoor:
     def close(self) -> None:
         """Stop serving and end the thread; requests in progress have ``limits.stop`` seconds.  Idempotent.
 
-        On a thread of the door itself (if a request held the last reference to the hub) another thread does it.
+        On a thread of the server itself (if a request held the last reference to the hub) another thread does it.
         """
         if self._loop.is_closed():
             return
@@ -208,7 +208,7 @@ class ManagerDoor:
             _log.error("%s: %r", context.get("message"), error)
 
     def _look(self) -> None:
-        """Check each second whether the doors for producers are short of descriptors, and whether the store works."""
+        """Check each second whether the servers for producers are short of descriptors, and whether the store works."""
         hub = self._hub_ref()
         if hub is not None:
             with contextlib.suppress(DataProxyError):  # the hub is closing
@@ -236,7 +236,7 @@ class ManagerDoor:
         hub.router.add_get("/records", self._records)
         hub.router.add_get("/logs", self._logs)
         hub.router.add_get("/entries", self._entries)
-        FaultDoor(lambda: self._hub, self.limits.request).add_routes(hub.router)
+        FaultApi(lambda: self._hub, self.limits.request).add_routes(hub.router)
         application.add_subapp("/hub", hub)
         return application
 

@@ -17,7 +17,7 @@ from dataproxy.producer.discovery.targets import is_numeric, parse_target, resol
 from dataproxy.producer.threads import start_quiet
 from dataproxy.types import ManagerTarget, ResolvedEndpoint, StaticTarget
 
-__all__ = ["ProxySource", "links_per_executor", "order_seed", "proxy_order"]
+__all__ = ["ProxySource", "connections_per_executor", "order_seed", "proxy_order"]
 
 _LOG = logger("route")
 _AUTO_CONNECTIONS = 8
@@ -26,7 +26,7 @@ _MISSING_SECONDS = 10.0
 _LAZY = 'with start="lazy" a producer starts without proxies and looks for them in the background'
 
 
-def links_per_executor(connections: int, executors: int, proxies: int) -> list[int]:
+def connections_per_executor(connections: int, executors: int, proxies: int) -> list[int]:
     """Return how many connections each executor keeps; 0 ``connections`` means one for each proxy, up to 8."""
     total = max(executors, connections or min(proxies, _AUTO_CONNECTIONS))
     return [total // executors + (1 if i < total % executors else 0) for i in range(executors)]

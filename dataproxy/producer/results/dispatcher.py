@@ -11,24 +11,24 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dataproxy._core.producer.results.dispatch import let_go, next_batch
-from dataproxy._core.producer.results.receipts import results
+from dataproxy._core.producer.results.outcomes import results
 from dataproxy.lasterror import why
 from dataproxy.logs import Log, logger
 from dataproxy.numbers import (
-    LE_CONNECT_FAILED,
-    LE_CONNECTED,
-    LE_DEAF,
-    LE_DRAINED,
-    LE_FRAMING,
-    LE_LOST,
-    LE_MISDIRECTED,
-    LE_PROTOCOL,
-    LE_REFUSED,
-    LE_SILENT,
-    LE_UNEXPECTED,
-    LE_UNKNOWN_FRAME,
+    CE_CONNECT_FAILED,
+    CE_CONNECTED,
+    CE_DEAF,
+    CE_DRAINED,
+    CE_FRAMING,
+    CE_LOST,
+    CE_MISDIRECTED,
+    CE_PROTOCOL,
+    CE_REFUSED,
+    CE_SILENT,
+    CE_UNEXPECTED,
+    CE_UNKNOWN_FRAME,
 )
-from dataproxy.outcomes import DeliveryResult, Facts, Watch
+from dataproxy.outcomes import DeliveryResult, ResultFields, Watch
 from dataproxy.producer.results.callbacks import CallbackPlace
 from dataproxy.producer.threads import start_quiet
 
@@ -43,44 +43,44 @@ _CALLBACKS = logger("callback")
 
 # Of each event: logger, level, text with address and detail.
 _EVENTS: dict[int, tuple[Log, int, str]] = {
-    LE_CONNECTED: (_LOG, logging.INFO, "connected to %s"),
-    LE_CONNECT_FAILED: (_LOG, logging.WARNING, "could not connect to %s: %s"),
-    LE_LOST: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
-    LE_SILENT: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
-    LE_PROTOCOL: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
-    LE_UNKNOWN_FRAME: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
-    LE_DRAINED: (_ACKS, logging.WARNING, "%s accepts no data (code %s); it is not used for some seconds"),
-    LE_REFUSED: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
-    LE_DEAF: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
-    LE_FRAMING: (
+    CE_CONNECTED: (_LOG, logging.INFO, "connected to %s"),
+    CE_CONNECT_FAILED: (_LOG, logging.WARNING, "could not connect to %s: %s"),
+    CE_LOST: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
+    CE_SILENT: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
+    CE_PROTOCOL: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
+    CE_UNKNOWN_FRAME: (_LOG, logging.WARNING, "%s sent a frame of unknown type %s; skipped"),
+    CE_DRAINED: (_ACKS, logging.WARNING, "%s accepts no data (code %s); it is not used for some seconds"),
+    CE_REFUSED: (_ACKS, logging.WARNING, "%s refused a frame with code %s"),
+    CE_DEAF: (_LOG, logging.WARNING, "%s answered no heartbeat; its connection is replaced"),
+    CE_FRAMING: (
         _LOG,
         logging.ERROR,
         "%s could not find frames in the data it received (code %s); its connection is replaced",
     ),
-    LE_MISDIRECTED: (
+    CE_MISDIRECTED: (
         _ACKS,
         logging.WARNING,
         "%s answered a frame that was not sent over this connection; the answer is ignored",
     ),
-    LE_UNEXPECTED: (
+    CE_UNEXPECTED: (
         _ACKS,
         logging.INFO,
         "%s answered an unknown frame (a late or repeated answer, or a frame never sent); the answer is ignored",
     ),
     13: (_LOG, logging.ERROR, "an illegal change of state of the connection to %s was not made; please report this"),
 }
-_WITH_DETAIL = {LE_UNKNOWN_FRAME, LE_DRAINED, LE_REFUSED, LE_FRAMING}
+_WITH_DETAIL = {CE_UNKNOWN_FRAME, CE_DRAINED, CE_REFUSED, CE_FRAMING}
 _OF_CONNECTIONS = {
-    LE_CONNECTED,
-    LE_CONNECT_FAILED,
-    LE_LOST,
-    LE_SILENT,
-    LE_PROTOCOL,
-    LE_DRAINED,
-    LE_DEAF,
-    LE_FRAMING,
+    CE_CONNECTED,
+    CE_CONNECT_FAILED,
+    CE_LOST,
+    CE_SILENT,
+    CE_PROTOCOL,
+    CE_DRAINED,
+    CE_DEAF,
+    CE_FRAMING,
 }
-_EACH = LE_CONNECTED  # the event kind that is logged every time
+_EACH = CE_CONNECTED  # the event kind that is logged every time
 _REPEAT_SECONDS = 10.0
 _REMEMBERED = 1000  # kinds, addresses and details
 _TIDY_SECONDS = 5.0  # between two searches for unused handles, which calls by name have made
@@ -111,10 +111,10 @@ class EventLog:
         self._last[key] = now
         again = self._suppressed.pop(key, 0)
         values = [address]
-        if kind in (LE_CONNECT_FAILED, LE_LOST):
+        if kind in (CE_CONNECT_FAILED, CE_LOST):
             values.append(why(kind, detail, said))
             said = ""
-        elif kind == LE_PROTOCOL:
+        elif kind == CE_PROTOCOL:
             text = "%s was taken for a DataProxy, and " + why(kind, detail, said) if detail else text
         elif kind in _WITH_DETAIL:
             values.append(str(detail))
@@ -242,20 +242,22 @@ class Dispatcher:
         if lost:
             _LOG.warning("%d events were not logged: there were too many", lost)
         if self._on_delivery is not None:
-            for group_id, stream_id, first, count, facts, own_ids, size in reports:
-                self._run(Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), facts, size, core)
-        for watch, facts, size in watches:
-            self._run(watch, facts, size, core)
+            for group_id, stream_id, first, count, fields, own_ids, size in reports:
+                self._run(
+                    Watch(self._on_delivery, None, group_id, stream_id, first, count, own_ids), fields, size, core
+                )
+        for watch, fields, size in watches:
+            self._run(watch, fields, size, core)
         self._hand_over(core)
         return True
 
-    def _run(self, watch: Watch, facts: Facts, size: int, core: Producer) -> None:
+    def _run(self, watch: Watch, fields: ResultFields, size: int, core: Producer) -> None:
         if watch.delivery is not None:
             self._bytes += size
             self._add(watch.function, [watch.delivery], core)
             return
         for number in range(0, watch.messages, _AT_ONCE):
-            made = results(watch, facts, number, min(watch.messages - number, _AT_ONCE))
+            made = results(watch, fields, number, min(watch.messages - number, _AT_ONCE))
             if number + _AT_ONCE >= watch.messages:
                 self._bytes += size  # with the last results of this watch
             self._add(watch.function, made, core)

@@ -14,7 +14,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.problems import shown
 from dataproxy.producer.discovery.targets import parse_target
 from dataproxy.shown import without_secrets
-from dataproxy.spark.reading.hubdoor import DoorAddress
+from dataproxy.spark.reading.hubclient import HubAddress
 from dataproxy.types import ManagerTarget
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _OF_WRITES: Final = {
 }
 _SQL: Final = "in SQL a view to write into names its columns: CREATE TEMPORARY VIEW sink (value STRING) USING dataproxy"
 _NO_GROUP: Final = f'set the option "groupId"; {_SQL}'
-_DOOR: Final = "give the address of the hub's Manager port, such as http://host:8083 (Hub.manager_url)"
+_ADDRESS: Final = "give the address of the hub's Manager port, such as http://host:8083 (Hub.manager_url)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Bound:
 class ReadSettings:
     """The options of a read, as the driver read them."""
 
-    door: DoorAddress
+    hub: HubAddress
     group_id: str
     stream_id: str
     start: Bound
@@ -72,7 +72,7 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
         _take(given, known, key, value)
     target = given.get("target", "")
     if without_secrets(target) != target:
-        raise ConfigError("Spark shows the value of the option 'target' in plans, and it holds a secret", hint=_DOOR)
+        raise ConfigError("Spark shows the value of the option 'target' in plans, and it holds a secret", hint=_ADDRESS)
     own: dict[str, Any] = {
         option.name: option.parse(given.get(option.name, option.default), "Spark option") for option in READ_OPTIONS
     }
@@ -80,20 +80,20 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
         config = load_producer_config(**spark_options({name: given[name] for name in _SHARED if name in given}))
     except ConfigError as error:
         if not target:
-            raise ConfigError(f"no hub to read from: {error.message}", hint=f"{_DOOR}; {_SQL}") from None
+            raise ConfigError(f"no hub to read from: {error.message}", hint=f"{_ADDRESS}; {_SQL}") from None
         raise
     if not config.group_id:
         raise ConfigError("no group was given", hint=_NO_GROUP)
     found = parse_target(config.target)
     if not isinstance(found, ManagerTarget):
-        raise ConfigError(f"target {config.target!r} accepts messages but cannot be read", hint=_DOOR)
+        raise ConfigError(f"target {config.target!r} accepts messages but cannot be read", hint=_ADDRESS)
     if found.others:
-        raise ConfigError(f"target {config.target!r} names several addresses, but a read needs one hub", hint=_DOOR)
-    door = DoorAddress.of(
+        raise ConfigError(f"target {config.target!r} names several addresses, but a read needs one hub", hint=_ADDRESS)
+    hub = HubAddress.of(
         found.url, own["token"], config.manager_secret_id, config.manager_secret_key, own["requestTimeout"]
     )
     return ReadSettings(
-        door,
+        hub,
         config.group_id,
         own["streamId"],
         _bound(own, "starting", _EARLIEST, "earliest", config.group_id),
@@ -107,7 +107,7 @@ def _take(given: dict[str, str], known: dict[str, str], key: str, value: str) ->
     """Add an option under its own name.  Raises ConfigError for an option that is unknown or comes twice."""
     word = plain_name(key)
     if word == "path":
-        raise ConfigError(f"the read was given the path {value!r}", hint=f"call load() without one; {_DOOR}")
+        raise ConfigError(f"the read was given the path {value!r}", hint=f"call load() without one; {_ADDRESS}")
     name = known.get(word) or known.get(word.replace("_", ""))
     if name is None and word in _OF_WRITES:
         raise ConfigError(f"option {_OF_WRITES[word]} is for writes, and this is a read", hint=f"leave it out; {_SQL}")

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from dataproxy.errors import ConfigError, StoreError
 from dataproxy.logs import logger
 from dataproxy.spark.driverlog import open_log
-from dataproxy.spark.reading.hubdoor import DoorAddress, HubDoor, LogState
+from dataproxy.spark.reading.hubclient import HubAddress, HubClient, LogState
 from dataproxy.spark.reading.options import Bound, ReadSettings, read_settings
 from dataproxy.spark.wording import sparks_words
 
@@ -39,7 +39,7 @@ class LogRange(InputPartition):  # type: ignore[misc]  # mypy does not follow py
 class ReadPlan:
     """Everything that tasks need for a read."""
 
-    door: DoorAddress
+    hub: HubAddress
     group_id: str
     stream_id: str
     fail_on_loss: bool
@@ -55,29 +55,29 @@ def plan_read(options: Mapping[str, str]) -> ReadPlan:
     """
     with sparks_words():
         settings = read_settings(options)
-        with closing(HubDoor(settings.door)) as door:
-            store, logs = door.logs(settings.group_id)
+        with closing(HubClient(settings.hub)) as hub:
+            store, logs = hub.logs(settings.group_id)
             if not logs:
                 open_log(wanted=True)
-                _log.warning("the hub at %s has nothing of group %r", settings.door.url, settings.group_id)
-            starts = _offsets(door, settings, settings.start, logs, {log.partition: log.first_offset for log in logs})
-            ends = _offsets(door, settings, settings.end, logs, {log.partition: log.next_offset for log in logs})
+                _log.warning("the hub at %s has nothing of group %r", settings.hub.url, settings.group_id)
+            starts = _offsets(hub, settings, settings.start, logs, {log.partition: log.first_offset for log in logs})
+            ends = _offsets(hub, settings, settings.end, logs, {log.partition: log.next_offset for log in logs})
         ranges = [
             one
             for log in logs
             for one in _split(_within_log(settings, log, starts[log.partition], ends[log.partition]), log, settings)
         ]
         return ReadPlan(
-            settings.door, settings.group_id, settings.stream_id, settings.fail_on_loss, store, tuple(ranges)
+            settings.hub, settings.group_id, settings.stream_id, settings.fail_on_loss, store, tuple(ranges)
         )
 
 
 def _offsets(
-    door: HubDoor, settings: ReadSettings, bound: Bound, logs: list[LogState], default: dict[int, int]
+    hub: HubClient, settings: ReadSettings, bound: Bound, logs: list[LogState], default: dict[int, int]
 ) -> dict[int, int]:
     """Return one end of each log's range.  Raises ConfigError for partitions that the group does not have."""
     if bound.time_ms is not None:
-        _, found = door.logs(settings.group_id, bound.time_ms)
+        _, found = hub.logs(settings.group_id, bound.time_ms)
         at = {log.partition: log.offset for log in found if log.offset is not None}
         # Entries that came after the first request are not part of the read.
         return {log.partition: min(at.get(log.partition, log.next_offset), log.next_offset) for log in logs}

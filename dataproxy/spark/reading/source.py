@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dataproxy.errors import StoreError
 from dataproxy.spark.reading.columns import Shape
-from dataproxy.spark.reading.hubdoor import HubDoor
+from dataproxy.spark.reading.hubclient import HubClient
 from dataproxy.spark.reading.plan import LogRange, ReadPlan, tell_loss
 from dataproxy.spark.wording import sparks_words
 from dataproxy.stored.arrow import ArrowRows
@@ -47,7 +47,7 @@ class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow
         """Yield the records of one range, oldest first; all of them, or an error.
 
         Raises StoreError for entries that were dropped (code DATA_LOST) or are damaged, and if the hub now has another
-        store than at planning; and TransportError, RemoteProtocolError and HubError, as `HubDoor.entries` does.
+        store than at planning; and TransportError, RemoteProtocolError and HubError, as `HubClient.entries` does.
         """
         if not isinstance(partition, LogRange):  # Spark's own object for a plan without ranges
             return iter(())
@@ -55,12 +55,12 @@ class HubReader(DataSourceReader):  # type: ignore[misc]  # mypy does not follow
 
     def _batches(self, wanted: LogRange) -> Iterator[pa.RecordBatch]:
         plan, rows, place = self._plan, ArrowRows(_BATCH_BYTES), wanted.start
-        with sparks_words(), closing(HubDoor(plan.door)) as door:
+        with sparks_words(), closing(HubClient(plan.hub)) as hub:
             while place < wanted.end:
-                page = door.entries(plan.group_id, plan.stream_id, wanted.partition, place, wanted.end)
+                page = hub.entries(plan.group_id, plan.stream_id, wanted.partition, place, wanted.end)
                 if page.store != plan.store:
                     raise StoreError(
-                        f"the hub at {plan.door.url} has a different store than when the read was planned",
+                        f"the hub at {plan.hub.url} has a different store than when the read was planned",
                         hint="load() again",
                     )
                 if page.lost is not None:

@@ -152,7 +152,7 @@ HOSTILE: dict[str, Hostile] = {
     "an upgrade": _bad(_get(b"/healthz", b"upgrade: websocket"), 200),
     "an expectation": _bad(_get(b"/healthz", b"expect: nonsense"), 200, 417),
     "TLS": _bad(bytes.fromhex("16030100c8010000c4030300") + b"\0" * 200),
-    "a frame for the other door": _bad(b"\0\0\0\x10\x07" + b"\0" * 15),
+    "a frame for the other port": _bad(b"\0\0\0\x10\x07" + b"\0" * 15),
     "line feeds": _bad(b"\n" * 10_000),
     "requests without end": Hostile(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 500, frozenset({200})),
 }

@@ -1,4 +1,4 @@
-"""Faults over HTTP: the admin API of the Manager door, and the Manager's own faults."""
+"""Faults over HTTP: the admin API of the Manager server, and the Manager's own faults."""
 
 import json
 import threading

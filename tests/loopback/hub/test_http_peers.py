@@ -1,4 +1,4 @@
-"""Hostile HTTP peers at the Manager door: each is answered or ended, none costs more than its share."""
+"""Hostile HTTP peers at the Manager server: each is answered or ended, none costs more than its share."""
 
 import gc
 import json
@@ -24,7 +24,7 @@ def limited(monkeypatch, **limits):
 
 
 def healthy(hub):
-    """Tell whether the door answers.  Who is slow himself, with short limits, is sent away and comes again."""
+    """Tell whether the server answers.  Who is slow himself, with short limits, is sent away and comes again."""
     for last in (False,) * 9 + (True,):
         connection = HTTPConnection("127.0.0.1", hub.manager_port, timeout=30)
         try:
@@ -186,12 +186,12 @@ def test_bodies_that_do_not_come_keep_nobody_out(monkeypatch, start_hub):
     hub = start_hub()
     honest = socket.create_connection(("127.0.0.1", hub.manager_port), 30, source_address=("127.0.0.2", 0))
     wait_until(lambda: len(hub._manager.connections) == 1)
-    stalled, door = [], hub._manager.connections
+    stalled, server = [], hub._manager.connections
     for name in ("half a body", "a body that never begins", "half a chunk") * 10:
         stalled.append(socket.create_connection(("127.0.0.1", hub.manager_port), timeout=30))
         stalled[-1].sendall(HOSTILE[name].data)
         if len(stalled) < 20:
-            wait_until(lambda: sum(one.busy for one in list(door._open)) == len(stalled))
+            wait_until(lambda: sum(one.busy for one in list(server._open)) == len(stalled))
     for _ in range(5):
         assert healthy(hub)
     honest.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
@@ -222,8 +222,8 @@ def test_closing_waits_for_nobody(monkeypatch, start_hub):
 def test_no_producer_comes_while_http_peers_are_waited_for(start_hub, monkeypatch):
     """Who is slow over HTTP does not keep a hub that stops in service."""
     hub = start_hub()
-    port, door, found = hub.port, hub._manager, []
-    close = door.close
+    port, server, found = hub.port, hub._manager, []
+    close = server.close
 
     def closing():
         with pytest.raises(ConnectionRefusedError):
@@ -231,7 +231,7 @@ def test_no_producer_comes_while_http_peers_are_waited_for(start_hub, monkeypatc
         found.append(True)
         close()
 
-    monkeypatch.setattr(door, "close", closing)
+    monkeypatch.setattr(server, "close", closing)
     hub.close()
     assert found == [True]
 
@@ -275,7 +275,7 @@ def test_descriptors_that_ran_out_are_logged_once_a_minute(caplog):
     assert len(caplog.records) == 2
 
 
-def test_both_doors_tell_when_descriptors_run_out(start_hub, caplog, monkeypatch):
+def test_both_loops_tell_when_descriptors_run_out(start_hub, caplog, monkeypatch):
     monkeypatch.setattr(manager, "_LOOK_SECONDS", 0.01)
     hub = start_hub()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -90,7 +90,7 @@ def test_a_hub_is_made_used_and_closed_inside_a_running_loop(run):
 
     before = set(threading.enumerate())  # of which some, of other tests, may end meanwhile
     assert run(main()) == [b"x"]
-    assert set(threading.enumerate()) <= before
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 @pytest.mark.parametrize("mode", ["memory", "durable"])
@@ -262,7 +262,7 @@ def test_a_full_store_refuses_with_114_and_recovers(tmp_path):
     assert offsets == list(range(taken + 1))
 
 
-def test_the_manager_door_does_not_depend_on_the_loop_of_the_application(start_hub, monkeypatch):
+def test_the_manager_server_does_not_depend_on_the_loop_of_the_application(start_hub, monkeypatch):
     """A policy, such as uvloop's, decides what ``new_event_loop`` gives."""
     monkeypatch.setattr(asyncio, "new_event_loop", uvloop.new_event_loop)
     hub = start_hub()

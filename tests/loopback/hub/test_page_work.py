@@ -48,11 +48,11 @@ def test_who_does_not_read_gets_one_page_made(hub, made):
         mute.connect(("127.0.0.1", hub.manager_port))
         mute.sendall(ASK * 20)
         stalled = threading.Event()
-        door = hub._manager
+        server = hub._manager
 
         def look() -> bool:
-            door._loop.call_soon_threadsafe(
-                lambda: any(one.stalled_since for one in door._pages._taken) and stalled.set()
+            server._loop.call_soon_threadsafe(
+                lambda: any(one.stalled_since for one in server._pages._taken) and stalled.set()
             )
             return stalled.wait(0.01)
 

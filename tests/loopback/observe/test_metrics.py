@@ -126,8 +126,8 @@ def test_names_are_unique_and_explained():
     ],
 )
 def test_ports_are_numbers_and_hosts_are_names(address, server):
-    links = [SimpleNamespace(address=address, state="active", load=10, sent_bytes=1)] * 2
-    stats = SimpleNamespace(connections=links)
+    connections = [SimpleNamespace(address=address, state="active", load=10, sent_bytes=1)] * 2
+    stats = SimpleNamespace(connections=connections)
     found = {"server.address": server[0], "server.port": server[1]}
     for metric, expected in (("connection.sent", 2), ("connections", 2), ("proxy.load", 10)):
         (points,) = [one.points for one in METRICS if one.name == f"dataproxy.producer.{metric}"]

@@ -342,8 +342,9 @@ def test_stats_name_the_connection_and_what_it_did() -> None:
     with Scripted() as server, idle(server.target) as p:
         p.send_batch("s", [b"x"] * 10)
         p.flush(20)
-        (link,) = p.stats().connections
-        assert link.address.endswith(str(server.port))
-        assert (link.state, link.sent_frames, link.acked_frames, link.in_flight_frames) == ("active", 1, 1, 0)
-        assert link.sent_bytes == len(server.frames[0][1])
+        (connection,) = p.stats().connections
+        assert connection.address.endswith(str(server.port))
+        frames = (connection.sent_frames, connection.acked_frames, connection.in_flight_frames)
+        assert (connection.state, *frames) == ("active", 1, 1, 0)
+        assert connection.sent_bytes == len(server.frames[0][1])
         assert p.stats().latency.count == 10

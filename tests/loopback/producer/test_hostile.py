@@ -276,13 +276,13 @@ def test_an_asyncio_loop_of_our_own_survives(logs: Callable[[logging.Handler], N
 
     logs(Hostile(ValueError, "emit"))
     with Hub() as hub:
-        door = hub._door
+        server = hub._serving
         for error in (ValueError, SystemExit, KeyboardInterrupt):
 
             def fail(error: type[BaseException] = error) -> None:
                 raise error
 
-            door._loop.call_soon_threadsafe(fail)
-        asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "alive"), door._loop)
+            server._loop.call_soon_threadsafe(fail)
+        asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "alive"), server._loop)
         assert asked.result(SECONDS) == "alive"
-        assert door._thread.is_alive()
+        assert server._thread.is_alive()

@@ -144,8 +144,8 @@ def test_one_warning_after_the_first_second(caplog: pytest.LogCaptureFixture, mo
         p.send_batch("s", [b"x", b"y"])
         said = f"no proxy is connected; messages that wait: 2; the last error was {address}: {REFUSED}"
         assert eventually(lambda: said in caplog.messages)
-        before = sum(link.losses for link in p.stats().connections)
-        assert eventually(lambda: sum(link.losses for link in p.stats().connections) > before + 20)
+        before = sum(connection.losses for connection in p.stats().connections)
+        assert eventually(lambda: sum(connection.losses for connection in p.stats().connections) > before + 20)
         assert caplog.messages.count(said) == 1
         p.close(0)
 
@@ -155,15 +155,15 @@ def test_no_warning_while_nothing_waits_or_a_proxy_answers(
 ) -> None:
     monkeypatch.setattr(readiness, "_FIRST_SECONDS", 0.0)
     with nobody() as address, producer(address, reconnect_backoff=0.01, reconnect_backoff_max=0.01) as p:
-        assert eventually(lambda: sum(link.losses for link in p.stats().connections) > 5)
+        assert eventually(lambda: sum(connection.losses for connection in p.stats().connections) > 5)
     assert not [text for text in caplog.messages if "no proxy is connected;" in text]
     caplog.clear()
     with nobody() as address, Scripted(silent) as server:
         p = producer(f"{address},{server.address}", reconnect_backoff=0.01, reconnect_backoff_max=0.01)
         p.wait_ready(SECONDS)
         p.send("s", b"x")
-        before = sum(link.losses for link in p.stats().connections)
-        assert eventually(lambda: sum(link.losses for link in p.stats().connections) > before + 5)
+        before = sum(connection.losses for connection in p.stats().connections)
+        assert eventually(lambda: sum(connection.losses for connection in p.stats().connections) > before + 5)
         p.close(0)
     assert not [text for text in caplog.messages if "no proxy is connected;" in text]
 
@@ -236,7 +236,7 @@ def test_a_callback_may_not_wait() -> None:
 
 def test_a_constructor_that_checks() -> None:
     with Scripted(good) as server, producer(server.address, start="connect") as p:
-        assert any(link.state == "active" for link in p.stats().connections)
+        assert any(connection.state == "active" for connection in p.stats().connections)
     before = threading.active_count()
     with nobody() as address, pytest.raises(dataproxy.TransportError, match=REFUSED):
         producer(address, start="connect", connect_timeout=0.05)

@@ -75,7 +75,7 @@ def test_a_host_that_comes_later_is_used(names: Names) -> None:
         with dataproxy.Producer(target, group_id="g") as p:
             names.known.add("later.example")
             second.wait(lambda: second.peers)
-            assert eventually(lambda: len({link.address for link in p.stats().connections}) == 2)
+            assert eventually(lambda: len({connection.address for connection in p.stats().connections}) == 2)
 
 
 def test_without_any_host_the_constructor_raises_and_leaves_nothing(names: Names) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.native.probe_links import Links
+from tests.native.probe_connections import Connections
 from tests.unit.conn.test_pool import (
     DELIVERED,
     EXPIRED,
@@ -20,15 +20,15 @@ CONNECTED, LOST, SILENT, DEAF, FRAMING, MISDIRECTED, UNEXPECTED = 1, 3, 4, 9, 10
 
 
 def two_frames(**config: object):
-    """Return links to two proxies, and for each of them a frame that was written there and nowhere else."""
+    """Return connections to two proxies, and for each of them a frame that was written there and nowhere else."""
     pool = opened(["a:1", "b:1"], heartbeat=0, avoid=0, **config)
     frames = {}
     for ident in (1, 2):
         frame = pool.submit(ident, 10 + ident, [b"x" * ident], 100 * SECOND, 0)
         frames[holder(pool, ident)] = frame
     assert sorted(frames) == [0, 1]
-    for link in frames:
-        write_all(pool, link, 0)
+    for connection in frames:
+        write_all(pool, connection, 0)
     return pool, frames
 
 
@@ -60,8 +60,8 @@ def test_an_answer_counts_over_a_connection_that_carried_the_frame(code: int) ->
     pool.feed(0, ack(frames[1], code), 10)
     assert pool.take_settled() == []
     assert pool.facts()["unmatched"] == 1
-    assert pool.link(0)["acked_frames"] == 0
-    assert pool.link(1)["flight"] != []
+    assert pool.connection(0)["acked_frames"] == 0
+    assert pool.connection(1)["flight"] != []
     pool.feed(1, ack(frames[1]), 20)
     assert [r["outcome"] for r in pool.take_settled()] == [DELIVERED]
 
@@ -78,17 +78,17 @@ def test_a_success_counts_over_each_connection_that_has_an_open_attempt() -> Non
     write_all(pool, holder(pool, 1), SECOND)
     pool.feed(first, ack(frame), SECOND + 10)
     (result,) = pool.take_settled()
-    assert (result["outcome"], result["node"]) == (DELIVERED, pool.link(first)["peer"])
+    assert (result["outcome"], result["node"]) == (DELIVERED, pool.connection(first)["peer"])
 
 
-def test_a_success_over_the_next_connection_of_the_same_link_does_not_count() -> None:
+def test_a_success_over_the_next_connection_of_the_same_connection_does_not_count() -> None:
     pool = opened(["a:1"], heartbeat=0, reconnect_backoff=0, retry_backoff=SECOND, retry_backoff_max=SECOND)
     frame = pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
     write_all(pool, 0, 0)
     pool.lost(0, LOST, 104, 10)
     pool.expire(20)
     connect_all(pool, 20)
-    assert pool.link(0)["state"] == "active"
+    assert pool.connection(0)["state"] == "active"
     pool.feed(0, ack(frame), 30)
     assert pool.take_settled() == []
     assert pool.facts()["unmatched"] == 1
@@ -121,30 +121,30 @@ def test_many_attempts_leave_each_living_connection_known() -> None:
     assert [r["outcome"] for r in pool.take_settled()] == [DELIVERED]
 
 
-def attempts_everywhere(links: int) -> tuple[Links, bytes, int]:
-    """Return links that all hear something but no answer, a frame that was written to each of them, and the time."""
+def attempts_everywhere(connections: int) -> tuple[Connections, bytes, int]:
+    """Return connections that all hear something but no answer, a frame that was written to each, and the time."""
     pool = opened(
-        [f"p{i}:1" for i in range(links)], ack_timeout=SECOND, heartbeat=0, avoid=0, retry_backoff=0,
+        [f"p{i}:1" for i in range(connections)], ack_timeout=SECOND, heartbeat=0, avoid=0, retry_backoff=0,
         retry_backoff_max=0, retry_share=1_000_000,
     )  # fmt: skip
     frame = pool.submit(1, 7, [b"x"], 100_000 * SECOND, 0)
     now, seen = 0, set()
-    while len(seen) < links:
+    while len(seen) < connections:
         seen.add(holder(pool, 1))
         write_all(pool, holder(pool, 1), now)
-        for i in range(links):
+        for i in range(connections):
             pool.feed(i, STRANGE, now + 10)
         now += SECOND
-        while not any(pool.link(i)["queue"] for i in range(links)):
+        while not any(pool.connection(i)["queue"] for i in range(connections)):
             pool.expire(now)
             now = max(now, pool.next_due())
     return pool, frame, now
 
 
-@pytest.mark.parametrize("links", [5, 8, 40])
-def test_a_success_counts_however_many_connections_carried_the_frame(links: int) -> None:
-    for answers in range(links):
-        pool, frame, now = attempts_everywhere(links)
+@pytest.mark.parametrize("connections", [5, 8, 40])
+def test_a_success_counts_however_many_connections_carried_the_frame(connections: int) -> None:
+    for answers in range(connections):
+        pool, frame, now = attempts_everywhere(connections)
         pool.feed(answers, ack(frame), now)
         (result,) = pool.take_settled()
         assert (result["outcome"], result["node"]) == (DELIVERED, f"p{answers}:1")
@@ -154,11 +154,11 @@ def test_a_success_counts_however_many_connections_carried_the_frame(links: int)
 def test_of_many_connections_those_that_are_gone_do_not_count() -> None:
     pool, frame, now = attempts_everywhere(8)
     pool.lost(3, LOST, 104, now)
-    pool.expire(pool.link(3)["reconnect_at"])
+    pool.expire(pool.connection(3)["reconnect_at"])
     while (work := pool.take_work()) is not None:
         if work[1] == "connect":
             pool.connected(work[0], now)
-    assert pool.link(3)["state"] == "active"
+    assert pool.connection(3)["state"] == "active"
     pool.feed(3, ack(frame), now)
     assert pool.take_settled() == []
     assert pool.facts()["unmatched"] == 1
@@ -173,7 +173,7 @@ def test_refusals_of_many_attempts_over_one_connection_end_none_but_the_newest()
     for attempt in range(1, 10):
         write_all(pool, 0, now)
         pool.feed(0, STRANGE, now + 10)
-        while attempt < 9 and not pool.link(0)["queue"]:
+        while attempt < 9 and not pool.connection(0)["queue"]:
             now = max(now + SECOND, pool.next_due())
             pool.expire(now)
     for _ in range(8):
@@ -257,7 +257,7 @@ def test_the_last_reason_outlives_what_happens_to_the_connection() -> None:
     write_all(pool, 0, 0)
     pool.feed(0, ack(frame, 114, b"the queue is full"), 10)
     now = 10
-    while not pool.link(0)["queue"]:
+    while not pool.connection(0)["queue"]:
         now = pool.next_due()
         pool.expire(now)
     write_all(pool, 0, now)
@@ -303,7 +303,7 @@ def test_a_code_that_doubts_the_framing_replaces_the_connection() -> None:
     assert kinds(pool) == [8, FRAMING]
     pool.expire(30)
     connect_all(pool, 30)
-    assert pool.link(0)["connects"] == 2
+    assert pool.connection(0)["connects"] == 2
     assert write_all(pool, 0, 40) == other
 
 
@@ -349,7 +349,7 @@ def test_why_a_connection_was_to_be_closed_is_forgotten_with_it() -> None:
     pool.lost(0, LOST, 104, 10)  # the socket failed before the close was made
     pool.expire(20)
     connect_all(pool, 20)
-    assert pool.link(0)["state"] == "active"
+    assert pool.connection(0)["state"] == "active"
     pool.endpoints(["b:1"], 1, 30)
     work = []
     while (item := pool.take_work()) is not None:

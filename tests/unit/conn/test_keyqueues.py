@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.native.probe_links import Links
+from tests.native.probe_connections import Connections
 from tests.support.scripted import ack, refusal
 
 MS = 1000
@@ -12,19 +12,19 @@ FAR = 10_000 * MS
 
 @pytest.fixture
 def pool():
-    links = Links(
+    connections = Connections(
         ack_timeout=100 * MS, retry_backoff=10 * MS, retry_backoff_max=10 * MS, heartbeat=0, classes={101: 4, 114: 2}
     )
-    links.endpoints(["a:1", "b:1"], 2, 0)
-    while links.take_work():
+    connections.endpoints(["a:1", "b:1"], 2, 0)
+    while connections.take_work():
         pass
     for i in (0, 1):
-        links.connected(i, 0)
-    return links
+        connections.connected(i, 0)
+    return connections
 
 
 def write(pool, now):
-    """Let every link write all it has; return {frame: link}."""
+    """Let every connection write all it has; return {frame: connection}."""
     while pool.advance(now):
         pass
     found = {}

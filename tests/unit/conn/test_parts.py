@@ -1,4 +1,4 @@
-"""Load window, in-flight table, link states and backoff."""
+"""Load window, in-flight table, connection states and backoff."""
 
 import json
 from pathlib import Path

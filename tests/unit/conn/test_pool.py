@@ -1,7 +1,7 @@
-"""Life of links and the fate of what they hold, one step at a time."""
+"""Life of connections and the fate of what they hold, one step at a time."""
 
 from dataproxy.codes import RETRY_CLASS
-from tests.native.probe_links import Links
+from tests.native.probe_connections import Connections
 from tests.native.probe_wire import Server
 from tests.sim.proxy import frame_seq
 
@@ -11,15 +11,15 @@ DELIVERED, FAILED, EXPIRED = 1, 2, 3
 STRANGE = b"\x00\x00\x00\x05\x7fABCD"  # a frame of an unknown type, which answers nothing
 
 
-def opened(labels: list[str], links: int | None = None, **config: object) -> Links:
-    """Return links that are connected to these proxies, at time 0."""
-    pool = Links(classes=CLASSES, **config)
-    assert pool.endpoints(labels, links or len(labels), 0) == 0
+def opened(labels: list[str], connections: int | None = None, **config: object) -> Connections:
+    """Return connections that are connected to these proxies, at time 0."""
+    pool = Connections(classes=CLASSES, **config)
+    assert pool.endpoints(labels, connections or len(labels), 0) == 0
     connect_all(pool, 0)
     return pool
 
 
-def connect_all(pool: Links, now: int) -> None:
+def connect_all(pool: Connections, now: int) -> None:
     """Do the socket work that is asked for; every connect succeeds, nothing is written."""
     work = pool.take_work()
     while work is not None:
@@ -31,8 +31,8 @@ def connect_all(pool: Links, now: int) -> None:
         work = pool.take_work()
 
 
-def write_all(pool: Links, index: int, now: int) -> bytes:
-    """Have a link write everything."""
+def write_all(pool: Connections, index: int, now: int) -> bytes:
+    """Have a connection write everything."""
     data = b"".join(pool.gather(index))
     pool.wrote(index, len(data), now)
     return data
@@ -45,35 +45,35 @@ def ack(frame: bytes, code: int = 0, text: bytes = b"") -> bytes:
     return server.refuse(reply, code, text) if code else reply
 
 
-def holder(pool: Links, ident: int) -> int:
-    """Return the link that holds a pack."""
-    for i in range(pool.facts()["links"]):
-        link = pool.link(i)
-        if ident in link["queue"] or ident in link["flight"]:
+def holder(pool: Connections, ident: int) -> int:
+    """Return the connection that holds a pack."""
+    for i in range(pool.facts()["connections"]):
+        connection = pool.connection(i)
+        if ident in connection["queue"] or ident in connection["flight"]:
             return i
-    raise AssertionError(f"no link holds {ident}")
+    raise AssertionError(f"no connection holds {ident}")
 
 
-def test_a_frame_queued_on_a_lost_link_moves_to_another() -> None:
+def test_a_frame_queued_on_a_lost_connection_moves_to_another() -> None:
     pool = opened(["a:1", "b:1"])
     pool.submit(1, 11, [b"x"], 100 * SECOND, 0)
     at = holder(pool, 1)
     pool.lost(at, 3, 104, 1)
-    assert pool.link(1 - at)["queue"] == [1]
-    assert pool.link(at)["queue_bytes"] == 0
+    assert pool.connection(1 - at)["queue"] == [1]
+    assert pool.connection(at)["queue_bytes"] == 0
     data = write_all(pool, 1 - at, 2)
     assert frame_seq(data) == 11
     assert pool.feed(1 - at, ack(data), 3) == (0, len(ack(data)))
     assert [r["outcome"] for r in pool.take_settled()] == [DELIVERED]
 
 
-def test_queued_frames_of_a_lost_link_keep_their_order() -> None:
+def test_queued_frames_of_a_lost_connection_keep_their_order() -> None:
     pool = opened(["a:1", "b:1"])
     for ident in range(20):
         pool.submit(ident, 100 + ident, [b"x"], 100 * SECOND, 0)
-    before = pool.link(0)["queue"]
+    before = pool.connection(0)["queue"]
     pool.lost(0, 3, 104, 1)
-    assert pool.link(1)["queue"][-len(before) :] == before
+    assert pool.connection(1)["queue"][-len(before) :] == before
     assert pool.facts()["waiting"] == 0
 
 
@@ -84,10 +84,10 @@ def test_the_node_is_the_one_that_answered() -> None:
     frame = write_all(pool, first, 0)
     pool.lost(first, 3, 104, 10)
     write_all(pool, 1 - first, 20)
-    pool.endpoints(["c:1", pool.link(1 - first)["peer"]], 2, 30)
+    pool.endpoints(["c:1", pool.connection(1 - first)["peer"]], 2, 30)
     pool.feed(1 - first, ack(frame), 40)
     (result,) = pool.take_settled()
-    assert result["node"] == pool.link(1 - first)["peer"]
+    assert result["node"] == pool.connection(1 - first)["peer"]
 
 
 def test_a_refusal_that_comes_twice_does_not_hide_an_open_attempt() -> None:
@@ -110,8 +110,8 @@ def test_garbage_counts_as_no_reply() -> None:
         status, _ = pool.feed(0, b"HTTP/1.1 400\r\n\r\n", losses * SECOND * 60)
         assert status < 0
         pool.lost(0, 5, 0, losses * SECOND * 60)
-        assert pool.link(0)["failures"] == losses
-        pool.expire(pool.link(0)["reconnect_at"])
+        assert pool.connection(0)["failures"] == losses
+        pool.expire(pool.connection(0)["reconnect_at"])
         connect_all(pool, losses * SECOND * 60 + SECOND)
 
 
@@ -121,7 +121,7 @@ def test_a_success_for_a_half_written_resend_counts_even_when_the_pool_is_aborte
     write_all(pool, 0, 0)
     pool.feed(0, STRANGE, SECOND // 2)  # it is not silent
     pool.expire(SECOND)
-    assert pool.link(0)["queue"] == [1]
+    assert pool.connection(0)["queue"] == [1]
     pool.wrote(0, 5, SECOND)
     pool.feed(0, ack(frame), SECOND + 1)
     assert pool.take_settled() == []

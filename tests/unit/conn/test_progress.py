@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.native.probe_links import Links
+from tests.native.probe_connections import Connections
 from tests.unit.conn.test_pool import DELIVERED, SECOND, STRANGE, ack, connect_all, holder, opened, write_all
 
 SILENT = 4
@@ -10,8 +10,8 @@ FAR = 1000 * SECOND
 LOOK = SECOND // 8
 
 
-def closes(pool: Links) -> list[int]:
-    """Return the links that are to be closed for silence."""
+def closes(pool: Connections) -> list[int]:
+    """Return the connections that are to be closed for silence."""
     found = []
     while (work := pool.take_work()) is not None:
         if work[1] == "close":
@@ -20,8 +20,8 @@ def closes(pool: Links) -> list[int]:
     return found
 
 
-def passes(pool: Links, begin: int, end: int) -> list[int]:
-    """Let time pass, timer by timer; return the links that were to be closed by then."""
+def passes(pool: Connections, begin: int, end: int) -> list[int]:
+    """Let time pass, timer by timer; return the connections that were to be closed by then."""
     found = []
     while not found and 0 <= pool.next_due() <= end:
         pool.expire(max(begin, pool.next_due()))
@@ -39,7 +39,7 @@ def test_a_half_written_frame_leaves_a_connection_that_does_not_move() -> None:
     assert passes(pool, 0, SECOND - 1) == []
     assert passes(pool, SECOND, SECOND) == [at]
     pool.lost(at, SILENT, 0, SECOND)
-    assert pool.link(1 - at)["queue"] == [1]
+    assert pool.connection(1 - at)["queue"] == [1]
     frame = write_all(pool, 1 - at, SECOND)
     pool.feed(1 - at, ack(frame), SECOND)
     (result,) = pool.take_settled()
@@ -51,7 +51,7 @@ def test_frames_that_no_host_acknowledged_leave_a_connection_that_does_not_move(
     for ident in range(3):
         pool.submit(ident, ident, [b"x"], FAR, ident * SECOND // 4)
         write_all(pool, 0, ident * SECOND // 4)
-        pool.held[0] = pool.link(0)["sent_bytes"]
+        pool.held[0] = pool.connection(0)["sent_bytes"]
     assert passes(pool, 0, SECOND - 1) == []
     assert passes(pool, SECOND, SECOND) == [0]
     pool.lost(0, SILENT, 0, SECOND)
@@ -130,9 +130,9 @@ def test_answers_to_later_frames_do_not_excuse_a_missing_one() -> None:
     pool.feed(0, ack(frames[2]), SECOND // 2)
     pool.feed(0, ack(frames[3]), SECOND)
     assert passes(pool, 0, SECOND + SECOND // 4 - 1) == []
-    assert pool.link(0)["flight"] == [1]
+    assert pool.connection(0)["flight"] == [1]
     assert passes(pool, 0, SECOND + SECOND // 4) == []
-    assert pool.link(0)["queue"] == [1]  # it alone is sent again
+    assert pool.connection(0)["queue"] == [1]  # it alone is sent again
 
 
 def test_a_proxy_that_freezes_after_an_answer_is_replaced() -> None:
@@ -176,8 +176,8 @@ def test_a_heartbeat_that_never_left_is_not_unanswered(retries: int) -> None:
     for step in range(2, 40):
         pool.held[0] = len(beat) + 40 - step
         assert passes(pool, 0, step * SECOND) == []
-        assert pool.link(0)["empty"]
-    assert pool.link(0)["unanswered"] == 1
+        assert pool.connection(0)["empty"]
+    assert pool.connection(0)["unanswered"] == 1
 
 
 def test_an_idle_connection_whose_host_is_gone_is_replaced_a_timeout_after_its_heartbeat() -> None:
@@ -201,7 +201,7 @@ def test_a_proxy_that_was_silent_gets_nothing_until_it_says_something(heartbeat:
     pool.lost(at, SILENT, 0, SECOND)
     pool.expire(SECOND)
     connect_all(pool, SECOND)
-    assert pool.link(at)["state"] == "active"
+    assert pool.connection(at)["state"] == "active"
     assert {pool.choose(SECOND) for _ in range(50)} == {1 - at}
     if heartbeat:  # it is asked at once
         pool.expire(SECOND + 1000)
@@ -240,9 +240,9 @@ def test_other_connections_to_a_proxy_that_was_silent_are_avoided_until_they_hea
     pool.expire(SECOND)
     assert closes(pool) == [at]
     pool.lost(at, SILENT, 0, SECOND)
-    peer = pool.link(at)["peer"]
-    (other,) = [i for i in range(4) if i != at and pool.link(i)["peer"] == peer]
-    fine = {i for i in range(4) if pool.link(i)["peer"] != peer}
+    peer = pool.connection(at)["peer"]
+    (other,) = [i for i in range(4) if i != at and pool.connection(i)["peer"] == peer]
+    fine = {i for i in range(4) if pool.connection(i)["peer"] != peer}
     assert {pool.choose(SECOND) for _ in range(50)} == fine
     pool.expire(SECOND + 1000)
     pool.feed(other, ack(write_all(pool, other, SECOND + 1000)), SECOND + 2000)

@@ -7,7 +7,7 @@ from tests.unit.conn.test_pool import DELIVERED, EXPIRED, FAILED, SECOND, ack, h
 
 
 def refused(code: int, **config: object):
-    """Return links and the frame that one of them was refused with this code."""
+    """Return connections and the frame that one of them was refused with this code."""
     pool = opened(["a:1"], retry_backoff=1000, retry_backoff_max=50_000, avoid=0, heartbeat=0, **config)
     frame = pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
     write_all(pool, 0, 0)
@@ -30,7 +30,7 @@ def test_every_code_does_what_its_class_says(code: int) -> None:
         attempts = 1
         for turn in range(1, 10):
             pool.expire(turn * 200_000)
-            if pool.facts()["backoff"] or not pool.link(0)["queue"]:
+            if pool.facts()["backoff"] or not pool.connection(0)["queue"]:
                 break
             assert write_all(pool, 0, turn * 200_000) == frame
             attempts += 1
@@ -76,7 +76,7 @@ def test_a_wait_beyond_the_deadline_is_cut_to_half_of_what_is_left() -> None:
     frame = pool.submit(1, 7, [b"x"], SECOND, 0)
     at = attempts = 0
     while not (results := pool.take_settled()):
-        if pool.link(0)["queue"]:
+        if pool.connection(0)["queue"]:
             assert write_all(pool, 0, at) == frame
             attempts += 1
             pool.feed(0, ack(frame, 114), at)
@@ -194,7 +194,7 @@ def test_a_pack_that_is_late_already_expires_at_once() -> None:
     assert [(r["outcome"], r["code"]) for r in pool.take_settled()] == [(EXPIRED, -1)]
 
 
-def test_what_waits_for_a_link_goes_out_in_order_when_one_comes() -> None:
+def test_what_waits_for_a_connection_goes_out_in_order_when_one_comes() -> None:
     pool = opened(["a:1"], heartbeat=0)
     pool.lost(0, 3, 0, 0)
     for ident in range(5):
@@ -203,7 +203,7 @@ def test_what_waits_for_a_link_goes_out_in_order_when_one_comes() -> None:
     pool.expire(SECOND)
     assert pool.take_work()[1] == "connect"
     pool.connected(0, SECOND)
-    assert pool.link(0)["queue"] == list(range(5))
+    assert pool.connection(0)["queue"] == list(range(5))
 
 
 def test_a_half_written_frame_ends_with_its_connection_at_the_deadline() -> None:

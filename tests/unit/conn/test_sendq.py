@@ -17,7 +17,7 @@ def test_random_partial_writes_keep_the_stream_in_step(sizes, writes, heartbeat)
     if heartbeat:
         pool.expire(SECOND)
         control = b"".join(pool.gather(0))
-        assert len(control) == pool.link(0)["control"] > 0
+        assert len(control) == pool.connection(0)["control"] > 0
     frames = [pool.submit(i, 100 + i, [b"x" * n], 100 * SECOND, SECOND) for i, n in enumerate(sizes)]
     expected, sent = control + b"".join(frames), b""
     while len(sent) < len(expected):
@@ -28,28 +28,28 @@ def test_random_partial_writes_keep_the_stream_in_step(sizes, writes, heartbeat)
             n = max(1, int(share * len(data))) if data else 0
             pool.wrote(0, n, SECOND)
             sent += data[:n]
-            link = pool.link(0)
-            assert link["queue_bytes"] == sum(len(frames[i]) for i in link["queue"])
-            assert link["waiting"] == len(link["queue"])
-            assert link["in_flight"] == len(link["flight"])
+            connection = pool.connection(0)
+            assert connection["queue_bytes"] == sum(len(frames[i]) for i in connection["queue"])
+            assert connection["waiting"] == len(connection["queue"])
+            assert connection["in_flight"] == len(connection["flight"])
     assert sent == expected
-    link = pool.link(0)
-    assert link["empty"]
-    assert link["flight"] == list(range(len(frames)))
-    assert link["flight_bytes"] == sum(map(len, frames))
-    assert link["sent_bytes"] == len(expected)
-    assert link["sent_frames"] == len(frames)
+    connection = pool.connection(0)
+    assert connection["empty"]
+    assert connection["flight"] == list(range(len(frames)))
+    assert connection["flight_bytes"] == sum(map(len, frames))
+    assert connection["sent_bytes"] == len(expected)
+    assert connection["sent_frames"] == len(frames)
 
 
 def test_a_frame_is_never_queued_twice() -> None:
     pool = opened(["a:1", "b:1"], retry_backoff=0, avoid=0, heartbeat=0)
     frame = pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
     for turn in range(1, 30):
-        at = next(i for i in (0, 1) if pool.link(i)["queue"])
+        at = next(i for i in (0, 1) if pool.connection(i)["queue"])
         assert write_all(pool, at, turn) == frame
         pool.feed(at, ack(frame, 114), turn)
         pool.expire(turn * 10_000_000)
-        held = [ident for i in (0, 1) for key in ("queue", "flight") for ident in pool.link(i)[key]]
+        held = [ident for i in (0, 1) for key in ("queue", "flight") for ident in pool.connection(i)[key]]
         assert held + [r["ident"] for r in pool.take_settled()] == [1]
         if not held:
             break
@@ -60,7 +60,7 @@ def test_a_heartbeat_waits_for_the_end_of_a_frame() -> None:
     pool.submit(1, 7, [b"x" * 100], 100 * SECOND, 0)
     pool.wrote(0, 10, 0)
     pool.expire(SECOND)
-    assert pool.link(0)["control"] == 0
+    assert pool.connection(0)["control"] == 0
     write_all(pool, 0, SECOND)
     pool.expire(2 * SECOND)
     first = b"".join(pool.gather(0))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataproxy._core.wire.inlong.message import records
-from tests.native.probe_links import Links
+from tests.native.probe_connections import Connections
 from tests.native.probe_wire import Server
 from tests.sim.proxy import frame_seq, take_frame
 from tests.unit.conn.test_pool import DELIVERED, EXPIRED, FAILED, SECOND, ack, connect_all, opened, write_all
@@ -20,12 +20,12 @@ PACK = b"pack-1"
 NUMBER = 77
 
 
-def split_links(labels: tuple[str, ...] = ("a:1",), **config: object) -> Links:
-    """Return connected links without heartbeats or pauses."""
+def split_pool(labels: tuple[str, ...] = ("a:1",), **config: object) -> Connections:
+    """Return connected connections without heartbeats or pauses."""
     return opened(list(labels), heartbeat=0, retry_backoff=0, avoid=0, **config)
 
 
-def submit(pool: Links, bodies: list[bytes], *, deadline: int = 100 * SECOND, **more: Any) -> bytes:
+def submit(pool: Connections, bodies: list[bytes], *, deadline: int = 100 * SECOND, **more: Any) -> bytes:
     """Hand over one pack."""
     return pool.submit(1, NUMBER, bodies, deadline, 0, pack_id=PACK, **more)
 
@@ -43,8 +43,8 @@ def refuse_bad(frame: bytes) -> bytes:
     return ack(frame)
 
 
-def play(pool: Links, answer: Callable[[bytes], bytes] = refuse_bad, now: int = 10) -> list[bytes]:
-    """Answer everything on link 0 until nothing more is written; return the frames."""
+def play(pool: Connections, answer: Callable[[bytes], bytes] = refuse_bad, now: int = 10) -> list[bytes]:
+    """Answer everything on connection 0 until nothing more is written; return the frames."""
     frames = []
     while True:
         data = bytearray(write_all(pool, 0, now))
@@ -66,7 +66,7 @@ def outcomes(result: dict[str, Any]) -> list[int]:
 
 @pytest.mark.parametrize("code", [ITEMS, SIZE])
 def test_only_the_guilty_fails(code: int) -> None:
-    pool = split_links()
+    pool = split_pool()
     bodies = [b"one", b"two", b"bad", b"four", b"five"]
     submit(pool, bodies)
 
@@ -84,7 +84,7 @@ def test_only_the_guilty_fails(code: int) -> None:
 
 
 def test_parts_go_from_left_to_right_under_the_names_of_their_messages() -> None:
-    pool = split_links()
+    pool = split_pool()
     bodies = [b"bad%d" % i if i in (0, 4) else b"body%d" % i for i in range(7)]
     submit(pool, bodies)
     stored = [message for frame in play(pool) if refuse_bad(frame) == ack(frame) for message in messages(frame)]
@@ -92,7 +92,7 @@ def test_parts_go_from_left_to_right_under_the_names_of_their_messages() -> None
 
 
 def test_every_frame_of_a_pack_has_a_number_of_its_own() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"bad", b"b", b"bad", b"d"])
     frames = play(pool)
     numbers = [frame_seq(frame) for frame in frames]
@@ -105,7 +105,7 @@ def test_every_frame_of_a_pack_has_a_number_of_its_own() -> None:
 
 def test_at_most_twice_as_many_frames_as_messages() -> None:
     for n in (2, 3, 8, 33):
-        pool = split_links()
+        pool = split_pool()
         submit(pool, [b"bad"] * n)
         assert len(play(pool)) == 2 * n - 1
         (result,) = pool.take_settled()
@@ -114,7 +114,7 @@ def test_at_most_twice_as_many_frames_as_messages() -> None:
 
 
 def test_a_single_message_fails_at_once() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"bad"])
     assert len(play(pool)) == 1
     (result,) = pool.take_settled()
@@ -122,7 +122,7 @@ def test_a_single_message_fails_at_once() -> None:
 
 
 def test_what_only_the_size_of_the_frame_was_wrong_with_is_all_delivered() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"x" * 100 for _ in range(8)])
     play(pool, lambda frame: ack(frame, SIZE) if len(messages(frame)) > 3 else ack(frame))
     (result,) = pool.take_settled()
@@ -130,7 +130,7 @@ def test_what_only_the_size_of_the_frame_was_wrong_with_is_all_delivered() -> No
 
 
 def test_a_compressed_pack_is_split() -> None:
-    pool = split_links(compress=True)
+    pool = split_pool(compress=True)
     submit(pool, [b"x" * 200, b"bad" * 70, b"z" * 200])
     frames = play(pool)
     assert frames[0][4] & 0x20
@@ -139,7 +139,7 @@ def test_a_compressed_pack_is_split() -> None:
 
 
 def test_parts_that_do_not_fit_a_frame_with_their_names_are_divided_first() -> None:
-    pool = split_links(max_frame=200)
+    pool = split_pool(max_frame=200)
     submit(pool, [b"%d" % (i % 10) if i != 5 else b"bad" for i in range(24)])
     frames = play(pool)
     assert all(len(frame) <= 200 for frame in frames)
@@ -148,7 +148,7 @@ def test_parts_that_do_not_fit_a_frame_with_their_names_are_divided_first() -> N
 
 
 def test_the_items_of_a_settled_pack_are_whole() -> None:
-    pool = split_links()
+    pool = split_pool()
     bodies = [b"bad" * 9 if i % 3 == 0 else b"good" * 9 for i in range(9)]
     submit(pool, bodies)
     play(pool)
@@ -165,7 +165,7 @@ def test_the_items_of_a_settled_pack_are_whole() -> None:
 
 
 def test_an_answer_to_the_whole_frame_that_comes_late_is_for_no_part() -> None:
-    pool = split_links(ack_timeout=1000)
+    pool = split_pool(ack_timeout=1000)
     whole = submit(pool, [b"bad", b"two"])
     write_all(pool, 0, 0)
     pool.feed(0, b"\x00\x00\x00\x05\x7fABCD", 900)  # it lives: the frame alone is late
@@ -188,9 +188,9 @@ def test_an_answer_to_the_whole_frame_that_comes_late_is_for_no_part() -> None:
 
 
 def test_a_frame_that_may_be_stored_makes_its_messages_maybe_delivered() -> None:
-    pool = split_links(("a:1", "b:1"))
+    pool = split_pool(("a:1", "b:1"))
     whole = submit(pool, [b"bad", b"two"])
-    at = 0 if pool.link(0)["queue"] else 1
+    at = 0 if pool.connection(0)["queue"] else 1
     write_all(pool, at, 0)
     pool.lost(at, 3, 104, 1)  # nobody knows whether it was stored
     pool.expire(2)
@@ -208,7 +208,7 @@ def test_a_frame_that_may_be_stored_makes_its_messages_maybe_delivered() -> None
 
 
 def test_a_part_that_is_refused_for_now_is_sent_again() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"one", b"bad"])
     asked: list[bytes] = []
 
@@ -223,7 +223,7 @@ def test_a_part_that_is_refused_for_now_is_sent_again() -> None:
 
 
 def test_attempts_of_the_whole_frame_do_not_use_up_those_of_a_part() -> None:
-    pool = split_links(late_attempts=2)
+    pool = split_pool(late_attempts=2)
     submit(pool, [b"one", b"bad"])
     codes = [ITEMS, 2147483647 & 0x7FFF, 0, ITEMS]
     assert len(play(pool, lambda frame: ack(frame, codes.pop(0)))) == 4
@@ -232,7 +232,7 @@ def test_attempts_of_the_whole_frame_do_not_use_up_those_of_a_part() -> None:
 
 
 def test_a_part_that_fails_otherwise_takes_no_other_with_it() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"a", b"b", b"c", b"d"])
     codes = [ITEMS, 10, 0]
     play(pool, lambda frame: ack(frame, codes.pop(0)))
@@ -241,7 +241,7 @@ def test_a_part_that_fails_otherwise_takes_no_other_with_it() -> None:
 
 
 def test_the_connection_is_lost_in_the_middle() -> None:
-    pool = split_links(reconnect_backoff=0)
+    pool = split_pool(reconnect_backoff=0)
     submit(pool, [b"one", b"two", b"bad", b"four"])
     frame = write_all(pool, 0, 1)
     pool.feed(0, refuse_bad(frame), 2)
@@ -260,18 +260,18 @@ def test_the_connection_is_lost_in_the_middle() -> None:
 
 
 def test_a_half_written_part_is_answered_from_an_earlier_attempt() -> None:
-    pool = split_links(("a:1", "b:1"), ack_timeout=1000)
+    pool = split_pool(("a:1", "b:1"), ack_timeout=1000)
     submit(pool, [b"one", b"bad"])
-    at = 0 if pool.link(0)["queue"] else 1
+    at = 0 if pool.connection(0)["queue"] else 1
     whole = write_all(pool, at, 0)
     pool.feed(at, refuse_bad(whole), 1)
     pool.expire(2)
-    first = 0 if pool.link(0)["queue"] else 1
+    first = 0 if pool.connection(0)["queue"] else 1
     part = write_all(pool, first, 2)
     pool.feed(first, b"\x00\x00\x00\x05\x7fABCD", 500)
     pool.expire(1500)
     pool.expire(2600)
-    second = 0 if pool.link(0)["queue"] else 1
+    second = 0 if pool.connection(0)["queue"] else 1
     pool.gather(second)
     pool.wrote(second, 5, 2601)
     pool.feed(first, ack(part), 2602)
@@ -280,7 +280,7 @@ def test_a_half_written_part_is_answered_from_an_earlier_attempt() -> None:
     assert rest == part[5:]
     pool.wrote(second, len(rest), 2603)
     pool.expire(2604)
-    third = 0 if pool.link(0)["queue"] else 1
+    third = 0 if pool.connection(0)["queue"] else 1
     last = write_all(pool, third, 2605)
     assert [body for body, _ in messages(last)] == [b"bad"]
     pool.feed(third, ack(last, ITEMS), 2606)
@@ -289,7 +289,7 @@ def test_a_half_written_part_is_answered_from_an_earlier_attempt() -> None:
 
 
 def test_the_deadline_ends_what_has_no_result() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"one", b"two", b"bad", b"four"], deadline=50)
     whole = write_all(pool, 0, 1)
     pool.feed(0, refuse_bad(whole), 2)
@@ -307,7 +307,7 @@ def test_the_deadline_ends_what_has_no_result() -> None:
 @pytest.mark.parametrize("steps", range(5))
 def test_an_end_in_the_middle(steps: int) -> None:
     """Whatever was done by then, every message gets one result and nothing is left."""
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"one", b"bad", b"three"])
     for step in range(steps):
         data = write_all(pool, 0, step) if step % 2 == 0 else b""
@@ -323,7 +323,7 @@ def test_an_end_in_the_middle(steps: int) -> None:
 
 
 def test_a_key_queue_waits_for_the_whole_pack() -> None:
-    pool = split_links()
+    pool = split_pool()
     submit(pool, [b"one", b"bad"], key_queue=3)
     pool.submit(2, NUMBER + 1, [b"behind"], 100 * SECOND, 0, key_queue=3, pack_id=b"pack-2")
     frames = play(pool)
@@ -334,7 +334,7 @@ def test_a_key_queue_waits_for_the_whole_pack() -> None:
 
 
 def test_packs_without_a_name_and_full_circles() -> None:
-    pool = split_links()
+    pool = split_pool()
     pool.submit(1, NUMBER, [b"one", b"bad"], 100 * SECOND, 0)
     assert len(play(pool)) == 1
     assert pool.take_settled()[0]["outcome"] == FAILED, "parts of it could not be told apart"
@@ -345,7 +345,7 @@ def test_packs_without_a_name_and_full_circles() -> None:
 
 
 def test_the_memory_of_names_is_bounded_and_every_pack_gets_its_turn() -> None:
-    pool = split_links()
+    pool = split_pool()
     count = 3000  # some thirty bytes of names each
     sizes = []
     for ident in range(8):
@@ -372,7 +372,7 @@ def test_the_memory_of_names_is_bounded_and_every_pack_gets_its_turn() -> None:
 
 
 def test_a_pack_that_waits_for_its_turn_expires_whole() -> None:
-    pool = split_links()
+    pool = split_pool()
     many = [b"bad"] + [b"x"] * 15000
     for ident in range(2):
         pool.submit(ident, 1000 + ident, many, (100 + 50 * ident) * SECOND, 0, pack_id=b"pack-%d" % ident)
@@ -391,7 +391,7 @@ def test_whatever_is_bad_and_however_it_goes() -> None:
     """Random packs, answers and losses: each message gets the result that the proxy gave it."""
     for seed in range(150):
         rng = random.Random(seed)
-        pool = split_links(reconnect_backoff=0, compress=rng.random() < 0.3, max_frame=rng.choice((400, 4096)))
+        pool = split_pool(reconnect_backoff=0, compress=rng.random() < 0.3, max_frame=rng.choice((400, 4096)))
         bodies = [
             (b"bad" if rng.random() < 0.2 else b"ok") + b"." * rng.choice((0, 3, 40)) for _ in range(rng.randint(1, 9))
         ]

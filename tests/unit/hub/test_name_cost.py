@@ -17,16 +17,16 @@ def sized(data: bytes) -> bytes:
 
 
 def name_cost(names: list[tuple[bytes, bytes]]) -> float:
-    """Return the seconds that a frame costs a door and a store, from its bytes to its ack."""
+    """Return the seconds that a frame costs a server and a store, from its bytes to its ack."""
     data = b"".join(binary(sized(b"x"), b"groupId=" + group + b"&streamId=" + stream) for group, stream in names)
 
     def run() -> float:
-        with ByHand(queue_bytes=64 << 20) as door:
-            door.connect().say(data)
+        with ByHand(queue_bytes=64 << 20) as server:
+            server.connect().say(data)
             begin = time.thread_time()
-            door.rounds()
+            server.rounds()
             spent = time.thread_time() - begin
-            assert door.stats()["entries"] == len(names)
+            assert server.stats()["entries"] == len(names)
         return spent / len(names)
 
     return min(run() for _ in range(3))

@@ -36,7 +36,7 @@ def test_hosts_become_addresses():
 
 
 def test_listen_errors_carry_facts():
-    error = listen_error("the door", "::1", 80, PermissionError(13, "Permission denied"))
-    assert str(error).startswith("the door cannot listen on [::1]:80: Permission denied")
+    error = listen_error("the server", "::1", 80, PermissionError(13, "Permission denied"))
+    assert str(error).startswith("the server cannot listen on [::1]:80: Permission denied")
     assert dict(error.details) == {"host": "::1", "port": 80, "errno": 13}
     assert error.hint

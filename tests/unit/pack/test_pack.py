@@ -80,7 +80,7 @@ def test_a_large_pack_takes_little_more_than_it_needs() -> None:
     assert 262_144 <= pool.room(1, 262_144) <= 1.3 * 262_144
 
 
-def test_a_verdict_lives_until_its_last_reference() -> None:
+def test_a_result_lives_until_its_last_reference() -> None:
     assert pack_result_references() == [1, 2, 1]
 
 

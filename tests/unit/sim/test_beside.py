@@ -26,7 +26,7 @@ def test_the_dead_one_had_frames() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_slow_link_is_kept_and_nothing_is_sent_twice_over_it(seed: int) -> None:
+def test_a_slow_connection_is_kept_and_nothing_is_sent_twice_over_it(seed: int) -> None:
     counts = Cluster(over_a_slow_link(seed)).run()
     assert (counts["retries"], counts["twice"], counts["connections"]) == (0, 0, 1)
     assert counts["stored"] >= 5

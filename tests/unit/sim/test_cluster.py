@@ -9,7 +9,7 @@ import pytest
 
 from tests.sim.cluster import Broken, Cluster
 from tests.sim.minimise import minimise
-from tests.sim.plan import FAULTS, LINK_FAULTS, Action, Plan, make_plan
+from tests.sim.plan import FAULTS, NETWORK_FAULTS, Action, Plan, make_plan
 
 # 10,000 in CI; a developer's run and a sanitizer's are shorter.
 SEEDS = int(os.environ.get("DATAPROXY_SIM_SEEDS", "200" if os.environ.get("DATAPROXY_SANITIZER") else "1000"))
@@ -31,7 +31,7 @@ def test_a_seed_replays_exactly() -> None:
 def test_the_seeds_reach_every_outcome_and_every_fault() -> None:
     plans = [make_plan(seed) for seed in range(300)]
     seen = {action.kind for plan in plans for action in plan.actions}
-    assert seen >= {*FAULTS, *LINK_FAULTS}, {*FAULTS, *LINK_FAULTS} - seen
+    assert seen >= {*FAULTS, *NETWORK_FAULTS}, {*FAULTS, *NETWORK_FAULTS} - seen
     totals = [Cluster(plan).run() for plan in plans[:100]]
     for key in ("delivered", "failed", "expired", "twice", "refused", "untold"):
         assert sum(total[key] for total in totals) > 20, key

@@ -1,4 +1,4 @@
-"""Items in a snappy block, walked as they came: the same count and the same verdict as after unpacking."""
+"""Items in a snappy block, walked as they came: the same count and the same answer as after unpacking."""
 
 import random
 

@@ -13,5 +13,5 @@ operations.  In tests a simulator on virtual time takes the executor's place.
 Locks.  None, except the lock of the pool of packs where a function says so.
 
 What it may use.  ``wire/api``, ``pack``, ``base`` and ``plat``.  Received bytes and the time are arguments; work on
-sockets is asked for by ``Link.flags``, and ``net`` does it.
+sockets is asked for by ``Connection.flags``, and ``net`` does it.
 """

@@ -1,7 +1,7 @@
 """Client connections as data: the structs that the decision modules read and write.
 
-A link has no descriptor.  The executor (or a simulator on virtual time) owns the socket of a link, passes received
-bytes and the time to the link, and does the work that ``Link.flags`` asks for.
+A connection has no descriptor.  The executor (or a simulator on virtual time) owns the socket of a connection, passes
+received bytes and the time to the connection, and does the work that ``Connection.flags`` asks for.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -16,19 +16,19 @@ from dataproxy._core.conn.framing cimport FrameRules
 from dataproxy._core.wire.api cimport WireOps
 
 
-cdef enum LinkState:
-    LS_IDLE = 0         # has no endpoint (its proxy left the list)
-    LS_CONNECTING = 1   # a connect is under way
-    LS_ACTIVE = 2       # takes frames
-    LS_BACKOFF = 3      # waits for its next connect
-    LS_CLOSED = 4       # final: the pool is closing
+cdef enum ConnectionState:
+    CS_IDLE = 0         # has no endpoint (its proxy left the list)
+    CS_CONNECTING = 1   # a connect is under way
+    CS_ACTIVE = 2       # takes frames
+    CS_BACKOFF = 3      # waits for its next connect
+    CS_CLOSED = 4       # final: the pool is closing
 
 
-cdef enum LinkFlag:         # what the executor has to do for a link
-    LF_CONNECT = 1
-    LF_CLOSE = 2
-    LF_WRITE = 4
-    LF_LOOK = 8             # ask the socket how many bytes it still holds: links_looked
+cdef enum ConnectionFlag:         # what the executor has to do for a connection
+    CF_CONNECT = 1
+    CF_CLOSE = 2
+    CF_WRITE = 4
+    CF_LOOK = 8             # ask the socket how many bytes it still holds: connections_looked
 
 
 cdef enum:
@@ -44,7 +44,7 @@ cdef enum:
 
 cdef enum TimerKind:
     TK_PACK = 1
-    TK_LINK = 2
+    TK_CONNECTION = 2
 
 
 cdef enum LocalCode:        # results that no server gave; negative, so that they never equal a server's code
@@ -70,21 +70,21 @@ cdef enum RetryClass:       # the numbers of dataproxy.codes.RetryClass
     RC_SPLIT = 8            # permanent for a single message; a pack of several is sent again in parts
 
 
-cdef enum LinkEvent:
-    LE_CONNECTED = 1
-    LE_CONNECT_FAILED = 2   # detail: errno, or 0 for a timeout
-    LE_LOST = 3             # detail: errno, 0 for end of stream
-    LE_SILENT = 4           # frames unanswered for ack_timeout, or no progress; closed
-    LE_PROTOCOL = 5         # bytes that are no reply; closed
-    LE_UNKNOWN_FRAME = 6    # detail: message type; skipped
-    LE_DRAINED = 7          # detail: server code; the node is avoided for a while
-    LE_REFUSED = 8          # detail: server code of a refused frame, with the server's text
-    LE_DEAF = 9             # heartbeats unanswered; closed
-    LE_FRAMING = 10         # detail: server code which says that it lost the frame boundaries; closed
+cdef enum ConnectionEvent:
+    CE_CONNECTED = 1
+    CE_CONNECT_FAILED = 2   # detail: errno, or 0 for a timeout
+    CE_LOST = 3             # detail: errno, 0 for end of stream
+    CE_SILENT = 4           # frames unanswered for ack_timeout, or no progress; closed
+    CE_PROTOCOL = 5         # bytes that are no reply; closed
+    CE_UNKNOWN_FRAME = 6    # detail: message type; skipped
+    CE_DRAINED = 7          # detail: server code; the node is avoided for a while
+    CE_REFUSED = 8          # detail: server code of a refused frame, with the server's text
+    CE_DEAF = 9             # heartbeats unanswered; closed
+    CE_FRAMING = 10         # detail: server code which says that it lost the frame boundaries; closed
     # Answers that are ignored; detail: code.
-    LE_MISDIRECTED = 11     # to a frame that has no open attempt over this connection
-    LE_UNEXPECTED = 12      # to a number that is not pending
-    LE_STATE = 13           # an illegal change of a link's state was asked for and not made; a defect of this library
+    CE_MISDIRECTED = 11     # to a frame that has no open attempt over this connection
+    CE_UNEXPECTED = 12      # to a number that is not pending
+    CE_STATE = 13  # an illegal change of a connection's state was asked for and not made; a defect of this library
 
 
 # `text` (may be empty) is what the server said; it is borrowed.
@@ -104,7 +104,7 @@ ctypedef struct Doubt:          # about a proxy
     int64_t until_us        # end of the avoidance; it ends earlier if the proxy sends something
 
 
-ctypedef struct LinkConfig:
+ctypedef struct ConnectionConfig:
     int64_t ack_timeout_us
     int64_t connect_timeout_us
     int64_t retry_backoff_us
@@ -122,7 +122,7 @@ ctypedef struct LinkConfig:
     int unknown_class           # RetryClass of all other codes
 
 
-ctypedef struct LoadWindow:     # owned by the executor of its link
+ctypedef struct LoadWindow:     # owned by the executor of its connection
     int32_t samples[30]         # ring; LOAD_UNKNOWN for an answer without a usable load
     int64_t total               # answers ever taken
 
@@ -139,7 +139,7 @@ ctypedef struct InFlight:       # sequence number -> pack; owned by one executor
     size_t n
 
 
-ctypedef struct LinkCounters:   # written by the executor, read by any thread (relaxed)
+ctypedef struct ConnectionCounters:   # written by the executor, read by any thread (relaxed)
     int64_t state
     int64_t sent_bytes
     int64_t read_bytes
@@ -153,14 +153,14 @@ ctypedef struct LinkCounters:   # written by the executor, read by any thread (r
     int64_t losses
 
 
-ctypedef struct Link:           # executor only, except `counters`
+ctypedef struct Connection:           # executor only, except `counters`
     int index
-    int state                   # LinkState; pool.link_enter alone writes it
-    int flags                   # LinkFlag: work for the executor
+    int state                   # ConnectionState; pool.connection_enter alone writes it
+    int flags                   # ConnectionFlag: work for the executor
     bint dirty                  # in the pool's dirty list
-    Link* next_dirty
-    int active_slot             # index in LinkPool.active, -1 if not there
-    int endpoint                # index into LinkPool.endpoints, -1 without one
+    Connection* next_dirty
+    int active_slot             # index in ConnectionPool.active, -1 if not there
+    int endpoint                # index into ConnectionPool.endpoints, -1 without one
     Endpoint peer               # a copy of its own, because the list may change
     bint retired                # its endpoint left the list; closes when nothing waits
     # Send queue: a heartbeat (only at a frame boundary), then frames in order.
@@ -184,7 +184,7 @@ ctypedef struct Link:           # executor only, except `counters`
     int64_t heartbeat_at_us
     int64_t last_read_us
     int64_t avoid_until_us      # because the server asked for it
-    int close_event             # reason for LF_CLOSE: a LinkEvent, 0 = intended
+    int close_event             # reason for CF_CLOSE: a ConnectionEvent, 0 = intended
     int close_detail            # of that event
     int failures                # failed connects and losses in a row, without a reply in between
     int unanswered              # heartbeats
@@ -196,22 +196,22 @@ ctypedef struct Link:           # executor only, except `counters`
     int64_t reason_end          # bytes that were written to the connection when this refusal came
     char reason[160]            # REASON_ROOM
     LoadWindow load
-    LinkCounters counters
+    ConnectionCounters counters
 
 
-ctypedef struct LinkPool:       # executor only
+ctypedef struct ConnectionPool:       # executor only
     const WireOps* wire
-    LinkConfig config
-    Link** links                # all slots ever made; a slot is reused, and freed only with the pool
-    int n_links
-    Link** active               # links that take frames
+    ConnectionConfig config
+    Connection** connections                # all slots ever made; a slot is reused, and freed only with the pool
+    int n_connections
+    Connection** active               # connections that take frames
     int n_active
     uint32_t cursor             # round-robin
     Endpoint* endpoints
     Doubt* doubts               # about each of them: conn/router
     int n_endpoints
     int next_endpoint
-    PackList waiting            # packs that no link could take
+    PackList waiting            # packs that no connection could take
     PackList backoff            # packs that wait for their next attempt
     PackList settled            # packs that got their result in this round; the executor hands them over
     KeyQueue* freed                 # key queues whose next pack may be sent
@@ -219,7 +219,7 @@ ctypedef struct LinkPool:       # executor only
     Timers timers
     uint64_t random
     RetryBudget budget
-    Link* dirty
+    Connection* dirty
     const FrameRules* rules     # for the frames of parts; constant
     PackPool* spares            # counts the memory of packs; constant, NULL: it is not counted
     int64_t split_bytes         # extra bytes of packs that are being split
@@ -231,7 +231,7 @@ ctypedef struct LinkPool:       # executor only
     EventSink event
     void* event_context
     # Counters read by any thread (relaxed).
-    int64_t flight_bytes        # of all links
+    int64_t flight_bytes        # of all connections
     int64_t retries
     int64_t held_back           # times that a resend waited for the retry budget
     int64_t unmatched           # replies to frames that are not pending or have no open attempt over that connection
@@ -243,5 +243,5 @@ ctypedef struct LinkPool:       # executor only
     int64_t reach               # the shortest such time in seconds since the last reading of this field; -1: none
 
 
-cdef bint link_change_allowed(int from_state, int to_state) noexcept nogil
-cdef const char* link_state_name(int state) noexcept nogil
+cdef bint connection_change_allowed(int from_state, int to_state) noexcept nogil
+cdef const char* connection_state_name(int state) noexcept nogil

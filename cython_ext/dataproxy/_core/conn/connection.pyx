@@ -1,4 +1,4 @@
-"""Legal state changes of a link, as a table; ``pool.link_enter`` is the only writer of a state.
+"""Legal state changes of a connection, as a table; ``pool.connection_enter`` is the only writer of a state.
 
               to  IDLE  CONNECTING  ACTIVE  BACKOFF  CLOSED
     from IDLE      -        x         -        -        x      an endpoint was given
@@ -19,21 +19,21 @@ cdef int[25] ALLOWED = [
 ]
 
 
-cdef bint link_change_allowed(int from_state, int to_state) noexcept nogil:
-    """Tell whether a link may go from one state to the other."""
+cdef bint connection_change_allowed(int from_state, int to_state) noexcept nogil:
+    """Tell whether a connection may go from one state to the other."""
     if not (0 <= from_state < 5 and 0 <= to_state < 5):
         return False
     return ALLOWED[from_state * 5 + to_state] != 0
 
 
-cdef const char* link_state_name(int state) noexcept nogil:
+cdef const char* connection_state_name(int state) noexcept nogil:
     """Return the name shown in statistics."""
-    if state == LS_IDLE:
+    if state == CS_IDLE:
         return "idle"
-    if state == LS_CONNECTING:
+    if state == CS_CONNECTING:
         return "connecting"
-    if state == LS_ACTIVE:
+    if state == CS_ACTIVE:
         return "active"
-    if state == LS_BACKOFF:
+    if state == CS_BACKOFF:
         return "backoff"
     return "closed"

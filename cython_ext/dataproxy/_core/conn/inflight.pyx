@@ -5,7 +5,7 @@ The table uses linear probing with backward-shift deletion.
 An attempt is the whole frame written to one connection; it is open until it is answered.  An answer counts only if it
 comes over a connection that has an open attempt of its frame: a proxy that was not sent a frame cannot have stored it.
 An open attempt is kept as long as its connection lives, because slow proxies may answer after the frame has been sent
-to the next proxy.  There is one entry for each connection, so the number of links bounds the number of entries.
+to the next proxy.  There is one entry for each connection, so their number bounds the number of entries.
 
 A refusal answers the oldest open attempt over its connection.  The attempts must be told apart, because the refusal
 of an older attempt must not end a frame whose newer attempt is under way.
@@ -19,7 +19,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.conn.connection cimport LS_ACTIVE
+from dataproxy._core.conn.connection cimport CS_ACTIVE
 from dataproxy._core.pack.pack cimport ASKED, Asked
 from dataproxy._core.plat.assertion cimport dp_assert
 
@@ -110,24 +110,24 @@ cdef inline Asked* _entries(const Pack* p) noexcept nogil:
     return p.asked_more if p.asked_more != NULL else <Asked*>p.asked
 
 
-cdef Asked* _find(const Pack* p, const Link* link) noexcept nogil:
+cdef Asked* _find(const Pack* p, const Connection* conn) noexcept nogil:
     cdef Asked* entries = _entries(p)
-    cdef int64_t connect = link.counters.connects
+    cdef int64_t connect = conn.counters.connects
     cdef int i
     for i in range(p.n_asked):
-        if entries[i].link == link.index and entries[i].connect == connect:
+        if entries[i].conn == conn.index and entries[i].connect == connect:
             return &entries[i]
     return NULL
 
 
-cdef void _leave_out_gone(const LinkPool* pool, Pack* p) noexcept nogil:
+cdef void _leave_out_gone(const ConnectionPool* pool, Pack* p) noexcept nogil:
     """Forget the attempts over connections that are gone: no answer can come over them."""
     cdef Asked* entries = _entries(p)
-    cdef const Link* link
+    cdef const Connection* conn
     cdef int i, kept = 0
     for i in range(p.n_asked):
-        link = pool.links[entries[i].link]
-        if link.state == LS_ACTIVE and link.counters.connects == entries[i].connect:
+        conn = pool.connections[entries[i].conn]
+        if conn.state == CS_ACTIVE and conn.counters.connects == entries[i].connect:
             entries[kept] = entries[i]
             kept += 1
     p.n_asked = kept
@@ -145,13 +145,13 @@ cdef int _grow(Pack* p) noexcept nogil:
     return ST_OK
 
 
-cdef void attempt_made(const LinkPool* pool, Pack* p, const Link* link) noexcept nogil:
-    """Note that the last byte of ``p`` was written to ``link``.
+cdef void attempt_made(const ConnectionPool* pool, Pack* p, const Connection* conn) noexcept nogil:
+    """Note that the last byte of ``p`` was written to ``connection``.
 
     If there is no memory for the entry, an answer over any connection counts from then on.  The other choice would
     be to ignore a true answer.
     """
-    cdef Asked* asked = _find(p, link)
+    cdef Asked* asked = _find(p, conn)
     p.attempts += 1
     p.open_attempts += 1
     if asked == NULL:
@@ -162,24 +162,24 @@ cdef void attempt_made(const LinkPool* pool, Pack* p, const Link* link) noexcept
             return
         asked = _entries(p) + p.n_asked
         p.n_asked += 1
-        asked.link = link.index
-        asked.connect = link.counters.connects
+        asked.conn = conn.index
+        asked.connect = conn.counters.connects
         asked.open = 0
     asked.open += 1
     asked.attempt = p.attempts
 
 
-cdef bint attempt_open(const Pack* p, const Link* link) noexcept nogil:
+cdef bint attempt_open(const Pack* p, const Connection* conn) noexcept nogil:
     """Tell whether an attempt of ``p`` waits for its answer over this connection."""
-    return _find(p, link) != NULL or p.asked_lost
+    return _find(p, conn) != NULL or p.asked_lost
 
 
-cdef bint attempt_refused(Pack* p, const Link* link) noexcept nogil:
-    """Close the attempt that a refusal over ``link`` answers, and tell whether it was the newest of ``p``."""
-    cdef Asked* asked = _find(p, link)
+cdef bint attempt_refused(Pack* p, const Connection* conn) noexcept nogil:
+    """Close the attempt that a refusal over ``connection`` answers, and tell whether it was the newest of ``p``."""
+    cdef Asked* asked = _find(p, conn)
     cdef bint newest
     if asked == NULL:
-        dp_assert(p.asked_lost, "a refusal answers an open attempt: seq=%u, link=%d", p.seq, link.index)
+        dp_assert(p.asked_lost, "a refusal answers an open attempt: seq=%u, connection=%d", p.seq, conn.index)
         return False
     dp_assert(asked.open > 0 and p.open_attempts >= asked.open,
               "open_attempts >= asked.open > 0: open_attempts=%d, asked.open=%d", p.open_attempts, asked.open)

@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.pack cimport Pack
-from dataproxy._core.conn.connection cimport LinkPool
+from dataproxy._core.conn.connection cimport ConnectionPool
 
 
-cdef bint key_queue_enter(LinkPool* pool, Pack* p) noexcept nogil
-cdef bint key_queues_advance(LinkPool* pool, int64_t now_us) noexcept nogil
-cdef void key_queues_abort(LinkPool* pool, int code) noexcept nogil
+cdef bint key_queue_enter(ConnectionPool* pool, Pack* p) noexcept nogil
+cdef bint key_queues_advance(ConnectionPool* pool, int64_t now_us) noexcept nogil
+cdef void key_queues_abort(ConnectionPool* pool, int code) noexcept nogil

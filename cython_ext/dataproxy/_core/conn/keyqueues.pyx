@@ -11,13 +11,13 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport OUT_FAILED, PK_HELD, Pack, list_push, pack_enter
-from dataproxy._core.conn.connection cimport LinkPool
+from dataproxy._core.conn.connection cimport ConnectionPool
 from dataproxy._core.conn.retry cimport retry_expired, route
 from dataproxy._core.conn.settle cimport detach, settle_failed
 from dataproxy._core.plat.assertion cimport dp_assert
 
 
-cdef bint key_queue_enter(LinkPool* pool, Pack* p) noexcept nogil:
+cdef bint key_queue_enter(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Tell whether ``p``, which is in no list, may be sent at once; else it is put into the key queue's ``held`` list.
     """
     cdef KeyQueue* key_queue = <KeyQueue*>p.key_queue
@@ -30,7 +30,7 @@ cdef bint key_queue_enter(LinkPool* pool, Pack* p) noexcept nogil:
     return False
 
 
-cdef KeyQueue* _take_freed(LinkPool* pool) noexcept nogil:
+cdef KeyQueue* _take_freed(ConnectionPool* pool) noexcept nogil:
     cdef KeyQueue* key_queue = pool.freed
     if key_queue != NULL:
         pool.freed = key_queue.next_freed
@@ -39,7 +39,7 @@ cdef KeyQueue* _take_freed(LinkPool* pool) noexcept nogil:
     return key_queue
 
 
-cdef bint key_queues_advance(LinkPool* pool, int64_t now_us) noexcept nogil:
+cdef bint key_queues_advance(ConnectionPool* pool, int64_t now_us) noexcept nogil:
     """Send the next pack of every key queue that has no pack on its way; False if there was no such key queue."""
     cdef KeyQueue* key_queue = _take_freed(pool)
     cdef Pack* p
@@ -57,7 +57,7 @@ cdef bint key_queues_advance(LinkPool* pool, int64_t now_us) noexcept nogil:
     return any
 
 
-cdef void key_queues_abort(LinkPool* pool, int code) noexcept nogil:
+cdef void key_queues_abort(ConnectionPool* pool, int code) noexcept nogil:
     """Fail all held packs; no other pack has an unknown outcome any more."""
     cdef KeyQueue* key_queue = _take_freed(pool)
     while key_queue != NULL:

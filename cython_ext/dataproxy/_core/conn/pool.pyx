@@ -1,6 +1,6 @@
-"""Life of the links of one executor: endpoints, connects, losses, heartbeats, deadlines.
+"""Life of the connections of one executor: endpoints, connects, losses, heartbeats, deadlines.
 
-Every function takes the time as an argument and asks for socket work through ``Link.flags``.
+Every function takes the time as an argument and asks for socket work through ``Connection.flags``.
 
 Locks: none.
 """
@@ -22,14 +22,15 @@ from dataproxy._core.base.timers cimport (
 )
 from dataproxy._core.base.address cimport Address
 from dataproxy._core.conn.router cimport backoff_us, budget_open, doubts_of, load_clear, proxy_doubt, proxy_doubted
-from dataproxy._core.conn.heartbeat cimport heartbeat_due, link_silent
+from dataproxy._core.conn.heartbeat cimport heartbeat_due, connection_silent
 from dataproxy._core.conn.inflight cimport inflight_free, inflight_init
 from dataproxy._core.conn.keyqueues cimport key_queue_enter, key_queues_abort
 from dataproxy._core.conn.connection cimport (
-    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, LE_CONNECTED, LE_CONNECT_FAILED, LE_DEAF, LE_LOST, LE_SILENT,
-    LE_STATE, LF_CLOSE, LF_CONNECT, LF_LOOK, LOAD_STOPPED, LOAD_UNKNOWN, LS_ACTIVE, LS_BACKOFF, LS_CLOSED,
-    LS_CONNECTING, LS_IDLE, TK_LINK, Doubt, Endpoint, EventSink, Link, LinkConfig, LinkPool, link_change_allowed,
-    link_state_name,
+    LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, CE_CONNECTED, CE_CONNECT_FAILED, CE_DEAF, CE_LOST, CE_SILENT,
+    CE_STATE, CF_CLOSE, CF_CONNECT, CF_LOOK, LOAD_STOPPED, LOAD_UNKNOWN, CS_ACTIVE, CS_BACKOFF, CS_CLOSED,
+    CS_CONNECTING, CS_IDLE, TK_CONNECTION, Doubt, Endpoint, EventSink, Connection, ConnectionConfig, ConnectionPool,
+    connection_change_allowed,
+    connection_state_name,
 )
 from dataproxy._core.conn.progress cimport look_every_us, progress_begin, progress_look, progress_stalled
 from dataproxy._core.conn.retry cimport retry_due, retry_expired, retry_unanswered, route, route_waiting
@@ -45,13 +46,13 @@ cdef enum:
     CHECKED_PACKS = 256     # of one list, where a debug build looks at all lists in each round
 
 
-cdef int links_open(
-    LinkPool* pool, const WireOps* wire, const LinkConfig* config, EventSink event, void* context,
+cdef int connections_open(
+    ConnectionPool* pool, const WireOps* wire, const ConnectionConfig* config, EventSink event, void* context,
 ) noexcept nogil:
     """Make an empty pool; ST_OK or ST_NO_MEMORY.  Locality: the executor's creator."""
-    memset(pool, 0, sizeof(LinkPool))
+    memset(pool, 0, sizeof(ConnectionPool))
     pool.wire = wire
-    memcpy(&pool.config, config, sizeof(LinkConfig))
+    memcpy(&pool.config, config, sizeof(ConnectionConfig))
     pool.event = event
     pool.event_context = context
     pool.reach = -1
@@ -60,114 +61,117 @@ cdef int links_open(
     return inflight_init(&pool.in_flight)
 
 
-cdef void links_free(LinkPool* pool) noexcept nogil:
+cdef void connections_free(ConnectionPool* pool) noexcept nogil:
     """Release the pool; no pack may be in it.  Locality: any thread, after the executor ended."""
     cdef int i
-    for i in range(pool.n_links):
-        buf_free(&pool.links[i].control)
-        free(pool.links[i])
-    free(pool.links)
+    for i in range(pool.n_connections):
+        buf_free(&pool.connections[i].control)
+        free(pool.connections[i])
+    free(pool.connections)
     free(pool.active)
     free(pool.endpoints)
     free(pool.doubts)
     inflight_free(&pool.in_flight)
     timers_free(&pool.timers)
-    memset(pool, 0, sizeof(LinkPool))
+    memset(pool, 0, sizeof(ConnectionPool))
 
 
-cdef void _activate(LinkPool* pool, Link* link) noexcept nogil:
-    if link.active_slot < 0:
-        link.active_slot = pool.n_active
-        pool.active[pool.n_active] = link
+cdef void _activate(ConnectionPool* pool, Connection* conn) noexcept nogil:
+    if conn.active_slot < 0:
+        conn.active_slot = pool.n_active
+        pool.active[pool.n_active] = conn
         pool.n_active += 1
 
 
-cdef void _deactivate(LinkPool* pool, Link* link) noexcept nogil:
-    cdef Link* last
-    if link.active_slot >= 0:
+cdef void _deactivate(ConnectionPool* pool, Connection* conn) noexcept nogil:
+    cdef Connection* last
+    if conn.active_slot >= 0:
         pool.n_active -= 1
         last = pool.active[pool.n_active]
-        pool.active[link.active_slot] = last
-        last.active_slot = link.active_slot
-        link.active_slot = -1
+        pool.active[conn.active_slot] = last
+        last.active_slot = conn.active_slot
+        conn.active_slot = -1
 
 
-cdef void link_enter(LinkPool* pool, Link* link, int state) noexcept nogil:
-    """Change the state of a link; nothing else writes ``Link.state``.  Locality: executor.
+cdef void connection_enter(ConnectionPool* pool, Connection* conn, int state) noexcept nogil:
+    """Change the state of a connection; nothing else writes ``Connection.state``.  Locality: executor.
 
-    An illegal change is not made, and reported: the link keeps what belongs to its state, such as its socket.
+    An illegal change is not made, and reported: the connection keeps what belongs to its state, such as its socket.
     """
     cdef char text[64]
     cdef int n
-    if not link_change_allowed(link.state, state):
+    if not connection_change_allowed(conn.state, state):
         dp_assert(False, "the change of state is legal: connection %d goes from %s to %s",
-                  link.index, link_state_name(link.state), link_state_name(state))
-        n = snprintf(text, sizeof(text), "from %s to %s", link_state_name(link.state), link_state_name(state))
-        pool.event(pool.event_context, LE_STATE, link.peer.label, 0, slice_of(text, <size_t>n))
+                  conn.index, connection_state_name(conn.state), connection_state_name(state))
+        n = snprintf(
+            text, sizeof(text), "from %s to %s", connection_state_name(conn.state), connection_state_name(state))
+        pool.event(pool.event_context, CE_STATE, conn.peer.label, 0, slice_of(text, <size_t>n))
         return
-    if state == LS_ACTIVE:
-        _activate(pool, link)
+    if state == CS_ACTIVE:
+        _activate(pool, conn)
     else:
-        _deactivate(pool, link)
-    link.state = state
-    relaxed_store(&link.counters.state, state)
-    if state != LS_ACTIVE:
-        relaxed_store(&link.counters.load, LOAD_STOPPED)
+        _deactivate(pool, conn)
+    conn.state = state
+    relaxed_store(&conn.counters.state, state)
+    if state != CS_ACTIVE:
+        relaxed_store(&conn.counters.load, LOAD_STOPPED)
 
 
-cdef int _users(const LinkPool* pool, int endpoint, const Link* but) noexcept nogil:
+cdef int _users(const ConnectionPool* pool, int endpoint, const Connection* but) noexcept nogil:
     cdef int i, n = 0
-    for i in range(pool.n_links):
-        if pool.links[i].endpoint == endpoint and pool.links[i] != but:
+    for i in range(pool.n_connections):
+        if pool.connections[i].endpoint == endpoint and pool.connections[i] != but:
             n += 1
     return n
 
 
-cdef int _pick_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
-    """Return the endpoint for the next connect of ``link``.
+cdef int _pick_endpoint(ConnectionPool* pool, const Connection* conn) noexcept nogil:
+    """Return the endpoint for the next connect of ``connection``.
 
-    A proxy that no link uses is preferred.  Otherwise the link stays with its proxy as long as other links of the
-    pool work, so that a proxy that returns is used again.  If no link works, it goes on to the next proxy.
+    A proxy that no connection uses is preferred.  Otherwise the connection stays with its proxy as long as other
+    connections of the pool work, so that a proxy that returns is used again.  If no connection works, it goes on to the
+    next proxy.
     """
     cdef int i, at, best = -1, fewest = 0, users
     for i in range(pool.n_endpoints):
         at = (pool.next_endpoint + i) % pool.n_endpoints
-        if at == link.endpoint and pool.n_endpoints > 1:
+        if at == conn.endpoint and pool.n_endpoints > 1:
             continue
-        users = _users(pool, at, link)
+        users = _users(pool, at, conn)
         if best < 0 or users < fewest:
             best = at
             fewest = users
-    if fewest > 0 and link.endpoint >= 0 and pool.n_active > 0:
-        return link.endpoint
+    if fewest > 0 and conn.endpoint >= 0 and pool.n_active > 0:
+        return conn.endpoint
     pool.next_endpoint = (best + 1) % pool.n_endpoints
     return best
 
 
-cdef void _start_connect(LinkPool* pool, Link* link, int endpoint, int64_t now_us) noexcept nogil:
-    link.endpoint = endpoint
-    memcpy(&link.peer, &pool.endpoints[endpoint], sizeof(Endpoint))
-    link.retired = False
-    link.connect_deadline_us = now_us + pool.config.connect_timeout_us
-    link_enter(pool, link, LS_CONNECTING)
-    timers_arm(&pool.timers, &link.timer, link.connect_deadline_us)
-    relaxed_add(&link.counters.connects, 1)
-    mark_dirty(pool, link, LF_CONNECT)
+cdef void _start_connect(ConnectionPool* pool, Connection* conn, int endpoint, int64_t now_us) noexcept nogil:
+    conn.endpoint = endpoint
+    memcpy(&conn.peer, &pool.endpoints[endpoint], sizeof(Endpoint))
+    conn.retired = False
+    conn.connect_deadline_us = now_us + pool.config.connect_timeout_us
+    connection_enter(pool, conn, CS_CONNECTING)
+    timers_arm(&pool.timers, &conn.timer, conn.connect_deadline_us)
+    relaxed_add(&conn.counters.connects, 1)
+    mark_dirty(pool, conn, CF_CONNECT)
 
 
-cdef void _turn_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
-    """Let the next connect to a proxy that ``link`` could not reach try its other address.
+cdef void _turn_endpoint(ConnectionPool* pool, const Connection* conn) noexcept nogil:
+    """Let the next connect to a proxy that ``connection`` could not reach try its other address.
 
-    The choice of the address is stored for the proxy, so a link that later returns to the proxy tries the other one.
+    The choice of the address is stored for the proxy, so a connection that later returns to the proxy tries the other
+    one.
     """
     cdef Endpoint* one
     cdef Address address
     cdef int family
-    if link.endpoint < 0 or pool.endpoints[link.endpoint].other_family == 0:
+    if conn.endpoint < 0 or pool.endpoints[conn.endpoint].other_family == 0:
         return
-    one = &pool.endpoints[link.endpoint]
-    if memcmp(&one.address, &link.peer.address, sizeof(Address)) != 0:
-        return                          # another link has changed it already
+    one = &pool.endpoints[conn.endpoint]
+    if memcmp(&one.address, &conn.peer.address, sizeof(Address)) != 0:
+        return                          # another connection has changed it already
     memcpy(&address, &one.address, sizeof(Address))
     family = one.family
     memcpy(&one.address, &one.other, sizeof(Address))
@@ -176,31 +180,32 @@ cdef void _turn_endpoint(LinkPool* pool, const Link* link) noexcept nogil:
     one.other_family = family
 
 
-cdef Link* _new_link(LinkPool* pool) noexcept nogil:
-    cdef Link* link = <Link*>calloc(1, sizeof(Link))
-    cdef Link** links = <Link**>realloc(pool.links, <size_t>(pool.n_links + 1) * sizeof(Link*))
-    cdef Link** active
-    if links != NULL:
-        pool.links = links
-    active = <Link**>realloc(pool.active, <size_t>(pool.n_links + 1) * sizeof(Link*))
+cdef Connection* _new_connection(ConnectionPool* pool) noexcept nogil:
+    cdef Connection* conn = <Connection*>calloc(1, sizeof(Connection))
+    cdef size_t room = <size_t>(pool.n_connections + 1)
+    cdef Connection** connections = <Connection**>realloc(pool.connections, room * sizeof(Connection*))
+    cdef Connection** active
+    if connections != NULL:
+        pool.connections = connections
+    active = <Connection**>realloc(pool.active, <size_t>(pool.n_connections + 1) * sizeof(Connection*))
     if active != NULL:
         pool.active = active
-    if link == NULL or links == NULL or active == NULL:
-        free(link)
+    if conn == NULL or connections == NULL or active == NULL:
+        free(conn)
         return NULL
-    link.index = pool.n_links
-    link.state = LS_IDLE
-    link.active_slot = -1
-    link.endpoint = -1
-    link.counters.load = LOAD_UNKNOWN
-    timer_init(&link.timer, TK_LINK, link)
-    load_clear(&link.load)
-    pool.links[pool.n_links] = link
-    pool.n_links += 1
-    return link
+    conn.index = pool.n_connections
+    conn.state = CS_IDLE
+    conn.active_slot = -1
+    conn.endpoint = -1
+    conn.counters.load = LOAD_UNKNOWN
+    timer_init(&conn.timer, TK_CONNECTION, conn)
+    load_clear(&conn.load)
+    pool.connections[pool.n_connections] = conn
+    pool.n_connections += 1
+    return conn
 
 
-cdef int _find_endpoint(const LinkPool* pool, const char* label) noexcept nogil:
+cdef int _find_endpoint(const ConnectionPool* pool, const char* label) noexcept nogil:
     cdef int i
     for i in range(pool.n_endpoints):
         if strcmp(pool.endpoints[i].label, label) == 0:
@@ -208,17 +213,18 @@ cdef int _find_endpoint(const LinkPool* pool, const char* label) noexcept nogil:
     return -1
 
 
-cdef int links_endpoints(
-    LinkPool* pool, const Endpoint* list, int n, int links, int offset, int64_t now_us,
+cdef int connections_endpoints(
+    ConnectionPool* pool, const Endpoint* list, int n, int connections, int offset, int64_t now_us,
 ) noexcept nogil:
-    """Take a new proxy list and the number of links wanted; ST_OK or ST_NO_MEMORY (nothing changed).
+    """Take a new proxy list and the number of connections wanted; ST_OK or ST_NO_MEMORY (nothing changed).
 
-    Locality: executor.  A link whose proxy is still listed is not changed.  A link whose proxy left the list takes no
-    new frames, and is closed when no frame waits on it.  ``offset`` makes several executors begin at different proxies.
+    Locality: executor.  A connection whose proxy is still listed is not changed.  A connection whose proxy left the
+    list takes no new frames, and is closed when no frame waits on it.  ``offset`` makes several executors begin at
+    different proxies.
     """
     cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
     cdef Doubt* doubts = doubts_of(pool, list, n)
-    cdef Link* link
+    cdef Connection* conn
     cdef int i
     if copy == NULL or doubts == NULL:
         free(copy)
@@ -231,48 +237,48 @@ cdef int links_endpoints(
     pool.doubts = doubts
     pool.n_endpoints = n
     pool.next_endpoint = offset % n
-    for i in range(pool.n_links):
-        link = pool.links[i]
-        if link.state == LS_IDLE:
+    for i in range(pool.n_connections):
+        conn = pool.connections[i]
+        if conn.state == CS_IDLE:
             continue
-        link.endpoint = _find_endpoint(pool, link.peer.label)
-        if link.endpoint < 0:
-            link.retired = True
-            _retire(pool, link)
+        conn.endpoint = _find_endpoint(pool, conn.peer.label)
+        if conn.endpoint < 0:
+            conn.retired = True
+            _retire(pool, conn)
         else:
-            link.retired = False
-            if link.state == LS_ACTIVE:
-                _activate(pool, link)
-    route_waiting(pool, now_us)         # a link that was being closed takes frames again if its proxy came back
-    for i in range(pool.n_links):
-        link = pool.links[i]
-        if link.state == LS_IDLE and _busy_links(pool) < links:
-            _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
-    while _busy_links(pool) < links:        # a retired link keeps its slot until its frames have results
-        link = _new_link(pool)
-        if link == NULL:
-            return ST_NO_MEMORY if pool.n_links == 0 else ST_OK
-        _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
+            conn.retired = False
+            if conn.state == CS_ACTIVE:
+                _activate(pool, conn)
+    route_waiting(pool, now_us)         # a connection that was being closed takes frames again if its proxy came back
+    for i in range(pool.n_connections):
+        conn = pool.connections[i]
+        if conn.state == CS_IDLE and _busy_connections(pool) < connections:
+            _start_connect(pool, conn, _pick_endpoint(pool, conn), now_us)
+    while _busy_connections(pool) < connections:  # a retired connection keeps its slot until its frames have results
+        conn = _new_connection(pool)
+        if conn == NULL:
+            return ST_NO_MEMORY if pool.n_connections == 0 else ST_OK
+        _start_connect(pool, conn, _pick_endpoint(pool, conn), now_us)
     return ST_OK
 
 
-cdef int _busy_links(const LinkPool* pool) noexcept nogil:
+cdef int _busy_connections(const ConnectionPool* pool) noexcept nogil:
     cdef int i, n = 0
-    for i in range(pool.n_links):
-        if pool.links[i].state != LS_IDLE and not pool.links[i].retired:
+    for i in range(pool.n_connections):
+        if pool.connections[i].state != CS_IDLE and not pool.connections[i].retired:
             n += 1
     return n
 
 
-cdef void _retire(LinkPool* pool, Link* link) noexcept nogil:
-    """Stop using a link whose proxy left the list; its frames may still be answered."""
-    _deactivate(pool, link)             # no new frames
-    if link.queue.head == NULL and link.flight.head == NULL:
-        mark_dirty(pool, link, LF_CLOSE)
+cdef void _retire(ConnectionPool* pool, Connection* conn) noexcept nogil:
+    """Stop using a connection whose proxy left the list; its frames may still be answered."""
+    _deactivate(pool, conn)             # no new frames
+    if conn.queue.head == NULL and conn.flight.head == NULL:
+        mark_dirty(pool, conn, CF_CLOSE)
     # else its timer is armed for ack_timeout at most: then it closes if no frame is left
 
 
-cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+cdef void connections_submit(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Take a sealed, framed pack; its result comes through ``pool.settled``.  Locality: executor."""
     dp_assert(p.state == PK_TAKEN, "a pack that is submitted is in no list: state=%s, seq=%u",
               pack_state_name(p.state), p.seq)
@@ -284,51 +290,51 @@ cdef void links_submit(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
         route(pool, p, now_us)
 
 
-cdef void links_connected(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Begin to use a link whose connect succeeded.  Locality: executor."""
-    cdef bint doubted = proxy_doubted(pool, link)
-    dp_assert(link.state == LS_CONNECTING, "a connection that was made was connecting: state=%s, link=%d",
-              link_state_name(link.state), link.index)
-    load_clear(&link.load)
-    link.head_sent = 0
-    link.control.n = 0
-    link.control_sent = 0
-    link.unanswered = 0
-    link.avoid_until_us = 0
+cdef void connections_connected(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
+    """Begin to use a connection whose connect succeeded.  Locality: executor."""
+    cdef bint doubted = proxy_doubted(pool, conn)
+    dp_assert(conn.state == CS_CONNECTING, "a connection that was made was connecting: state=%s, connection=%d",
+              connection_state_name(conn.state), conn.index)
+    load_clear(&conn.load)
+    conn.head_sent = 0
+    conn.control.n = 0
+    conn.control_sent = 0
+    conn.unanswered = 0
+    conn.avoid_until_us = 0
     if doubted:
-        proxy_doubt(pool, link.peer.label, now_us)      # the time of the doubt begins now that the proxy can be asked
-    link.last_read_us = now_us
-    link.owed = 0
-    link.reason_code = 0
-    link.heartbeat_at_us = now_us if doubted else now_us + pool.config.heartbeat_us
-    progress_begin(pool, link, now_us)
-    link_enter(pool, link, LS_ACTIVE)
-    relaxed_store(&link.counters.load, LOAD_UNKNOWN)
-    relaxed_store(&link.counters.unanswered, 0)
-    _arm(pool, link, now_us)
-    pool.event(pool.event_context, LE_CONNECTED, link.peer.label, 0, slice_of(NULL, 0))
+        proxy_doubt(pool, conn.peer.label, now_us)      # the time of the doubt begins now that the proxy can be asked
+    conn.last_read_us = now_us
+    conn.owed = 0
+    conn.reason_code = 0
+    conn.heartbeat_at_us = now_us if doubted else now_us + pool.config.heartbeat_us
+    progress_begin(pool, conn, now_us)
+    connection_enter(pool, conn, CS_ACTIVE)
+    relaxed_store(&conn.counters.load, LOAD_UNKNOWN)
+    relaxed_store(&conn.counters.unanswered, 0)
+    _arm(pool, conn, now_us)
+    pool.event(pool.event_context, CE_CONNECTED, conn.peer.label, 0, slice_of(NULL, 0))
     route_waiting(pool, now_us)
 
 
-cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexcept nogil:
-    """Route all frames of a lost link again, in order: unanswered ones first, then unwritten ones.
+cdef void _give_back(ConnectionPool* pool, Connection* conn, int code, int64_t now_us) noexcept nogil:
+    """Route all frames of a lost connection again, in order: unanswered ones first, then unwritten ones.
 
     ``code`` is the reason for the loss: whether this side closed a silent connection, or the connection broke.
     """
     cdef Pack* p
-    cdef int64_t n = link.flight.n
-    link.head_sent = 0
+    cdef int64_t n = conn.flight.n
+    conn.head_sent = 0
     while n > 0:
         n -= 1
-        p = link.flight.head
+        p = conn.flight.head
         if now_us >= p.deadline_us:
             retry_expired(pool, p)
         else:
             retry_unanswered(pool, p, code, now_us)
-    n = link.queue.n
+    n = conn.queue.n
     while n > 0:
         n -= 1
-        p = link.queue.head
+        p = conn.queue.head
         if p.answered:
             settle_delivered(pool, p)
         elif now_us >= p.deadline_us:
@@ -337,115 +343,117 @@ cdef void _give_back(LinkPool* pool, Link* link, int code, int64_t now_us) noexc
             detach(pool, p)
             p.code = code
             route(pool, p, now_us)
-    dp_assert(link.queue.n == 0 and link.flight.n == 0, "a lost connection has no frames: queue.n=%ld, flight.n=%ld",
-              link.queue.n, link.flight.n)
-    dp_assert(link.queue_bytes == 0 and link.flight_bytes == 0,
-              "a lost connection has no bytes: queue_bytes=%ld, flight_bytes=%ld", link.queue_bytes, link.flight_bytes)
+    dp_assert(conn.queue.n == 0 and conn.flight.n == 0, "a lost connection has no frames: queue.n=%ld, flight.n=%ld",
+              conn.queue.n, conn.flight.n)
+    dp_assert(conn.queue_bytes == 0 and conn.flight_bytes == 0,
+              "a lost connection has no bytes: queue_bytes=%ld, flight_bytes=%ld", conn.queue_bytes, conn.flight_bytes)
 
 
-cdef void _doubt(LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
-    """Avoid the proxy of a silent link until it sends something; the other links to it send a heartbeat at once.
+cdef void _doubt(ConnectionPool* pool, const Connection* conn, int64_t now_us) noexcept nogil:
+    """Avoid the proxy of a silent connection until it sends something; its other connections send a heartbeat at once.
 
-    A link whose last heartbeat has no answer yet sends none.
+    A connection whose last heartbeat has no answer yet sends none.
     """
-    cdef Link* other
+    cdef Connection* other
     cdef int i
-    proxy_doubt(pool, link.peer.label, now_us)
-    for i in range(pool.n_links):
-        other = pool.links[i]
-        if other == link or other.state != LS_ACTIVE or strcmp(other.peer.label, link.peer.label) != 0:
+    proxy_doubt(pool, conn.peer.label, now_us)
+    for i in range(pool.n_connections):
+        other = pool.connections[i]
+        if other == conn or other.state != CS_ACTIVE or strcmp(other.peer.label, conn.peer.label) != 0:
             continue
         if other.unanswered == 0:
             other.heartbeat_at_us = now_us
             _arm(pool, other, now_us)
 
 
-cdef Slice _large_frame(const Link* link, int event, char* text, size_t room) noexcept nogil:
+cdef Slice _large_frame(const Connection* conn, int event, char* text, size_t room) noexcept nogil:
     """Return a text for a large frame that was unanswered when the peer closed: the peer's limit may be smaller."""
-    cdef const Pack* p = link.flight.head
+    cdef const Pack* p = conn.flight.head
     cdef size_t largest = 0
     cdef int n
-    if event != LE_LOST:
+    if event != CE_LOST:
         return slice_of(NULL, 0)
     while p != NULL:
         largest = max(largest, p.frame_n)
         p = p.next
-    if link.head_sent > 0 and link.queue.head != NULL:
-        largest = max(largest, link.queue.head.frame_n)
+    if conn.head_sent > 0 and conn.queue.head != NULL:
+        largest = max(largest, conn.queue.head.frame_n)
     if largest <= SMALL_FRAME:
         return slice_of(NULL, 0)
     n = snprintf(text, room, "a frame of %zu bytes", largest)
     return slice_of(text, <size_t>n)
 
 
-cdef void links_lost(LinkPool* pool, Link* link, int event, int detail, int64_t now_us) noexcept nogil:
+cdef void connections_lost(
+    ConnectionPool* pool, Connection* conn, int event, int detail, int64_t now_us,
+) noexcept nogil:
     """Act on a failed connect or a lost connection; the executor has closed the socket.
 
-    Locality: executor.  The link connects again after a backoff: to a proxy that no link uses, else to its own as long
-    as other links of the pool work, else to the next of the list.  If a proxy could not be reached, its other address
-    is tried next.
+    Locality: executor.  The connection connects again after a backoff: to a proxy that no connection uses, else to its
+    own as long as other connections of the pool work, else to the next of the list.  If a proxy could not be reached,
+    its other address is tried next.
     """
     cdef char text[48]
-    if link.state == LS_IDLE or link.state == LS_CLOSED:
+    if conn.state == CS_IDLE or conn.state == CS_CLOSED:
         return
-    if link.state == LS_BACKOFF and not link.retired and not pool.closing:
+    if conn.state == CS_BACKOFF and not conn.retired and not pool.closing:
         return                  # it has no connection, and its proxy left the list and came back before it was closed
-    link.flags = 0
-    link.close_event = 0
-    link.close_detail = 0
-    relaxed_add(&link.counters.losses, 1)
-    timers_cancel(&pool.timers, &link.timer)
+    conn.flags = 0
+    conn.close_event = 0
+    conn.close_detail = 0
+    relaxed_add(&conn.counters.losses, 1)
+    timers_cancel(&pool.timers, &conn.timer)
     if event:
-        pool.event(pool.event_context, event, link.peer.label, detail, _large_frame(link, event, text, sizeof(text)))
-    link.failures += 1
-    if link.state == LS_CONNECTING:
-        _turn_endpoint(pool, link)
-    if event == LE_SILENT or event == LE_DEAF:
-        _doubt(pool, link, now_us)
-    if link.retired or pool.closing:
-        link_enter(pool, link, LS_IDLE)
-        link.endpoint = -1
+        pool.event(pool.event_context, event, conn.peer.label, detail, _large_frame(conn, event, text, sizeof(text)))
+    conn.failures += 1
+    if conn.state == CS_CONNECTING:
+        _turn_endpoint(pool, conn)
+    if event == CE_SILENT or event == CE_DEAF:
+        _doubt(pool, conn, now_us)
+    if conn.retired or pool.closing:
+        connection_enter(pool, conn, CS_IDLE)
+        conn.endpoint = -1
     else:
-        link_enter(pool, link, LS_BACKOFF)
-        link.reconnect_at_us = now_us + backoff_us(
-            link.failures, pool.config.reconnect_backoff_us, pool.config.reconnect_backoff_max_us, &pool.random)
-        timers_arm(&pool.timers, &link.timer, link.reconnect_at_us)
-    _give_back(pool, link, LC_ACK_TIMEOUT if event == LE_SILENT else LC_CONNECTION_LOST, now_us)
-    relaxed_store(&link.counters.waiting, 0)
-    relaxed_store(&link.counters.in_flight, 0)
+        connection_enter(pool, conn, CS_BACKOFF)
+        conn.reconnect_at_us = now_us + backoff_us(
+            conn.failures, pool.config.reconnect_backoff_us, pool.config.reconnect_backoff_max_us, &pool.random)
+        timers_arm(&pool.timers, &conn.timer, conn.reconnect_at_us)
+    _give_back(pool, conn, LC_ACK_TIMEOUT if event == CE_SILENT else LC_CONNECTION_LOST, now_us)
+    relaxed_store(&conn.counters.waiting, 0)
+    relaxed_store(&conn.counters.in_flight, 0)
 
 
-cdef void _arm(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    """Arm an active link's timer for the earliest time at which something must be checked."""
-    cdef int64_t due = now_us + (look_every_us(&pool.config) if link.waits else pool.config.ack_timeout_us)
-    if link.waits and link.moved_us + pool.config.ack_timeout_us < due:
-        due = link.moved_us + pool.config.ack_timeout_us
-    if pool.config.heartbeat_us and link.heartbeat_at_us < due:
-        due = link.heartbeat_at_us
-    if link.flight.head != NULL and link.flight.head.sent_us + pool.config.ack_timeout_us < due:
-        due = link.flight.head.sent_us + pool.config.ack_timeout_us
-    timers_arm(&pool.timers, &link.timer, due if due > now_us else now_us + 1000)
+cdef void _arm(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
+    """Arm an active connection's timer for the earliest time at which something must be checked."""
+    cdef int64_t due = now_us + (look_every_us(&pool.config) if conn.waits else pool.config.ack_timeout_us)
+    if conn.waits and conn.moved_us + pool.config.ack_timeout_us < due:
+        due = conn.moved_us + pool.config.ack_timeout_us
+    if pool.config.heartbeat_us and conn.heartbeat_at_us < due:
+        due = conn.heartbeat_at_us
+    if conn.flight.head != NULL and conn.flight.head.sent_us + pool.config.ack_timeout_us < due:
+        due = conn.flight.head.sent_us + pool.config.ack_timeout_us
+    timers_arm(&pool.timers, &conn.timer, due if due > now_us else now_us + 1000)
 
 
-cdef void _ack_timeouts(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+cdef void _ack_timeouts(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
     cdef Pack* p
     cdef int64_t oldest = now_us - pool.config.ack_timeout_us
-    if progress_stalled(pool, link, now_us):
-        link_silent(pool, link, LE_SILENT)
+    if progress_stalled(pool, conn, now_us):
+        connection_silent(pool, conn, CE_SILENT)
         return
-    while link.flight.head != NULL and link.flight.head.sent_us <= oldest:
-        p = link.flight.head
-        if link.last_read_us <= p.sent_us:
+    while conn.flight.head != NULL and conn.flight.head.sent_us <= oldest:
+        p = conn.flight.head
+        if conn.last_read_us <= p.sent_us:
             # Nothing was received since the proxy had to answer: the connection is treated as lost.
-            link_silent(pool, link, LE_SILENT)
+            connection_silent(pool, conn, CE_SILENT)
             return
         retry_unanswered(pool, p, LC_ACK_TIMEOUT, now_us)
 
 
-cdef void _check_list(const PackList* packs, int state, int link, int64_t bytes) noexcept nogil:
-    """Check that a list is whole, that its packs are in ``state`` and on ``link``, and that their frames are ``bytes``.
+cdef void _check_list(const PackList* packs, int state, int conn, int64_t bytes) noexcept nogil:
+    """Check that a list is whole, that its packs are in ``state`` and on ``conn``, and that their frames are ``bytes``.
 
-    ``link``: -1 for a list of no link; then ``bytes`` is not compared.
+    ``conn``: -1 for a list of no connection; then ``bytes`` is not compared.
     """
     cdef const Pack* p = packs.head
     cdef const Pack* before = NULL
@@ -454,8 +462,8 @@ cdef void _check_list(const PackList* packs, int state, int link, int64_t bytes)
         dp_assert(p.prev == before, "a pack knows its neighbour: seq=%u, place %ld of %ld", p.seq, n, packs.n)
         dp_assert(p.state == state, "a pack's state names its list: seq=%u is %s in the list of packs that are %s",
                   p.seq, pack_state_name(p.state), pack_state_name(state))
-        dp_assert(link < 0 or p.link == link, "a pack names its connection: seq=%u, link=%d, not %d",
-                  p.seq, p.link, link)
+        dp_assert(conn < 0 or p.conn == conn, "a pack names its connection: seq=%u, connection=%d, not %d",
+                  p.seq, p.conn, conn)
         sum += <int64_t>p.frame_n
         n += 1
         before = p
@@ -463,66 +471,66 @@ cdef void _check_list(const PackList* packs, int state, int link, int64_t bytes)
     if p != NULL:
         return                          # the rest is looked at when the list is shorter
     dp_assert(n == packs.n and packs.tail == before, "a list holds what it counts: %ld packs, n=%ld", n, packs.n)
-    dp_assert(link < 0 or sum == bytes, "a list's bytes are those of its frames: %ld bytes, sum=%ld", bytes, sum)
+    dp_assert(conn < 0 or sum == bytes, "a list's bytes are those of its frames: %ld bytes, sum=%ld", bytes, sum)
 
 
-cdef void _check(const LinkPool* pool) noexcept nogil:
+cdef void _check(const ConnectionPool* pool) noexcept nogil:
     """Compare lists, states and counters of a pool with each other.  Locality: executor."""
-    cdef const Link* link
+    cdef const Connection* conn
     cdef int64_t flight_bytes = 0
     cdef int i
     _check_list(&pool.waiting, PK_WAITING, -1, 0)
     _check_list(&pool.backoff, PK_BACKOFF, -1, 0)
     _check_list(&pool.settled, PK_SETTLED, -1, 0)
-    for i in range(pool.n_links):
-        link = pool.links[i]
-        dp_assert(link.state == LS_ACTIVE or (link.queue.n == 0 and link.flight.n == 0 and link.active_slot < 0),
+    for i in range(pool.n_connections):
+        conn = pool.connections[i]
+        dp_assert(conn.state == CS_ACTIVE or (conn.queue.n == 0 and conn.flight.n == 0 and conn.active_slot < 0),
                   "frames are on an active connection: state=%s, queue.n=%ld, flight.n=%ld, active_slot=%d",
-                  link_state_name(link.state), link.queue.n, link.flight.n, link.active_slot)
-        dp_assert(link.active_slot < 0 or pool.active[link.active_slot] == link,
-                  "active_slot names the connection: active_slot=%d, link=%d", link.active_slot, link.index)
-        dp_assert(link.queue.head == NULL or link.head_sent < link.queue.head.frame_n,
-                  "head_sent < frame_n: head_sent=%zu, frame_n=%zu", link.head_sent, link.queue.head.frame_n)
-        dp_assert(relaxed_load(&link.counters.waiting) == link.queue.n, "waiting = queue.n: waiting=%ld, queue.n=%ld",
-                  link.counters.waiting, link.queue.n)
-        dp_assert(relaxed_load(&link.counters.in_flight) == link.flight.n,
-                  "in_flight = flight.n: in_flight=%ld, flight.n=%ld", link.counters.in_flight, link.flight.n)
-        _check_list(&link.queue, PK_QUEUED, link.index, link.queue_bytes)
-        _check_list(&link.flight, PK_IN_FLIGHT, link.index, link.flight_bytes)
-        flight_bytes += link.flight_bytes
+                  connection_state_name(conn.state), conn.queue.n, conn.flight.n, conn.active_slot)
+        dp_assert(conn.active_slot < 0 or pool.active[conn.active_slot] == conn,
+                  "active_slot names the connection: active_slot=%d, connection=%d", conn.active_slot, conn.index)
+        dp_assert(conn.queue.head == NULL or conn.head_sent < conn.queue.head.frame_n,
+                  "head_sent < frame_n: head_sent=%zu, frame_n=%zu", conn.head_sent, conn.queue.head.frame_n)
+        dp_assert(relaxed_load(&conn.counters.waiting) == conn.queue.n, "waiting = queue.n: waiting=%ld, queue.n=%ld",
+                  conn.counters.waiting, conn.queue.n)
+        dp_assert(relaxed_load(&conn.counters.in_flight) == conn.flight.n,
+                  "in_flight = flight.n: in_flight=%ld, flight.n=%ld", conn.counters.in_flight, conn.flight.n)
+        _check_list(&conn.queue, PK_QUEUED, conn.index, conn.queue_bytes)
+        _check_list(&conn.flight, PK_IN_FLIGHT, conn.index, conn.flight_bytes)
+        flight_bytes += conn.flight_bytes
     dp_assert(relaxed_load(&pool.flight_bytes) == flight_bytes,
               "flight_bytes is the sum of all connections: flight_bytes=%ld, sum=%ld", pool.flight_bytes, flight_bytes)
 
 
-cdef void _link_timer(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
-    dp_assert(link.state != LS_IDLE and link.state != LS_CLOSED, "a connection without a proxy has no timer: state=%s",
-              link_state_name(link.state))
-    if link.state == LS_CONNECTING:
-        link_silent(pool, link, LE_CONNECT_FAILED)
-    elif link.state == LS_BACKOFF and not link.retired:
-        _start_connect(pool, link, _pick_endpoint(pool, link), now_us)
-    elif link.state == LS_ACTIVE:
-        if link.retired and link.queue.head == NULL and link.flight.head == NULL:
-            mark_dirty(pool, link, LF_CLOSE)
+cdef void _connection_timer(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
+    dp_assert(conn.state != CS_IDLE and conn.state != CS_CLOSED, "a connection without a proxy has no timer: state=%s",
+              connection_state_name(conn.state))
+    if conn.state == CS_CONNECTING:
+        connection_silent(pool, conn, CE_CONNECT_FAILED)
+    elif conn.state == CS_BACKOFF and not conn.retired:
+        _start_connect(pool, conn, _pick_endpoint(pool, conn), now_us)
+    elif conn.state == CS_ACTIVE:
+        if conn.retired and conn.queue.head == NULL and conn.flight.head == NULL:
+            mark_dirty(pool, conn, CF_CLOSE)
             return
-        mark_dirty(pool, link, LF_LOOK)
+        mark_dirty(pool, conn, CF_LOOK)
 
 
-cdef void links_looked(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil:
-    """Check the progress of an active link whose socket still holds ``held`` bytes.  Locality: executor."""
-    progress_look(pool, link, held, now_us)
-    _ack_timeouts(pool, link, now_us)
-    if not (link.flags & LF_CLOSE):
-        heartbeat_due(pool, link, now_us)
-    _arm(pool, link, now_us)
+cdef void connections_looked(ConnectionPool* pool, Connection* conn, int64_t held, int64_t now_us) noexcept nogil:
+    """Check the progress of an active connection whose socket still holds ``held`` bytes.  Locality: executor."""
+    progress_look(pool, conn, held, now_us)
+    _ack_timeouts(pool, conn, now_us)
+    if not (conn.flags & CF_CLOSE):
+        heartbeat_due(pool, conn, now_us)
+    _arm(pool, conn, now_us)
 
 
-cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:
+cdef void connections_expire(ConnectionPool* pool, int64_t now_us) noexcept nogil:
     """Act on every timer that is due.  Locality: executor."""
     cdef Timer* timer = timers_pop(&pool.timers, now_us)
     while timer != NULL:
-        if timer.kind == TK_LINK:
-            _link_timer(pool, <Link*>timer.owner, now_us)
+        if timer.kind == TK_CONNECTION:
+            _connection_timer(pool, <Connection*>timer.owner, now_us)
         else:
             retry_due(pool, <Pack*>timer.owner, now_us)
         timer = timers_pop(&pool.timers, now_us)
@@ -530,37 +538,37 @@ cdef void links_expire(LinkPool* pool, int64_t now_us) noexcept nogil:
         _check(pool)
 
 
-cdef void links_abort(LinkPool* pool, int code) noexcept nogil:
-    """Fail everything that has no result yet, and close all links.  Locality: executor."""
+cdef void connections_abort(ConnectionPool* pool, int code) noexcept nogil:
+    """Fail everything that has no result yet, and close all connections.  Locality: executor."""
     cdef int i
-    cdef Link* link
+    cdef Connection* conn
     pool.closing = True
     while pool.waiting.head != NULL:
         settle_failed(pool, pool.waiting.head, OUT_FAILED, code)
     while pool.backoff.head != NULL:
         settle_failed(pool, pool.backoff.head, OUT_FAILED, code)
-    for i in range(pool.n_links):
-        link = pool.links[i]
-        while link.flight.head != NULL:
-            settle_failed(pool, link.flight.head, OUT_FAILED, code)
-        while link.queue.head != NULL:
-            if link.queue.head.answered:
-                settle_delivered(pool, link.queue.head)
+    for i in range(pool.n_connections):
+        conn = pool.connections[i]
+        while conn.flight.head != NULL:
+            settle_failed(pool, conn.flight.head, OUT_FAILED, code)
+        while conn.queue.head != NULL:
+            if conn.queue.head.answered:
+                settle_delivered(pool, conn.queue.head)
             else:
-                settle_failed(pool, link.queue.head, OUT_FAILED, code)
-        mark_dirty(pool, link, LF_CLOSE)
+                settle_failed(pool, conn.queue.head, OUT_FAILED, code)
+        mark_dirty(pool, conn, CF_CLOSE)
     key_queues_abort(pool, code)
     if DP_CHECKED:
         _check(pool)
 
 
-cdef Link* links_take_dirty(LinkPool* pool) noexcept nogil:
-    """Return a link that needs socket work, or NULL; the executor clears its flags.
+cdef Connection* connections_take_dirty(ConnectionPool* pool) noexcept nogil:
+    """Return a connection that needs socket work, or NULL; the executor clears its flags.
 
     Locality: executor.
     """
-    cdef Link* link = pool.dirty
-    if link != NULL:
-        pool.dirty = link.next_dirty
-        link.dirty = False
-    return link
+    cdef Connection* conn = pool.dirty
+    if conn != NULL:
+        pool.dirty = conn.next_dirty
+        conn.dirty = False
+    return conn

@@ -2,11 +2,11 @@
 
 from libc.stdint cimport int64_t
 
-from dataproxy._core.conn.connection cimport Link, LinkConfig, LinkPool
+from dataproxy._core.conn.connection cimport Connection, ConnectionConfig, ConnectionPool
 
 
-cdef int64_t look_every_us(const LinkConfig* config) noexcept nogil
-cdef void progress_begin(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil
-cdef void progress_wrote(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil
-cdef void progress_look(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil
-cdef bint progress_stalled(const LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil
+cdef int64_t look_every_us(const ConnectionConfig* config) noexcept nogil
+cdef void progress_begin(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil
+cdef void progress_wrote(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil
+cdef void progress_look(ConnectionPool* pool, Connection* conn, int64_t held, int64_t now_us) noexcept nogil
+cdef bint progress_stalled(const ConnectionPool* pool, const Connection* conn, int64_t now_us) noexcept nogil

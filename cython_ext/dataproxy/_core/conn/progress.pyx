@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.pack cimport Pack
 from dataproxy._core.base.timers cimport timers_arm
-from dataproxy._core.conn.connection cimport Link, LinkConfig, LinkPool
+from dataproxy._core.conn.connection cimport Connection, ConnectionConfig, ConnectionPool
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_load
 
@@ -27,51 +27,51 @@ cdef enum:
     LEAST_US = 1000
 
 
-cdef int64_t look_every_us(const LinkConfig* config) noexcept nogil:
+cdef int64_t look_every_us(const ConnectionConfig* config) noexcept nogil:
     """Return the microseconds between two looks at a connection with unanswered frames.  Locality: any thread."""
     cdef int64_t every = config.ack_timeout_us // LOOKS
     return every if every > LEAST_US else LEAST_US
 
 
-cdef void progress_begin(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+cdef void progress_begin(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
     """Reset the progress for a new connection.  Locality: executor."""
-    link.acked = relaxed_load(&link.counters.sent_bytes)
-    link.heartbeat_end = link.acked
-    link.waits = False
-    link.moved_us = now_us
+    conn.acked = relaxed_load(&conn.counters.sent_bytes)
+    conn.heartbeat_end = conn.acked
+    conn.waits = False
+    conn.moved_us = now_us
 
 
-cdef void progress_wrote(LinkPool* pool, Link* link, int64_t now_us) noexcept nogil:
+cdef void progress_wrote(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
     """Note that bytes were written to a socket that held no bytes at the last look.
 
     Locality: executor.
     """
     cdef int64_t look = now_us + look_every_us(&pool.config)
-    link.waits = True
-    link.moved_us = now_us
-    if link.timer.slot < 0 or look < link.timer.due_us:
-        timers_arm(&pool.timers, &link.timer, look)
+    conn.waits = True
+    conn.moved_us = now_us
+    if conn.timer.slot < 0 or look < conn.timer.due_us:
+        timers_arm(&pool.timers, &conn.timer, look)
 
 
-cdef void progress_look(LinkPool* pool, Link* link, int64_t held, int64_t now_us) noexcept nogil:
+cdef void progress_look(ConnectionPool* pool, Connection* conn, int64_t held, int64_t now_us) noexcept nogil:
     """Note that the socket still holds ``held`` of the bytes that were written to it.  Locality: executor."""
-    cdef int64_t acked = relaxed_load(&link.counters.sent_bytes) - held
-    cdef Pack* p = link.flight.tail
-    cdef bint waits = held > 0 or link.queue.head != NULL or link.control_sent < link.control.n
-    if acked > link.acked or (waits and not link.waits):
-        link.moved_us = now_us
-    elif link.last_read_us > link.moved_us:
-        link.moved_us = link.last_read_us
-    if acked > link.acked:
-        link.acked = acked
-    link.waits = waits
-    while p != NULL and p.sent_end > link.acked:        # in the order of writing: the frames before it have arrived
+    cdef int64_t acked = relaxed_load(&conn.counters.sent_bytes) - held
+    cdef Pack* p = conn.flight.tail
+    cdef bint waits = held > 0 or conn.queue.head != NULL or conn.control_sent < conn.control.n
+    if acked > conn.acked or (waits and not conn.waits):
+        conn.moved_us = now_us
+    elif conn.last_read_us > conn.moved_us:
+        conn.moved_us = conn.last_read_us
+    if acked > conn.acked:
+        conn.acked = acked
+    conn.waits = waits
+    while p != NULL and p.sent_end > conn.acked:        # in the order of writing: the frames before it have arrived
         dp_assert(p.prev == NULL or p.prev.sent_end <= p.sent_end,
                   "frames in flight are in the order of writing: sent_end=%ld after %ld", p.sent_end, p.prev.sent_end)
         p.sent_us = now_us
         p = p.prev
 
 
-cdef bint progress_stalled(const LinkPool* pool, const Link* link, int64_t now_us) noexcept nogil:
+cdef bint progress_stalled(const ConnectionPool* pool, const Connection* conn, int64_t now_us) noexcept nogil:
     """Tell whether bytes wait and nothing has moved for ``ack_timeout``.  Locality: executor."""
-    return link.waits and now_us - link.moved_us >= pool.config.ack_timeout_us
+    return conn.waits and now_us - conn.moved_us >= pool.config.ack_timeout_us

@@ -15,10 +15,10 @@ from libc.string cimport memcpy
 from dataproxy._core.base.slice cimport slice_text
 from dataproxy._core.base.timers cimport timers_arm
 from dataproxy._core.conn.connection cimport (
-    LC_TIMEOUT, LE_DRAINED, LE_REFUSED, LF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER, RC_NODE, RC_SPLIT,
+    LC_TIMEOUT, CE_DRAINED, CE_REFUSED, CF_CLOSE, RC_DRAINED, RC_FEW, RC_FRAMING, RC_LATE, RC_NEVER, RC_NODE, RC_SPLIT,
     REASON_ROOM,
 )
-from dataproxy._core.conn.router cimport backoff_us, budget_take, choose_link
+from dataproxy._core.conn.router cimport backoff_us, budget_take, choose_connection
 from dataproxy._core.conn.sendq cimport mark_dirty, sendq_put
 from dataproxy._core.conn.settle cimport detach, settle_failed, settle_split
 from dataproxy._core.conn.split cimport split_attempts, split_can, split_waits
@@ -36,26 +36,26 @@ cdef enum:
     LONGEST = 400           # bytes of a refusal's text
 
 
-cdef int retry_class(const LinkConfig* config, int code) noexcept nogil:
+cdef int retry_class(const ConnectionConfig* config, int code) noexcept nogil:
     """Return the RetryClass of a server's error code.  Locality: any thread."""
     if 0 <= code < 256:
         return config.classes[code]
     return config.unknown_class
 
 
-cdef void route(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
-    """Queue ``p``, which is in no list, on a link, or keep it waiting.  Locality: executor."""
-    cdef Link* link = choose_link(pool, now_us)
-    if link == NULL:
+cdef void route(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+    """Queue ``p``, which is in no list, on a connection, or keep it waiting.  Locality: executor."""
+    cdef Connection* conn = choose_connection(pool, now_us)
+    if conn == NULL:
         pack_enter(p, PK_WAITING)
-        p.link = -1
+        p.conn = -1
         list_push(&pool.waiting, p)
     else:
-        sendq_put(pool, link, p)
+        sendq_put(pool, conn, p)
 
 
-cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Queue the waiting packs on links, the oldest first.  Locality: executor."""
+cdef void route_waiting(ConnectionPool* pool, int64_t now_us) noexcept nogil:
+    """Queue the waiting packs on connections, the oldest first.  Locality: executor."""
     cdef Pack* p
     while pool.n_active > 0 and pool.waiting.head != NULL:
         p = pool.waiting.head
@@ -63,7 +63,7 @@ cdef void route_waiting(LinkPool* pool, int64_t now_us) noexcept nogil:
         route(pool, p, now_us)
 
 
-cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexcept nogil:
+cdef void _park(ConnectionPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexcept nogil:
     """Move ``p`` to the backoff list for ``wait_us``, or for less if the deadline is near.
 
     A wait that would pass the deadline is cut to half of the time left, so that the last attempts have time for
@@ -79,11 +79,11 @@ cdef void _park(LinkPool* pool, Pack* p, int64_t wait_us, int64_t now_us) noexce
     timers_arm(&pool.timers, &p.timer, now_us + wait_us)
 
 
-cdef int64_t _pause(LinkPool* pool, Pack* p) noexcept nogil:
+cdef int64_t _pause(ConnectionPool* pool, Pack* p) noexcept nogil:
     return backoff_us(split_attempts(p), pool.config.retry_backoff_us, pool.config.retry_backoff_max_us, &pool.random)
 
 
-cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
+cdef int64_t _late_pause(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Return a long wait in microseconds, at least half of its span: changes of configuration are slow."""
     cdef int64_t span = pool.config.retry_backoff_us * LATE_FACTOR << min(split_attempts(p) - 1, 16)
     cdef int64_t most = pool.config.retry_backoff_max_us * LATE_FACTOR
@@ -91,14 +91,16 @@ cdef int64_t _late_pause(LinkPool* pool, Pack* p) noexcept nogil:
     return span // 2 + backoff_us(1, span // 2, span // 2, &pool.random)
 
 
-cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice text, int64_t now_us) noexcept nogil:
+cdef void retry_refused(
+    ConnectionPool* pool, Connection* conn, Pack* p, int code, Slice text, int64_t now_us,
+) noexcept nogil:
     """Decide on a frame that the server refused with ``code`` and ``text`` in its newest attempt.
 
     Locality: executor.
     """
-    cdef const LinkConfig* config = &pool.config
+    cdef const ConnectionConfig* config = &pool.config
     cdef int kind = retry_class(config, code)
-    pool.event(pool.event_context, LE_DRAINED if kind == RC_DRAINED else LE_REFUSED, link.peer.label, code, text)
+    pool.event(pool.event_context, CE_DRAINED if kind == RC_DRAINED else CE_REFUSED, conn.peer.label, code, text)
     if kind == RC_SPLIT and split_can(pool, p):
         p.code = code
         settle_split(pool, p)
@@ -109,32 +111,32 @@ cdef void retry_refused(LinkPool* pool, Link* link, Pack* p, int code, Slice tex
         settle_failed(pool, p, OUT_FAILED, code)
         return
     if kind == RC_DRAINED:
-        link.avoid_until_us = now_us + config.avoid_us
-    elif kind == RC_NODE and link.avoid_until_us < now_us + config.avoid_us // NODE_FACTOR:
-        link.avoid_until_us = now_us + config.avoid_us // NODE_FACTOR
+        conn.avoid_until_us = now_us + config.avoid_us
+    elif kind == RC_NODE and conn.avoid_until_us < now_us + config.avoid_us // NODE_FACTOR:
+        conn.avoid_until_us = now_us + config.avoid_us // NODE_FACTOR
     p.code = code
     _park(pool, p, _late_pause(pool, p) if kind == RC_LATE else _pause(pool, p), now_us)
 
 
-cdef void retry_unanswered(LinkPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
+cdef void retry_unanswered(ConnectionPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil:
     """Decide on a frame whose newest attempt has an unknown outcome.  Locality: executor."""
     p.code = code
     reason_inherit(pool, p)
     if split_attempts(p) <= 1 and pool.n_active > 0 and budget_take(&pool.budget, now_us):
-        detach(pool, p)         # after the first attempt, another link may send it at once
+        detach(pool, p)         # after the first attempt, another connection may send it at once
         route(pool, p, now_us)
         return
     _park(pool, p, _pause(pool, p), now_us)
 
 
-cdef void retry_expired(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void retry_expired(ConnectionPool* pool, Pack* p) noexcept nogil:
     """End a frame whose deadline passed.  Locality: executor."""
     if p.state == PK_IN_FLIGHT:
         reason_inherit(pool, p)
     settle_failed(pool, p, OUT_EXPIRED, p.code if p.code != 0 else LC_TIMEOUT)    # the newest reason tells more
 
 
-cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+cdef void _retry_now(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Send ``p`` again, or keep it back while the retry budget is used up."""
     cdef int64_t most = pool.config.retry_backoff_max_us
     if split_waits(p):
@@ -149,9 +151,9 @@ cdef void _retry_now(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     route(pool, p, now_us)
 
 
-cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
+cdef void retry_due(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil:
     """Act on a pack's timer: its deadline passed, or its backoff is over.  Locality: executor."""
-    cdef Link* link
+    cdef Connection* conn
     dp_assert(p.state != PK_SETTLED, "a settled pack has no timer: seq=%u, outcome=%d", p.seq, p.outcome)
     if now_us < p.deadline_us:
         if p.state == PK_BACKOFF:
@@ -160,11 +162,11 @@ cdef void retry_due(LinkPool* pool, Pack* p, int64_t now_us) noexcept nogil:
             timers_arm(&pool.timers, &p.timer, p.deadline_us)
         return
     if p.state == PK_QUEUED:
-        link = pool.links[p.link]
-        if p == link.queue.head and link.head_sent > 0:
+        conn = pool.connections[p.conn]
+        if p == conn.queue.head and conn.head_sent > 0:
             # A part of it is written, so it can end only with its connection.  The loss of the connection then
             # settles it, because its deadline has passed.
-            mark_dirty(pool, link, LF_CLOSE)
+            mark_dirty(pool, conn, CF_CLOSE)
             return
     retry_expired(pool, p)
 
@@ -183,21 +185,21 @@ cdef void reason_note(Pack* p, int code, Slice text) noexcept nogil:
     p.refused = code
 
 
-cdef void reason_note_link(Link* link, int code, Slice text) noexcept nogil:
-    """Keep a refusal that came over ``link`` and names no frame."""
+cdef void reason_note_connection(Connection* conn, int code, Slice text) noexcept nogil:
+    """Keep a refusal that came over ``connection`` and names no frame."""
     cdef size_t n = text.n if text.n < REASON_ROOM else REASON_ROOM - 1
     if n > 0:
-        memcpy(link.reason, text.p, n)
-    link.reason[n] = 0
-    link.reason_code = code
-    link.reason_end = relaxed_load(&link.counters.sent_bytes)
+        memcpy(conn.reason, text.p, n)
+    conn.reason[n] = 0
+    conn.reason_code = code
+    conn.reason_end = relaxed_load(&conn.counters.sent_bytes)
 
 
-cdef void reason_inherit(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void reason_inherit(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Give ``p``, in flight and without an answer, the refusal that its connection got after ``p`` was written."""
-    cdef const Link* link
-    if p.link < 0 or p.refused != 0:
+    cdef const Connection* conn
+    if p.conn < 0 or p.refused != 0:
         return
-    link = pool.links[p.link]
-    if link.reason_code != 0 and p.sent_end <= link.reason_end:
-        reason_note(p, link.reason_code, slice_text(link.reason))
+    conn = pool.connections[p.conn]
+    if conn.reason_code != 0 and p.sent_end <= conn.reason_end:
+        reason_note(p, conn.reason_code, slice_text(conn.reason))

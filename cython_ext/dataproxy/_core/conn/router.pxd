@@ -6,7 +6,7 @@ Locality: executor; ``backoff_us``: the thread that owns ``random``.  Locks: non
 from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.base.rand cimport rand_below
-from dataproxy._core.conn.connection cimport Doubt, Endpoint, Link, LinkPool, LoadWindow, RetryBudget
+from dataproxy._core.conn.connection cimport Doubt, Endpoint, Connection, ConnectionPool, LoadWindow, RetryBudget
 
 
 cdef inline int64_t backoff_us(int attempt, int64_t base_us, int64_t max_us, uint64_t* random) noexcept nogil:
@@ -20,24 +20,24 @@ cdef inline int64_t backoff_us(int attempt, int64_t base_us, int64_t max_us, uin
     return <int64_t>rand_below(random, <uint64_t>span + 1)
 
 
-cdef inline int64_t avoided_until(const LinkPool* pool, const Link* link) noexcept nogil:
-    """Return until when (microseconds) a link is avoided: its server asked for that, or its proxy was silent."""
-    cdef int64_t silent = pool.doubts[link.endpoint].until_us if link.endpoint >= 0 else 0
-    return silent if silent > link.avoid_until_us else link.avoid_until_us
+cdef inline int64_t avoided_until(const ConnectionPool* pool, const Connection* conn) noexcept nogil:
+    """Return until when (microseconds) a connection is avoided: its server asked for that, or its proxy was silent."""
+    cdef int64_t silent = pool.doubts[conn.endpoint].until_us if conn.endpoint >= 0 else 0
+    return silent if silent > conn.avoid_until_us else conn.avoid_until_us
 
 
-cdef inline bint proxy_doubted(const LinkPool* pool, const Link* link) noexcept nogil:
-    """Tell whether a link's proxy was silent and has sent nothing since then."""
-    return link.endpoint >= 0 and pool.doubts[link.endpoint].doubted
+cdef inline bint proxy_doubted(const ConnectionPool* pool, const Connection* conn) noexcept nogil:
+    """Tell whether a connection's proxy was silent and has sent nothing since then."""
+    return conn.endpoint >= 0 and pool.doubts[conn.endpoint].doubted
 
 
-# Choice of a link: the next in turn or a random one, by waiting bytes and by the proxy's load.
-cdef Link* choose_link(LinkPool* pool, int64_t now_us) noexcept nogil
-cdef int64_t link_cost(const Link* link, bint with_load) noexcept nogil
+# Choice of a connection: the next in turn or a random one, by waiting bytes and by the proxy's load.
+cdef Connection* choose_connection(ConnectionPool* pool, int64_t now_us) noexcept nogil
+cdef int64_t connection_cost(const Connection* conn, bint with_load) noexcept nogil
 # Proxies that were silent.
-cdef void proxy_doubt(LinkPool* pool, const char* label, int64_t now_us) noexcept nogil
-cdef void proxy_heard(LinkPool* pool, const char* label) noexcept nogil
-cdef Doubt* doubts_of(const LinkPool* pool, const Endpoint* list, int n) noexcept nogil
+cdef void proxy_doubt(ConnectionPool* pool, const char* label, int64_t now_us) noexcept nogil
+cdef void proxy_heard(ConnectionPool* pool, const char* label) noexcept nogil
+cdef Doubt* doubts_of(const ConnectionPool* pool, const Endpoint* list, int n) noexcept nogil
 # The last 30 loads that a proxy reported, and their weighted average.
 cdef void load_clear(LoadWindow* w) noexcept nogil
 cdef void load_add(LoadWindow* w, int load) noexcept nogil

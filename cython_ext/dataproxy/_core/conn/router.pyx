@@ -1,13 +1,13 @@
 """Which connection a frame takes, and how long one waits.
 
-Choice.  There are two candidates: the next link in turn and a random one.  The cheaper of the two is chosen.  This
-takes constant time, and the result is within a small factor of the best link ("the power of two choices", Mitzenmacher
-2001).  The cost of a link is the number of bytes that wait or are unanswered there.  It is scaled by the proxy's
-load if both loads are known.
+Choice.  There are two candidates: the next connection in turn and a random one.  The cheaper of the two is chosen.
+This takes constant time, and the result is within a small factor of the best connection ("the power of two choices",
+Mitzenmacher 2001).  The cost of a connection is the number of bytes that wait or are unanswered there.  It is scaled by
+the proxy's load if both loads are known.
 
-Doubt about a proxy that was silent: every link to it is avoided until the proxy sends something.  A doubt belongs to
-the proxy (found by its label) and not to the link, because links move from one proxy to another.  A doubt that began
-over one connection holds for all connections to that proxy, later ones too, and for no other proxy.
+Doubt about a proxy that was silent: every connection to it is avoided until the proxy sends something.  A doubt belongs
+to the proxy (found by its label) and not to the connection, because connections move from one proxy to another.  A
+doubt that began over one connection holds for all connections to that proxy, later ones too, and for no other proxy.
 
 Load of a proxy: 30 samples, weighted by age with the newest heaviest.  The weights are those of the first C++ SDK
 (specification 6.1): 1 for the five oldest, then 2, 3, 6, 12, and 48, 96, 192, 384, 1000 for the five newest; their sum
@@ -29,7 +29,7 @@ from libc.string cimport memcpy, strcmp
 from dataproxy._core.conn.connection cimport LOAD_UNKNOWN, LOAD_WINDOW
 
 cdef enum:
-    IDLE_COST = 4096        # so that load decides between idle links
+    IDLE_COST = 4096        # so that load decides between idle connections
     LOAD_CAP = 1000
     BUDGET_BURST = 256      # resends that may be under way without any success
     BUDGET_FLOOR = 10       # resends a second that are always allowed
@@ -41,40 +41,40 @@ cdef int[30] WEIGHTS = [
 ]
 
 
-cdef int64_t link_cost(const Link* link, bint with_load) noexcept nogil:
-    """Return what one more frame on ``link`` costs; smaller is better."""
-    cdef int64_t waits = link.queue_bytes + link.flight_bytes + IDLE_COST
+cdef int64_t connection_cost(const Connection* conn, bint with_load) noexcept nogil:
+    """Return what one more frame on ``connection`` costs; smaller is better."""
+    cdef int64_t waits = conn.queue_bytes + conn.flight_bytes + IDLE_COST
     cdef int64_t load = 0
     if with_load:
-        load = link.counters.load if link.counters.load < LOAD_CAP else LOAD_CAP
+        load = conn.counters.load if conn.counters.load < LOAD_CAP else LOAD_CAP
     return waits * (100 + load)
 
 
-cdef bint _cheaper(const Link* a, const Link* b) noexcept nogil:
+cdef bint _cheaper(const Connection* a, const Connection* b) noexcept nogil:
     cdef bint with_load = a.counters.load > LOAD_UNKNOWN and b.counters.load > LOAD_UNKNOWN
-    return link_cost(a, with_load) < link_cost(b, with_load)
+    return connection_cost(a, with_load) < connection_cost(b, with_load)
 
 
-cdef Link* _least_avoided(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Return the link whose avoidance ends first; of several, the cheapest."""
-    cdef Link* best = NULL
-    cdef Link* link
+cdef Connection* _least_avoided(ConnectionPool* pool, int64_t now_us) noexcept nogil:
+    """Return the connection whose avoidance ends first; of several, the cheapest."""
+    cdef Connection* best = NULL
+    cdef Connection* conn
     cdef int64_t least = 0, until
     cdef uint32_t i
     for i in range(<uint32_t>pool.n_active):
-        link = pool.active[(pool.cursor + i) % <uint32_t>pool.n_active]     # in turn while they cost the same
-        until = avoided_until(pool, link)
+        conn = pool.active[(pool.cursor + i) % <uint32_t>pool.n_active]     # in turn while they cost the same
+        until = avoided_until(pool, conn)
         until = until if until > now_us else now_us
-        if best == NULL or until < least or until == least and _cheaper(link, best):
-            best = link
+        if best == NULL or until < least or until == least and _cheaper(conn, best):
+            best = conn
             least = until
     return best
 
 
-cdef Link* choose_link(LinkPool* pool, int64_t now_us) noexcept nogil:
-    """Return the link for the next frame, or NULL if none is active."""
-    cdef Link* a
-    cdef Link* b
+cdef Connection* choose_connection(ConnectionPool* pool, int64_t now_us) noexcept nogil:
+    """Return the connection for the next frame, or NULL if none is active."""
+    cdef Connection* a
+    cdef Connection* b
     if pool.n_active == 0:
         return NULL
     a = pool.active[pool.cursor % <unsigned int>pool.n_active]
@@ -88,7 +88,7 @@ cdef Link* choose_link(LinkPool* pool, int64_t now_us) noexcept nogil:
     return a
 
 
-cdef void proxy_doubt(LinkPool* pool, const char* label, int64_t now_us) noexcept nogil:
+cdef void proxy_doubt(ConnectionPool* pool, const char* label, int64_t now_us) noexcept nogil:
     """Begin or renew the doubt about a proxy; does nothing if the proxy has left the list."""
     cdef int64_t until = now_us + pool.config.avoid_us
     cdef int i
@@ -99,7 +99,7 @@ cdef void proxy_doubt(LinkPool* pool, const char* label, int64_t now_us) noexcep
                 pool.doubts[i].until_us = until
 
 
-cdef void proxy_heard(LinkPool* pool, const char* label) noexcept nogil:
+cdef void proxy_heard(ConnectionPool* pool, const char* label) noexcept nogil:
     """End the doubt about a proxy that has sent something."""
     cdef int i
     for i in range(pool.n_endpoints):
@@ -108,7 +108,7 @@ cdef void proxy_heard(LinkPool* pool, const char* label) noexcept nogil:
             pool.doubts[i].until_us = 0
 
 
-cdef Doubt* doubts_of(const LinkPool* pool, const Endpoint* list, int n) noexcept nogil:
+cdef Doubt* doubts_of(const ConnectionPool* pool, const Endpoint* list, int n) noexcept nogil:
     """Return the doubts about the proxies of a new list, or NULL if there is no memory."""
     cdef Doubt* out = <Doubt*>calloc(<size_t>n, sizeof(Doubt))
     cdef int i, k

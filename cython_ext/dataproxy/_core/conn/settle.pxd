@@ -1,11 +1,11 @@
-"""Final results: the only place where a pack leaves a link pool."""
+"""Final results: the only place where a pack leaves a connection pool."""
 
 from dataproxy._core.pack.pack cimport Pack
-from dataproxy._core.conn.connection cimport LinkPool
+from dataproxy._core.conn.connection cimport ConnectionPool
 
 
-cdef void detach(LinkPool* pool, Pack* p) noexcept nogil
-cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil
-cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
-cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil
-cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil
+cdef void detach(ConnectionPool* pool, Pack* p) noexcept nogil
+cdef void settle_delivered(ConnectionPool* pool, Pack* p) noexcept nogil
+cdef void settle_failed(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil
+cdef void settle_split(ConnectionPool* pool, Pack* p) noexcept nogil
+cdef void settle_dropped(ConnectionPool* pool, Pack* p) noexcept nogil

@@ -16,7 +16,7 @@ from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.base.timers cimport timers_arm, timers_cancel
 from dataproxy._core.conn.router cimport budget_earn
 from dataproxy._core.conn.inflight cimport attempts_end, inflight_remove
-from dataproxy._core.conn.connection cimport LC_DISPLACED, Link, LinkPool
+from dataproxy._core.conn.connection cimport LC_DISPLACED, Connection, ConnectionPool
 from dataproxy._core.conn.split cimport (
     split_attempts, split_begin, split_end, split_halve, split_next, split_rest, split_waits,
 )
@@ -24,32 +24,32 @@ from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
 
-cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void detach(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Take ``p`` out of the list it is in; its number stays in the in-flight table.
 
     Not for a frame that is partly written: the peer would lose the frame boundaries.
     """
-    cdef Link* link
+    cdef Connection* conn
     if p.state == PK_WAITING:
         list_remove(&pool.waiting, p)
     elif p.state == PK_BACKOFF:
         list_remove(&pool.backoff, p)
     elif p.state == PK_QUEUED:
-        link = pool.links[p.link]
-        list_remove(&link.queue, p)
-        link.queue_bytes -= <int64_t>p.frame_n
-        dp_assert(link.queue_bytes >= 0, "queue_bytes >= 0: queue_bytes=%ld, frame_n=%zu", link.queue_bytes, p.frame_n)
-        relaxed_store(&link.counters.waiting, link.queue.n)
+        conn = pool.connections[p.conn]
+        list_remove(&conn.queue, p)
+        conn.queue_bytes -= <int64_t>p.frame_n
+        dp_assert(conn.queue_bytes >= 0, "queue_bytes >= 0: queue_bytes=%ld, frame_n=%zu", conn.queue_bytes, p.frame_n)
+        relaxed_store(&conn.counters.waiting, conn.queue.n)
     elif p.state == PK_IN_FLIGHT:
-        link = pool.links[p.link]
+        conn = pool.connections[p.conn]
         if p.next != NULL and p.next.sent_us < p.sent_us:
             p.next.sent_us = p.sent_us
-        list_remove(&link.flight, p)
-        link.flight_bytes -= <int64_t>p.frame_n
-        dp_assert(link.flight_bytes >= 0, "flight_bytes >= 0: flight_bytes=%ld, frame_n=%zu",
-                  link.flight_bytes, p.frame_n)
+        list_remove(&conn.flight, p)
+        conn.flight_bytes -= <int64_t>p.frame_n
+        dp_assert(conn.flight_bytes >= 0, "flight_bytes >= 0: flight_bytes=%ld, frame_n=%zu",
+                  conn.flight_bytes, p.frame_n)
         relaxed_add(&pool.flight_bytes, -<int64_t>p.frame_n)
-        relaxed_store(&link.counters.in_flight, link.flight.n)
+        relaxed_store(&conn.counters.in_flight, conn.flight.n)
     elif p.state == PK_HELD:
         list_remove(&(<KeyQueue*>p.key_queue).held, p)
     else:
@@ -58,7 +58,7 @@ cdef void detach(LinkPool* pool, Pack* p) noexcept nogil:
     pack_enter(p, PK_TAKEN)
 
 
-cdef void _leave_key_queue(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void _leave_key_queue(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Mark the key queue, so that its next pack is sent at the end of this round, when no list is being changed."""
     cdef KeyQueue* key_queue = <KeyQueue*>p.key_queue
     if key_queue.active == p:
@@ -69,7 +69,7 @@ cdef void _leave_key_queue(LinkPool* pool, Pack* p) noexcept nogil:
             pool.freed = key_queue
 
 
-cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+cdef void _settle(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     detach(pool, p)
     timers_cancel(&pool.timers, &p.timer)
     inflight_remove(&pool.in_flight, p.seq)
@@ -80,18 +80,18 @@ cdef void _settle(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
         _leave_key_queue(pool, p)
     dp_assert(p.open_attempts >= 0, "open_attempts >= 0: open_attempts=%d, attempts=%d", p.open_attempts, p.attempts)
     settled_mark(p, outcome, code)
-    p.link = -1
+    p.conn = -1
     list_push(&pool.settled, p)
 
 
-cdef void _wait_on(LinkPool* pool, Pack* p, int64_t until_us) noexcept nogil:
+cdef void _wait_on(ConnectionPool* pool, Pack* p, int64_t until_us) noexcept nogil:
     """Put ``p``, which is in no list, into backoff until ``until_us`` (microseconds); 0: until timers run next."""
     pack_enter(p, PK_BACKOFF)
     list_push(&pool.backoff, p)
     timers_arm(&pool.timers, &p.timer, until_us)
 
 
-cdef void _wake_split(LinkPool* pool) noexcept nogil:
+cdef void _wake_split(ConnectionPool* pool) noexcept nogil:
     """Let the oldest pack that waits for memory to be split try again."""
     cdef Pack* p = pool.backoff.head if pool.split_waiting else NULL
     while p != NULL and not split_waits(p):
@@ -100,7 +100,7 @@ cdef void _wake_split(LinkPool* pool) noexcept nogil:
         timers_arm(&pool.timers, &p.timer, 0)
 
 
-cdef void _settle_part(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+cdef void _settle_part(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     """Store a result of a pack that is to be split, or is being split, and send its next part."""
     detach(pool, p)
     inflight_remove(&pool.in_flight, p.seq)
@@ -119,13 +119,13 @@ cdef void _settle_part(LinkPool* pool, Pack* p, int outcome, int code) noexcept 
     _end_split(pool, p)
 
 
-cdef void _end_split(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void _end_split(ConnectionPool* pool, Pack* p) noexcept nogil:
     split_end(pool, p)
     _wake_split(pool)
     _settle(pool, p, OUT_MIXED, 0)
 
 
-cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void settle_split(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Send the refused frame of ``p`` again in halves, as ``split_can`` allows.
 
     Without memory for that, all of ``p`` fails, as a pack of a single message does.
@@ -156,7 +156,7 @@ cdef void settle_split(LinkPool* pool, Pack* p) noexcept nogil:
         _end_split(pool, p)
 
 
-cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void settle_delivered(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Give ``p`` its result: stored by the proxy."""
     if p.open_attempts > 1:         # the other open attempts may be stored too; a refused attempt is not
         relaxed_add(&pool.duplicates, p.open_attempts - 1)
@@ -168,7 +168,7 @@ cdef void settle_delivered(LinkPool* pool, Pack* p) noexcept nogil:
     _settle(pool, p, OUT_DELIVERED, 0)
 
 
-cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+cdef void settle_failed(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     """Give ``p`` the result ``outcome`` (failed or expired) with ``code``.
 
     If ``p`` is being split: the part on its way gets the result if a server refused it; otherwise all messages without
@@ -180,6 +180,6 @@ cdef void settle_failed(LinkPool* pool, Pack* p, int outcome, int code) noexcept
     _settle(pool, p, outcome, code)
 
 
-cdef void settle_dropped(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void settle_dropped(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Release ``p``, which a sender gave up and entered in the accounting."""
     _settle(pool, p, OUT_DROPPED, LC_DISPLACED)

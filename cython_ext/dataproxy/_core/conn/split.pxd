@@ -6,7 +6,7 @@ Locality: executor.  Locks: none.
 from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.pack cimport Pack
-from dataproxy._core.conn.connection cimport LinkPool
+from dataproxy._core.conn.connection cimport ConnectionPool
 
 
 cdef inline int split_attempts(const Pack* p) noexcept nogil:
@@ -19,9 +19,9 @@ cdef inline bint split_waits(const Pack* p) noexcept nogil:
     return p.parts != NULL and not p.parts.ready
 
 
-cdef bint split_can(const LinkPool* pool, const Pack* p) noexcept nogil
-cdef int split_begin(LinkPool* pool, Pack* p) noexcept nogil
-cdef bint split_halve(LinkPool* pool, Pack* p) noexcept nogil
-cdef bint split_next(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
-cdef void split_rest(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil
-cdef void split_end(LinkPool* pool, Pack* p) noexcept nogil
+cdef bint split_can(const ConnectionPool* pool, const Pack* p) noexcept nogil
+cdef int split_begin(ConnectionPool* pool, Pack* p) noexcept nogil
+cdef bint split_halve(ConnectionPool* pool, Pack* p) noexcept nogil
+cdef bint split_next(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil
+cdef void split_rest(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil
+cdef void split_end(ConnectionPool* pool, Pack* p) noexcept nogil

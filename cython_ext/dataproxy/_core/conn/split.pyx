@@ -38,14 +38,14 @@ cdef enum:
     QUARTER = 1 << 30
 
 
-cdef bint split_can(const LinkPool* pool, const Pack* p) noexcept nogil:
+cdef bint split_can(const ConnectionPool* pool, const Pack* p) noexcept nogil:
     """Tell whether the frame of ``p`` that is on its way can be sent in halves."""
     if pool.rules == NULL or pool.closing or p.items == ITEM_LINES or p.id_n == 0:
         return False
     return p.count > 1 if p.parts == NULL or not p.parts.ready else p.parts.now.n > 1
 
 
-cdef void _fill(const LinkPool* pool, const Pack* p, FrameSpec* spec) noexcept nogil:
+cdef void _fill(const ConnectionPool* pool, const Pack* p, FrameSpec* spec) noexcept nogil:
     """Fill ``spec`` with the fields of a part's frame, without its items."""
     memset(spec, 0, sizeof(FrameSpec))
     spec.family = pool.rules.family
@@ -57,7 +57,7 @@ cdef void _fill(const LinkPool* pool, const Pack* p, FrameSpec* spec) noexcept n
     spec.id = slice_of(p.id, <size_t>p.id_n)
 
 
-cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
+cdef int _name(ConnectionPool* pool, Pack* p, Buf* out) noexcept nogil:
     """Write the items with their names into ``out``, with room for a header before and for a trailer behind them."""
     cdef Buf plain
     cdef FrameSpec spec
@@ -87,7 +87,7 @@ cdef int _name(LinkPool* pool, Pack* p, Buf* out) noexcept nogil:
     return status
 
 
-cdef int split_begin(LinkPool* pool, Pack* p) noexcept nogil:
+cdef int split_begin(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Make ``p``, whose parts are new and which is in no list, ready to be split.
 
     ST_OK; ST_FULL (nothing changed: other packs use the memory for names); or another status, a failure.
@@ -125,7 +125,7 @@ cdef int split_begin(LinkPool* pool, Pack* p) noexcept nogil:
     return ST_OK
 
 
-cdef uint32_t _number(LinkPool* pool, uint32_t near) noexcept nogil:
+cdef uint32_t _number(ConnectionPool* pool, uint32_t near) noexcept nogil:
     """Return a sequence number that no pack in flight has, about 2**31 away from the numbers of the packs."""
     cdef uint32_t ahead = pool.part_number - near
     if ahead < QUARTER or ahead > <uint32_t>HALF_CIRCLE + QUARTER:
@@ -141,7 +141,7 @@ cdef inline size_t _end(const Pack* p, uint32_t messages, int which) noexcept no
     return p.parts.ends[2 * (messages - 1) + which] if messages else 0
 
 
-cdef int _frame(LinkPool* pool, Pack* p) noexcept nogil:
+cdef int _frame(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Make the frame of the next part; ST_LIMIT if it is too large."""
     cdef FrameSpec spec
     cdef size_t begin = _end(p, p.parts.now.first, 1)
@@ -164,7 +164,7 @@ cdef int _frame(LinkPool* pool, Pack* p) noexcept nogil:
     return status
 
 
-cdef void _restore(const LinkPool* pool, Pack* p) noexcept nogil:
+cdef void _restore(const ConnectionPool* pool, Pack* p) noexcept nogil:
     """Restore the bytes that the frame of a part has overwritten."""
     cdef FrameSpec spec
     cdef size_t end = _end(p, p.parts.now.first + p.parts.now.n, 1)
@@ -183,7 +183,7 @@ cdef void _begin_part(Pack* p) noexcept nogil:
     p.open_attempts = 0
     p.n_asked = 0
     p.answered = False
-    p.link = -1
+    p.conn = -1
 
 
 cdef bint _pop(Parts* x) noexcept nogil:
@@ -226,7 +226,7 @@ cdef void _enter(Pack* p, int outcome, int code) noexcept nogil:
     parts_enter(p.parts, &one, p.node, NULL if outcome == OUT_DELIVERED else p.error_text)
 
 
-cdef bint _go_on(LinkPool* pool, Pack* p) noexcept nogil:
+cdef bint _go_on(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Make a frame of the next part, or of a part of it; False if nothing is left to send."""
     cdef int status
     while True:
@@ -246,7 +246,7 @@ cdef bint _go_on(LinkPool* pool, Pack* p) noexcept nogil:
             return False
 
 
-cdef bint split_halve(LinkPool* pool, Pack* p) noexcept nogil:
+cdef bint split_halve(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Prepare the left half of the refused frame for sending; False if nothing can be sent.
 
     ``p`` is in no list, and its number is not known any more.
@@ -262,7 +262,7 @@ cdef bint split_halve(LinkPool* pool, Pack* p) noexcept nogil:
     return _go_on(pool, p)
 
 
-cdef bint split_next(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+cdef bint split_next(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     """Store the result of the current part; True if a next part is ready to be sent, False if it was the last.
 
     ``p`` is in no list, and its number is not known any more.
@@ -278,7 +278,7 @@ cdef bint split_next(LinkPool* pool, Pack* p, int outcome, int code) noexcept no
     return _go_on(pool, p)
 
 
-cdef void split_rest(LinkPool* pool, Pack* p, int outcome, int code) noexcept nogil:
+cdef void split_rest(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     """Store one result for all messages that have none.
 
     The waiting halves may have different facts (attempts, possible copies).  Without memory for one entry each, they
@@ -295,7 +295,7 @@ cdef void split_rest(LinkPool* pool, Pack* p, int outcome, int code) noexcept no
     _enter(p, outcome, code)
 
 
-cdef void split_end(LinkPool* pool, Pack* p) noexcept nogil:
+cdef void split_end(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Restore ``p`` to one whole pack, now that each of its messages has a result."""
     p.seq = p.parts.number
     p.open_attempts = 0

@@ -1,4 +1,4 @@
-"""Executor: one thread, one epoll set, one pool of links."""
+"""Executor: one thread, one epoll set, one pool of connections."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -7,7 +7,7 @@ from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool
 from dataproxy._core.pack.settled cimport SettledHook
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport Endpoint, EventSink, LinkConfig, LinkCounters, LinkPool
+from dataproxy._core.conn.connection cimport Endpoint, EventSink, ConnectionConfig, ConnectionCounters, ConnectionPool
 from dataproxy._core.net.poller cimport PollEvent, Poller, Wakeup
 from dataproxy._core.net.recvbuf cimport RecvBuf
 from dataproxy._core.net.transport cimport Transport, TransportOps, TransportOptions
@@ -19,7 +19,7 @@ from dataproxy._core.wire.api cimport WireOps
 ctypedef struct Channel         # declared below
 
 
-ctypedef struct Channel:        # the socket of one link; executor only
+ctypedef struct Channel:        # the socket of one connection; executor only
     Transport transport
     RecvBuf received
     bint open
@@ -45,15 +45,15 @@ ctypedef struct ExecutorCounts:     # what an executor counts by itself
     int64_t filtered        # successes that said how long the server remembers messages
 
 
-ctypedef struct LinkCopy:   # of one connection, for statistics
+ctypedef struct ConnectionCopy:   # of one connection, for statistics
     char label[64]
-    LinkCounters counters
+    ConnectionCounters counters
 
 
 ctypedef struct Executor:
     int index
-    LinkPool pool               # executor only (counters: relaxed)
-    Channel** channels          # by link index; executor only
+    ConnectionPool pool               # executor only (counters: relaxed)
+    Channel** channels          # by connection index; executor only
     int n_channels
     Channel* newest             # list of all channels; none is ever removed, so it is consistent at any time; atomic
     ForkNode at_fork
@@ -73,14 +73,14 @@ ctypedef struct Executor:
     Pack* last_dropped
     Endpoint* new_endpoints
     int n_new_endpoints
-    int new_links
+    int new_connections
     bint tick_asked
     bint stop_asked
-    pthread_mutex_t registry    # guards the link table, which readers of statistics read
+    pthread_mutex_t registry    # guards the connection table, which readers of statistics read
 
 
 cdef int executor_open(
-    Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
+    Executor* e, int index, const WireOps* wire, const ConnectionConfig* config, const FrameRules* rules,
     PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil
 cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil
@@ -89,14 +89,14 @@ cdef void executor_free(Executor* e) noexcept nogil
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil
 cdef void executor_drop(Executor* e, Pack* p) noexcept nogil
 cdef void executor_ask_tick(Executor* e) noexcept nogil
-cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil
+cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int connections) noexcept nogil
 cdef void executor_stop(Executor* e) noexcept nogil
 cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil
 cdef void executor_end(Executor* e) noexcept nogil
 cdef void executor_run(Executor* e) noexcept nogil
 cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil
 cdef int64_t executor_take_reach(Executor* e) noexcept nogil
-cdef LinkCopy* executor_links(Executor* e, int* n) noexcept nogil
+cdef ConnectionCopy* executor_connections(Executor* e, int* n) noexcept nogil
 
 
 cdef inline int64_t executor_flight_bytes(const Executor* e) noexcept nogil:

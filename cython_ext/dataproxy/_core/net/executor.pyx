@@ -18,14 +18,15 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.base.timers cimport timers_next
 from dataproxy._core.conn.connection cimport (
-    LC_CLOSED, LC_ENCODE, LE_CONNECT_FAILED, LE_LOST, LE_PROTOCOL, LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, LS_ACTIVE,
-    LS_CONNECTING, Endpoint, Link, LinkConfig, LinkCounters, LinkPool,
+    LC_CLOSED, LC_ENCODE, CE_CONNECT_FAILED, CE_LOST, CE_PROTOCOL, CF_CLOSE, CF_CONNECT, CF_LOOK, CF_WRITE, CS_ACTIVE,
+    CS_CONNECTING, Endpoint, Connection, ConnectionConfig, ConnectionCounters, ConnectionPool,
 )
 from dataproxy._core.conn.framing cimport FrameRules, frame_pack
 from dataproxy._core.conn.keyqueues cimport key_queues_advance
 from dataproxy._core.conn.pool cimport (
-    links_abort, links_connected, links_endpoints, links_expire, links_free, links_looked, links_lost, links_open,
-    links_submit, links_take_dirty,
+    connections_abort, connections_connected, connections_endpoints, connections_expire, connections_free,
+    connections_looked, connections_lost, connections_open,
+    connections_submit, connections_take_dirty,
 )
 from dataproxy._core.conn.replies cimport foreign_protocol, take_bytes
 from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
@@ -55,14 +56,14 @@ cdef enum:
     ROUND_EVENTS = 64
     GATHER = 64                     # frames of one sendmsg
     GATHER_BYTES = 1048576
-    WRITES_A_ROUND = 8              # after these, other links and the inbox are served
+    WRITES_A_ROUND = 8              # after these, other connections and the inbox are served
     READ_CHUNK = 16384
     READS_A_ROUND = 16
     SLICE_NS = 100000               # shorter than the kernel's default: a sealed pack is sent while it is in the cache
 
 
 cdef int executor_open(
-    Executor* e, int index, const WireOps* wire, const LinkConfig* config, const FrameRules* rules,
+    Executor* e, int index, const WireOps* wire, const ConnectionConfig* config, const FrameRules* rules,
     PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms,
 ) noexcept nogil:
     """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator.
@@ -80,26 +81,26 @@ cdef int executor_open(
     e.clock = system_clock()
     pthread_mutex_init(&e.lock, NULL)
     pthread_mutex_init(&e.registry, NULL)
-    if links_open(&e.pool, wire, config, hooks.event, hooks.context) != ST_OK:
+    if connections_open(&e.pool, wire, config, hooks.event, hooks.context) != ST_OK:
         return ST_NO_MEMORY
     e.pool.wall_offset_ms = wall_offset_ms
     e.pool.rules = &e.rules
     e.pool.spares = spares
     e.pool.sheds = sheds
     if poller_open(&e.poller) != ST_OK:
-        links_free(&e.pool)
+        connections_free(&e.pool)
         return ST_SYSTEM
     if wakeup_open(&e.wakeup) != ST_OK or wakeup_watch(&e.wakeup, &e.poller, &e.wakeup) != ST_OK:
         wakeup_close(&e.wakeup)
         poller_close(&e.poller)
-        links_free(&e.pool)
+        connections_free(&e.pool)
         return ST_SYSTEM
     forks_watch(&e.at_fork, _disown, e)
     return ST_OK
 
 
 cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil:
-    """Seed the random choices of links and the jitter of waits.  Locality: its creator."""
+    """Seed the random choices of connections and the jitter of waits.  Locality: its creator."""
     e.pool.random = seed
     rand_next(&e.pool.random)           # the first numbers of neighbouring seeds are alike
     rand_next(&e.pool.random)
@@ -128,7 +129,7 @@ cdef void executor_free(Executor* e) noexcept nogil:
         free(e.channels[i])
     free(e.channels)
     free(e.new_endpoints)
-    links_free(&e.pool)
+    connections_free(&e.pool)
     pthread_mutex_destroy(&e.lock)
     pthread_mutex_destroy(&e.registry)
 
@@ -163,7 +164,7 @@ cdef void executor_ask_tick(Executor* e) noexcept nogil:
     wakeup_signal(&e.wakeup)
 
 
-cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int links) noexcept nogil:
+cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int connections) noexcept nogil:
     """Give a new proxy list (n >= 1); ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: takes lock."""
     cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
     if copy == NULL:
@@ -173,7 +174,7 @@ cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int li
     free(e.new_endpoints)
     e.new_endpoints = copy
     e.n_new_endpoints = n
-    e.new_links = links
+    e.new_connections = connections
     pthread_mutex_unlock(&e.lock)
     wakeup_signal(&e.wakeup)
     return ST_OK
@@ -187,11 +188,11 @@ cdef void executor_stop(Executor* e) noexcept nogil:
     wakeup_signal(&e.wakeup)
 
 
-cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
+cdef void _close_channel(Executor* e, Connection* conn) noexcept nogil:
     cdef Channel* c
-    if link.index >= e.n_channels:      # no memory was left for its channel
+    if conn.index >= e.n_channels:      # no memory was left for its channel
         return
-    c = e.channels[link.index]
+    c = e.channels[conn.index]
     if c.open:
         poller_remove(&e.poller, &c.transport)
         c.transport.ops.close(&c.transport)
@@ -199,34 +200,34 @@ cdef void _close_channel(Executor* e, Link* link) noexcept nogil:
         c.open = False
 
 
-cdef void _lose(Executor* e, Link* link, int event, int detail) noexcept nogil:
-    _close_channel(e, link)
-    links_lost(&e.pool, link, event, detail, e.clock.now_us())
+cdef void _lose(Executor* e, Connection* conn, int event, int detail) noexcept nogil:
+    _close_channel(e, conn)
+    connections_lost(&e.pool, conn, event, detail, e.clock.now_us())
 
 
-cdef void _watch(Executor* e, Link* link) noexcept nogil:
-    """Tell epoll what the link waits for now."""
-    cdef Channel* c = e.channels[link.index]
+cdef void _watch(Executor* e, Connection* conn) noexcept nogil:
+    """Tell epoll what the connection waits for now."""
+    cdef Channel* c = e.channels[conn.index]
     cdef int want = POLL_READ
-    if link.state == LS_CONNECTING:
+    if conn.state == CS_CONNECTING:
         want = POLL_WRITE
-    elif not sendq_empty(link):
+    elif not sendq_empty(conn):
         want = POLL_READ | POLL_WRITE
     if c.open and want != c.interest:
         c.interest = want
-        poller_set(&e.poller, &c.transport, link, want)
+        poller_set(&e.poller, &c.transport, conn, want)
 
 
 cdef int _grow_channels(Executor* e) noexcept nogil:
-    """Make a channel for each new link, as the link table may have grown; ST_OK or ST_NO_MEMORY."""
+    """Make a channel for each new connection, as the connection table may have grown; ST_OK or ST_NO_MEMORY."""
     cdef Channel** grown
-    if e.n_channels >= e.pool.n_links:
+    if e.n_channels >= e.pool.n_connections:
         return ST_OK
-    grown = <Channel**>realloc(e.channels, <size_t>e.pool.n_links * sizeof(Channel*))
+    grown = <Channel**>realloc(e.channels, <size_t>e.pool.n_connections * sizeof(Channel*))
     if grown == NULL:
         return ST_NO_MEMORY
     e.channels = grown
-    while e.n_channels < e.pool.n_links:
+    while e.n_channels < e.pool.n_connections:
         e.channels[e.n_channels] = <Channel*>calloc(1, sizeof(Channel))
         if e.channels[e.n_channels] == NULL:
             return ST_NO_MEMORY
@@ -237,70 +238,70 @@ cdef int _grow_channels(Executor* e) noexcept nogil:
     return ST_OK
 
 
-cdef void _connect(Executor* e, Link* link) noexcept nogil:
+cdef void _connect(Executor* e, Connection* conn) noexcept nogil:
     cdef Channel* c
     cdef int status
-    dp_assert(link.state == LS_CONNECTING, "a connection that is asked for is connecting: state=%d, link=%d",
-              link.state, link.index)
+    dp_assert(conn.state == CS_CONNECTING, "a connection that is asked for is connecting: state=%d, connection=%d",
+              conn.state, conn.index)
     if _grow_channels(e) != ST_OK:
-        links_lost(&e.pool, link, LE_CONNECT_FAILED, ENOMEM, e.clock.now_us())
+        connections_lost(&e.pool, conn, CE_CONNECT_FAILED, ENOMEM, e.clock.now_us())
         return
-    c = e.channels[link.index]
+    c = e.channels[conn.index]
     transport_init(&c.transport, e.transport)
     recvbuf_init(&c.received, e.pool.config.max_reply + READ_CHUNK)
-    if c.transport.ops.open(&c.transport, link.peer.family, &e.options) != ST_OK:
-        links_lost(&e.pool, link, LE_CONNECT_FAILED, c.transport.error, e.clock.now_us())
+    if c.transport.ops.open(&c.transport, conn.peer.family, &e.options) != ST_OK:
+        connections_lost(&e.pool, conn, CE_CONNECT_FAILED, c.transport.error, e.clock.now_us())
         return
     c.open = True
     c.interest = POLL_WRITE
-    status = c.transport.ops.start(&c.transport, &link.peer.address)
+    status = c.transport.ops.start(&c.transport, &conn.peer.address)
     if status != ST_OK and status != ST_WANT_WRITE:
-        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        _lose(e, conn, CE_CONNECT_FAILED, c.transport.error)
         return
-    if poller_add(&e.poller, &c.transport, link, POLL_WRITE) != ST_OK:
-        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+    if poller_add(&e.poller, &c.transport, conn, POLL_WRITE) != ST_OK:
+        _lose(e, conn, CE_CONNECT_FAILED, c.transport.error)
         return
     if status == ST_OK:
-        links_connected(&e.pool, link, e.clock.now_us())
+        connections_connected(&e.pool, conn, e.clock.now_us())
 
 
-cdef void _finish_connect(Executor* e, Link* link, bint hung_up) noexcept nogil:
-    cdef Channel* c = e.channels[link.index]
+cdef void _finish_connect(Executor* e, Connection* conn, bint hung_up) noexcept nogil:
+    cdef Channel* c = e.channels[conn.index]
     cdef int status = c.transport.ops.finish(&c.transport)
     if (status == ST_WANT_WRITE or status == ST_WANT_READ) and not hung_up:
         return                      # the handshake is not complete; connect_timeout bounds it
     if status != ST_OK:
-        _lose(e, link, LE_CONNECT_FAILED, c.transport.error)
+        _lose(e, conn, CE_CONNECT_FAILED, c.transport.error)
         return
-    links_connected(&e.pool, link, e.clock.now_us())
-    _watch(e, link)
+    connections_connected(&e.pool, conn, e.clock.now_us())
+    _watch(e, conn)
 
 
-cdef void _read(Executor* e, Link* link) noexcept nogil:
-    cdef Channel* c = e.channels[link.index]
+cdef void _read(Executor* e, Connection* conn) noexcept nogil:
+    cdef Channel* c = e.channels[conn.index]
     cdef uint8_t* p = NULL
     cdef Slice data
     cdef size_t room = 0, got, used = 0
     cdef int status, rounds = READS_A_ROUND
-    dp_assert(c.open, "an open channel is read: link=%d, state=%d", link.index, link.state)
+    dp_assert(c.open, "an open channel is read: connection=%d, state=%d", conn.index, conn.state)
     while rounds > 0:
         rounds -= 1
         if recvbuf_room(&c.received, READ_CHUNK, &p, &room) != ST_OK:
-            _lose(e, link, LE_LOST, 0)
+            _lose(e, conn, CE_LOST, 0)
             return
         got = 0
         status = c.transport.ops.recv(&c.transport, p, room, &got)
         if status == ST_WANT_READ or status == ST_WANT_WRITE:
             return
         if status != ST_OK:
-            _lose(e, link, LE_LOST, c.transport.error if status == ST_SYSTEM else 0)
+            _lose(e, conn, CE_LOST, c.transport.error if status == ST_SYSTEM else 0)
             return
         recvbuf_filled(&c.received, got)
-        relaxed_add(&link.counters.read_bytes, <int64_t>got)
+        relaxed_add(&conn.counters.read_bytes, <int64_t>got)
         data = recvbuf_data(&c.received)
-        status = take_bytes(&e.pool, link, data.p, data.n, e.clock.now_us(), &used)
+        status = take_bytes(&e.pool, conn, data.p, data.n, e.clock.now_us(), &used)
         if status != ST_OK:
-            _lose(e, link, LE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
+            _lose(e, conn, CE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
             return
         dp_assert(used <= data.n, "used <= data.n: used=%zu, data.n=%zu", used, data.n)
         recvbuf_consume(&c.received, used)
@@ -308,56 +309,56 @@ cdef void _read(Executor* e, Link* link) noexcept nogil:
             return
 
 
-cdef void _write(Executor* e, Link* link) noexcept nogil:
-    cdef Channel* c = e.channels[link.index]
+cdef void _write(Executor* e, Connection* conn) noexcept nogil:
+    cdef Channel* c = e.channels[conn.index]
     cdef iovec parts[GATHER]
     cdef size_t sent
     cdef int n, status, rounds = WRITES_A_ROUND
-    while rounds > 0 and link.state == LS_ACTIVE and c.open:
+    while rounds > 0 and conn.state == CS_ACTIVE and c.open:
         rounds -= 1
-        n = sendq_gather(&e.pool, link, parts, GATHER, GATHER_BYTES)
+        n = sendq_gather(&e.pool, conn, parts, GATHER, GATHER_BYTES)
         if n == 0:
             break
         sent = 0
         status = c.transport.ops.send(&c.transport, parts, n, &sent)
-        sendq_wrote(&e.pool, link, sent if status == ST_OK else 0, e.clock.now_us())
+        sendq_wrote(&e.pool, conn, sent if status == ST_OK else 0, e.clock.now_us())
         if status == ST_WANT_WRITE or status == ST_WANT_READ:
             break
         if status != ST_OK:
-            _lose(e, link, LE_LOST, c.transport.error)
+            _lose(e, conn, CE_LOST, c.transport.error)
             return
-    _watch(e, link)
+    _watch(e, conn)
 
 
-cdef void _look(Executor* e, Link* link) noexcept nogil:
+cdef void _look(Executor* e, Connection* conn) noexcept nogil:
     # Bytes that wait in the socket count as received: after a pause of this thread they may not have been read yet.
-    cdef Channel* c = e.channels[link.index]
-    _read(e, link)
-    if link.state == LS_ACTIVE and not link.flags & LF_CLOSE:
-        links_looked(&e.pool, link, c.transport.ops.held(&c.transport), e.clock.now_us())
+    cdef Channel* c = e.channels[conn.index]
+    _read(e, conn)
+    if conn.state == CS_ACTIVE and not conn.flags & CF_CLOSE:
+        connections_looked(&e.pool, conn, c.transport.ops.held(&c.transport), e.clock.now_us())
 
 
-cdef void _work_on_links(Executor* e) noexcept nogil:
-    """Do the work that ``Link.flags`` ask for: closes first, then connects, then writes and looks."""
-    cdef Link* link = links_take_dirty(&e.pool)
+cdef void _work_on_connections(Executor* e) noexcept nogil:
+    """Do the work that ``Connection.flags`` ask for: closes first, then connects, then writes and looks."""
+    cdef Connection* conn = connections_take_dirty(&e.pool)
     cdef int flags, event, detail
-    while link != NULL:
-        flags = link.flags
-        link.flags = 0
-        if flags & LF_CLOSE:
-            event = link.close_event
-            detail = link.close_detail
-            link.close_event = 0
-            link.close_detail = 0
-            _lose(e, link, event, detail)
-        elif flags & LF_CONNECT:
-            _connect(e, link)
+    while conn != NULL:
+        flags = conn.flags
+        conn.flags = 0
+        if flags & CF_CLOSE:
+            event = conn.close_event
+            detail = conn.close_detail
+            conn.close_event = 0
+            conn.close_detail = 0
+            _lose(e, conn, event, detail)
+        elif flags & CF_CONNECT:
+            _connect(e, conn)
         else:
-            if flags & LF_WRITE and link.state == LS_ACTIVE:
-                _write(e, link)
-            if flags & LF_LOOK and link.state == LS_ACTIVE:
-                _look(e, link)
-        link = links_take_dirty(&e.pool)
+            if flags & CF_WRITE and conn.state == CS_ACTIVE:
+                _write(e, conn)
+            if flags & CF_LOOK and conn.state == CS_ACTIVE:
+                _look(e, conn)
+        conn = connections_take_dirty(&e.pool)
 
 
 cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
@@ -367,13 +368,13 @@ cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
     if frame_pack(e.pool.wire, &e.rules, e.spares, p) != ST_OK:
         settle_failed(&e.pool, p, OUT_FAILED, LC_ENCODE)
         return
-    links_submit(&e.pool, p, now)
+    connections_submit(&e.pool, p, now)
 
 
-cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int links, int64_t now) noexcept nogil:
-    # Locks: takes registry, because the link table may grow while statistics are read.
+cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int connections, int64_t now) noexcept nogil:
+    # Locks: takes registry, because the connection table may grow while statistics are read.
     pthread_mutex_lock(&e.registry)
-    links_endpoints(&e.pool, list, n, links, e.index * links, now)
+    connections_endpoints(&e.pool, list, n, connections, e.index * connections, now)
     pthread_mutex_unlock(&e.registry)
     free(list)
 
@@ -384,7 +385,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     cdef Pack* p
     cdef Pack* dropped
     cdef Endpoint* list
-    cdef int n, links
+    cdef int n, connections
     cdef bint tick, stop
     cdef int64_t now
     pthread_mutex_lock(&e.lock)
@@ -394,7 +395,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     e.dropped = NULL
     list = e.new_endpoints
     n = e.n_new_endpoints
-    links = e.new_links
+    connections = e.new_connections
     e.new_endpoints = NULL
     tick = e.tick_asked
     e.tick_asked = False
@@ -402,7 +403,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     pthread_mutex_unlock(&e.lock)
     now = e.clock.now_us()
     if list != NULL:
-        _take_endpoints(e, list, n, links, now)
+        _take_endpoints(e, list, n, connections, now)
     p = list_pop(&packs)
     while p != NULL:
         _submit(e, p, now)
@@ -430,16 +431,16 @@ cdef void _hand_over(Executor* e) noexcept nogil:
 
 
 cdef void _serve(Executor* e, const PollEvent* ready) noexcept nogil:
-    cdef Link* link = <Link*>ready.tag
-    if link.state == LS_CONNECTING:
-        _finish_connect(e, link, ready.ready & POLL_HANGUP != 0)
+    cdef Connection* conn = <Connection*>ready.tag
+    if conn.state == CS_CONNECTING:
+        _finish_connect(e, conn, ready.ready & POLL_HANGUP != 0)
         return
     if ready.ready & (POLL_READ | POLL_HANGUP):
-        _read(e, link)
-    if link.flags & LF_CLOSE:       # a reply that was just read requires it: nothing more may be written there
+        _read(e, conn)
+    if conn.flags & CF_CLOSE:       # a reply that was just read requires it: nothing more may be written there
         return
-    if ready.ready & POLL_WRITE and link.state == LS_ACTIVE and e.channels[link.index].open:
-        _write(e, link)
+    if ready.ready & POLL_WRITE and conn.state == CS_ACTIVE and e.channels[conn.index].open:
+        _write(e, conn)
 
 
 cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil:
@@ -457,24 +458,24 @@ cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept no
             _serve(e, &ready[i])
     going = _take_inbox(e)
     now = e.clock.now_us()
-    pthread_mutex_lock(&e.registry)     # a link may change its proxy
-    links_expire(&e.pool, now)
+    pthread_mutex_lock(&e.registry)     # a connection may change its proxy
+    connections_expire(&e.pool, now)
     pthread_mutex_unlock(&e.registry)
     if e.tick_due_us >= 0 and now >= e.tick_due_us:
         e.tick_due_us = e.hooks.tick(e.hooks.context, now)
         going = _take_inbox(e) and going
     key_queues_advance(&e.pool, now)
-    _work_on_links(e)
+    _work_on_connections(e)
     while key_queues_advance(&e.pool, now):
-        _work_on_links(e)
+        _work_on_connections(e)
     _hand_over(e)
     return going
 
 
 cdef void executor_end(Executor* e) noexcept nogil:
     """Settle all remaining packs and close every connection.  Locality: executor.  Locks: the hooks take their own."""
-    links_abort(&e.pool, LC_CLOSED)
-    _work_on_links(e)
+    connections_abort(&e.pool, LC_CLOSED)
+    _work_on_connections(e)
     _hand_over(e)
 
 
@@ -494,8 +495,8 @@ cdef void executor_run(Executor* e) noexcept nogil:
 
 
 cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil:
-    """Add what the executor has counted to ``sums``.  Locality: any thread.  Locks: none."""
-    cdef LinkPool* pool = &e.pool
+    """Add what the executor has counted to ``sums``.  Locality: any thread."""
+    cdef ConnectionPool* pool = &e.pool
     sums.retries += relaxed_load(&pool.retries)
     sums.held_back += relaxed_load(&pool.held_back)
     sums.unmatched += relaxed_load(&pool.unmatched)
@@ -509,16 +510,16 @@ cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil:
 cdef int64_t executor_take_reach(Executor* e) noexcept nogil:
     """Return the shortest time in s that servers said to remember ids, since the last call; -1: none.
 
-    Locality: one thread, with nothing in flight.  Locks: none.
+    Locality: one thread, with nothing in flight.
     """
     cdef int64_t reach = relaxed_load(&e.pool.reach)
     relaxed_store(&e.pool.reach, -1)
     return reach
 
 
-cdef void _copy_link(Link* link, LinkCopy* out) noexcept nogil:
-    cdef LinkCounters* c = &link.counters
-    memcpy(out.label, link.peer.label, sizeof(out.label))
+cdef void _copy_connection(Connection* conn, ConnectionCopy* out) noexcept nogil:
+    cdef ConnectionCounters* c = &conn.counters
+    memcpy(out.label, conn.peer.label, sizeof(out.label))
     out.counters.state = relaxed_load(&c.state)
     out.counters.sent_bytes = relaxed_load(&c.sent_bytes)
     out.counters.read_bytes = relaxed_load(&c.read_bytes)
@@ -532,19 +533,19 @@ cdef void _copy_link(Link* link, LinkCopy* out) noexcept nogil:
     out.counters.losses = relaxed_load(&c.losses)
 
 
-cdef LinkCopy* executor_links(Executor* e, int* n) noexcept nogil:
+cdef ConnectionCopy* executor_connections(Executor* e, int* n) noexcept nogil:
     """Return copies of the counters of all ``n`` connections, which the caller frees; NULL without memory.
 
     Locality: any thread.  Locks: takes registry.
     """
-    cdef LinkCopy* out
+    cdef ConnectionCopy* out
     cdef int i
     pthread_mutex_lock(&e.registry)
-    n[0] = e.pool.n_links
-    out = <LinkCopy*>malloc(<size_t>(n[0] + 1) * sizeof(LinkCopy))
+    n[0] = e.pool.n_connections
+    out = <ConnectionCopy*>malloc(<size_t>(n[0] + 1) * sizeof(ConnectionCopy))
     if out != NULL:
         for i in range(n[0]):
-            _copy_link(e.pool.links[i], &out[i])
+            _copy_connection(e.pool.connections[i], &out[i])
     pthread_mutex_unlock(&e.registry)
     return out
 

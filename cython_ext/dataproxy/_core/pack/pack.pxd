@@ -1,7 +1,7 @@
 """A pack: many messages in one frame, from the first append to the final result.
 
 A sealed pack holds everything about itself: frame bytes, sequence number, data time, deadline and attempts.
-Exactly one owner holds it at a time: an open stream, an inbox, a link pool, a completion queue.
+Exactly one owner holds it at a time: an open stream, an inbox, a connection pool, a completion queue.
 
 Locality: any thread.  Locks: none.
 """
@@ -19,8 +19,8 @@ cdef enum PackState:
     PK_OPEN = 0         # bodies are still appended (client)
     PK_POSTED = 1       # in an executor's inbox
     PK_WAITING = 2      # no connection can take it yet
-    PK_QUEUED = 3       # in the send queue of `link`
-    PK_IN_FLIGHT = 4    # written to `link`, not answered
+    PK_QUEUED = 3       # in the send queue of `connection`
+    PK_IN_FLIGHT = 4    # written to `connection`, not answered
     PK_BACKOFF = 5      # waits for its next attempt
     PK_SETTLED = 6      # its result is final
     PK_HELD = 7         # waits for the result of its predecessor in its key queue
@@ -62,9 +62,9 @@ cdef enum:
 
 
 ctypedef struct Asked:      # the attempts that were written to one connection and have no answer
-    int link
+    int conn
     int open                # how many
-    int64_t connect         # which connection of the link
+    int64_t connect         # which socket of the connection, counted by connects
     int attempt             # number of the newest, 1 for the first
 
 
@@ -102,7 +102,7 @@ ctypedef struct Pack:
     uint32_t count          # messages
     int items               # ItemForm
     # Where it is.
-    Pack* next              # link of the list that holds it
+    Pack* next              # connection of the list that holds it
     Pack* prev
     int state               # PackState
     bint own_ids            # some of its messages have an id that the caller gave
@@ -140,7 +140,7 @@ ctypedef struct Pack:
     bint asked_lost         # there was no memory for one of these entries
     bint touched            # some byte of it was written to a socket
     bint answered           # a success arrived while a later attempt was half written
-    int link                # index of the link it is queued or in flight on, -1 otherwise
+    int conn                # index of the connection it is queued or in flight on, -1 otherwise
     Timer timer             # deadline, or the next attempt
     int64_t claim           # atomic: PackClaim
     int executor            # index of the executor that has it since it was sealed

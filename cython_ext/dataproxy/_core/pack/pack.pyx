@@ -228,7 +228,7 @@ cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     p.buf = buf
     p.cap = have
     p.head = head
-    p.link = -1
+    p.conn = -1
     timer_init(&p.timer, 1, p)
     if have < cap and pack_grow(p, cap) != ST_OK:
         free(p.buf)

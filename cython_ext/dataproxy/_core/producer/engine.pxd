@@ -10,7 +10,7 @@ from dataproxy._core.producer.results.completions cimport Completions
 from dataproxy._core.producer.results.undelivered cimport UndeliveredBuffer
 from dataproxy._core.net.executor cimport Executor
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport LinkConfig
+from dataproxy._core.conn.connection cimport ConnectionConfig
 
 
 ctypedef struct Engine:
@@ -26,7 +26,8 @@ ctypedef struct Engine:
 
 
 cdef int engine_open(
-    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, int64_t undelivered_bytes, bint nagle,
+    Engine* g, int executors, const ConnectionConfig* connections, const FrameRules* rules, int64_t undelivered_bytes,
+    bint nagle,
 ) noexcept nogil
 cdef void engine_abandon_open(Engine* g) noexcept nogil
 cdef void engine_retire(Engine* g) noexcept nogil

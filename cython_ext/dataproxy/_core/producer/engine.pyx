@@ -1,6 +1,8 @@
 """The parts of one producer, and the hooks by which they call each other.
 
 Each function says its thread and its locks; no lock is held while the GIL is acquired.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -35,7 +37,7 @@ from dataproxy._core.net.executor cimport (
     Executor, ExecutorHooks, executor_ask_tick, executor_free, executor_open, executor_retire, executor_seed,
 )
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport LC_CLOSED, LinkConfig
+from dataproxy._core.conn.connection cimport LC_CLOSED, ConnectionConfig
 from dataproxy._core.plat.thread cimport pthread_mutex_destroy, pthread_mutex_init
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
@@ -134,7 +136,8 @@ cdef void _event(void* context, int kind, const char* label, int detail, Slice t
 
 
 cdef int engine_open(
-    Engine* g, int executors, const LinkConfig* links, const FrameRules* rules, int64_t undelivered_bytes, bint nagle,
+    Engine* g, int executors, const ConnectionConfig* connections, const FrameRules* rules, int64_t undelivered_bytes,
+    bint nagle,
 ) noexcept nogil:
     """Make a stopped engine; the batcher's settings were filled in before.
 
@@ -180,7 +183,8 @@ cdef int engine_open(
         if g.executors[i] == NULL:
             return ST_NO_MEMORY
         status = executor_open(
-            g.executors[i], i, g.batcher.wire, links, rules, &g.spares, &hooks, g.batcher.on_full == OF_DROP_OLDEST,
+            g.executors[i], i, g.batcher.wire, connections, rules, &g.spares, &hooks,
+            g.batcher.on_full == OF_DROP_OLDEST,
             nagle, offset)
         if status != ST_OK:
             free(g.executors[i])
@@ -219,7 +223,7 @@ cdef void engine_retire(Engine* g) noexcept nogil:
 
 
 cdef void engine_free(Engine* g) noexcept nogil:
-    """Release everything; all threads have ended.  Locality: the last user.  Locks: none."""
+    """Release everything; all threads have ended.  Locality: the last user."""
     cdef int i
     for i in range(g.n_executors):
         executor_free(g.executors[i])

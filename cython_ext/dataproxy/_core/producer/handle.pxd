@@ -23,10 +23,10 @@ cdef class CoreHandle:
     cdef unsigned long waiting_thread       # ident of that thread; GIL
     cdef bint raises            # on_full="raise"; constant
     cdef dict watchers          # address of a result -> [Watch]; GIL
-    cdef list late              # (Watch, facts): registered after the result came, for the dispatcher; GIL
+    cdef list late              # (Watch, fields): registered after the result came, for the dispatcher; GIL
     cdef bint dispatched        # the dispatcher has ended; GIL
     cdef readonly set _callers  # idents of the threads that run this producer's callbacks now; GIL
-    cdef tuple told             # facts of the pack that was asked for last; GIL
+    cdef tuple told             # fields of the pack that was asked for last; GIL
     cdef char told_id[32]       # id of that pack; GIL
     cdef public object _makes_callbacks     # function: do callbacks run on the calling thread?  None: not known
     cdef public object _callback_failed     # called with a callback that raised, while its exception is handled

@@ -30,14 +30,14 @@ from dataproxy._core.producer.handle cimport CoreHandle, check_own, microseconds
 from dataproxy._core.producer.ingest.fastcall cimport nothing, quick_method
 from dataproxy._core.producer.ingest.idsource cimport exact_text
 from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream, send_quickly
-from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, link_list, take_reach
+from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, connection_list, take_reach
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, streams_text_size
 from dataproxy._core.producer.ingest.newstreams cimport NewStreams, newstreams_leave
 from dataproxy._core.base.address cimport address_parse
 from dataproxy._core.net.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport MAX_REPLY, Endpoint, LinkConfig
+from dataproxy._core.conn.connection cimport MAX_REPLY, Endpoint, ConnectionConfig
 from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
@@ -72,28 +72,28 @@ cdef int _fill_batcher(Batcher* b, dict o, bint lines) except -1:
     return 0
 
 
-cdef int _fill_links(LinkConfig* links, dict o) except -1:
+cdef int _fill_connections(ConnectionConfig* connections, dict o) except -1:
     cdef int code
-    memset(links, 0, sizeof(LinkConfig))
-    links.ack_timeout_us = microseconds(o["ack_timeout"])
-    links.connect_timeout_us = microseconds(o["connect_timeout"])
-    links.retry_backoff_us = microseconds(o["retry_backoff"])
-    links.retry_backoff_max_us = microseconds(o["retry_backoff_max"])
-    links.reconnect_backoff_us = microseconds(o["reconnect_backoff"])
-    links.reconnect_backoff_max_us = microseconds(o["reconnect_backoff_max"])
-    links.heartbeat_kind = HB_MESSAGE if o["heartbeat"] == "message" else HB_BINARY
-    links.heartbeat_us = 0 if o["heartbeat"] == "off" else microseconds(o["heartbeat_interval"])
-    links.heartbeat_retries = o["heartbeat_retries"]
-    links.avoid_us = 10 * 1000000
-    links.late_attempts = o["late_attempts"]
-    links.retry_share = o["retry_budget"] * 10
-    links.max_reply = MAX_REPLY
-    links.unknown_class = o["unknown_class"]
+    memset(connections, 0, sizeof(ConnectionConfig))
+    connections.ack_timeout_us = microseconds(o["ack_timeout"])
+    connections.connect_timeout_us = microseconds(o["connect_timeout"])
+    connections.retry_backoff_us = microseconds(o["retry_backoff"])
+    connections.retry_backoff_max_us = microseconds(o["retry_backoff_max"])
+    connections.reconnect_backoff_us = microseconds(o["reconnect_backoff"])
+    connections.reconnect_backoff_max_us = microseconds(o["reconnect_backoff_max"])
+    connections.heartbeat_kind = HB_MESSAGE if o["heartbeat"] == "message" else HB_BINARY
+    connections.heartbeat_us = 0 if o["heartbeat"] == "off" else microseconds(o["heartbeat_interval"])
+    connections.heartbeat_retries = o["heartbeat_retries"]
+    connections.avoid_us = 10 * 1000000
+    connections.late_attempts = o["late_attempts"]
+    connections.retry_share = o["retry_budget"] * 10
+    connections.max_reply = MAX_REPLY
+    connections.unknown_class = o["unknown_class"]
     for code in range(256):
-        links.classes[code] = links.unknown_class
+        connections.classes[code] = connections.unknown_class
     for code, kind in o["classes"].items():
         if 0 <= code < 256:
-            links.classes[code] = kind
+            connections.classes[code] = kind
     return 0
 
 
@@ -174,12 +174,12 @@ cdef class ProducerCore(CoreHandle):
 
     cdef int open_engine(self) except -1:
         """Fill the empty engine; after an error it is empty again.  Raises MemoryError and TransportError."""
-        cdef LinkConfig links
+        cdef ConnectionConfig connections
         cdef FrameRules rules
         cdef int status
         cdef dict options = self.options
         g = self.engine
-        _fill_links(&links, options)
+        _fill_connections(&connections, options)
         rules.family = options["message_type"]
         rules.compress = options["compression"] == "snappy"
         rules.compress_min = options["compression_min_bytes"]
@@ -193,7 +193,7 @@ cdef class ProducerCore(CoreHandle):
         self.raises = options["on_full"] == "raise"
         self.opened_us = now_us()
         status = engine_open(
-            g, options["executors"], &links, &rules, options["undelivered_bytes"], options["nagle"])
+            g, options["executors"], &connections, &rules, options["undelivered_bytes"], options["nagle"])
         self.made = status == ST_OK
         if not self.made:
             engine_free(g)
@@ -279,8 +279,8 @@ cdef class ProducerCore(CoreHandle):
         """Close a producer that was only inherited: it accepts nothing more, and it has no threads to stop."""
         self.closed = True
 
-    def _set_endpoints(self, list endpoints, list links):
-        """Set (label, address, port, family, other address) of each proxy, and the number of links of each executor.
+    def _set_endpoints(self, list endpoints, list connections):
+        """Set (label, address, port, family, other address) of each proxy, and the connections of each executor.
 
         The other address is an IPv6 one, or "".
 
@@ -306,7 +306,7 @@ cdef class ProducerCore(CoreHandle):
                         raise ConfigError(f"{other!r} is not a numeric address")
                     array[i].other_family = AF_INET6
             for i in range(self.engine.n_executors):
-                status = executor_set_endpoints(self.engine.executors[i], array, n, links[i])
+                status = executor_set_endpoints(self.engine.executors[i], array, n, connections[i])
                 if status != ST_OK:
                     raise MemoryError("no memory for the proxy list")
         finally:
@@ -411,7 +411,7 @@ cdef class ProducerCore(CoreHandle):
         return counts_dict(self.engine)
 
     def _note_trouble(self, int kind, str text):
-        """Note a failure that belongs to no connection, or (LE_CONNECTED) that it is over.  Any thread."""
+        """Note a failure that belongs to no connection, or (CE_CONNECTED) that it is over.  Any thread."""
         cdef bytes said = text.encode("utf-8", "replace")
         if self.made and self.generation == this_generation:
             completions_trouble(
@@ -429,9 +429,9 @@ cdef class ProducerCore(CoreHandle):
         cdef int64_t seconds = take_reach(self.engine) if self.generation == this_generation else -1
         return None if seconds < 0 else seconds
 
-    def _links(self):
+    def _connections(self):
         """Return a list with a dict for each connection.  Thread: any."""
-        return link_list(self.engine) if self.generation == this_generation else []
+        return connection_list(self.engine) if self.generation == this_generation else []
 
     def _age(self):
         """Return the seconds since the producer was opened; in a forked child, since it was first used there."""

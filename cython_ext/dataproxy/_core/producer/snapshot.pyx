@@ -17,9 +17,9 @@ from dataproxy._core.producer.results.completions cimport (
 from dataproxy._core.producer.engine cimport Engine
 from dataproxy._core.producer.results.undelivered cimport undelivered_counts
 from dataproxy._core.net.executor cimport (
-    ExecutorCounts, LinkCopy, executor_count, executor_links, executor_take_reach,
+    ExecutorCounts, ConnectionCopy, executor_count, executor_connections, executor_take_reach,
 )
-from dataproxy._core.conn.connection cimport LOAD_STOPPED, LOAD_UNKNOWN, LinkCounters, link_state_name
+from dataproxy._core.conn.connection cimport LOAD_STOPPED, LOAD_UNKNOWN, ConnectionCounters, connection_state_name
 
 
 # Upper bounds in seconds: those of the OpenTelemetry conventions for the duration of a messaging operation.
@@ -70,7 +70,7 @@ cdef dict counts_dict(Engine* g):
     cdef int64_t untold[OUTCOMES]
     cdef int64_t kept = 0, not_kept = 0
     cdef int i
-    batcher_counts(&g.batcher, &b, &k)
+    batcher_counts(&g.batcher, &g.accounting, &b, &k)
     completions_untold(&g.completions, untold)
     undelivered_counts(&g.undelivered, &kept, &not_kept)
     return {
@@ -93,7 +93,6 @@ cdef int64_t take_reach(Engine* g) noexcept nogil:
     """Return how many seconds servers remember message ids: the shortest time told since the last call, -1: none.
 
     Locality: one thread, with nothing in flight.
-    Locks: none.
     """
     cdef int64_t shortest = -1, one
     cdef int i
@@ -113,12 +112,12 @@ cdef dict latency_steps(Engine* g):
     return {hist_bound(i): latency.counts[i] for i in range(HIST_SLOTS) if latency.counts[i]}
 
 
-cdef dict _link_dict(int executor, LinkCopy* copy):
-    cdef LinkCounters* c = &copy.counters
+cdef dict _connection_dict(int executor, ConnectionCopy* copy):
+    cdef ConnectionCounters* c = &copy.counters
     return {
         "executor": executor,
         "address": copy.label.decode("utf-8", "replace"),
-        "state": link_state_name(<int>c.state).decode(),
+        "state": connection_state_name(<int>c.state).decode(),
         "sent_bytes": c.sent_bytes,
         "read_bytes": c.read_bytes,
         "sent_frames": c.sent_frames,
@@ -132,18 +131,18 @@ cdef dict _link_dict(int executor, LinkCopy* copy):
     }
 
 
-cdef list link_list(Engine* g):
-    """Return a dict for each link.  Locality: GIL.  Locks: takes each executor's registry lock in turn."""
-    cdef LinkCopy* copies
+cdef list connection_list(Engine* g):
+    """Return a dict for each connection.  Locality: GIL.  Locks: takes each executor's registry lock in turn."""
+    cdef ConnectionCopy* copies
     cdef int i, j, n = 0
     out = []
     for i in range(g.n_executors):
-        copies = executor_links(g.executors[i], &n)
+        copies = executor_connections(g.executors[i], &n)
         if copies == NULL:
             raise MemoryError("no memory for statistics")
         try:
             for j in range(n):
-                out.append(_link_dict(i, &copies[j]))
+                out.append(_connection_dict(i, &copies[j]))
         finally:
             free(copies)
     return out

@@ -3,14 +3,14 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.server.state cimport Door
+from dataproxy._core.server.state cimport ServerLoop
 from dataproxy._core.server.faults.table cimport FaultWhat
 from dataproxy._core.server.session cimport Session
 
 
 cdef int64_t answer_place(Session* s) noexcept nogil       # of a request: its turn among the answers
-cdef bint answers_abound(const Door* d, const Session* s) noexcept nogil    # read no more from the session
-cdef bint answers_subside(const Door* d, const Session* s) noexcept nogil   # read it again
+cdef bint answers_abound(const ServerLoop* d, const Session* s) noexcept nogil    # read no more from the session
+cdef bint answers_subside(const ServerLoop* d, const Session* s) noexcept nogil   # read it again
 # The answer of the request with this place is known: send it in its turn, now or later, and then the answers that
 # waited for it.  An empty answer sends nothing.  ST_OK or ST_NO_MEMORY.
-cdef int answer_give(Door* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil
+cdef int answer_give(ServerLoop* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil

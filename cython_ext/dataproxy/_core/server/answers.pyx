@@ -6,7 +6,7 @@ So every request gets a place when it is judged, and an answer that is known too
 answers before it.
 Commits come back in order, so answers wait only because of heartbeats and refusals.
 
-Locality: door loop.  Locks: none, except where a function says otherwise.
+Locality: server loop.  Locks: none, except where a function says otherwise.
 """
 
 from dataproxy._core.base.slice cimport slice_of
@@ -28,19 +28,19 @@ cdef int64_t answer_place(Session* s) noexcept nogil:
     return s.places
 
 
-cdef bint answers_abound(const Door* d, const Session* s) noexcept nogil:
+cdef bint answers_abound(const ServerLoop* d, const Session* s) noexcept nogil:
     """Tell whether a session has more answers to come than the limits permit."""
     return session_unsent(s) + s.waiting_bytes > d.shared.reply_bytes or s.owed_bytes > OWED * d.shared.reply_bytes
 
 
-cdef bint answers_subside(const Door* d, const Session* s) noexcept nogil:
+cdef bint answers_subside(const ServerLoop* d, const Session* s) noexcept nogil:
     """Tell whether there is room for answers again.  With compat, a peer with too many unread answers is closed."""
     cdef size_t most = d.shared.reply_bytes // 2
     cdef size_t unread = d.shared.reply_bytes if d.profile.compat else most
     return session_unsent(s) + s.waiting_bytes <= unread and s.owed_bytes <= OWED * most
 
 
-cdef int answer_give(Door* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil:
+cdef int answer_give(ServerLoop* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil:
     """Send the answer of one request as soon as every earlier request has its own.
 
     A fault changes the answer when its turn comes; later answers do not wait for a delay that the fault causes.
@@ -63,7 +63,7 @@ cdef int answer_give(Door* d, Session* s, int64_t place, Slice reply, const Faul
     return status
 
 
-cdef int _keep(Door* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil:
+cdef int _keep(ServerLoop* d, Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil:
     """Keep an answer until its turn: it waits for the store, too."""
     cdef size_t before = s.waiting_bytes
     cdef int status = session_keep(s, place, reply, what)
@@ -71,12 +71,12 @@ cdef int _keep(Door* d, Session* s, int64_t place, Slice reply, const FaultWhat*
     return status
 
 
-cdef void _count_kept(Door* d, int64_t bytes) noexcept nogil:
+cdef void _count_kept(ServerLoop* d, int64_t bytes) noexcept nogil:
     """Add ``bytes`` to the size of the answers that are kept."""
     relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) + bytes)
 
 
-cdef int _send(Door* d, Session* s, Slice reply, const FaultWhat* what) noexcept nogil:
+cdef int _send(ServerLoop* d, Session* s, Slice reply, const FaultWhat* what) noexcept nogil:
     """Queue an answer for the peer.  Locks: takes FaultTable.mutex where ``what`` is given."""
     if reply.n == 0:
         return ST_OK

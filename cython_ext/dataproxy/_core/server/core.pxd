@@ -1,6 +1,6 @@
-"""Facade of the hub's doors."""
+"""Facade of the hub's server loops."""
 
-from dataproxy._core.server.state cimport LISTENERS_MOST, Door, HubShared
+from dataproxy._core.server.state cimport LISTENERS_MOST, ServerLoop, HubShared
 from dataproxy._core.server.faults.core cimport FaultCore
 from dataproxy._core.server.listener cimport Listener
 from dataproxy._core.server.topics cimport Names
@@ -9,8 +9,8 @@ from dataproxy._core.server.store.core cimport StoreCore
 
 cdef class HubCore:
     cdef HubShared shared
-    cdef Door* doors            # `threads` of them while open
-    cdef int door_count         # initialised doors
+    cdef ServerLoop* loops            # `threads` of them while open
+    cdef int loop_count         # initialised server loops
     cdef int running            # loops under way; guarded by the GIL
     cdef bint opened
     cdef Names names
@@ -19,7 +19,7 @@ cdef class HubCore:
     cdef str host
     cdef str other_host         # of the other family; "" without one
     cdef bytes node_ip          # shared.profile.node_ip points into it
-    cdef StoreCore store        # the committer must outlive the doors
+    cdef StoreCore store        # the committer must outlive the server loops
     cdef FaultCore faults       # its table must, too
     cdef Listener listeners[LISTENERS_MOST]
     cdef readonly tuple ports

@@ -1,4 +1,4 @@
-"""Facade of the hub's doors: Python opens, runs, watches and stops them; the loops run without the GIL."""
+"""Facade of the hub's server loops: Python opens, runs, watches and stops them; the loops run without the GIL."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -10,10 +10,10 @@ import signal
 
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.server.loop cimport door_run
+from dataproxy._core.server.loop cimport loop_run
 from dataproxy._core.server.state cimport (
-    DOOR_CODES, DOOR_DRAINS, DOOR_STOPS, LISTENERS_MOST, LOAD_QUEUE, LOAD_UNKNOWN, door_done, door_free, door_init,
-    door_release,
+    LOOP_CODES, LOOP_DRAINS, LOOP_STOPS, LISTENERS_MOST, LOAD_QUEUE, LOAD_UNKNOWN, loop_done, loop_free, loop_init,
+    loop_release,
 )
 from dataproxy._core.server.listener cimport (
     listener_close, listener_init, listener_open, listener_port, listener_refuse, listener_resume,
@@ -45,7 +45,7 @@ cdef enum:
 cdef class HubCore:
     """Accept, judge, store and answer DataProxy requests on ``threads`` loops.
 
-    ``open`` binds; then every ``run_door(i)`` runs on a thread of its own until ``stop``.  All other methods
+    ``open`` binds; then every ``run_loop(i)`` runs on a thread of its own until ``stop``.  All other methods
     may be called from any thread.
     """
 
@@ -58,7 +58,7 @@ cdef class HubCore:
             listener_init(&self.listeners[i])
         self.shared.listeners = self.listeners
         self.ports = ()
-        self.doors = NULL
+        self.loops = NULL
         pthread_mutex_init(&self.shared.mutex, NULL)
         pthread_cond_init(&self.shared.followed, NULL)
 
@@ -103,15 +103,15 @@ cdef class HubCore:
         self._number(list(numbers))
 
     def __dealloc__(self):
-        """Release the doors; a door whose entries are still at the store is left alone."""
+        """Release the server loops; a server loop whose entries are still at the store is left alone."""
         cdef int i
         self.close_listener()
-        for i in range(self.door_count):
-            if self.doors[i].outstanding > 0 and atomic_load(&self.shared.committer.running):
+        for i in range(self.loop_count):
+            if self.loops[i].outstanding > 0 and atomic_load(&self.shared.committer.running):
                 return  # the committer will still write there
-        for i in range(self.door_count):
-            door_free(&self.doors[i])
-        free(self.doors)
+        for i in range(self.loop_count):
+            loop_free(&self.loops[i])
+        free(self.loops)
         topics_free(&self.names.topics)
         numbers_free(&self.names.numbers)
         pthread_cond_destroy(&self.shared.followed)
@@ -163,13 +163,13 @@ cdef class HubCore:
         self.ports = self._listen()
         self.opened = True
         self.port = self.ports[0]
-        self.store.set_done(door_done)
-        self.doors = <Door*>calloc(<size_t>self.threads, sizeof(Door))
-        if self.doors == NULL:
+        self.store.set_done(loop_done)
+        self.loops = <ServerLoop*>calloc(<size_t>self.threads, sizeof(ServerLoop))
+        if self.loops == NULL:
             raise MemoryError
         for i in range(self.threads):
-            self.door_count = i + 1
-            if door_init(&self.doors[i], &self.shared) != ST_OK:
+            self.loop_count = i + 1
+            if loop_init(&self.loops[i], &self.shared) != ST_OK:
                 raise OSError(24, "no file descriptors left for the epoll set of the hub")
         return self.port
 
@@ -199,16 +199,16 @@ cdef class HubCore:
             ports.append(one.port)
         return tuple(ports)
 
-    def run_door(self, int i) -> None:
-        """Run one loop until the hub stops.  To be called once for each door, on a thread of its own."""
+    def run_loop(self, int i) -> None:
+        """Run one loop until the hub stops.  To be called once for each server loop, on a thread of its own."""
         cdef int status
-        if not 0 <= i < self.door_count:
+        if not 0 <= i < self.loop_count:
             raise IndexError(f"there is no port {i}")
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         with nogil:
-            status = door_run(&self.doors[i])
+            status = loop_run(&self.loops[i])
         if status != ST_OK:
-            raise OSError(self.doors[i].poller.error, "the loop of a hub's port failed")
+            raise OSError(self.loops[i].poller.error, "the loop of a hub's port failed")
 
     def stop(self, double drain) -> None:
         """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""
@@ -217,7 +217,7 @@ cdef class HubCore:
                      + <int64_t>(drain * 1e6))
         for i in range(self.shared.listener_count):     # before any peer is told
             listener_refuse(&self.listeners[i])
-        atomic_store(&self.shared.phase, DOOR_DRAINS if drain > 0 else DOOR_STOPS)
+        atomic_store(&self.shared.phase, LOOP_DRAINS if drain > 0 else LOOP_STOPS)
         self.wake()
 
     def close_listener(self) -> None:
@@ -230,8 +230,8 @@ cdef class HubCore:
         """Close every descriptor; to be called when no loop runs and the committer has ended."""
         cdef int i
         self.close_listener()
-        for i in range(self.door_count):
-            door_release(&self.doors[i])
+        for i in range(self.loop_count):
+            loop_release(&self.loops[i])
 
     def refuse(self, int listener, bint kill) -> None:
         """Make a listener refuse connections; ``kill`` also closes those it has taken.  The port stays reserved."""
@@ -277,16 +277,16 @@ cdef class HubCore:
         self.wake()
         with nogil:
             pthread_mutex_lock(&self.shared.mutex)
-            for i in range(self.door_count):
-                while not atomic_load(&self.doors[i].ended) and atomic_load(&self.doors[i].followed) < orders:
+            for i in range(self.loop_count):
+                while not atomic_load(&self.loops[i].ended) and atomic_load(&self.loops[i].followed) < orders:
                     pthread_cond_wait(&self.shared.followed, &self.shared.mutex)
             pthread_mutex_unlock(&self.shared.mutex)
 
     def wake(self) -> None:
         """Make every loop look at its settings now."""
         cdef int i
-        for i in range(self.door_count):
-            wakeup_signal(&self.doors[i].wakeup)
+        for i in range(self.loop_count):
+            wakeup_signal(&self.loops[i].wakeup)
 
     def set_service(self, int code) -> None:
         """Answer data requests normally (0), with "not ready" (1) or with "stopped" (2)."""
@@ -300,7 +300,7 @@ cdef class HubCore:
         self.wake()
 
     def advance_clock(self, double seconds) -> None:
-        """Move the doors' clock forward, so that tests need not wait for idle limits."""
+        """Move the server loops' clock forward, so that tests need not wait for idle limits."""
         atomic_add(&self.shared.clock_skew_us, <int64_t>(seconds * 1e6))
         self.wake()
 
@@ -312,8 +312,8 @@ cdef class HubCore:
         cdef int reason
         for reason in range(1, <int>CLOSE_REASONS):
             n = 0
-            for i in range(self.door_count):
-                n += relaxed_load(&self.doors[i].counters.closed[reason])
+            for i in range(self.loop_count):
+                n += relaxed_load(&self.loops[i].counters.closed[reason])
             out[CLOSE_NAMES[reason]] = n
         return out
 
@@ -323,16 +323,16 @@ cdef class HubCore:
         cdef int64_t n
         cdef int i
         cdef int code
-        for code in range(<int>DOOR_CODES):
+        for code in range(<int>LOOP_CODES):
             n = 0
-            for i in range(self.door_count):
-                n += relaxed_load(&self.doors[i].counters.refused[code])
+            for i in range(self.loop_count):
+                n += relaxed_load(&self.loops[i].counters.refused[code])
             if n:
                 out[code] = n
         return out
 
     def stats(self) -> dict:
-        """Return counters of all doors together, as plain numbers and dictionaries."""
+        """Return counters of all server loops together, as plain numbers and dictionaries."""
         cdef int64_t sums[10]
         cdef int64_t* one
         cdef int64_t sessions = 0
@@ -342,14 +342,14 @@ cdef class HubCore:
         cdef int i
         cdef int k
         memset(sums, 0, sizeof(sums))
-        for i in range(self.door_count):
-            one = &self.doors[i].counters.accepted
+        for i in range(self.loop_count):
+            one = &self.loops[i].counters.accepted
             for k in range(10):
                 sums[k] += relaxed_load(one + k)
-            sessions += relaxed_load(&self.doors[i].sessions)
-            queued += relaxed_load(&self.doors[i].queued_bytes)
-            frames += relaxed_load(&self.doors[i].frame_bytes)
-            answers += relaxed_load(&self.doors[i].answer_bytes)
+            sessions += relaxed_load(&self.loops[i].sessions)
+            queued += relaxed_load(&self.loops[i].queued_bytes)
+            frames += relaxed_load(&self.loops[i].frame_bytes)
+            answers += relaxed_load(&self.loops[i].answer_bytes)
         out = {"connections": sessions, "queued_bytes": queued, "frame_bytes": frames, "answer_bytes": answers}
         for k in range(10):
             out[COUNTERS[k]] = sums[k]

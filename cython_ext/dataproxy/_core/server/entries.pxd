@@ -1,4 +1,4 @@
-"""One accepted request on its way from a door to the store and back: the entry, its memory, and the ids in it.
+"""One accepted request on its way from a server loop to the store and back: the entry, its memory, and the ids in it.
 
 One block holds the struct and every byte it points to.
 """

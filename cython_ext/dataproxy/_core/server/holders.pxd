@@ -1,4 +1,4 @@
-"""Memory of a door held by peers: half-received frames and unread answers, by connection and by address.
+"""Memory of a server loop held by peers: half-received frames and unread answers, by connection and by address.
 
 Each kind has a bound over all connections.  When it is exceeded, a connection of the address that holds the most is
 closed: the one that has been without progress for the longest time.  So no peer is closed for memory of others.
@@ -32,7 +32,7 @@ ctypedef struct Holder:     # one address: an IPv4 address, or the network of an
     Holding* last[HOLDING_KINDS]
 
 
-ctypedef struct Holders:    # of one door loop
+ctypedef struct Holders:    # of one server loop
     Holder** buckets        # a power of two of them
     size_t size
     size_t count

@@ -1,4 +1,4 @@
-"""Memory of a door held by peers: half-received frames and unread answers, by connection and by address.
+"""Memory of a server loop held by peers: half-received frames and unread answers, by connection and by address.
 
 Locks: none.
 """
@@ -17,7 +17,7 @@ cdef enum:
 cdef void holders_init(Holders* h) noexcept nogil:
     """Make an empty account.
 
-    Locality: door loop, or its owner.
+    Locality: server loop, or its owner.
     """
     memset(h, 0, sizeof(Holders))
 
@@ -25,7 +25,7 @@ cdef void holders_init(Holders* h) noexcept nogil:
 cdef void holders_free(Holders* h) noexcept nogil:
     """Release every address.
 
-    Locality: door loop, or its owner after the loop has ended.
+    Locality: server loop, or its owner after the loop has ended.
     """
     cdef Holder* holder
     cdef size_t i
@@ -59,13 +59,13 @@ cdef uint64_t holder_name(const Address* peer) noexcept nogil:
 
 
 cdef size_t _bucket(const Holders* h, uint64_t name) noexcept nogil:
-    """Return where an address is looked for.  Locality: door loop."""
+    """Return where an address is looked for.  Locality: server loop."""
     cdef uint64_t mixed = (name ^ (name >> 32)) * <uint64_t>MIX
     return <size_t>(mixed ^ (mixed >> 29)) & (h.size - 1)
 
 
 cdef bint _grow(Holders* h) noexcept nogil:
-    """Make the table twice as large; false without memory.  Locality: door loop."""
+    """Make the table twice as large; false without memory.  Locality: server loop."""
     cdef Holders larger
     cdef Holder* holder
     cdef size_t i
@@ -90,7 +90,7 @@ cdef bint _grow(Holders* h) noexcept nogil:
 cdef Holder* holders_join(Holders* h, uint64_t name) noexcept nogil:
     """Count one session more of an address.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Holder* holder
     cdef size_t at
@@ -115,7 +115,7 @@ cdef Holder* holders_join(Holders* h, uint64_t name) noexcept nogil:
 cdef void holders_leave(Holders* h, Holder* holder) noexcept nogil:
     """Count one session less of an address, which holds nothing any more.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Holder** at = &h.buckets[_bucket(h, holder.name)]
     holder.sessions -= 1
@@ -132,7 +132,7 @@ cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind 
                       bint progress) noexcept nogil:
     """Note how many bytes a session holds now.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef int64_t more = bytes - holding.bytes
     cdef bint listed = holding.bytes > 0
@@ -147,7 +147,7 @@ cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind 
 
 
 cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
-    """Put a holding behind the others of its address.  Locality: door loop."""
+    """Put a holding behind the others of its address.  Locality: server loop."""
     holding.next = NULL
     holding.prev = holder.last[<int>kind]
     if holding.prev != NULL:
@@ -159,7 +159,7 @@ cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nog
 
 
 cdef void _unlist(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:
-    """Take a holding out.  Locality: door loop."""
+    """Take a holding out.  Locality: server loop."""
     if holding.prev != NULL:
         holding.prev.next = holding.next
     else:
@@ -176,7 +176,7 @@ cdef Holding* holders_payer(Holders* h, HoldingKind kind) noexcept nogil:
 
     Connections that hold less than half of their address's mean are skipped: many of them would have to be closed to
     free as much memory as one of the others.
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Holder* most = NULL
     cdef Holder* holder

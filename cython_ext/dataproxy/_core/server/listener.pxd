@@ -1,4 +1,4 @@
-"""The listening sockets of one port of a hub, shared by its door loops."""
+"""The listening sockets of one port of a hub, shared by its server loops."""
 
 from libc.stdint cimport int64_t
 

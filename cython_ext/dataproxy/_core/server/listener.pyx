@@ -128,7 +128,7 @@ cdef int listener_port(Listener* l) noexcept nogil:
 cdef int listener_accept(Listener* l, int family, int* fd, Address* peer) noexcept nogil:
     """Take one waiting connection of a family, 0 or 1.
 
-    Locality: any door loop.
+    Locality: any server loop.
     """
     while True:
         memset(peer, 0, sizeof(Address))
@@ -151,7 +151,7 @@ cdef void listener_refuse(Listener* l) noexcept nogil:
 
     Locality: any thread.
     """
-    atomic_store(&l.shut, 1)    # before the doors find out
+    atomic_store(&l.shut, 1)    # before the server loops find out
     _shut(l)
 
 

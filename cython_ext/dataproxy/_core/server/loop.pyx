@@ -1,10 +1,10 @@
-"""The loop of one hub door: accept, read, commit, answer, in rounds.
+"""The loop of one hub server loop: accept, read, commit, answer, in rounds.
 
 A round takes the events of one wait, takes the connections that wait at the listeners, reads the ready connections,
 submits all accepted requests as one chain, answers the requests that came back from the store, and writes each
 connection's replies once.
 
-Locality: door loop.  Locks: none, except where a function says otherwise.
+Locality: server loop.  Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -17,10 +17,10 @@ from dataproxy._core.base.status cimport (
 )
 from dataproxy._core.server.answers cimport answer_give, answers_abound, answers_subside
 from dataproxy._core.server.committer cimport committer_submit
-from dataproxy._core.server.receive cimport READ_CHUNK, door_read, door_reread, read_share
+from dataproxy._core.server.receive cimport READ_CHUNK, loop_read, loop_reread, read_share
 from dataproxy._core.server.state cimport (
-    DOOR_RUNS, DOOR_STOPS, LISTENERS_MOST, LOAD_QUEUE, TAG_END, TAG_LISTENER, close_session, count_code, door_clock,
-    door_take, end_session, hold_answers, mark_dirty, park_session, unpark_all,
+    LOOP_RUNS, LOOP_STOPS, LISTENERS_MOST, LOAD_QUEUE, TAG_END, TAG_LISTENER, close_session, count_code, loop_clock,
+    loop_take, end_session, hold_answers, mark_dirty, park_session, unpark_all,
 )
 from dataproxy._core.server.entries cimport Entry, entry_footprint, entry_free
 from dataproxy._core.server.faults.release cimport release_all, release_due, release_obsolete
@@ -54,7 +54,7 @@ cdef enum:
     ACCEPT_PAUSE_US = 100000    # after running out of descriptors
 
 
-cdef int door_run(Door* d) noexcept nogil:
+cdef int loop_run(ServerLoop* d) noexcept nogil:
     """Run rounds until the hub stops and everything accepted is answered, or its deadline passes.
 
     Locks: takes HubShared.mutex.
@@ -65,30 +65,30 @@ cdef int door_run(Door* d) noexcept nogil:
     return status
 
 
-cdef void _tell(Door* d) noexcept nogil:
-    """Wake threads that wait until this door has carried out changes.  Locks: takes HubShared.mutex."""
+cdef void _tell(ServerLoop* d) noexcept nogil:
+    """Wake threads that wait until this server loop has carried out changes.  Locks: takes HubShared.mutex."""
     pthread_mutex_lock(&d.shared.mutex)
     pthread_cond_broadcast(&d.shared.followed)
     pthread_mutex_unlock(&d.shared.mutex)
 
 
-cdef int _run(Door* d) noexcept nogil:
+cdef int _run(ServerLoop* d) noexcept nogil:
     """Run rounds."""
     cdef PollEvent events[POLL_BATCH]
     cdef int status = ST_OK
     cdef int n
     if wakeup_watch(&d.wakeup, &d.poller, <void*>TAG_WAKEUP) != ST_OK:
         return ST_SYSTEM
-    d.now_us = door_clock(d)
+    d.now_us = loop_clock(d)
     _accept_resume(d)
     while True:
-        n = poller_wait(&d.poller, events, POLL_BATCH, door_timeout(d))
+        n = poller_wait(&d.poller, events, POLL_BATCH, loop_timeout(d))
         if n < 0:
             status = ST_SYSTEM
             break
-        d.now_us = door_clock(d)
+        d.now_us = loop_clock(d)
         d.wall_ms = wall_ms()
-        door_round(d, events, n)
+        loop_round(d, events, n)
         if not _goes_on(d):
             break
     while d.table.idle_first != NULL:
@@ -97,7 +97,7 @@ cdef int _run(Door* d) noexcept nogil:
     return status
 
 
-cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
+cdef void loop_round(ServerLoop* d, PollEvent* events, int n) noexcept nogil:
     """Act on one wait's events."""
     cdef Session* s
     cdef uint64_t tag
@@ -108,9 +108,9 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
         tag = <uint64_t>events[i].tag
         if tag == TAG_WAKEUP:
             wakeup_clear(&d.wakeup)
-            _settle(d, door_take(d))
+            _settle(d, loop_take(d))
         elif tag < TAG_END:
-            if atomic_load(&d.shared.phase) == DOOR_RUNS:
+            if atomic_load(&d.shared.phase) == LOOP_RUNS:
                 _accept_ready(d, tag)
         else:
             s = table_find(&d.table, tag)
@@ -136,7 +136,7 @@ cdef void door_round(Door* d, PollEvent* events, int n) noexcept nogil:
         buf_free(&d.request.scratch)
 
 
-cdef void _follow(Door* d) noexcept nogil:
+cdef void _follow(ServerLoop* d) noexcept nogil:
     """Carry out changes of listeners and faults, and say so.  Locks: takes HubShared.mutex."""
     cdef int64_t orders = atomic_load(&d.shared.orders)
     _accept_follow(d)
@@ -145,7 +145,7 @@ cdef void _follow(Door* d) noexcept nogil:
     _tell(d)
 
 
-cdef int64_t door_timeout(Door* d) noexcept nogil:
+cdef int64_t loop_timeout(ServerLoop* d) noexcept nogil:
     """Return the time to the next deadline in microseconds, -1 if there is none."""
     cdef int64_t until = -1
     cdef int64_t at
@@ -157,7 +157,7 @@ cdef int64_t door_timeout(Door* d) noexcept nogil:
         until = d.linger_until_us
     if d.delayed != NULL and (until < 0 or d.delayed.due_us < until):
         until = d.delayed.due_us
-    if atomic_load(&d.shared.phase) != DOOR_RUNS:
+    if atomic_load(&d.shared.phase) != LOOP_RUNS:
         at = atomic_load(&d.shared.deadline_us)
         if until < 0 or at < until:
             until = at
@@ -166,7 +166,7 @@ cdef int64_t door_timeout(Door* d) noexcept nogil:
     return until - d.now_us if until > d.now_us else 0
 
 
-cdef void _refresh(Door* d) noexcept nogil:
+cdef void _refresh(ServerLoop* d) noexcept nogil:
     """Copy the settings that may change while the hub runs."""
     cdef int64_t load = relaxed_load(&d.shared.load)
     d.profile.service_code = <int>relaxed_load(&d.shared.service_code)
@@ -177,14 +177,14 @@ cdef void _refresh(Door* d) noexcept nogil:
     d.profile.load = <int>load
 
 
-cdef bint _goes_on(Door* d) noexcept nogil:
+cdef bint _goes_on(ServerLoop* d) noexcept nogil:
     """Tell whether the loop has more to do; starts draining when the hub stops."""
     cdef int64_t phase = atomic_load(&d.shared.phase)
     cdef Session* s
     cdef Session* following
-    if phase == DOOR_RUNS:
+    if phase == LOOP_RUNS:
         return True
-    if phase == DOOR_STOPS or d.now_us >= atomic_load(&d.shared.deadline_us):
+    if phase == LOOP_STOPS or d.now_us >= atomic_load(&d.shared.deadline_us):
         return False
     if d.accepting or d.accept_again_us > 0:
         _accept_pause(d, 0)
@@ -207,7 +207,7 @@ cdef bint _goes_on(Door* d) noexcept nogil:
     return d.table.count > 0 or d.outstanding > 0
 
 
-cdef int64_t _linger_until(Door* d) noexcept nogil:
+cdef int64_t _linger_until(ServerLoop* d) noexcept nogil:
     """Return when the first lingering connection is given up, 0 without one."""
     cdef Session* s = d.table.idle_first
     while s != NULL:
@@ -217,7 +217,7 @@ cdef int64_t _linger_until(Door* d) noexcept nogil:
     return 0
 
 
-cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
+cdef void _session_event(ServerLoop* d, Session* s, int ready) noexcept nogil:
     """Act on one connection's readiness."""
     if s.lingers:
         if ready & POLL_HANGUP or session_discard(s) != ST_OK:
@@ -229,7 +229,7 @@ cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
         if s.hold == 0 and d.choked:
             park_session(d, s)
         if s.hold == 0:
-            door_read(d, s)
+            loop_read(d, s)
         elif ready & POLL_HANGUP and s.hold & HOLD_FROZEN:
             # Like a stopped process: bytes that the peer has sent are read when the session continues.
             poller_remove(&d.poller, &s.transport)
@@ -238,7 +238,7 @@ cdef void _session_event(Door* d, Session* s, int ready) noexcept nogil:
             close_session(d, s, CLOSE_RESET)
 
 
-cdef void _submit(Door* d) noexcept nogil:
+cdef void _submit(ServerLoop* d) noexcept nogil:
     """Submit this round's requests to the store as one chain; nothing is read while the store has no room for them."""
     cdef Entry* chain = d.chain
     cdef Entry* entry = chain
@@ -259,14 +259,14 @@ cdef void _submit(Door* d) noexcept nogil:
     _settle(d, chain)
 
 
-cdef void _relax(Door* d) noexcept nogil:
+cdef void _relax(ServerLoop* d) noexcept nogil:
     """Read again once the queue is half empty."""
     if d.choked and d.chain == NULL and relaxed_load(&d.queued_bytes) <= d.shared.queue_bytes // 2:
         d.choked = False
         unpark_all(d)
 
 
-cdef void _settle(Door* d, Entry* chain) noexcept nogil:
+cdef void _settle(ServerLoop* d, Entry* chain) noexcept nogil:
     """Answer requests that are back from the store, in commit order."""
     cdef Entry* entry
     cdef Session* s
@@ -289,7 +289,7 @@ cdef void _settle(Door* d, Entry* chain) noexcept nogil:
         entry_free(entry)
 
 
-cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
+cdef void _count_stored(ServerLoop* d, const Entry* entry) noexcept nogil:
     """Count the messages of a request that the store took."""
     if entry.duplicates == 0:
         relaxed_add(&d.counters.entries, 1)
@@ -299,7 +299,7 @@ cdef void _count_stored(Door* d, const Entry* entry) noexcept nogil:
         relaxed_add(&d.counters.records, entry.items - entry.duplicates)
 
 
-cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
+cdef void _answer(ServerLoop* d, Session* s, Entry* entry) noexcept nogil:
     """Answer one settled request, in its turn.  Locks: takes FaultTable.mutex with a fault."""
     cdef Slice reply = entry.reply
     cdef const FaultWhat* fault = entry.fault
@@ -331,7 +331,7 @@ cdef void _answer(Door* d, Session* s, Entry* entry) noexcept nogil:
         close_session(d, s, CLOSE_MEMORY)
 
 
-cdef void _resume(Door* d) noexcept nogil:
+cdef void _resume(ServerLoop* d) noexcept nogil:
     """Serve frames that were received while there was no room for their answers."""
     cdef Session* s
     while d.resumed != NULL:
@@ -339,10 +339,10 @@ cdef void _resume(Door* d) noexcept nogil:
         d.resumed = s.resumed_next
         s.resumed = False
         if not s.closed:
-            door_reread(d, s)
+            loop_reread(d, s)
 
 
-cdef void _flush(Door* d) noexcept nogil:
+cdef void _flush(ServerLoop* d) noexcept nogil:
     """Write replies, apply the limit of unread ones, close what has ended."""
     cdef Session* s
     cdef size_t sent = 0
@@ -371,7 +371,7 @@ cdef void _flush(Door* d) noexcept nogil:
             close_session(d, s, CLOSE_RESET)
 
 
-cdef void _bound_answers(Door* d, Session* s) noexcept nogil:
+cdef void _bound_answers(ServerLoop* d, Session* s) noexcept nogil:
     """Stop reading a session with too many answers to come; read it again when most of them are sent."""
     if not s.hold & HOLD_REPLIES:
         if answers_abound(d, s):
@@ -385,7 +385,7 @@ cdef void _bound_answers(Door* d, Session* s) noexcept nogil:
             d.resumed = s
 
 
-cdef bint _part(Door* d, Session* s) noexcept nogil:
+cdef bint _part(ServerLoop* d, Session* s) noexcept nogil:
     """Close a connection that has no more answers to send, or let it linger; true if it was closed.
 
     A hub that stops may leave requests unread.  Closing a socket with unread bytes resets the stream, and replies on
@@ -399,7 +399,7 @@ cdef bint _part(Door* d, Session* s) noexcept nogil:
     return s.closed
 
 
-cdef void _expire(Door* d) noexcept nogil:
+cdef void _expire(ServerLoop* d) noexcept nogil:
     """Close connections that were silent for too long; time in which they waited for the hub does not count."""
     cdef Session* s
     if d.accept_again_us > 0 and d.now_us >= d.accept_again_us:
@@ -414,7 +414,7 @@ cdef void _expire(Door* d) noexcept nogil:
             close_session(d, s, CLOSE_IDLE)
 
 
-cdef void _bury(Door* d) noexcept nogil:
+cdef void _bury(ServerLoop* d) noexcept nogil:
     """Free the connections closed in this round."""
     cdef Session* s
     while d.graves != NULL:
@@ -423,7 +423,7 @@ cdef void _bury(Door* d) noexcept nogil:
         session_free(s)
 
 
-cdef void _watch(Door* d) noexcept nogil:
+cdef void _watch(ServerLoop* d) noexcept nogil:
     """Make the poller watch exactly the open listeners, while connections are taken."""
     cdef Listener* slot
     cdef bint wanted
@@ -436,7 +436,7 @@ cdef void _watch(Door* d) noexcept nogil:
                 _watch_one(d, i, family, wanted)
 
 
-cdef void _watch_one(Door* d, int listener, int family, bint wanted) noexcept nogil:
+cdef void _watch_one(ServerLoop* d, int listener, int family, bint wanted) noexcept nogil:
     """Add one socket of a listener to the poller, or remove it."""
     cdef int fd = d.shared.listeners[listener].fds[family]
     cdef uint64_t bit = <uint64_t>1 << listener
@@ -451,21 +451,21 @@ cdef void _watch_one(Door* d, int listener, int family, bint wanted) noexcept no
         d.watched[family] &= ~bit
 
 
-cdef void _accept_pause(Door* d, int64_t again_us) noexcept nogil:
+cdef void _accept_pause(ServerLoop* d, int64_t again_us) noexcept nogil:
     """Stop taking connections; ``again_us`` 0 means for good."""
     d.accepting = False
     d.accept_again_us = again_us
     _watch(d)
 
 
-cdef void _accept_resume(Door* d) noexcept nogil:
+cdef void _accept_resume(ServerLoop* d) noexcept nogil:
     """Take connections (again)."""
     d.accepting = True
     d.accept_again_us = 0
     _watch(d)
 
 
-cdef void _accept_follow(Door* d) noexcept nogil:
+cdef void _accept_follow(ServerLoop* d) noexcept nogil:
     """Watch the listeners that are open now, and close the connections of those that were killed.
 
     Connections that wait already are taken first, because they came before the change.
@@ -493,13 +493,13 @@ cdef void _accept_follow(Door* d) noexcept nogil:
             close_session(d, s, CLOSE_FAULT)
 
 
-cdef void _accept_ready(Door* d, uint64_t tag) noexcept nogil:
+cdef void _accept_ready(ServerLoop* d, uint64_t tag) noexcept nogil:
     """Take the connections that wait at the socket of a tag, up to the bound of a round."""
     cdef int place = <int>(tag - TAG_LISTENER)
     _accept_from(d, place % <int>LISTENERS_MOST, place // <int>LISTENERS_MOST)
 
 
-cdef void _accept_from(Door* d, int listener, int family) noexcept nogil:
+cdef void _accept_from(ServerLoop* d, int listener, int family) noexcept nogil:
     """Take the connections that wait at one socket."""
     cdef Listener* slot = &d.shared.listeners[listener]
     cdef Address peer
@@ -526,14 +526,14 @@ cdef void _accept_from(Door* d, int listener, int family) noexcept nogil:
             _welcome(d, fd, &peer, listener)
 
 
-cdef void _turn_away(Door* d, int fd, int reason) noexcept nogil:
+cdef void _turn_away(ServerLoop* d, int fd, int reason) noexcept nogil:
     """Close a connection that got no session."""
     atomic_add(&d.shared.connections, -1)
     relaxed_add(&d.counters.closed[reason], 1)
     close(fd)
 
 
-cdef void _welcome(Door* d, int fd, const Address* peer, int listener) noexcept nogil:
+cdef void _welcome(ServerLoop* d, int fd, const Address* peer, int listener) noexcept nogil:
     """Make a session for a new connection."""
     cdef Session* s = table_add(&d.table, d.shared.max_frame + READ_CHUNK)
     if s == NULL:

@@ -1,8 +1,8 @@
-"""Reading side of a door: bytes to frames, frames to entries and immediate replies."""
+"""Reading side of a server loop: bytes to frames, frames to entries and immediate replies."""
 
 from libc.stdint cimport int64_t
 
-from dataproxy._core.server.state cimport Door
+from dataproxy._core.server.state cimport ServerLoop
 from dataproxy._core.server.session cimport Session
 
 
@@ -14,5 +14,5 @@ cdef enum:
 
 
 cdef int64_t read_share(int ready) noexcept nogil               # most bytes of each of so many connections
-cdef void door_read(Door* d, Session* s) noexcept nogil
-cdef void door_reread(Door* d, Session* s) noexcept nogil       # what was received before the session froze
+cdef void loop_read(ServerLoop* d, Session* s) noexcept nogil
+cdef void loop_reread(ServerLoop* d, Session* s) noexcept nogil       # what was received before the session froze

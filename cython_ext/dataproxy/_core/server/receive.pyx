@@ -45,10 +45,10 @@ cdef int64_t read_share(int ready) noexcept nogil:
     return share if share > READ_LEAST else <int64_t>READ_LEAST
 
 
-cdef void door_read(Door* d, Session* s) noexcept nogil:
+cdef void loop_read(ServerLoop* d, Session* s) noexcept nogil:
     """Read what a connection has sent, up to the bound of a round, and act on every whole frame.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef int64_t budget = d.read_share
     cdef int64_t receive_ms = d.wall_ms
@@ -94,18 +94,18 @@ cdef void door_read(Door* d, Session* s) noexcept nogil:
     _rest(d, s, progress)
 
 
-cdef void door_reread(Door* d, Session* s) noexcept nogil:
+cdef void loop_reread(ServerLoop* d, Session* s) noexcept nogil:
     """Act on the whole frames that are still in the receive buffer.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     _rest(d, s, _frames(d, s, d.wall_ms))
 
 
-cdef void _rest(Door* d, Session* s, bint progress) noexcept nogil:
+cdef void _rest(ServerLoop* d, Session* s, bint progress) noexcept nogil:
     """Give back receive memory, and enforce the budget of half-received frames.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef int64_t others = d.holders.bytes[<int>HOLDS_FRAMES] - s.holdings[<int>HOLDS_FRAMES].bytes
     if s.hold & HOLD_ENDING:
@@ -123,10 +123,10 @@ cdef void _rest(Door* d, Session* s, bint progress) noexcept nogil:
     hold_frames(d, s, progress)
 
 
-cdef bint _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
+cdef bint _frames(ServerLoop* d, Session* s, int64_t receive_ms) noexcept nogil:
     """Act on the whole frames that were received, while there is room for their answers; tell whether there was one.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Slice data = recvbuf_data(&s.received)
     cdef size_t at = 0
@@ -159,10 +159,10 @@ cdef bint _frames(Door* d, Session* s, int64_t receive_ms) noexcept nogil:
     return frames > 0
 
 
-cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
+cdef bint _serve(ServerLoop* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
     """Judge one frame: reply at once, or append an entry to the chain.  False: the frame stays in the buffer.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Request* r = &d.request
     r.reply.n = 0
@@ -178,10 +178,10 @@ cdef bint _serve(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receiv
     return True
 
 
-cdef bint _serve_badly(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
+cdef bint _serve_badly(ServerLoop* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms) noexcept nogil:
     """Ask the table of faults about a judged frame before it is replied to or stored.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes FaultTable.mutex.
     """
     cdef FaultWhat what
@@ -192,10 +192,10 @@ cdef bint _serve_badly(Door* d, Session* s, const uint8_t* p, size_t n, int64_t 
     return fate != FRAME_STAYS
 
 
-cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
+cdef void _act(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
     """Store, answer or close, as ``r`` says; ``what`` is how a fault changes the reply, NULL without one.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     if r.action == REQ_CLOSE:
         end_session(d, s, CLOSE_PROTOCOL)
@@ -218,10 +218,10 @@ cdef void _act(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultW
         end_session(d, s, CLOSE_MEMORY)
 
 
-cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
+cdef void _chain(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
     """Copy an accepted request into an entry at the end of this round's chain.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Entry parts
     cdef Entry* entry
@@ -268,10 +268,10 @@ cdef void _chain(Door* d, Session* s, Request* r, int64_t receive_ms, const Faul
     relaxed_store(&d.queued_bytes, relaxed_load(&d.queued_bytes) + <int64_t>entry_footprint(entry))
 
 
-cdef uint32_t _partition(Door* d, Request* r) noexcept nogil:
+cdef uint32_t _partition(ServerLoop* d, Request* r) noexcept nogil:
     """Choose the log: one partition for each key, else for each stream, so that both keep their order.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Slice key = r.partition_key if r.partition_key.n > 0 else r.stream
     cdef uint32_t digest = 2166136261U

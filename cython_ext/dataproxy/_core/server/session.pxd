@@ -1,4 +1,4 @@
-"""One accepted connection of a hub door, and the table of all connections of one door loop."""
+"""One accepted connection of a hub server loop, and the table of all connections of one server loop."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -42,7 +42,7 @@ ctypedef struct Answer:     # one block: the struct, then `n` bytes; waits until
     size_t n
 
 
-ctypedef struct Session:    # owned by one door loop
+ctypedef struct Session:    # owned by one server loop
     Session* idle_prev      # by last activity, oldest first
     Session* idle_next
     Session* dirty_next     # has replies to write at the end of the round

@@ -1,4 +1,4 @@
-"""Connections of one door loop: a table with generations, the idle order, buffered replies.
+"""Connections of one server loop: a table with generations, the idle order, buffered replies.
 
 Locks: none.
 """
@@ -25,7 +25,7 @@ cdef enum:
 cdef void table_init(SessionTable* t) noexcept nogil:
     """Make an empty table.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     t.slots = NULL
     t.generations = NULL
@@ -41,7 +41,7 @@ cdef void table_init(SessionTable* t) noexcept nogil:
 cdef void table_free(SessionTable* t) noexcept nogil:
     """Close and free every session and the table.
 
-    Locality: door loop, or its owner after the loop has ended.
+    Locality: server loop, or its owner after the loop has ended.
     """
     cdef uint32_t i
     for i in range(t.size):
@@ -54,7 +54,7 @@ cdef void table_free(SessionTable* t) noexcept nogil:
 
 
 cdef int _grow(SessionTable* t) noexcept nogil:
-    """Double the slots.  Locality: door loop."""
+    """Double the slots.  Locality: server loop."""
     cdef uint32_t room = t.room * 2 if t.room > 0 else 64
     cdef void* p
     p = realloc(t.slots, room * sizeof(Session*))
@@ -76,7 +76,7 @@ cdef int _grow(SessionTable* t) noexcept nogil:
 cdef Session* table_add(SessionTable* t, size_t receive_limit) noexcept nogil:
     """Make a session with an id that was never used before.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Session* s
     cdef uint32_t slot
@@ -104,7 +104,7 @@ cdef Session* table_add(SessionTable* t, size_t receive_limit) noexcept nogil:
 cdef Session* table_find(SessionTable* t, uint64_t id) noexcept nogil:
     """Return the session with this id if it is still open.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef uint32_t slot = <uint32_t>(id & 0xFFFFFFFFU)
     if slot >= t.size or t.slots[slot] == NULL or t.slots[slot].id != id:
@@ -115,7 +115,7 @@ cdef Session* table_find(SessionTable* t, uint64_t id) noexcept nogil:
 cdef void table_remove(SessionTable* t, Session* s) noexcept nogil:
     """Take a session out; its id is not found any more.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef uint32_t slot = <uint32_t>(s.id & 0xFFFFFFFFU)
     t.slots[slot] = NULL
@@ -131,7 +131,7 @@ cdef void table_remove(SessionTable* t, Session* s) noexcept nogil:
 cdef void table_touch(SessionTable* t, Session* s, int64_t now_us) noexcept nogil:
     """Restart the idle time of a session.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     s.active_us = now_us
     if t.idle_last != s:
@@ -140,7 +140,7 @@ cdef void table_touch(SessionTable* t, Session* s, int64_t now_us) noexcept nogi
 
 
 cdef void _append_idle(SessionTable* t, Session* s) noexcept nogil:
-    """Make the session the most recent one.  Locality: door loop."""
+    """Make the session the most recent one.  Locality: server loop."""
     s.idle_prev = t.idle_last
     s.idle_next = NULL
     if t.idle_last != NULL:
@@ -151,7 +151,7 @@ cdef void _append_idle(SessionTable* t, Session* s) noexcept nogil:
 
 
 cdef void _remove_idle(SessionTable* t, Session* s) noexcept nogil:
-    """Take the session out of the idle order.  Locality: door loop."""
+    """Take the session out of the idle order.  Locality: server loop."""
     if s.idle_prev != NULL:
         s.idle_prev.idle_next = s.idle_next
     else:
@@ -165,7 +165,7 @@ cdef void _remove_idle(SessionTable* t, Session* s) noexcept nogil:
 cdef void session_free(Session* s) noexcept nogil:
     """Close the socket and free everything.
 
-    Locality: door loop, or its owner after the loop has ended.
+    Locality: server loop, or its owner after the loop has ended.
     """
     cdef Answer* answer
     s.transport.ops.close(&s.transport)
@@ -182,7 +182,7 @@ cdef void session_free(Session* s) noexcept nogil:
 cdef Slice session_source(Session* s) noexcept nogil:
     """Return the peer's numeric address.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     return slice_of(s.source, s.source_n)
 
@@ -190,7 +190,7 @@ cdef Slice session_source(Session* s) noexcept nogil:
 cdef int session_reply(Session* s, Slice reply) noexcept nogil:
     """Append one reply to what will be written.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     return buf_put_slice(&s.output, reply)
 
@@ -198,7 +198,7 @@ cdef int session_reply(Session* s, Slice reply) noexcept nogil:
 cdef int session_keep(Session* s, int64_t place, Slice reply, const FaultWhat* what) noexcept nogil:
     """Keep an answer until the requests before its own have theirs.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Answer** at = &s.waiting
     cdef Answer* answer = <Answer*>malloc(sizeof(Answer) + reply.n)
@@ -230,7 +230,7 @@ cdef int session_keep(Session* s, int64_t place, Slice reply, const FaultWhat* w
 cdef Answer* session_next(Session* s) noexcept nogil:
     """Take out the kept answer that follows the last one given, if it is there.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Answer* answer = s.waiting
     if answer == NULL or answer.place != s.answered + 1:
@@ -243,7 +243,7 @@ cdef Answer* session_next(Session* s) noexcept nogil:
 
 
 cdef void answer_free(Answer* answer) noexcept nogil:
-    """Release a kept answer.  Locality: door loop, or its owner after the loop has ended."""
+    """Release a kept answer.  Locality: server loop, or its owner after the loop has ended."""
     free(answer.fault)
     free(answer)
 
@@ -251,7 +251,7 @@ cdef void answer_free(Answer* answer) noexcept nogil:
 cdef size_t session_unsent(const Session* s) noexcept nogil:
     """Return the reply bytes that the peer has not taken.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     return s.output.n - s.output_start
 
@@ -259,7 +259,7 @@ cdef size_t session_unsent(const Session* s) noexcept nogil:
 cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
     """Write replies until all are gone or the socket is full.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef iovec part
     cdef size_t taken = 0
@@ -286,7 +286,7 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
 
 
 cdef int _hamper(Session* s, iovec* part) noexcept nogil:
-    """Reduce a write to what a fault permits: nothing, or one byte.  Locality: door loop."""
+    """Reduce a write to what a fault permits: nothing, or one byte.  Locality: server loop."""
     if s.faults.mute:
         return ST_WANT_WRITE
     if s.faults.single > 0:
@@ -298,7 +298,7 @@ cdef int _hamper(Session* s, iovec* part) noexcept nogil:
 cdef void _compact(Session* s) noexcept nogil:
     """Move unwritten replies to the start of the buffer, if most of it holds written ones.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef size_t left = s.output.n - s.output_start
     if s.output_start > left:
@@ -310,7 +310,7 @@ cdef void _compact(Session* s) noexcept nogil:
 cdef int session_linger(Session* s) noexcept nogil:
     """End our side of the stream.  Closing at once could reset it, and replies on their way would be lost.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     s.lingers = True
     return ST_OK if shutdown(s.transport.fd, SHUT_WR) == 0 else ST_SYSTEM
@@ -319,7 +319,7 @@ cdef int session_linger(Session* s) noexcept nogil:
 cdef bint session_delivered(const Session* s) noexcept nogil:
     """Tell whether everything written has reached the peer's machine.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef int waiting = 0
     return ioctl(s.transport.fd, SIOCOUTQ, &waiting) != 0 or waiting == 0
@@ -328,7 +328,7 @@ cdef bint session_delivered(const Session* s) noexcept nogil:
 cdef int session_discard(Session* s) noexcept nogil:
     """Discard bytes that the peer has sent, up to a bound for each call; ST_OK, ST_EOF or ST_SYSTEM.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef uint8_t scrap[DISCARD_CHUNK]
     cdef size_t got = 0
@@ -346,7 +346,7 @@ cdef int session_discard(Session* s) noexcept nogil:
 cdef int session_watch(Session* s, Poller* p) noexcept nogil:
     """Tell the poller what the session waits for, if that changed.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef int interest = 0
     cdef int status

@@ -1,4 +1,6 @@
-"""State of one door loop of the hub, state that all doors share, and functions that every part of a door uses."""
+"""State of one server loop of the hub, state that all server loops share, and functions that every part of a server
+loop uses.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -20,7 +22,7 @@ cdef enum:
     TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
     TAG_LISTENER = 2                # and the index of the listener, for its second family LISTENERS_MOST more
     TAG_END = 130
-    DOOR_CODES = 256                # error codes counted one by one; higher codes are counted in the last place
+    LOOP_CODES = 256                # error codes counted one by one; higher codes are counted in the last place
 
 
 cdef enum LoadSource:
@@ -28,13 +30,13 @@ cdef enum LoadSource:
     LOAD_QUEUE = -2                 # how full the queue is
 
 
-cdef enum DoorPhase:
-    DOOR_RUNS = 0
-    DOOR_DRAINS = 1                 # no accept, no reading; answers what was accepted
-    DOOR_STOPS = 2                  # at once
+cdef enum LoopPhase:
+    LOOP_RUNS = 0
+    LOOP_DRAINS = 1                 # no accept, no reading; answers what was accepted
+    LOOP_STOPS = 2                  # at once
 
 
-ctypedef struct DoorCounters:       # relaxed; added to by the door loop only
+ctypedef struct LoopCounters:       # relaxed; added to by the server loop only
     int64_t accepted                # connections
     int64_t frames                  # whole frames received, heartbeats included
     int64_t heartbeats
@@ -45,39 +47,39 @@ ctypedef struct DoorCounters:       # relaxed; added to by the door loop only
     int64_t replies
     int64_t unanswered              # requests stored for a connection that was gone
     int64_t accept_pauses           # pauses because descriptors or memory were used up
-    int64_t refused[DOOR_CODES]
+    int64_t refused[LOOP_CODES]
     int64_t closed[CLOSE_REASONS]
 
 
-ctypedef struct HubShared:          # constant while doors run, except the atomics
+ctypedef struct HubShared:          # constant while server loops run, except the atomics
     Committer* committer
     const HashKey* window_key       # of the store's de-duplication window; NULL without one
     const WireOps* wire
     Listener* listeners
     int listener_count
-    FaultTable* faults              # never NULL while doors run
+    FaultTable* faults              # never NULL while server loops run
     ServerProfile profile           # service_code and load are taken from the atomics
     size_t max_frame
     int64_t max_connections
     int64_t read_idle_us
     size_t reply_bytes              # unread answers of one connection
-    int64_t queue_bytes             # accepted and not yet committed or answered in turn, for each door
-    int64_t held_bytes              # half-received frames, and as much of unread answers, for each door
+    int64_t queue_bytes             # accepted and not yet committed or answered in turn, for each server loop
+    int64_t held_bytes              # half-received frames, and as much of unread answers, for each server loop
     uint32_t partitions
     # Atomics.
     int64_t connections
     int64_t service_code
     int64_t load                    # LoadSource, or 0..65534
     int64_t clock_skew_us           # added to the monotonic clock (tests)
-    int64_t phase                   # DoorPhase
+    int64_t phase                   # LoopPhase
     int64_t deadline_us             # end of draining
-    int64_t orders                  # counts changes of listeners and faults that doors have to follow
-    # Of doors that follow them.
+    int64_t orders                  # counts changes of listeners and faults that server loops have to follow
+    # Of server loops that follow them.
     pthread_mutex_t mutex
     pthread_cond_t followed
 
 
-ctypedef struct Door:
+ctypedef struct ServerLoop:
     HubShared* shared
     # Any thread.
     Wakeup wakeup
@@ -90,7 +92,7 @@ ctypedef struct Door:
     int64_t answer_bytes            # atomic copy: bytes of unread answers
     int64_t ended                   # atomic: the loop has returned
     int64_t followed                # atomic: number of orders that it has carried out
-    DoorCounters counters
+    LoopCounters counters
     # The loop only.
     Poller poller
     SessionTable table
@@ -119,19 +121,19 @@ ctypedef struct Door:
     int64_t read_share              # most bytes that a connection is read for in this round
 
 
-cdef int door_init(Door* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM
-cdef void door_release(Door* d) noexcept nogil                      # its descriptors, when the loop has ended
-cdef void door_free(Door* d) noexcept nogil                         # after the loop and the committer have ended
-cdef int64_t door_clock(Door* d) noexcept nogil
-cdef void door_done(void* origin, Entry* chain) noexcept nogil      # the committer's callback, any thread
-cdef Entry* door_take(Door* d) noexcept nogil                       # everything in the inbox
-cdef void mark_dirty(Door* d, Session* s) noexcept nogil
-cdef void park_session(Door* d, Session* s) noexcept nogil
-cdef void unpark_all(Door* d) noexcept nogil
-cdef void end_session(Door* d, Session* s, int reason) noexcept nogil       # close once everything is answered
-cdef void close_session(Door* d, Session* s, int reason) noexcept nogil     # now
-cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil    # enter what they take, keep the bound
-cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil
+cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM
+cdef void loop_release(ServerLoop* d) noexcept nogil                      # its descriptors, when the loop has ended
+cdef void loop_free(ServerLoop* d) noexcept nogil                         # after the loop and the committer have ended
+cdef int64_t loop_clock(ServerLoop* d) noexcept nogil
+cdef void loop_done(void* origin, Entry* chain) noexcept nogil      # the committer's callback, any thread
+cdef Entry* loop_take(ServerLoop* d) noexcept nogil                       # everything in the inbox
+cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil
+cdef void park_session(ServerLoop* d, Session* s) noexcept nogil
+cdef void unpark_all(ServerLoop* d) noexcept nogil
+cdef void end_session(ServerLoop* d, Session* s, int reason) noexcept nogil       # close once everything is answered
+cdef void close_session(ServerLoop* d, Session* s, int reason) noexcept nogil     # now
+cdef void hold_frames(ServerLoop* d, Session* s, bint progress) noexcept nogil    # enter what they take, keep the bound
+cdef void hold_answers(ServerLoop* d, Session* s, bint progress) noexcept nogil
 # Turn the request that was just judged into a refusal: ST_OK or ST_NO_MEMORY.
-cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil
-cdef void count_code(Door* d, int code) noexcept nogil
+cdef int refuse_request(ServerLoop* d, int code, const char* words) noexcept nogil
+cdef void count_code(ServerLoop* d, int code) noexcept nogil

@@ -1,4 +1,4 @@
-"""State of a door loop: inbox, queue bound, ending and closing of connections.
+"""State of a server loop: inbox, queue bound, ending and closing of connections.
 
 Locks: none, except where a function says otherwise.
 """
@@ -29,12 +29,12 @@ from dataproxy._core.plat.thread cimport (
 from dataproxy._core.wire.api cimport REQ_REPLY
 
 
-cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
-    """Make a door that does not run yet.
+cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil:
+    """Make a server loop that does not run yet.
 
     Locality: owner.
     """
-    memset(d, 0, sizeof(Door))
+    memset(d, 0, sizeof(ServerLoop))
     d.shared = shared
     d.poller.epfd = -1
     d.wakeup.fd = -1
@@ -53,7 +53,7 @@ cdef int door_init(Door* d, HubShared* shared) noexcept nogil:
     return ST_OK
 
 
-cdef void door_free(Door* d) noexcept nogil:
+cdef void loop_free(ServerLoop* d) noexcept nogil:
     """Release everything, connections included.
 
     Locality: owner, after the loop and the committer have ended.
@@ -76,12 +76,12 @@ cdef void door_free(Door* d) noexcept nogil:
     buf_free(&d.request.scratch)
     ids_free(&d.id_reader)
     recvbuf_free(&d.spare)
-    door_release(d)
+    loop_release(d)
     pthread_mutex_destroy(&d.mutex)
 
 
-cdef void door_release(Door* d) noexcept nogil:
-    """Close the descriptors; the rest of the door can still be read.
+cdef void loop_release(ServerLoop* d) noexcept nogil:
+    """Close the descriptors; the rest of the server loop can still be read.
 
     Locality: owner, after the loop and the committer have ended.
     """
@@ -89,21 +89,21 @@ cdef void door_release(Door* d) noexcept nogil:
     poller_close(&d.poller)
 
 
-cdef int64_t door_clock(Door* d) noexcept nogil:
-    """Return the door's time in microseconds, with the skew that tests may set.
+cdef int64_t loop_clock(ServerLoop* d) noexcept nogil:
+    """Return the server loop's time in microseconds, with the skew that tests may set.
 
     Locality: any thread.
     """
     return now_us() + relaxed_load(&d.shared.clock_skew_us)
 
 
-cdef void door_done(void* origin, Entry* chain) noexcept nogil:
-    """Hand entries back to the door they came from.
+cdef void loop_done(void* origin, Entry* chain) noexcept nogil:
+    """Hand entries back to the server loop they came from.
 
     Locality: any thread.
-    Locks: takes Door.mutex.
+    Locks: takes ServerLoop.mutex.
     """
-    cdef Door* d = <Door*>origin
+    cdef ServerLoop* d = <ServerLoop*>origin
     cdef Entry* last = chain
     if chain == NULL:       # the committer has room again
         wakeup_signal(&d.wakeup)
@@ -120,11 +120,11 @@ cdef void door_done(void* origin, Entry* chain) noexcept nogil:
     wakeup_signal(&d.wakeup)
 
 
-cdef Entry* door_take(Door* d) noexcept nogil:
+cdef Entry* loop_take(ServerLoop* d) noexcept nogil:
     """Empty the inbox.
 
-    Locality: door loop.
-    Locks: takes Door.mutex.
+    Locality: server loop.
+    Locks: takes ServerLoop.mutex.
     """
     cdef Entry* chain
     pthread_mutex_lock(&d.mutex)
@@ -135,10 +135,10 @@ cdef Entry* door_take(Door* d) noexcept nogil:
     return chain
 
 
-cdef void mark_dirty(Door* d, Session* s) noexcept nogil:
+cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil:
     """Put the session on the list of those that are written or closed at the end of the round.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     if not s.dirty:
         s.dirty = True
@@ -146,10 +146,10 @@ cdef void mark_dirty(Door* d, Session* s) noexcept nogil:
         d.dirty = s
 
 
-cdef void park_session(Door* d, Session* s) noexcept nogil:
+cdef void park_session(ServerLoop* d, Session* s) noexcept nogil:
     """Stop reading a session until the queue is shorter.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     if s.parked:
         return
@@ -163,8 +163,8 @@ cdef void park_session(Door* d, Session* s) noexcept nogil:
     session_watch(s, &d.poller)
 
 
-cdef void _unpark(Door* d, Session* s) noexcept nogil:
-    """Take a session out of the parked ones.  Locality: door loop."""
+cdef void _unpark(ServerLoop* d, Session* s) noexcept nogil:
+    """Take a session out of the parked ones.  Locality: server loop."""
     if s.parked_prev != NULL:
         s.parked_prev.parked_next = s.parked_next
     else:
@@ -175,10 +175,10 @@ cdef void _unpark(Door* d, Session* s) noexcept nogil:
     s.hold &= ~(<int>HOLD_QUEUE)
 
 
-cdef void unpark_all(Door* d) noexcept nogil:
+cdef void unpark_all(ServerLoop* d) noexcept nogil:
     """Read all sessions again; the time in which they waited for the hub does not count as idle.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Session* s
     while d.parked != NULL:
@@ -188,10 +188,10 @@ cdef void unpark_all(Door* d) noexcept nogil:
         session_watch(s, &d.poller)
 
 
-cdef void end_session(Door* d, Session* s, int reason) noexcept nogil:
+cdef void end_session(ServerLoop* d, Session* s, int reason) noexcept nogil:
     """Read no more; close as soon as all accepted requests are answered.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     if s.closed or s.hold & HOLD_ENDING:
         return
@@ -200,10 +200,10 @@ cdef void end_session(Door* d, Session* s, int reason) noexcept nogil:
     mark_dirty(d, s)
 
 
-cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
+cdef void close_session(ServerLoop* d, Session* s, int reason) noexcept nogil:
     """Close the connection; its memory is released at the end of the round.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     if s.closed:
         return
@@ -230,23 +230,23 @@ cdef void close_session(Door* d, Session* s, int reason) noexcept nogil:
     s.transport.ops.close(&s.transport)
 
 
-cdef void _hold(Door* d, Session* s, HoldingKind kind, int64_t bytes, bint progress) noexcept nogil:
-    """Note how many bytes a session holds.  Locality: door loop."""
+cdef void _hold(ServerLoop* d, Session* s, HoldingKind kind, int64_t bytes, bint progress) noexcept nogil:
+    """Note how many bytes a session holds.  Locality: server loop."""
     s.holdings[<int>kind].session = s.id
     holders_set(&d.holders, s.holder, &s.holdings[<int>kind], kind, bytes, progress)
 
 
-cdef void _tell_held(Door* d) noexcept nogil:
-    """Publish the held bytes to other threads.  Locality: door loop."""
+cdef void _tell_held(ServerLoop* d) noexcept nogil:
+    """Publish the held bytes to other threads.  Locality: server loop."""
     relaxed_store(&d.frame_bytes, d.holders.bytes[<int>HOLDS_FRAMES])
     relaxed_store(&d.answer_bytes, d.holders.bytes[<int>HOLDS_ANSWERS])
 
 
-cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
+cdef void _collect(ServerLoop* d, HoldingKind kind, int reason) noexcept nogil:
     """Close connections that hold the most memory until the bound holds again, and only then publish the held bytes.
 
     Bytes of the connection that is being read count only when the round goes on to the next connection.
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Holding* payer
     d.collecting = True
@@ -259,28 +259,28 @@ cdef void _collect(Door* d, HoldingKind kind, int reason) noexcept nogil:
     _tell_held(d)
 
 
-cdef void hold_frames(Door* d, Session* s, bint progress) noexcept nogil:
+cdef void hold_frames(ServerLoop* d, Session* s, bint progress) noexcept nogil:
     """Note the receive memory of a session; ``progress``: it has completed a frame.  May close any session.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     _hold(d, s, HOLDS_FRAMES, <int64_t>s.received.cap, progress)
     _collect(d, HOLDS_FRAMES, CLOSE_MEMORY)
 
 
-cdef void hold_answers(Door* d, Session* s, bint progress) noexcept nogil:
+cdef void hold_answers(ServerLoop* d, Session* s, bint progress) noexcept nogil:
     """Note the unread answers of a session; ``progress``: the peer has taken some.  May close any session.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     _hold(d, s, HOLDS_ANSWERS, <int64_t>s.output.cap if session_unsent(s) > 0 else 0, progress)
     _collect(d, HOLDS_ANSWERS, CLOSE_REPLIES)
 
 
-cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil:
+cdef int refuse_request(ServerLoop* d, int code, const char* words) noexcept nogil:
     """Turn the request that was just judged into a refusal; ST_OK or ST_NO_MEMORY.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     cdef Request* r = &d.request
     cdef Buf success = r.reply
@@ -297,10 +297,10 @@ cdef int refuse_request(Door* d, int code, const char* words) noexcept nogil:
     return status
 
 
-cdef void count_code(Door* d, int code) noexcept nogil:
+cdef void count_code(ServerLoop* d, int code) noexcept nogil:
     """Count a refusal by its code.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     if code > 0:
-        relaxed_add(&d.counters.refused[code if code < DOOR_CODES else DOOR_CODES - 1], 1)
+        relaxed_add(&d.counters.refused[code if code < LOOP_CODES else LOOP_CODES - 1], 1)

@@ -1,5 +1,5 @@
 from dataproxy._core.producer.handle import CoreHandle
-from dataproxy.outcomes import Facts, Watch
+from dataproxy.outcomes import ResultFields, Watch
 
 __all__ = ["let_go", "next_batch"]
 
@@ -7,8 +7,8 @@ def next_batch(
     core: CoreHandle, seconds: float
 ) -> (
     tuple[
-        list[tuple[str, str, int, int, Facts, list[str | None] | None, int]],
-        list[tuple[Watch, Facts, int]],
+        list[tuple[str, str, int, int, ResultFields, list[str | None] | None, int]],
+        list[tuple[Watch, ResultFields, int]],
         list[tuple[int, str, int, str]],
         int,
         tuple[int, int, int, int],

@@ -110,7 +110,7 @@ cdef void batcher_seal_of(Batcher* b, PackResult* v) noexcept nogil
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil
 cdef void batcher_close(Batcher* b) noexcept nogil
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil
-cdef void batcher_counts(Batcher* b, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil
+cdef void batcher_counts(Batcher* b, Accounting* k, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil
 cdef void batcher_left(Batcher* b, int64_t* bytes, int64_t* messages) noexcept nogil
 
 

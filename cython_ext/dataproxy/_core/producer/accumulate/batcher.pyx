@@ -12,7 +12,8 @@ from dataproxy._core.pack.pack cimport PK_OPEN, Pack, PackList, PackResult, list
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.accounting cimport (
-    Accounting, AccountingCounts, accounting_counts, accounting_mark, accounting_refuse, accounting_sealed, accounting_turn,
+    Accounting, AccountingCounts, accounting_counts, accounting_mark, accounting_refuse, accounting_sealed,
+    accounting_turn,
 )
 from dataproxy._core.producer.ingest.ids cimport item_text_size
 from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
@@ -390,8 +391,10 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
     pthread_mutex_unlock(&b.lock)
 
 
-cdef void batcher_counts(Batcher* b, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil:
-    """Copy the counts here and those of sealed packs, all of one moment.
+cdef void batcher_counts(Batcher* b, Accounting* k, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil:
+    """Copy the counts here and in ``k``, the accounting of sealed packs, all of one moment.
+
+    Of an engine that was never opened all are 0.
 
     Locality: any thread.  Locks: takes lock, then accounting.lock, only while numbers are copied.
     """
@@ -400,7 +403,7 @@ cdef void batcher_counts(Batcher* b, BatcherCounts* out, AccountingCounts* seale
     out.accepted_bytes = b.accepted_bytes
     out.open_messages = b.open_messages
     out.charged = b.charged
-    accounting_counts(b.accounting, sealed)
+    accounting_counts(k, sealed)
     pthread_mutex_unlock(&b.lock)
 
 

@@ -4,6 +4,8 @@ A key belongs to one of ``key_buckets`` buckets, and each bucket of a (group, st
 key queue go into packs of their own, and a pack is sent when the result of its predecessor is final
 (``conn/keyqueues``).  While a key queue is busy, its open pack is not sealed for its age but goes on growing.  So a
 slow proxy gets larger packs, and not more of them.
+
+Locks: none, except where a function says otherwise.
 """
 
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
@@ -26,7 +28,7 @@ __all__ = ["bucket_of"]
 
 
 cdef uint32_t key_hash(const uint8_t* p, size_t n) noexcept nogil:
-    """Return the 32-bit MurmurHash2 of ``n`` bytes with Kafka's seed.  Locality: any thread.  Locks: none.
+    """Return the 32-bit MurmurHash2 of ``n`` bytes with Kafka's seed.  Locality: any thread.
 
     Appleby's public-domain definition: words of four bytes, least significant first.
     """
@@ -58,7 +60,7 @@ cdef inline int _bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
 
 
 cdef int row_bucket(const uint8_t* p, size_t n, int buckets) noexcept nogil:
-    """Return the bucket of a key's bytes, -1 for a wrong number of bytes.  Locality: any thread.  Locks: none."""
+    """Return the bucket of a key's bytes, -1 for a wrong number of bytes.  Locality: any thread."""
     return _bucket(p, n, buckets) if 0 < n <= KEY_MAX else -1
 
 

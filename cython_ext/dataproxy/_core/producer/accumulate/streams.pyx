@@ -1,4 +1,7 @@
-"""Table of streams; the caller has checked the names and attributes."""
+"""Table of streams; the caller has checked the names and attributes.
+
+Locks: none, except where a function says otherwise.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -26,7 +29,7 @@ cdef void stream_hold(Stream* s) noexcept nogil:
 cdef bint stream_release(StreamTable* t, Stream* s) noexcept nogil:
     """Give up a reference; True when this has given ``streams_tidy`` new work.
 
-    Locality: any thread.  Locks: none.
+    Locality: any thread.
     """
     cdef int64_t n = atomic_load(&s.users)
     while n > 1:
@@ -43,14 +46,14 @@ cdef bint stream_release(StreamTable* t, Stream* s) noexcept nogil:
 
 
 cdef void streams_fetch(const Stream* s) noexcept nogil:
-    """Prefetch the memory that a comparison of names reads.  Locality: any thread.  Locks: none."""
+    """Prefetch the memory that a comparison of names reads.  Locality: any thread."""
     prefetch(s)
     prefetch(<const uint8_t*>s + LINE)
     prefetch(<const uint8_t*>s + TEXT_AT)
 
 
 cdef int streams_open(StreamTable* t) noexcept nogil:
-    """Make an empty table; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator.  Locks: none."""
+    """Make an empty table; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator."""
     t.n = 0
     t.idle = 0
     t.mask = 63
@@ -68,7 +71,7 @@ cdef void _free(Stream* s) noexcept nogil:
 
 
 cdef void streams_close(StreamTable* t) noexcept nogil:
-    """Release all streams; no pack refers to one any more.  Locality: the last user.  Locks: none."""
+    """Release all streams; no pack refers to one any more.  Locality: the last user."""
     cdef size_t i
     cdef Stream* s
     cdef Stream* following
@@ -114,7 +117,7 @@ cdef inline uint64_t _mix(uint64_t h, Slice s) noexcept nogil:
 
 
 cdef uint64_t streams_hash(Slice group, Slice stream, Slice attrs) noexcept nogil:
-    """Return the hash of a stream's names and attributes.  Locality: any thread.  Locks: none."""
+    """Return the hash of a stream's names and attributes.  Locality: any thread."""
     return _mix(_mix(_mix(<uint64_t>0xCBF29CE484222325, group), stream), attrs)
 
 

@@ -1,6 +1,8 @@
 """Waits of event loops: they move from the accounting to the queues of their loops; no step needs the GIL.
 
 Each queue has a lock of its own.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t
@@ -21,7 +23,7 @@ cdef void _in_child(void* context) noexcept nogil:
 
 
 cdef LoopQueue* loopqueue_new() noexcept nogil:
-    """Return an empty queue with its eventfd, or NULL.  Locality: the loop's thread.  Locks: none."""
+    """Return an empty queue with its eventfd, or NULL.  Locality: the loop's thread."""
     cdef LoopQueue* q = <LoopQueue*>calloc(1, sizeof(LoopQueue))
     if q == NULL:
         return NULL
@@ -143,7 +145,7 @@ cdef void waits_ring_due(LoopWait** list, int64_t settled_to) noexcept nogil:
 
 
 cdef LoopWait* wait_new(LoopQueue* q, PackResult* v, int64_t mark) noexcept nogil:
-    """Return a wait that is in no list yet, or NULL.  Locality: the loop's thread.  Locks: none."""
+    """Return a wait that is in no list yet, or NULL.  Locality: the loop's thread."""
     cdef LoopWait* w = <LoopWait*>calloc(1, sizeof(LoopWait))
     if w == NULL:
         return NULL

@@ -25,7 +25,7 @@ cdef class Notifier:                # the loop's thread, unless said otherwise
     cdef LoopWait* current         # the wait whose waiters are being woken
     cdef list batch
     cdef Py_ssize_t at
-    cdef tuple facts            # of the pack of ``current``
+    cdef tuple fields            # of the pack of ``current``
 
     cdef bint inherited(self)
     cdef list waiters_of(self, CoreHandle core, PackResult* v)

@@ -21,7 +21,7 @@ from dataproxy._core.producer.accumulate.batcher cimport batcher_seal_of
 from dataproxy._core.producer.results.accounting cimport (
     accounting_await_mark, accounting_await_room, accounting_await_result, accounting_mark,
 )
-from dataproxy._core.producer.results.facts cimport pack_result_facts
+from dataproxy._core.producer.results.fields cimport pack_result_fields
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.aio.loopqueue cimport (
     MARK_ROOM, LoopWait, loopqueue_close, loopqueue_new, loopqueue_poke, loopqueue_put, loopqueue_release,
@@ -257,10 +257,10 @@ cdef class Notifier:
         self.current = w
         self.at = 0
         if isinstance(found, list):
-            self.facts = pack_result_facts(w.pack_result)
+            self.fields = pack_result_fields(w.pack_result)
             self.batch = <list>found
         else:
-            self.facts = None
+            self.fields = None
             self.batch = [] if found is None else [found]
         return 1
 
@@ -270,7 +270,7 @@ cdef class Notifier:
             wait_free(self.current)
             self.current = NULL
         self.batch = None
-        self.facts = None
+        self.fields = None
 
     def drain(self):
         """Wake the tasks whose packs are settled; the reader callback of the loop."""
@@ -305,7 +305,7 @@ cdef class Notifier:
                     item = self.batch[self.at]
                     self.batch[self.at] = None      # a finished Waiter is freed at once, and its memory is used again
                     self.at += 1
-                    if self.facts is not None:
+                    if self.fields is not None:
                         wake_waiter(item)
                     else:
                         item()

@@ -18,8 +18,8 @@ from dataproxy._core.base.made cimport BY_CORE, CORE_ARGS
 from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult, pack_result_release
 from dataproxy._core.producer.aio.notifier cimport Notifier, WakeFunction, notifier_here, set_wake
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, new_delivery
-from dataproxy._core.producer.results.facts cimport delivered_at, facts_at, pack_result_facts
-from dataproxy._core.producer.results.receipts cimport receipt
+from dataproxy._core.producer.results.fields cimport delivered_at, fields_at, pack_result_fields
+from dataproxy._core.producer.results.outcomes cimport new_delivered
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.calltypes cimport SEND_NEXT, SEND_RETURN, Awaited
 from dataproxy._core.plat.pytype cimport is_builtin, make
@@ -317,20 +317,20 @@ cdef class Waiter(Awaited):
             return self.value
         if self.pack_result.outcome == OUT_DELIVERED:
             current = notifier.current != NULL and notifier.current.pack_result == self.pack_result
-            facts = notifier.facts if current else None
-            if facts is None:
-                facts = pack_result_facts(self.pack_result)
-            self.value = receipt(facts, self.index, self.own_id)
+            fields = notifier.fields if current else None
+            if fields is None:
+                fields = pack_result_fields(self.pack_result)
+            self.value = new_delivered(fields, self.index, self.own_id)
             return self.value
         if delivered_at(self.pack_result, self.index):      # in a pack that was split
-            self.value = receipt(facts_at(self.pack_result, self.index), self.index, self.own_id)
+            self.value = new_delivered(fields_at(self.pack_result, self.index), self.index, self.own_id)
             return self.value
         raise self.failure().with_traceback(None)
 
     cdef object failure(self):
         """Return the DeliveryError, made once."""
         if self.error is None:
-            self.error = delivery_error(facts_at(self.pack_result, self.index), self.index, self.own_id)
+            self.error = delivery_error(fields_at(self.pack_result, self.index), self.index, self.own_id)
         return self.error
 
     cdef int tell_unasked(self) except -1:

@@ -151,7 +151,7 @@ cdef int64_t _fixed_size(const char* digits) noexcept nogil:
 
 
 cdef int index_kind(const char* form) noexcept nogil:
-    """Return the kind of a dictionary's indices, -1 for other types.  Locality: any thread.  Locks: none."""
+    """Return the kind of a dictionary's indices, -1 for other types.  Locality: any thread."""
     cdef const char* letters = b"csilCSIL"
     cdef const char* at = strchr(<char*>letters, form[0]) if form[0] != 0 and form[1] == 0 else NULL
     return NODE_INT8 + <int>(at - letters) if at != NULL else -1

@@ -154,7 +154,7 @@ cdef TableChunk next_table_chunk(ArrowTable table):
 
 
 cdef void shift_rows(Rows* rows, int64_t start, int64_t n) noexcept nogil:
-    """Keep only ``n`` rows, from ``start`` on.  Locality: any thread.  Locks: none."""
+    """Keep only ``n`` rows, from ``start`` on.  Locality: any thread."""
     rows.offset += start
     if rows.kind == ROWS_POINTERS:
         rows.pointers += start

@@ -44,7 +44,6 @@ cdef bint time_of(const TimeColumn* column, int64_t i, int64_t* ms) noexcept nog
     """Set ``ms`` to row ``i``'s data time in milliseconds, NO_TIME for a null; False if it is out of range.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef int64_t at = column.offset + i, value
     if column.validity != NULL and not (column.validity[at >> 3] >> (at & 7)) & 1:
@@ -394,7 +393,7 @@ cdef void build_runs(
 
 
 cdef void runs_free(RunTable* table) noexcept nogil:
-    """Release the table; ``made`` refers to nothing any more.  Locality: owner.  Locks: none."""
+    """Release the table; ``made`` refers to nothing any more.  Locality: owner."""
     newstreams_free(&table.made)
     free(table.runs)
     buf_free(&table.text)

@@ -1,4 +1,7 @@
-"""Ids of packs: ``<instance>-<serial>``, and with a message's index those of messages."""
+"""Ids of packs: ``<instance>-<serial>``, and with a message's index those of messages.
+
+Locks: none.
+"""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -24,14 +27,14 @@ cdef bint own_id_valid(const uint8_t* p, size_t n) noexcept nogil
 
 
 cdef inline size_t item_text_size(Slice own_id, Slice attrs) noexcept nogil:
-    """Return the size of an item's attribute text, 0 without one.  Locality: any.  Locks: none."""
+    """Return the size of an item's attribute text, 0 without one.  Locality: any."""
     if own_id.n == 0:
         return attrs.n
     return OWN_ID_KEY + own_id.n + (attrs.n + 1 if attrs.n else 0)
 
 
 cdef inline void item_text_write(uint8_t* to, Slice own_id, Slice attrs) noexcept nogil:
-    """Write an item's attribute text; the caller's id comes first.  Locality: any.  Locks: none."""
+    """Write an item's attribute text; the caller's id comes first.  Locality: any."""
     if own_id.n:
         memcpy(to, b"msgid=", OWN_ID_KEY)
         memcpy(to + OWN_ID_KEY, own_id.p, own_id.n)

@@ -2,6 +2,8 @@
 
 A pack has its id from its first message on and keeps it in all attempts.  So a consumer can tell a second copy
 from a second message.  The id is one attribute of the frame; ``<id>.<index>`` is the id of a message.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport uint8_t, uint64_t
@@ -16,7 +18,7 @@ cdef const char* HEX = b"0123456789abcdef"
 
 
 cdef uint64_t ids_seed() noexcept nogil:
-    """Return 64 random bits.  Locality: any thread.  Locks: none.
+    """Return 64 random bits.  Locality: any thread.
 
     It needs neither the GIL nor memory.  If the kernel gives no random bytes (Linux before 3.17), the bits are made
     from the clocks and an address.
@@ -65,7 +67,6 @@ cdef bint own_id_valid(const uint8_t* p, size_t n) noexcept nogil:
     """Tell whether a caller's id can be sent: 1 to 128 printable ASCII characters without blank & = |.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef size_t i
     if n == 0 or n > OWN_ID_MAX:

@@ -20,7 +20,7 @@ cdef enum:
 
 
 cdef bint _usual(Slice name) noexcept nogil:
-    """Tell whether a name is of printable ASCII without blanks, & and =, and not too long.  Locks: none."""
+    """Tell whether a name is of printable ASCII without blanks, & and =, and not too long."""
     cdef size_t i
     if name.n == 0 or name.n > USUAL_MAX:
         return False
@@ -57,12 +57,12 @@ cdef Stream* newstreams_make(Batcher* b, NewStreams* made, Slice group, Slice st
 
 
 cdef void newstreams_leave(Batcher* b, NewStreams* made) noexcept nogil:
-    """Give back the references; call ``streams_tidy`` or ``streams_walked`` afterwards.  Locks: none."""
+    """Give back the references; call ``streams_tidy`` or ``streams_walked`` afterwards."""
     while made.n > 0:
         made.n -= 1
         streams_leave(b, made.items[made.n])
 
 
 cdef void newstreams_free(NewStreams* made) noexcept nogil:
-    """Release the list, which refers to nothing any more.  Locks: none."""
+    """Release the list, which refers to nothing any more."""
     free(made.items)

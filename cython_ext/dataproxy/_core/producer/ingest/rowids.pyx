@@ -138,7 +138,6 @@ cdef void row_ids_begin(
 
     ``first_row`` is that row's number.  The batch has whole blocks; only the last block of a partition may be shorter.
     Locality: owner.
-    Locks: none.
     """
     memset(ids, 0, sizeof(RowIds))
     ids.columns = columns
@@ -156,7 +155,7 @@ cdef void row_ids_begin(
 
 
 cdef void row_ids_make(RowIds* ids, int64_t i) noexcept nogil:
-    """Write the id of row ``i`` to the place to which ``rows`` points for all rows.  Locality: owner.  Locks: none."""
+    """Write the id of row ``i`` to the place to which ``rows`` points for all rows.  Locality: owner."""
     cdef uint64_t number = <uint64_t>(ids.first_row + i)
     _settle(ids, number)
     ids.text[ids.digit_at] = <uint8_t>_digit(number, 0)
@@ -166,7 +165,6 @@ cdef void row_ids_put(RowIds* ids, int64_t i, uint8_t* to) noexcept nogil:
     """Write an item's attribute text for row ``i``, which is its id alone, to ``to``.
 
     Locality: owner.
-    Locks: none.
     """
     row_ids_make(ids, i)
     memcpy(to, ids.text, ids.text_n)

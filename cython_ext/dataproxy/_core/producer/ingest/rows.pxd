@@ -1,4 +1,7 @@
-"""Many bodies in foreign memory: pointers, fixed-width records, or an Arrow column."""
+"""Many bodies in foreign memory: pointers, fixed-width records, or an Arrow column.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -50,14 +53,14 @@ ctypedef struct RowsCheck:  # what a look at all rows found
 
 
 cdef inline size_t body_limit(size_t max_body, size_t text_n) noexcept nogil:
-    """Return the largest body beside ``text_n`` bytes of item attributes.  Locality: any.  Locks: none."""
+    """Return the largest body beside ``text_n`` bytes of item attributes.  Locality: any."""
     if text_n == 0:
         return max_body
     return max_body - text_n - 4 if max_body > text_n + 4 else 0
 
 
 cdef inline bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t* n) noexcept nogil:
-    """Point ``p``/``n`` at row ``i``; False for a null.  Locality: any thread.  Locks: none."""
+    """Point ``p``/``n`` at row ``i``; False for a null.  Locality: any thread."""
     cdef int64_t at = rows.offset + i, start
     cdef int32_t short_n, where, buffer
     cdef const uint8_t* view

@@ -331,7 +331,7 @@ cdef class Stream:
     cdef Stream like(self, CStream* stream, str group_id, str stream_id):
         """Return a handle of another stream of this producer, with all else as here; it gets the caller's reference.
 
-        Locality: GIL.  Locks: none.
+        Locality: GIL.
         """
         cdef Stream out = Stream.__new__(Stream, BY_CORE)
         out.core = self.core

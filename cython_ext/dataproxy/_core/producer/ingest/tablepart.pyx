@@ -64,7 +64,6 @@ cdef int part_lines(
     """Encode ``n`` rows from ``start`` on; ST_OK or ST_NO_MEMORY.  The caller calls `lines_free` in both cases.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef int status
     tree.root.offset += start
@@ -77,7 +76,6 @@ cdef int64_t next_in_seconds(const TimeColumn* column, int64_t i, int64_t n) noe
     """Return the first row from ``i`` on whose time seems to be in seconds, not milliseconds; -1 for none.
 
     Locality: any thread.
-    Locks: none.
     """
     cdef int64_t at
     while i < n:
@@ -90,7 +88,7 @@ cdef int64_t next_in_seconds(const TimeColumn* column, int64_t i, int64_t n) noe
 
 
 cdef int64_t messages_between(const Rows* rows, int64_t start, int64_t end) noexcept nogil:
-    """Return how many rows from ``start`` to ``end`` are messages, not skipped.  Locality: any thread.  Locks: none."""
+    """Return how many rows from ``start`` to ``end`` are messages, not skipped.  Locality: any thread."""
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i, count = 0

@@ -3,6 +3,8 @@
 ``accepted`` and ``open`` are in the batcher under its lock; all counts after the seal are here, under
 ``Accounting.lock`` ("lock" below).  A message is moved from one to the other while both locks are held.  So at any
 moment, exactly, ``accepted = open + in_flight + delivered + failed + expired + dropped``.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -27,7 +29,7 @@ from dataproxy._core.plat.thread cimport (
 
 
 cdef void accounting_open(Accounting* k) noexcept nogil:
-    """Open empty accounting.  Locality: the producer's creator.  Locks: none."""
+    """Open empty accounting.  Locality: the producer's creator."""
     cdef pthread_condattr_t attr
     memset(k, 0, sizeof(Accounting))
     pthread_mutex_init(&k.lock, NULL)
@@ -38,7 +40,7 @@ cdef void accounting_open(Accounting* k) noexcept nogil:
 
 
 cdef void accounting_close(Accounting* k) noexcept nogil:
-    """Release the lock and the condition.  Locality: the last user.  Locks: none."""
+    """Release the lock and the condition.  Locality: the last user."""
     pthread_cond_destroy(&k.changed)
     pthread_mutex_destroy(&k.lock)
 
@@ -83,7 +85,7 @@ cdef void _count_code(Accounting* k, int code, int64_t messages) noexcept nogil:
 
 
 cdef void pack_result_fill(PackResult* v, const Pack* p, int64_t latency) noexcept nogil:
-    """Write the result of ``p`` into the result that Deliveries read.  Locality: who settles it.  Locks: none."""
+    """Write the result of ``p`` into the result that Deliveries read.  Locality: who settles it."""
     v.outcome = p.outcome
     v.code = p.code
     v.attempts = p.attempts

@@ -14,7 +14,7 @@ from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.producer.results.accounting cimport WATCH_LATE, WATCH_QUEUED, accounting_watch
 from dataproxy._core.producer.results.segments cimport Segments
 from dataproxy._core.producer.results.completions cimport WATCH_COST, completions_add, completions_poke
-from dataproxy._core.producer.results.facts cimport facts_of, with_size
+from dataproxy._core.producer.results.fields cimport fields_of, with_size
 from dataproxy._core.producer.handle cimport CoreHandle
 
 from dataproxy.outcomes import Watch, delivery_result
@@ -65,15 +65,15 @@ cdef int _watch_results(CoreHandle core, PackResult* v, object entry) except -1:
     if not _watch(core, v, entry):
         return 0
     core.watchers.pop(<size_t>v, None)
-    found = facts_of(v, entry)
+    found = fields_of(v, entry)
     if not core.dispatched:
         core.late.extend(with_size(found, WATCH_COST))
         completions_add(&core.engine.completions, WATCH_COST)
         completions_poke(&core.engine.completions)
         return 0
-    for part, facts in found:
+    for part, fields in found:
         for i in range(part.messages):      # closed in the meantime: nobody else is left
-            _call_here(core, part.function, delivery_result(part, i, facts))
+            _call_here(core, part.function, delivery_result(part, i, fields))
     return 0
 
 

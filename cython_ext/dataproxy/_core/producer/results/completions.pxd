@@ -1,4 +1,7 @@
-"""What executors have for Python: settled packs that somebody asked about, and events for the log."""
+"""What executors have for Python: settled packs that somebody asked about, and events for the log.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t
 
@@ -17,14 +20,14 @@ cdef enum:
 
 
 ctypedef struct Event:
-    int kind                # io.link.LinkEvent
+    int kind                # io.connection.ConnectionEvent
     int detail
     char label[64]
     char text[160]          # what the server said, cut; empty without one
 
 
 ctypedef struct Trouble:    # what went wrong last with a connection
-    int kind                # io.link.LinkEvent, or NOT_FOUND of dataproxy.lasterror; 0: nothing went wrong
+    int kind                # io.connection.ConnectionEvent, or NOT_FOUND of dataproxy.lasterror; 0: nothing went wrong
     int detail
     bint healed             # the same proxy was reached since then
     int64_t at_us
@@ -77,18 +80,15 @@ cdef void completions_end(Completions* c) noexcept nogil
 
 
 cdef inline int64_t completions_add(Completions* c, int64_t n) noexcept nogil:
-    """Count ``n`` bytes more of results that wait; return all of them.  Locality: any thread.  Locks: none."""
+    """Count ``n`` bytes more of results that wait; return all of them.  Locality: any thread."""
     return atomic_add(&c.bytes, n)
 
 
 cdef inline int64_t completions_bytes(const Completions* c) noexcept nogil:
-    """Return the memory of results that wait, here and with the dispatcher.  Locality: any thread.  Locks: none."""
+    """Return the memory of results that wait, here and with the dispatcher.  Locality: any thread."""
     return atomic_load(&c.bytes)
 
 
 cdef inline bint completions_crowd(const Completions* c, int64_t n) noexcept nogil:
-    """Tell whether ``n`` bytes of waiting results are so many that senders may be held back.  Locality: any thread.
-
-    Locks: none.
-    """
+    """Tell whether ``n`` bytes of waiting results are so many that senders may be held back.  Locality: any thread."""
     return n > c.most // 2

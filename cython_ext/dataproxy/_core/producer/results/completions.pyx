@@ -2,6 +2,8 @@
 
 The memory of what waits here is bounded (docs/decisions/0012-memory.md): either senders are held back, or the oldest
 reports are only counted and not made.  In this module "lock" is ``Completions.lock``.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -17,8 +19,8 @@ from dataproxy._core.pack.parts cimport Part, Parts
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.streams cimport Stream, StreamTable, stream_release
 from dataproxy._core.conn.connection cimport (
-    LC_CLOSED, LE_CONNECT_FAILED, LE_CONNECTED, LE_DEAF, LE_DRAINED, LE_FRAMING, LE_LOST, LE_PROTOCOL, LE_SILENT,
-    LE_STATE,
+    LC_CLOSED, CE_CONNECT_FAILED, CE_CONNECTED, CE_DEAF, CE_DRAINED, CE_FRAMING, CE_LOST, CE_PROTOCOL, CE_SILENT,
+    CE_STATE,
 )
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.clock cimport now_us
@@ -32,7 +34,7 @@ from dataproxy._core.plat.thread cimport (
 cdef int completions_open(
     Completions* c, PackPool* spares, StreamTable* streams, int64_t most, bint sheds,
 ) noexcept nogil:
-    """Make an empty queue; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator.  Locks: none."""
+    """Make an empty queue; ST_OK or ST_NO_MEMORY.  Locality: the producer's creator."""
     cdef pthread_condattr_t attr
     memset(c, 0, sizeof(Completions))
     c.spares = spares
@@ -50,7 +52,7 @@ cdef int completions_open(
 
 
 cdef void completions_close(Completions* c) noexcept nogil:
-    """Release the queue; its packs were taken.  Locality: the last user.  Locks: none."""
+    """Release the queue; its packs were taken.  Locality: the last user."""
     free(c.events)
     free(c.taken)
     pthread_cond_destroy(&c.ready)
@@ -66,7 +68,7 @@ cdef int64_t _takes(const Pack* p) noexcept nogil:
 
 
 cdef void completions_count(Completions* c, Pack* p) noexcept nogil:
-    """Count the memory that a waiting settled pack takes now.  Locality: its owner.  Locks: none."""
+    """Count the memory that a waiting settled pack takes now.  Locality: its owner."""
     cdef int64_t now = _takes(p)
     atomic_add(&c.bytes, now - p.waits)
     p.waits = now
@@ -181,8 +183,8 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
 cdef bint _is_trouble(int kind) noexcept nogil:
     """Tell whether an event gives a reason why messages are not delivered that their own results do not give."""
     return (
-        kind == LE_CONNECT_FAILED or kind == LE_LOST or kind == LE_SILENT or kind == LE_PROTOCOL or kind == LE_DRAINED
-        or kind == LE_DEAF or kind == LE_FRAMING or kind > LE_STATE)
+        kind == CE_CONNECT_FAILED or kind == CE_LOST or kind == CE_SILENT or kind == CE_PROTOCOL or kind == CE_DRAINED
+        or kind == CE_DEAF or kind == CE_FRAMING or kind > CE_STATE)
 
 
 cdef void completions_trouble(
@@ -194,10 +196,10 @@ cdef void completions_trouble(
     """
     cdef Trouble* trouble = &c.trouble
     cdef size_t n = min(text.n, sizeof(trouble.text) - 1)
-    if kind != LE_CONNECTED and not _is_trouble(kind):
+    if kind != CE_CONNECTED and not _is_trouble(kind):
         return
     pthread_mutex_lock(&c.lock)
-    if kind != LE_CONNECTED:
+    if kind != CE_CONNECTED:
         trouble.kind = kind
         trouble.detail = detail
         trouble.healed = False
@@ -223,12 +225,12 @@ cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil:
     """Put the trouble into the text of a pack for which no server has given a reason; True if it was put.
 
     It belongs to the pack if it came while the pack was on its way, or if its proxy was not reached since then.
-    Locality: the owner of the pack.  Locks: none.
+    Locality: the owner of the pack.
     """
     if trouble.kind == 0 or p.refused != 0 or p.code >= 0 or p.code < LC_CLOSED or p.error_text != NULL:
         return False
     if trouble.at_us < p.opened_us and (trouble.healed or not (
-            trouble.kind == LE_CONNECT_FAILED or trouble.kind > LE_STATE)):
+            trouble.kind == CE_CONNECT_FAILED or trouble.kind > CE_STATE)):
         return False
     p.error_text = <char*>malloc(sizeof(Trouble))
     if p.error_text == NULL:

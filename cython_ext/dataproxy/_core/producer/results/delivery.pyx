@@ -16,9 +16,9 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.segments cimport Segment, segments_free
 from dataproxy._core.producer.accumulate.batcher cimport batcher_seal_of
 from dataproxy._core.producer.results.accounting cimport accounting_wait_result
-from dataproxy._core.producer.results.facts cimport delivered_at, facts_at, same_result
+from dataproxy._core.producer.results.fields cimport delivered_at, fields_at, same_result
 from dataproxy._core.producer.handle cimport CoreHandle, check_own, microseconds
-from dataproxy._core.producer.results.receipts cimport facts_once, receipt
+from dataproxy._core.producer.results.outcomes cimport fields_once, new_delivered
 from dataproxy._core.producer.ingest.rows cimport Rows, rows_get
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
@@ -64,11 +64,11 @@ cdef Delivery new_delivery(CoreHandle core, PackResult* pack_result, uint32_t in
     return d
 
 
-cdef object outcome_of(tuple facts, uint32_t index, object own_id):
-    """Return the Delivered, or raise the DeliveryError, of a message in a pack with these facts.  Locality: GIL."""
-    if facts[0] != OUT_DELIVERED:
-        raise delivery_error(facts, index, own_id)
-    return receipt(facts, index, own_id)
+cdef object outcome_of(tuple fields, uint32_t index, object own_id):
+    """Return the Delivered, or raise the DeliveryError, of a message in a pack with these fields.  Locality: GIL."""
+    if fields[0] != OUT_DELIVERED:
+        raise delivery_error(fields, index, own_id)
+    return new_delivered(fields, index, own_id)
 
 
 cdef object _waiters = None
@@ -164,7 +164,7 @@ cdef class Delivery:
             raise DeliveryPending(
                 f"the message has no result after {timeout!r} s{self.core._trouble()}",
                 hint="it is still in flight: ask again, or raise the timeout")
-        return outcome_of(facts_once(self.core, self.pack_result, self.index), self.index, self.own_id)
+        return outcome_of(fields_once(self.core, self.pack_result, self.index), self.index, self.own_id)
 
     def exception(self, timeout=None):
         """Return the DeliveryError of a message that was not delivered, else None.
@@ -176,7 +176,7 @@ cdef class Delivery:
             raise DeliveryPending(f"the message has no result after {timeout!r} s{self.core._trouble()}")
         if delivered_at(self.pack_result, self.index):
             return None
-        return delivery_error(facts_at(self.pack_result, self.index), self.index, self.own_id)
+        return delivery_error(fields_at(self.pack_result, self.index), self.index, self.own_id)
 
     def __await__(self):
         """Wait in an event loop for what ``result`` returns or raises; any number of tasks of any loops may wait."""
@@ -281,7 +281,7 @@ cdef class BatchDelivery:
                 if delivered_at(v, place):
                     good += n
                 else:
-                    failures.append(Failure(at, n, delivery_error(facts_at(v, place), place, own)))
+                    failures.append(Failure(at, n, delivery_error(fields_at(v, place), place, own)))
                 if own is not None:
                     for _k in range(1, n):
                         id_at += 1 + self.own_ids.p[id_at]

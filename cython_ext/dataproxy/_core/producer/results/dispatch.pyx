@@ -11,7 +11,7 @@ from dataproxy._core.producer.results.accounting cimport accounting_turn, accoun
 from dataproxy._core.producer.results.completions cimport (
     OUTCOMES, WATCH_COST, Event, completions_add, completions_crowd, completions_take, completions_untold,
 )
-from dataproxy._core.producer.results.facts cimport facts_of, reports_of, with_size
+from dataproxy._core.producer.results.fields cimport fields_of, reports_of, with_size
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.results.packitems cimport pack_own_ids
 from dataproxy._core.producer.results.refusals cimport refusals_detach
@@ -33,7 +33,7 @@ def next_batch(CoreHandle core, double seconds):
     """Wait up to ``seconds`` for completions and return them, or None when there will be no more.
 
     Returns (reports, callbacks, events, lost events, untold): a report is (group id, stream id, place of
-    the first message, messages, facts, the caller's ids or None, bytes), a callback (Watch, facts, bytes), an event
+    the first message, messages, fields, the caller's ids or None, bytes), a callback (Watch, fields, bytes), an event
     (kind, label, detail, text).  Pass the bytes to ``let_go`` after the calls were made.  ``untold`` counts the
     messages whose reports were not made so far, by outcome from ``delivered`` on.
     Thread: the dispatcher alone.
@@ -64,7 +64,7 @@ def next_batch(CoreHandle core, double seconds):
             # From here on add_done_callback calls at once: it looks under the same lock, and both hold the GIL.
             rest = WATCH_COST * accounting_unwatch(&g.accounting, p.pack_result)
             for entry in core.watchers.pop(<size_t>p.pack_result, ()):
-                callbacks.extend(with_size(facts_of(p.pack_result, entry), WATCH_COST))
+                callbacks.extend(with_size(fields_of(p.pack_result, entry), WATCH_COST))
                 rest -= WATCH_COST
             if rest:
                 completions_add(&g.completions, -rest)

@@ -9,7 +9,7 @@ from libc.stdint cimport uint32_t
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.producer.results.facts cimport facts_at
+from dataproxy._core.producer.results.fields cimport fields_at
 from dataproxy._core.producer.handle cimport CoreHandle, check_own
 from dataproxy._core.producer.results.undelivered cimport (
     UndeliveredPack, undelivered_pack_next, undelivered_pack_open, undelivered_missed, undelivered_put_back,
@@ -95,13 +95,13 @@ cdef class UndeliveredMessages:
             if undelivered_pack_next(x, &body, &attrs):
                 break
             self.spent(x)
-        facts = facts_at(x.pack_result, x.index - 1)
+        fields = fields_at(x.pack_result, x.index - 1)
         out = undelivered(
             (<const char*>x.stream.group.p)[:x.stream.group.n].decode(),
             (<const char*>x.stream.stream.p)[:x.stream.stream.n].decode(),
             (<const char*>x.stream.attrs.p)[:x.stream.attrs.n].decode() if x.stream.attrs.n else "",
             (<const char*>attrs.p)[:attrs.n].decode() if attrs.n else "",
-            x.data_time_ms, body.p[:body.n], x.index - 1, facts)
+            x.data_time_ms, body.p[:body.n], x.index - 1, fields)
         if x.index == x.count:
             self.spent(x)
         return out

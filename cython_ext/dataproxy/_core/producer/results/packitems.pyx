@@ -40,7 +40,6 @@ cdef bint item_next(ItemWalk* w, Slice* body, Slice* attrs) noexcept nogil:
     """Take the next item; False when no complete one is left.  Nothing is read beyond the last byte.
 
     Locality: any thread that has the bytes.
-    Locks: none.
     """
     cdef const uint8_t* lf
     attrs[0] = slice_of(NULL, 0)
@@ -72,7 +71,7 @@ cdef int _copy_id(Slice attrs, Buf* ids) noexcept nogil:
 cdef void pack_keep_ids(Pack* p) noexcept nogil:
     """Replace the items of a pack by the ids that the caller gave them; without memory, by nothing.
 
-    Locality: the thread that settled the pack.  Locks: none.
+    Locality: the thread that settled the pack.
     """
     cdef Buf plain, ids
     cdef ItemWalk walk

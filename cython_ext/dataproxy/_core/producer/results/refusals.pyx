@@ -56,7 +56,7 @@ cdef Pack* _entry(Completions* c, PackIds* ids, Stream* s, int64_t now, bint wit
     pack_enter(p, PK_SETTLED)
     p.outcome = OUT_DROPPED
     p.code = LC_DROPPED
-    p.link = -1
+    p.conn = -1
     p.report = True
     p.own_ids = with_ids
     p.opened_us = now

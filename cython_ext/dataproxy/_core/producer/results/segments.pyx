@@ -1,4 +1,7 @@
-"""Segments of a batch, in the order of its messages."""
+"""Segments of a batch, in the order of its messages.
+
+Locks: none.
+"""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, realloc
@@ -38,7 +41,7 @@ cdef int segments_add(Segments* g, PackResult* v, uint32_t first, uint32_t count
 
 
 cdef void segments_free(Segments* g) noexcept nogil:
-    """Drop all references.  Locality: owner.  Locks: none."""
+    """Drop all references.  Locality: owner."""
     cdef int64_t i
     for i in range(g.n):
         pack_result_release(g.items[i].pack_result)

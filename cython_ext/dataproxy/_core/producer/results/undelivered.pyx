@@ -3,6 +3,8 @@
 A pack's buffer moves here as it is, framed and compressed or not; nothing is copied or decoded before somebody
 iterates.  Messages that come after the limit is reached are counted and not kept, because the oldest losses say most
 about the cause.  In this module "lock" is ``UndeliveredBuffer.lock``.
+
+Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -26,7 +28,7 @@ cdef enum:
 
 
 cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit) noexcept nogil:
-    """Open a zeroed store that keeps ``limit`` bytes.  Locality: the producer's creator.  Locks: none."""
+    """Open a zeroed store that keeps ``limit`` bytes.  Locality: the producer's creator."""
     l.limit = limit
     pthread_mutex_init(&l.lock, NULL)
 
@@ -39,7 +41,7 @@ cdef void _free(UndeliveredPack* x) noexcept nogil:
 
 
 cdef void undelivered_close(UndeliveredBuffer* l) noexcept nogil:
-    """Release everything.  Locality: the last user.  Locks: none."""
+    """Release everything.  Locality: the last user."""
     cdef UndeliveredPack* x = undelivered_take(l)
     while x != NULL:
         _free(x)
@@ -156,7 +158,7 @@ cdef void undelivered_counts(UndeliveredBuffer* l, int64_t* charged, int64_t* no
 
 
 cdef int undelivered_pack_open(UndeliveredPack* x) noexcept nogil:
-    """Unpack a compressed block, so that items can be read; ST_OK or a failure.  Locality: its owner.  Locks: none."""
+    """Unpack a compressed block, so that items can be read; ST_OK or a failure.  Locality: its owner."""
     cdef Buf out
     cdef int status
     if not x.compressed:
@@ -178,7 +180,6 @@ cdef bint undelivered_pack_next(UndeliveredPack* x, Slice* body, Slice* attrs) n
     """Read the next undelivered message of an open undelivered pack and move past it; False when there is none.
 
     Locality: its owner.
-    Locks: none.
     """
     cdef ItemWalk walk
     walk.p = x.buf + x.at

@@ -1,6 +1,6 @@
 """Execution of faults: frozen sessions, closed connections, wrong, late and missing replies.
 
-Locality: door loop.  Locks: none, except where a function says otherwise.
+Locality: server loop.  Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport uint32_t
@@ -44,7 +44,7 @@ cdef bint _event(Session* s, FaultEvent* event, Slice group, Slice stream) noexc
     return True
 
 
-cdef void _freeze(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
+cdef void _freeze(ServerLoop* d, Session* s, const FaultWhat* what) noexcept nogil:
     """Stop reading a session, or writing to it, until the rule is taken out."""
     s.faults.frozen_by = what.frozen_by
     if what.side & SIDE_READ:
@@ -54,7 +54,7 @@ cdef void _freeze(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
     mark_dirty(d, s)
 
 
-cdef void _close(Door* d, Session* s, bint resets) noexcept nogil:
+cdef void _close(ServerLoop* d, Session* s, bint resets) noexcept nogil:
     """Close a session once everything before this moment is answered."""
     cdef linger at_once
     if resets and not s.faults.resets:
@@ -65,7 +65,7 @@ cdef void _close(Door* d, Session* s, bint resets) noexcept nogil:
     end_session(d, s, CLOSE_FAULT)
 
 
-cdef void misbehave_connect(Door* d, Session* s) noexcept nogil:
+cdef void misbehave_connect(ServerLoop* d, Session* s) noexcept nogil:
     """Act on a connection that was just accepted.
 
     Locks: takes FaultTable.mutex.
@@ -82,7 +82,7 @@ cdef void misbehave_connect(Door* d, Session* s) noexcept nogil:
         _close(d, s, what.reset)
 
 
-cdef int misbehave_frame(Door* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms,
+cdef int misbehave_frame(ServerLoop* d, Session* s, const uint8_t* p, size_t n, int64_t receive_ms,
                          FaultWhat* what) noexcept nogil:
     """Act on a whole frame that ``d.request`` has judged; may change that judgement.
 
@@ -123,7 +123,7 @@ cdef int misbehave_frame(Door* d, Session* s, const uint8_t* p, size_t n, int64_
     return FRAME_GOES_ON
 
 
-cdef int _serve_again(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, int code, int load) noexcept nogil:
+cdef int _serve_again(ServerLoop* d, const uint8_t* p, size_t n, int64_t receive_ms, int code, int load) noexcept nogil:
     """Judge the frame as a proxy in another state does."""
     cdef ServerProfile profile = d.profile
     profile.service_code = code
@@ -133,20 +133,20 @@ cdef int _serve_again(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, i
     return d.shared.wire.serve(&profile, p, n, receive_ms, &d.request)
 
 
-cdef int _refuse(Door* d, const uint8_t* p, size_t n, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
+cdef int _refuse(ServerLoop* d, const uint8_t* p, size_t n, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
     """Turn the result into a refusal: without a text as of a proxy in that state, with one as of a full queue."""
     if what.text_n == 0:
         return _serve_again(d, p, n, receive_ms, what.code, d.profile.load)
     return refuse_request(d, what.code, what.text)
 
 
-cdef void misbehave_after(Door* d, Session* s, const FaultWhat* what) noexcept nogil:
+cdef void misbehave_after(ServerLoop* d, Session* s, const FaultWhat* what) noexcept nogil:
     """Close behind a frame that was taken, where a rule says so."""
     if what.actions & DO_CLOSE:
         _close(d, s, what.reset)
 
 
-cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply) noexcept nogil:
+cdef int misbehave_reply(ServerLoop* d, Session* s, const FaultWhat* what, Slice reply) noexcept nogil:
     """Send a reply as the rules want it: ST_OK or ST_NO_MEMORY.
 
     Locks: takes FaultTable.mutex.
@@ -191,7 +191,7 @@ cdef int misbehave_reply(Door* d, Session* s, const FaultWhat* what, Slice reply
     return give_reply(d, s, held)
 
 
-cdef bint _number_of(Door* d, Slice reply, uint32_t* number) noexcept nogil:
+cdef bint _number_of(ServerLoop* d, Slice reply, uint32_t* number) noexcept nogil:
     """Read which request a reply answers; false when it does not say."""
     cdef WireEvent answer
     if reply.n == 0 or d.shared.wire.parse_reply(reply.p, reply.n, &answer) != ST_OK:
@@ -200,7 +200,7 @@ cdef bint _number_of(Door* d, Slice reply, uint32_t* number) noexcept nogil:
     return answer.kind == EV_ACK and answer.has_seq
 
 
-cdef void _foreign(Door* d, Session* s, int which, uint8_t* reply, size_t n) noexcept nogil:
+cdef void _foreign(ServerLoop* d, Session* s, int which, uint8_t* reply, size_t n) noexcept nogil:
     """Make a reply answer another request; if there is no other request, the reply stays unchanged.
 
     Locks: takes FaultTable.mutex.
@@ -222,7 +222,7 @@ cdef void _foreign(Door* d, Session* s, int which, uint8_t* reply, size_t n) noe
     d.shared.wire.misaddress(reply, n, number)
 
 
-cdef void _spoil(Door* d, Session* s, const FaultWhat* what, uint8_t* reply, size_t n) noexcept nogil:
+cdef void _spoil(ServerLoop* d, Session* s, const FaultWhat* what, uint8_t* reply, size_t n) noexcept nogil:
     """Change the bytes of a reply in place.  Locks: takes FaultTable.mutex."""
     cdef int64_t at = what.corrupt_at
     if what.actions & DO_FOREIGN:
@@ -233,7 +233,7 @@ cdef void _spoil(Door* d, Session* s, const FaultWhat* what, uint8_t* reply, siz
             reply[at] ^= what.mask
 
 
-cdef int give_reply(Door* d, Session* s, Held* held) noexcept nogil:
+cdef int give_reply(ServerLoop* d, Session* s, Held* held) noexcept nogil:
     """Queue a reply for the peer and free its block: ST_OK or ST_NO_MEMORY."""
     cdef int status = session_reply(s, slice_of(held_bytes(held), held.n))
     if status == ST_OK:
@@ -245,7 +245,7 @@ cdef int give_reply(Door* d, Session* s, Held* held) noexcept nogil:
     return status
 
 
-cdef int give_reversed(Door* d, Session* s) noexcept nogil:
+cdef int give_reversed(ServerLoop* d, Session* s) noexcept nogil:
     """Queue the collected replies, the newest first: ST_OK or ST_NO_MEMORY."""
     cdef Held* held
     cdef int status = ST_OK
@@ -260,7 +260,7 @@ cdef int give_reversed(Door* d, Session* s) noexcept nogil:
     return status
 
 
-cdef size_t misbehave_room(Door* d, Session* s, size_t room) noexcept nogil:
+cdef size_t misbehave_room(ServerLoop* d, Session* s, size_t room) noexcept nogil:
     """Return how much of ``room`` may be read now; a slow connection is not read again for a while.
 
     Locks: takes FaultTable.mutex.
@@ -287,7 +287,7 @@ cdef size_t misbehave_room(Door* d, Session* s, size_t room) noexcept nogil:
     return <size_t>most if <size_t>most < room else room
 
 
-cdef void misbehave_received(Door* d, Session* s) noexcept nogil:
+cdef void misbehave_received(ServerLoop* d, Session* s) noexcept nogil:
     """Act on the bytes that a connection has received by now.
 
     Locks: takes FaultTable.mutex.

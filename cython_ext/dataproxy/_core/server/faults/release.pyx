@@ -1,12 +1,12 @@
 """Release of replies and sessions that faults hold back.
 
-Locality: door loop.  Locks: none, except where a function says otherwise.
+Locality: server loop.  Locks: none, except where a function says otherwise.
 """
 
 from libc.stdlib cimport free
 
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.server.receive cimport door_reread
+from dataproxy._core.server.receive cimport loop_reread
 from dataproxy._core.server.state cimport close_session, mark_dirty
 from dataproxy._core.server.faults.table cimport Held, faults_has
 from dataproxy._core.server.faults.misbehaviour cimport give_reply, give_reversed
@@ -16,7 +16,7 @@ from dataproxy._core.server.session cimport (
 from dataproxy._core.net.poller cimport POLL_READ, poller_add
 
 
-cdef void release_due(Door* d) noexcept nogil:
+cdef void release_due(ServerLoop* d) noexcept nogil:
     """Send delayed replies that are due, and read slow sessions again."""
     cdef Held* held
     while d.delayed != NULL and d.delayed.due_us <= d.now_us:
@@ -25,7 +25,7 @@ cdef void release_due(Door* d) noexcept nogil:
         _release(d, held)
 
 
-cdef void _release(Door* d, Held* held) noexcept nogil:
+cdef void _release(ServerLoop* d, Held* held) noexcept nogil:
     """Send the reply of one block, or read its session again."""
     cdef Session* s = table_find(&d.table, held.session)
     if s == NULL:
@@ -41,7 +41,7 @@ cdef void _release(Door* d, Held* held) noexcept nogil:
             close_session(d, s, CLOSE_MEMORY)
 
 
-cdef void release_obsolete(Door* d) noexcept nogil:
+cdef void release_obsolete(ServerLoop* d) noexcept nogil:
     """Thaw sessions and send collected replies whose rule is no longer in the table.
 
     Locks: takes FaultTable.mutex.
@@ -63,7 +63,7 @@ cdef void release_obsolete(Door* d) noexcept nogil:
             following = d.table.idle_first
 
 
-cdef void _thaw(Door* d, Session* s) noexcept nogil:
+cdef void _thaw(ServerLoop* d, Session* s) noexcept nogil:
     """Continue a frozen session: first serve the frames that were received before."""
     s.faults.frozen_by = 0
     s.faults.mute = False
@@ -76,10 +76,10 @@ cdef void _thaw(Door* d, Session* s) noexcept nogil:
             close_session(d, s, CLOSE_RESET)
             return
     mark_dirty(d, s)
-    door_reread(d, s)
+    loop_reread(d, s)
 
 
-cdef void release_all(Door* d) noexcept nogil:
+cdef void release_all(ServerLoop* d) noexcept nogil:
     """Send everything that is held back; frozen sessions may be written to, but are not read any more."""
     cdef Session* s = d.table.idle_first
     cdef Held* held

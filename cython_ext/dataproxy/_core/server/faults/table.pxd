@@ -1,7 +1,7 @@
 """The hub's table of faults (which fault, where, at which of the matching events), and their state for a connection.
 
-The table only decides; it uses no socket and no session.  Doors ask it only while `armed` has the bit of their point,
-so without faults each point costs one load and one branch.
+The table only decides; it uses no socket and no session.  Server loops ask it only while `armed` has the bit of their
+point, so without faults each point costs one load and one branch.
 
 The state for a connection: counters, replies held back, how it is frozen.
 """

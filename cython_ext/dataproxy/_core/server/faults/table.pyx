@@ -244,7 +244,7 @@ cdef void _merge(FaultWhat* out, const FaultWhat* what) noexcept nogil:
 cdef bint faults_judge(FaultTable* t, int point, const FaultEvent* event, FaultWhat* out) noexcept nogil:
     """Ask every rule of a point.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes mutex.
     """
     cdef FaultRule* rule
@@ -267,7 +267,7 @@ cdef bint _is_from(const FaultSeen* seen, const FaultEvent* event) noexcept nogi
 cdef void faults_note(FaultTable* t, const FaultEvent* event, uint32_t number) noexcept nogil:
     """Keep the newest number of the newest two connections.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes mutex.
     """
     pthread_mutex_lock(&t.mutex)
@@ -283,7 +283,7 @@ cdef void faults_note(FaultTable* t, const FaultEvent* event, uint32_t number) n
 cdef bint faults_other(FaultTable* t, const FaultEvent* event, uint32_t* number) noexcept nogil:
     """Return the newest number of another connection.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes mutex.
     """
     cdef int i
@@ -300,7 +300,7 @@ cdef bint faults_other(FaultTable* t, const FaultEvent* event, uint32_t* number)
 cdef int64_t faults_room(FaultTable* t, const FaultEvent* event, int64_t received) noexcept nogil:
     """Tell how many bytes come before the next byte trigger.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes mutex.
     """
     cdef FaultRule* rule
@@ -319,7 +319,7 @@ cdef int64_t faults_room(FaultTable* t, const FaultEvent* event, int64_t receive
 cdef bint faults_reached(FaultTable* t, const FaultEvent* event, int64_t received, FaultWhat* out) noexcept nogil:
     """Ask the rules whose byte was just received.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes mutex.
     """
     cdef FaultRule* rule
@@ -338,7 +338,7 @@ cdef bint faults_reached(FaultTable* t, const FaultEvent* event, int64_t receive
 cdef int64_t faults_rate(FaultTable* t, const FaultEvent* event) noexcept nogil:
     """Return the slowest rate that holds for a connection, 0 without one; each call is an event of those rules.
 
-    Locality: door loop.
+    Locality: server loop.
     Locks: takes mutex.
     """
     cdef FaultRule* rule
@@ -358,7 +358,7 @@ cdef int64_t faults_rate(FaultTable* t, const FaultEvent* event) noexcept nogil:
 cdef SessionFaults* faultsession_new() noexcept nogil:
     """Return a state without any fault.
 
-    Locality: door loop.
+    Locality: server loop.
     """
     return <SessionFaults*>calloc(1, sizeof(SessionFaults))
 
@@ -366,7 +366,7 @@ cdef SessionFaults* faultsession_new() noexcept nogil:
 cdef void faultsession_free(SessionFaults* f) noexcept nogil:
     """Release the state and the replies it holds; NULL is allowed.
 
-    Locality: door loop, or its owner after the loop has ended.
+    Locality: server loop, or its owner after the loop has ended.
     """
     if f == NULL:
         return

@@ -21,7 +21,7 @@ cdef enum WindowConst:
     WINDOW_VARIANTS = 8     # digests that are known of one id at a time, the youngest
 
 
-cdef enum WindowVerdict:
+cdef enum WindowAnswer:
     WINDOW_NEW = 0          # the id is not known
     WINDOW_KNOWN = 1        # known with these bytes
     WINDOW_OTHER = 2        # known, with other bytes only
@@ -44,7 +44,7 @@ ctypedef struct Window:
 
 
 cdef void window_init(Window* w, const HashKey* key, int64_t keep_ms, uint64_t max_ids) noexcept nogil
-cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcept nogil     # WindowVerdict
+cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcept nogil     # WindowAnswer
 cdef int window_add(Window* w, uint64_t high, uint64_t low, uint64_t digest, int64_t at_ms) noexcept nogil
 cdef void window_drop(Window* w, uint64_t until, int64_t now_ms) noexcept nogil     # everything before this position
 cdef void window_keep(Window* w) noexcept nogil

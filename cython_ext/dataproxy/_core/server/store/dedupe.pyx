@@ -35,15 +35,15 @@ cdef int window_look(const Window* w, const EntryId* id, int64_t now_ms) noexcep
     """Tell whether an id is known, and whether with these bytes.  Locality: appending thread."""
     cdef uint64_t position = idring_first(&w.ring, id.low)
     cdef const WindowPlace* place
-    cdef int verdict = WINDOW_NEW
+    cdef int found = WINDOW_NEW
     while position:
         place = window_at(w, position)
         if place.item.high == id.high and place.item.low == id.low and not idring_is_past(&w.ring, position, now_ms):
             if place.digest == id.digest:
                 return WINDOW_KNOWN
-            verdict = WINDOW_OTHER
+            found = WINDOW_OTHER
         position = place.item.older
-    return verdict
+    return found
 
 
 cdef int window_add(Window* w, uint64_t high, uint64_t low, uint64_t digest, int64_t at_ms) noexcept nogil:
@@ -154,14 +154,14 @@ cdef int _judge(
     Dedupe* d, Entry* entry, const EntryId* id, int64_t now_ms, bint* rest_known, uint32_t* lost,
 ) noexcept nogil:
     """Judge the messages of one id.  Locality: appending thread."""
-    cdef int verdict = window_look(&d.window, id, now_ms)
-    if verdict == WINDOW_OTHER:
+    cdef int found = window_look(&d.window, id, now_ms)
+    if found == WINDOW_OTHER:
         d.window.differed += id.messages
         entry.conflicts += id.messages
         if d.first_wins and id.kind == ID_GIVEN:
             lost[0] += id.messages
-            verdict = WINDOW_KNOWN
-    if verdict != WINDOW_KNOWN:
+            found = WINDOW_KNOWN
+    if found != WINDOW_KNOWN:
         return window_add(&d.window, id.high, id.low, id.digest, now_ms)
     entry.duplicates += id.messages
     if id.item != ID_OF_REST:

@@ -14,7 +14,7 @@ cdef enum Stage:
     STAGE_CATALOG           # the rows of logs and streams are put; the commit comes next
     STAGE_WRITTEN           # the commit is on disk
     STAGE_COMMITTED         # the store has returned; nobody has been told
-    STAGE_ANSWERED          # the entries are back at the doors
+    STAGE_ANSWERED          # the entries are back at the server loops
     STAGE_COUNT
 
 

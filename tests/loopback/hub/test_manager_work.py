@@ -1,4 +1,4 @@
-"""What the Manager door does for an answer is bounded, costs what its bytes cost, and is not done on its only loop."""
+"""What the Manager server does for an answer is bounded, costs what its bytes cost, and stays off its only loop."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def work(hub, path):
 
 @pytest.fixture
 def made_on(monkeypatch):
-    """Return the list of (thread, bytes) of every text of JSON that is made for the door."""
+    """Return the list of (thread, bytes) of every text of JSON that is made for the server."""
     made = []
     for module in (manager, jsonpages):
         encode = module.json_text

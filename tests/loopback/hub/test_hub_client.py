@@ -15,15 +15,15 @@ from dataproxy.errors import DataProxyError, HubError, RemoteProtocolError, Stor
 from dataproxy.hub import Hub
 from dataproxy.hub.web import entrypages, manager
 from dataproxy.hub.web.connections import HttpLimits
-from dataproxy.spark.reading.hubdoor import DoorAddress, HubDoor
+from dataproxy.spark.reading.hubclient import HubAddress, HubClient
 from tests.campaigns.httppeers.answers import ANSWERS, ENDLESS, HostileAnswer, HostileServer
 from tests.loopback.hub.peer import binary_frame, read_frame, wait_until
 
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-def door(url, *, token="", secret=("", ""), timeout=60.0):
-    return closing(HubDoor(DoorAddress.of(url, token, *secret, timeout)))
+def client_of(url, *, token="", secret=("", ""), timeout=60.0):
+    return closing(HubClient(HubAddress.of(url, token, *secret, timeout)))
 
 
 def fill(hub, entries=5, size=10):
@@ -60,7 +60,7 @@ def test_a_page_over_http(hub):
 
 def test_a_client_reads_what_is_there(hub):
     fill(hub)
-    with door(hub.manager_url) as client:
+    with client_of(hub.manager_url) as client:
         store, [log] = client.logs("g")
         assert (log.first_offset, log.next_offset, log.offset) == (0, 5, None)
         assert client.logs("g", 0)[1][0].offset == 0
@@ -78,7 +78,7 @@ def test_large_records_come_in_pages(start_hub, monkeypatch):
     pages = []
     make = manager.entries_page
     monkeypatch.setattr(manager, "entries_page", lambda *given: pages.append(make(*given)) or pages[-1])
-    with door(hub.manager_url) as client:
+    with client_of(hub.manager_url) as client:
         assert read_all(client, 6) == list(range(6))
     assert len(pages) == 6
     assert max(map(len, pages)) < 3_100_000
@@ -87,7 +87,7 @@ def test_large_records_come_in_pages(start_hub, monkeypatch):
 def test_a_store_has_the_same_name_after_a_restart_and_another_one_has_not(tmp_path):
     names = []
     for folder in ("a", "a", "b", None, None):
-        with Hub(folder and tmp_path / folder) as hub, door(hub.manager_url) as client:
+        with Hub(folder and tmp_path / folder) as hub, client_of(hub.manager_url) as client:
             names.append(client.logs("g")[0])
     assert names[0] == names[1]
     assert len(set(names)) == 4
@@ -96,15 +96,15 @@ def test_a_store_has_the_same_name_after_a_restart_and_another_one_has_not(tmp_p
 def test_who_may_read(start_hub):
     hub = start_hub(secret_id="me", secret_key="word")
     fill(hub, 1)
-    with door(hub.manager_url) as client, pytest.raises(HubError, match=r"HTTP 403.*set the option token"):
+    with client_of(hub.manager_url) as client, pytest.raises(HubError, match=r"HTTP 403.*set the option token"):
         client.logs("g")
     for given in ({"token": hub.token}, {"secret": ("me", "word")}):
-        with door(hub.manager_url, **given) as client:
+        with client_of(hub.manager_url, **given) as client:
             assert read_all(client, 1) == [0]
-    with door(hub.manager_url, token="wrong") as client, pytest.raises(HubError, match="HTTP 403"):
+    with client_of(hub.manager_url, token="wrong") as client, pytest.raises(HubError, match="HTTP 403"):
         client.entries("g", "", 0, 0, 1)
-    assert "word" not in repr(DoorAddress.of("http://h", "", "me", "word", 1.0))
-    assert hub.token not in repr(DoorAddress.of("http://h", hub.token, "", "", 1.0))
+    assert "word" not in repr(HubAddress.of("http://h", "", "me", "word", 1.0))
+    assert hub.token not in repr(HubAddress.of("http://h", hub.token, "", "", 1.0))
 
 
 def test_a_busy_hub_is_asked_again(start_hub, monkeypatch):
@@ -128,7 +128,7 @@ def test_a_busy_hub_is_asked_again(start_hub, monkeypatch):
 
     monkeypatch.setattr(hub._manager._pages, "take", taken)
     found = []
-    with door(hub.manager_url) as client:
+    with client_of(hub.manager_url) as client:
         reader = threading.Thread(target=lambda: found.extend(read_all(client, 2)))
         reader.start()
         assert refused.wait(60)
@@ -140,7 +140,7 @@ def test_a_busy_hub_is_asked_again(start_hub, monkeypatch):
 def test_a_hub_that_is_gone_is_an_error_with_a_name(start_hub):
     hub = start_hub()
     fill(hub)
-    with door(hub.manager_url) as client:
+    with client_of(hub.manager_url) as client:
         client.logs("g")
         hub.close()
         with pytest.raises(TransportError, match="cannot be reached, or ended in the middle of an answer"):
@@ -151,7 +151,7 @@ def test_a_hub_that_is_gone_is_an_error_with_a_name(start_hub):
 def test_a_client_survives_what_is_no_hub(name):
     with HostileServer(ANSWERS[name]) as server:
         url = f"http://127.0.0.1:{server.port}"
-        with door(url, timeout=0.3 if name in ENDLESS else 60.0) as client:
+        with client_of(url, timeout=0.3 if name in ENDLESS else 60.0) as client:
             for ask in (lambda: client.logs("g"), lambda: client.entries("g", "", 0, 0, 5)):
                 with pytest.raises(DataProxyError) as caught:
                     ask()
@@ -180,11 +180,11 @@ def test_a_page_that_is_cut_anywhere_is_an_error(whole):
         for length in (len(whole), None):
             with (
                 HostileServer(answered(whole[:cut], length)) as server,
-                door(f"http://127.0.0.1:{server.port}") as one,
+                client_of(f"http://127.0.0.1:{server.port}") as one,
                 pytest.raises((TransportError, RemoteProtocolError)),
             ):
                 one.entries("g", "", 0, 0, 5)
-    with HostileServer(answered(whole)) as server, door(f"http://127.0.0.1:{server.port}") as one:
+    with HostileServer(answered(whole)) as server, client_of(f"http://127.0.0.1:{server.port}") as one:
         assert len(one.entries("g", "", 0, 0, 5).entries) == 5
 
 
@@ -226,7 +226,7 @@ def changed(whole, rows=slice(None), **facts):
 )
 def test_a_page_that_contradicts_itself_is_an_error(whole, change, kind):
     body = changed(whole, **change)
-    with HostileServer(answered(body, len(body))) as server, door(f"http://127.0.0.1:{server.port}") as one:
+    with HostileServer(answered(body, len(body))) as server, client_of(f"http://127.0.0.1:{server.port}") as one:
         with pytest.raises(kind) as caught:
             one.entries("g", "", 0, 0, 5)
         assert type(caught.value) is kind
@@ -237,7 +237,7 @@ def test_what_was_dropped_is_told(start_hub):
     with Producer(hub.target, group_id="g") as producer:
         for _ in range(40):
             producer.send("s", random.Random(0).randbytes(100_000)).result(timeout=60)
-    with door(hub.manager_url) as client:
+    with client_of(hub.manager_url) as client:
         _, [log] = client.logs("g")
         assert log.first_offset > 0
         page = client.entries("g", "", 0, 0, log.next_offset)

@@ -12,7 +12,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
 from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult
-from dataproxy._core.producer.results.facts cimport facts_at, pack_result_facts
+from dataproxy._core.producer.results.fields cimport fields_at, pack_result_fields
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.plat.pytype cimport (
     ascii_bytes, is_ascii, new_ascii, new_instance, untrack,
@@ -23,12 +23,12 @@ from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, messa
 __all__ = ["results"]
 
 
-cdef tuple facts_once(CoreHandle core, PackResult* v, uint32_t place):
-    """Return the facts of a message of a settled pack; those of the last pack asked for are kept."""
+cdef tuple fields_once(CoreHandle core, PackResult* v, uint32_t place):
+    """Return the fields of a message of a settled pack; those of the last pack asked for are kept."""
     if v.parts != NULL:
-        return facts_at(v, place)
+        return fields_at(v, place)
     if core.told is None or memcmp(core.told_id, v.id, sizeof(v.id)) != 0:
-        core.told = pack_result_facts(v)
+        core.told = pack_result_fields(v)
         memcpy(core.told_id, v.id, sizeof(v.id))
     return core.told
 
@@ -63,40 +63,40 @@ cdef inline void _put(object out, Py_ssize_t at, object value) noexcept:
     PyTuple_SET_ITEM(out, at, value)
 
 
-cdef object receipt(tuple facts, uint32_t position, object own_id):
+cdef object new_delivered(tuple fields, uint32_t position, object own_id):
     """Return the Delivered of a message of a delivered pack."""
     cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
-    _put(out, 0, facts[5])
-    _put(out, 1, facts[3])
-    _put(out, 2, facts[6])
-    _put(out, 3, facts[7])
+    _put(out, 0, fields[5])
+    _put(out, 1, fields[3])
+    _put(out, 2, fields[6])
+    _put(out, 3, fields[7])
     _put(out, 4, position)
-    _put(out, 5, own_id if own_id is not None else _name(facts[8], position))
+    _put(out, 5, own_id if own_id is not None else _name(fields[8], position))
     untrack(out)        # it holds text and numbers alone
     return out
 
 
-cdef object _result(object group, object stream, tuple facts, uint32_t position, object own_id):
+cdef object _result(object group, object stream, tuple fields, uint32_t position, object own_id):
     """Return the DeliveryResult of a message of a delivered pack."""
     cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 4)
     _put(out, 0, group)
     _put(out, 1, stream)
-    _put(out, 2, receipt(facts, position, own_id))
+    _put(out, 2, new_delivered(fields, position, own_id))
     _put(out, 3, None)
     untrack(out)
     return out
 
 
-def results(watch, tuple facts, uint32_t first, uint32_t count):
+def results(watch, tuple fields, uint32_t first, uint32_t count):
     """Return a list with the DeliveryResult of ``count`` messages of a watch from number ``first`` on.  Any thread."""
     cdef object group = watch.group_id, stream = watch.stream_id, own_ids = watch.own_ids, own_id
     cdef uint32_t offset = watch.first, i
     cdef list made = []
-    cdef bint delivered = facts[0] == OUT_DELIVERED
+    cdef bint delivered = fields[0] == OUT_DELIVERED
     for i in range(first, first + count):
         if not delivered:
-            made.append(delivery_result(watch, i, facts))
+            made.append(delivery_result(watch, i, fields))
             continue
         own_id = None if own_ids is None else own_ids[i]
-        made.append(_result(group, stream, facts, offset + i, own_id))
+        made.append(_result(group, stream, fields, offset + i, own_id))
     return made

@@ -1,4 +1,4 @@
-"""A pool of links driven from Python on virtual time: no socket, no clock, no thread.
+"""A pool of connections driven from Python on virtual time: no socket, no clock, no thread.
 
 The caller plays the executor: it asks for work, hands over the bytes that a peer would send, takes the bytes
 that a socket would carry, and says how late it is.
@@ -17,15 +17,17 @@ from dataproxy._core.pack.parts cimport Part
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
-from dataproxy._core.conn.router cimport avoided_until, choose_link
+from dataproxy._core.conn.router cimport avoided_until, choose_connection
 from dataproxy._core.conn.framing cimport FrameRules, frame_pack
 from dataproxy._core.conn.connection cimport (
-    LF_CLOSE, LF_CONNECT, LF_LOOK, LF_WRITE, LS_ACTIVE, MAX_REPLY, Endpoint, Link, LinkConfig, LinkPool,
-    link_state_name,
+    CF_CLOSE, CF_CONNECT, CF_LOOK, CF_WRITE, CS_ACTIVE, MAX_REPLY, Endpoint, Connection, ConnectionConfig,
+    ConnectionPool,
+    connection_state_name,
 )
 from dataproxy._core.conn.pool cimport (
-    links_abort, links_connected, links_endpoints, links_expire, links_free, links_looked, links_lost, links_open,
-    links_submit, links_take_dirty,
+    connections_abort, connections_connected, connections_endpoints, connections_expire, connections_free,
+    connections_looked, connections_lost, connections_open,
+    connections_submit, connections_take_dirty,
 )
 from dataproxy._core.conn.keyqueues cimport key_queues_advance
 from dataproxy._core.conn.replies cimport take_bytes
@@ -36,7 +38,7 @@ from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, iovec
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
-__all__ = ["Links"]
+__all__ = ["Connections"]
 
 
 cdef void _note_event(void* context, int event, const char* label, int detail, Slice text) noexcept nogil:
@@ -44,15 +46,15 @@ cdef void _note_event(void* context, int event, const char* label, int detail, S
         (<list>context).append((event, (<bytes>label).decode(), detail, (<const char*>text.p)[:text.n]))
 
 
-cdef class Links:
-    """One executor's links; times are microseconds of the caller's own clock."""
+cdef class Connections:
+    """One executor's connections; times are microseconds of the caller's own clock."""
 
-    cdef LinkPool pool
+    cdef ConnectionPool pool
     cdef PackPool spares
     cdef FrameRules rules
     cdef bytes attrs
     cdef readonly list events
-    cdef readonly dict held     # link -> bytes that its socket still holds; none without an entry
+    cdef readonly dict held     # connection -> bytes that its socket still holds; none without an entry
     cdef KeyQueue key_queues[16]
     cdef dict packs             # ident -> address of a pack without a result; kept with sheds alone
     cdef list given_up          # addresses
@@ -66,8 +68,8 @@ cdef class Links:
         int64_t retry_share=200, classes=None, int unknown_class=6, uint64_t seed=1, bint compress=False,
         bint sheds=False,
     ):
-        cdef LinkConfig config
-        memset(&config, 0, sizeof(LinkConfig))
+        cdef ConnectionConfig config
+        memset(&config, 0, sizeof(ConnectionConfig))
         config.ack_timeout_us = ack_timeout
         config.connect_timeout_us = connect_timeout
         config.retry_backoff_us = retry_backoff
@@ -94,7 +96,7 @@ cdef class Links:
         self.held = {}
         memset(self.key_queues, 0, sizeof(self.key_queues))
         pool_open(&self.spares, 1 << 20, 1 << 40)
-        if links_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
+        if connections_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
             raise MemoryError
         self.pool.random = seed
         self.pool.sheds = sheds
@@ -105,23 +107,24 @@ cdef class Links:
     def __dealloc__(self):
         cdef Pack* p
         if self.pool.wire != NULL:
-            links_abort(&self.pool, -4)
+            connections_abort(&self.pool, -4)
             self.put_away()
             p = list_pop(&self.pool.settled)
             while p != NULL:
                 pool_give(&self.spares, p)
                 p = list_pop(&self.pool.settled)
-            links_free(&self.pool)
+            connections_free(&self.pool)
             pool_close(&self.spares)
 
-    cdef Link* at(self, int index) except NULL:
-        """Return the link with this number."""
-        if not 0 <= index < self.pool.n_links:
+    cdef Connection* at(self, int index) except NULL:
+        """Return the connection with this number."""
+        if not 0 <= index < self.pool.n_connections:
             raise IndexError(index)
-        return self.pool.links[index]
+        return self.pool.connections[index]
 
-    def endpoints(self, labels, int links, int64_t now, *, int offset=0, bint two=False):
-        """Give a new proxy list and the number of links wanted; return the status.  ``two``: addresses of each."""
+    def endpoints(self, labels, int connections, int64_t now, *, int offset=0, bint two=False):
+        """Give a new proxy list and the number of connections wanted; return the status.  ``two``: addresses of each.
+        """
         cdef int i, n = len(labels), status
         cdef Endpoint* array = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
         if array == NULL:
@@ -133,7 +136,7 @@ cdef class Links:
             if two:
                 array[i].family, array[i].other_family = AF_INET, AF_INET6
                 array[i].address.n, array[i].other.n = 4, 6     # different, as the addresses of a proxy are
-        status = links_endpoints(&self.pool, array, n, links, offset, now)
+        status = connections_endpoints(&self.pool, array, n, connections, offset, now)
         free(array)
         return status
 
@@ -141,7 +144,8 @@ cdef class Links:
         self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int key_queue=-1,
         bytes pack_id=b"",
     ):
-        """Frame a pack of ``bodies`` and hand it to the links; return the frame's bytes.  ``key queue``: 0 to 15."""
+        """Frame a pack of ``bodies`` and hand it to the connections; return the frame's bytes.  ``key queue``: 0 to 15.
+        """
         cdef size_t n = sum(4 + len(body) for body in bodies)
         cdef size_t head = self.pool.wire.head_room
         cdef Pack* p = pool_take(&self.spares, head, head + n + 256)
@@ -174,24 +178,24 @@ cdef class Links:
             self.packs[ident] = <uintptr_t>p
         pack_enter(p, PK_POSTED)
         pack_enter(p, PK_TAKEN)
-        links_submit(&self.pool, p, now)
+        connections_submit(&self.pool, p, now)
         return frame
 
     def take_work(self):
-        """Return (link, work, close event) of the next link that wants socket work, or None."""
-        cdef Link* link = links_take_dirty(&self.pool)
+        """Return (connection, work, close event) of the next connection that wants socket work, or None."""
+        cdef Connection* conn = connections_take_dirty(&self.pool)
         cdef int flags, event
-        if link == NULL:
+        if conn == NULL:
             return None
-        flags = link.flags
-        event = link.close_event
-        link.flags = 0
-        if flags & LF_CLOSE:
-            link.close_event = 0
-            return link.index, "close", event
-        if flags & LF_CONNECT:
-            return link.index, "connect", 0
-        return link.index, "write" if flags & LF_WRITE else "nothing", 0
+        flags = conn.flags
+        event = conn.close_event
+        conn.flags = 0
+        if flags & CF_CLOSE:
+            conn.close_event = 0
+            return conn.index, "close", event
+        if flags & CF_CONNECT:
+            return conn.index, "connect", 0
+        return conn.index, "write" if flags & CF_WRITE else "nothing", 0
 
     def advance(self, int64_t now):
         """Submit the next packs of key queues that became free; return whether there were any."""
@@ -209,11 +213,11 @@ cdef class Links:
 
     def connected(self, int index, int64_t now):
         """Say that a connect succeeded."""
-        links_connected(&self.pool, self.at(index), now)
+        connections_connected(&self.pool, self.at(index), now)
 
     def lost(self, int index, int event, int detail, int64_t now):
         """Say that a connection is gone."""
-        links_lost(&self.pool, self.at(index), event, detail, now)
+        connections_lost(&self.pool, self.at(index), event, detail, now)
 
     def gather(self, int index, int most=64, size_t most_bytes=1048576):
         """Return the parts to write next, in order."""
@@ -238,15 +242,15 @@ cdef class Links:
         return status, used
 
     def expire(self, int64_t now):
-        """Act on every timer that is due, and look at the sockets of the links that want it."""
-        cdef Link* link
+        """Act on every timer that is due, and look at the sockets of the connections that want it."""
+        cdef Connection* conn
         cdef int i
-        links_expire(&self.pool, now)
-        for i in range(self.pool.n_links):
-            link = self.pool.links[i]
-            if link.flags & LF_LOOK and not link.flags & LF_CLOSE and link.state == LS_ACTIVE:
-                link.flags &= ~LF_LOOK
-                links_looked(&self.pool, link, self.held.get(i, 0), now)
+        connections_expire(&self.pool, now)
+        for i in range(self.pool.n_connections):
+            conn = self.pool.connections[i]
+            if conn.flags & CF_LOOK and not conn.flags & CF_CLOSE and conn.state == CS_ACTIVE:
+                conn.flags &= ~CF_LOOK
+                connections_looked(&self.pool, conn, self.held.get(i, 0), now)
 
     def next_due(self):
         """Return when the first timer is due, -1 without one."""
@@ -254,12 +258,12 @@ cdef class Links:
 
     def abort(self, int code):
         """End everything that is pending."""
-        links_abort(&self.pool, code)
+        connections_abort(&self.pool, code)
 
     def choose(self, int64_t now):
-        """Return the link that the next frame would take, -1 without an active one."""
-        cdef Link* link = choose_link(&self.pool, now)
-        return link.index if link != NULL else -1
+        """Return the connection that the next frame would take, -1 without an active one."""
+        cdef Connection* conn = choose_connection(&self.pool, now)
+        return conn.index if conn != NULL else -1
 
     def give_up(self, int64_t ident):
         """Claim a pack as a sender that needs room does; False when its frame is being or was written."""
@@ -305,9 +309,9 @@ cdef class Links:
                         part.bytes, text.decode()))
         return out
 
-    def link(self, int index):
-        """Return the facts of one link."""
-        cdef Link* k = self.at(index)
+    def connection(self, int index):
+        """Return the facts of one connection."""
+        cdef Connection* k = self.at(index)
         cdef Pack* p = k.queue.head
         queued, flying = [], []
         while p != NULL:
@@ -318,7 +322,7 @@ cdef class Links:
             flying.append(<int64_t><uintptr_t>p.stream)
             p = p.next
         return {
-            "state": link_state_name(k.state).decode(), "peer": k.peer.label.decode(),
+            "state": connection_state_name(k.state).decode(), "peer": k.peer.label.decode(),
             "family": k.peer.family, "active": k.active_slot >= 0,
             "retired": bool(k.retired), "queue": queued, "flight": flying, "queue_bytes": k.queue_bytes,
             "flight_bytes": k.flight_bytes, "head_sent": k.head_sent, "empty": bool(sendq_empty(k)),
@@ -331,9 +335,10 @@ cdef class Links:
 
     def facts(self):
         """Return the facts of the whole pool."""
-        cdef LinkPool* pool = &self.pool
+        cdef ConnectionPool* pool = &self.pool
         return {
-            "links": pool.n_links, "active": pool.n_active, "held": pool.held_back, "waiting": pool.waiting.n,
+            "connections": pool.n_connections, "active": pool.n_active, "held": pool.held_back,
+            "waiting": pool.waiting.n,
             "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n,
             "timers": pool.timers.n, "retries": pool.retries,
             "splitting": pool.split_bytes, "unsplit": pool.split_waiting, "unmatched": pool.unmatched,

@@ -1,4 +1,4 @@
-"""Several threads of a door share what producers may make the hub hold."""
+"""Several threads of a server share what producers may make the hub hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Manager door: discovery as official SDKs ask for it, authentication, the read-only API of the hub."""
+"""The Manager server: discovery as official SDKs ask for it, authentication, the read-only API of the hub."""
 
 import base64
 import contextlib
@@ -239,7 +239,7 @@ def test_a_page_is_bounded_in_bytes(hub, ask, connect):
     assert [row[2] for page in found for row in page] == list(range(40))
 
 
-def test_closing_from_a_thread_of_the_door_does_not_wait_for_itself():
+def test_closing_from_a_thread_of_the_server_does_not_wait_for_itself():
     for submit in (lambda d, f: d._loop.call_soon_threadsafe(f), lambda d, f: d._workers.submit(f)):
         hub = Hub()
         submit(hub._manager, hub.close)

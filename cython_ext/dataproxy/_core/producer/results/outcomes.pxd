@@ -6,5 +6,5 @@ from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.producer.handle cimport CoreHandle
 
 
-cdef tuple facts_once(CoreHandle core, PackResult* v, uint32_t place)
-cdef object receipt(tuple facts, uint32_t position, object own_id)
+cdef tuple fields_once(CoreHandle core, PackResult* v, uint32_t place)
+cdef object new_delivered(tuple fields, uint32_t position, object own_id)

@@ -1,4 +1,4 @@
-"""The part of the Manager door that arms faults over HTTP, and that carries out faults of discovery requests."""
+"""The part of the Manager server that arms faults over HTTP, and that carries out faults of discovery requests."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dataproxy.hub.listeners import Listener
 from dataproxy.hub.web.served import Served
 from dataproxy.shown import json_text
 
-__all__ = ["FaultDoor", "disturb"]
+__all__ = ["FaultApi", "disturb"]
 
 _NUMBER: Final = "{number:[0-9]{1,18}}"
 
 
-class FaultDoor:
+class FaultApi:
     """Serve ``/hub/faults`` and ``/hub/listeners``; ``hub`` gives the hub or raises ClosedError.
 
     A request's body must be complete within ``body_seconds``.

@@ -1,4 +1,4 @@
-"""The hub's HTTP door, asked from any machine: its logs, and pages of their entries."""
+"""The hub's HTTP server, asked from any machine: its logs, and pages of their entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dataproxy.producer.discovery.calls import Calls
 
-__all__ = ["DoorAddress", "HubDoor", "LogState", "Page"]
+__all__ = ["HubAddress", "HubClient", "LogState", "Page"]
 
 _THREAD: Final = "dataproxy-hub-read"
 #: Largest answer: a page, or one entry of the largest frame that a hub takes, with a margin.
@@ -38,15 +38,15 @@ _COLUMNS: Final = ("offset", "receive_ms", "data_time_ms", "stream_id", "source"
 
 
 @dataclass(frozen=True, slots=True)
-class DoorAddress:
-    """Hold the address of a hub's door, the credentials, and the time limit of a request (s)."""
+class HubAddress:
+    """Hold the address of a hub's server loop, the credentials, and the time limit of a request (s)."""
 
     url: str
     authorization: str = field(repr=False)
     timeout: float
 
     @classmethod
-    def of(cls, url: str, token: str, secret_id: str, secret_key: str, timeout: float) -> DoorAddress:
+    def of(cls, url: str, token: str, secret_id: str, secret_key: str, timeout: float) -> HubAddress:
         """Return the address with a token, or with an id and a key.  Raises ConfigError if both are given."""
         if token and secret_id:
             raise ConfigError("options token and managerSecretId both authenticate at the hub", hint="keep one")
@@ -81,16 +81,16 @@ class Page(NamedTuple):
     store: str
 
 
-class HubDoor:
+class HubClient:
     """Ask one hub.  One thread at a time."""
 
-    def __init__(self, address: DoorAddress) -> None:
+    def __init__(self, address: HubAddress) -> None:
         self._address = address
         self._headers = {"authorization": address.authorization} if address.authorization else {}
         self._calls: Calls | None = None
 
     def __repr__(self) -> str:
-        return f"HubDoor({self._address.url!r})"
+        return f"HubClient({self._address.url!r})"
 
     def close(self) -> None:
         """Close idle connections; may be called again."""

@@ -1,4 +1,4 @@
-"""The DataProxy door over real sockets: requests, errors, limits; a bad connection alone suffers."""
+"""The DataProxy port over real sockets: requests, errors, limits; a bad connection alone suffers."""
 
 import random
 import socket
@@ -191,7 +191,7 @@ def test_service_states(hub, connect):
     assert hub.counts()["g", "s"].records == 1
 
 
-def test_several_doors_share_one_port(start_hub, connect):
+def test_several_loops_share_one_port(start_hub, connect):
     hub = start_hub(threads=3)
     connections = [connect(hub) for _ in range(40)]
     for i, connection in enumerate(connections):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dataproxy._core.producer.results.receipts import results
+from dataproxy._core.producer.results.outcomes import results
 from dataproxy.outcomes import Watch, delivery_result
 from dataproxy.producer.results.callbacks import _parts
 
@@ -13,14 +13,14 @@ DELIVERED = (1, 0, "", 2, False, "[::1]:46801", 0.0125, 4294967295, "abcdefghijk
 FAILED = (2, 3, "no", 1, False, "[::1]:46801", 0.5, 7, "abcdefghijklm-20", 3)
 
 
-@pytest.mark.parametrize("facts", [DELIVERED, (*DELIVERED[:8], "größer-1", 0)])
+@pytest.mark.parametrize("fields", [DELIVERED, (*DELIVERED[:8], "größer-1", 0)])
 @pytest.mark.parametrize("first", [0, 9, 99, 4294967290])
-def test_equal_to_those_of_outcomes(facts, first):
+def test_equal_to_those_of_outcomes(fields, first):
     watch = Watch(print, None, "g", "s", first, 5, None)
-    made = results(watch, facts, 1, 4)
-    assert made == [delivery_result(watch, number, facts) for number in range(1, 5)]
-    assert made[0].delivered.id == f"{facts[8]}.{first + 1}"
-    assert type(made[0]) is type(delivery_result(watch, 1, facts))
+    made = results(watch, fields, 1, 4)
+    assert made == [delivery_result(watch, number, fields) for number in range(1, 5)]
+    assert made[0].delivered.id == f"{fields[8]}.{first + 1}"
+    assert type(made[0]) is type(delivery_result(watch, 1, fields))
     assert not gc.is_tracked(made[0])
 
 
@@ -47,13 +47,13 @@ def test_results_never_change_and_none_is_given_twice():
 
 
 def test_no_reference_is_lost_or_left():
-    facts = (*DELIVERED[:5], "a node", 0.25, 7, "pack-1")
+    fields = (*DELIVERED[:5], "a node", 0.25, 7, "pack-1")
     watch = Watch(print, None, "some group", "some stream", 0, 200, None)
-    things = [watch.group_id, watch.stream_id, *facts[5:], None]
-    results(watch, facts, 0, 200)
+    things = [watch.group_id, watch.stream_id, *fields[5:], None]
+    results(watch, fields, 0, 200)
     before = [sys.getrefcount(thing) for thing in things]
     for _ in range(50):
-        results(watch, facts, 0, 200)
+        results(watch, fields, 0, 200)
     assert all(abs(sys.getrefcount(thing) - was) < 50 for thing, was in zip(things, before, strict=True))
 
 

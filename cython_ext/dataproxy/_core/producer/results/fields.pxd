@@ -1,4 +1,4 @@
-"""Facts of a result as Python values, from which dataproxy.outcomes makes results and errors."""
+"""The fields of a result as Python values, from which dataproxy.outcomes makes results and errors."""
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -12,8 +12,8 @@ cdef inline bint delivered_at(const PackResult* v, uint32_t place) noexcept:
 
 
 cdef uint32_t same_result(const PackResult* v, uint32_t place, uint32_t most) noexcept
-cdef tuple pack_result_facts(PackResult* v)
-cdef tuple facts_at(PackResult* v, uint32_t place)
-cdef list facts_of(PackResult* v, object watch)
+cdef tuple pack_result_fields(PackResult* v)
+cdef tuple fields_at(PackResult* v, uint32_t place)
+cdef list fields_of(PackResult* v, object watch)
 cdef list reports_of(Pack* p, object group, object stream, object own_ids)
 cdef list with_size(list found, int64_t size)

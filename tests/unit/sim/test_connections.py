@@ -1,4 +1,4 @@
-"""Seeded simulation of links against proxies that misbehave: ``python -m tests.sim --links`` runs more."""
+"""Seeded simulation of connections against proxies that misbehave: ``python -m tests.sim --connections`` runs more."""
 
 import os
 
