@@ -11,7 +11,8 @@ SANITIZED ?= tests/unit tests/loopback
 SANITIZED_SOCKETS := $(filter-out %/test_asynchronous.py %/test_asynchronous_seeds.py,$(wildcard tests/loopback/producer/test_*.py))
 SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn encode pack producer server wire) tests/loopback/hub \
                      $(wildcard tests/loopback/test_*.py) $(SANITIZED_SOCKETS)
-SANITIZED_THREADS := tests/unit/producer tests/unit/server tests/loopback/faults tests/loopback/hub $(SANITIZED_SOCKETS)
+SANITIZED_THREADS := tests/unit/producer tests/unit/server tests/loopback/faults tests/loopback/hub \
+                     $(filter-out %/test_send_rows.py %/test_send_rows_refused.py,$(SANITIZED_SOCKETS))
 FUZZ_SECONDS ?= 60
 MESSAGES ?= 1000000
 KILLS ?= 1000

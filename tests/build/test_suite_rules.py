@@ -1,6 +1,7 @@
 """The suite's own rules: skips count as failures in CI, and stale modules are not tested."""
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -133,3 +134,19 @@ def test_a_module_never_built_counts_where_asked(built):
     next((built / "dataproxy").rglob("*/io/*.so")).unlink()
     assert stale_modules(built / "cython_ext", built) == []
     assert stale_modules(built / "cython_ext", built, missing=True) == ["dataproxy/_core/io/thing.pyx (never built)"]
+
+
+@pytest.mark.parametrize("names", ["SANITIZED", "SANITIZED_MEMORY", "SANITIZED_THREADS"])
+def test_lists_of_the_sanitizers_name_what_exists_and_nothing_that_is_left_out(names, monkeypatch):
+    sanitizer = "asan" if names == "SANITIZED_MEMORY" else "tsan"
+    monkeypatch.setenv("DATAPROXY_SANITIZER", sanitizer)
+    left_out = runpy.run_path(str(TESTS / "conftest.py"))["collect_ignore"]
+    assert all((TESTS / name).exists() for name in left_out), "the list of what is left out names what is gone"
+    command = ["make", "-n", f"test-{sanitizer}", f"SANITIZED=$({names})", "VENV=."]
+    if names == "SANITIZED":
+        del command[3]
+    printed = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=True).stdout
+    listed = [word for word in printed.split() if word.startswith("tests/")]
+    assert listed
+    assert [name for name in listed if not (TESTS.parent / name).exists()] == []
+    assert [name for name in listed if name.removeprefix("tests/") in left_out] == []
