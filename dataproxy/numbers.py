@@ -100,7 +100,7 @@ FP_UNKNOWN: Final = 0
 FP_HTTP: Final = 1
 FP_TLS: Final = 2
 
-# The data time of a message without one of its own.  (producer/accumulate/batcher.pxd)
+# The data time of a message without one of its own.  (producer/accumulate/state.pxd)
 NO_TIME: Final = -1
 
 # Longest id that a caller may give a message, in bytes.  (producer/ingest/ids.pxd)

@@ -21,7 +21,7 @@ SHARED: tuple[tuple[str, str, str], ...] = (
     ("conn/connection.pxd", "RetryClass", "What follows a server's code."),
     ("conn/connection.pxd", "ConnectionEvent", "Events of a connection."),
     ("conn/replies.pxd", "ForeignProtocol", "Details of CE_PROTOCOL: what the bytes look like."),
-    ("producer/accumulate/batcher.pxd", "NO_TIME", "The data time of a message without one of its own."),
+    ("producer/accumulate/state.pxd", "NO_TIME", "The data time of a message without one of its own."),
     ("producer/ingest/ids.pxd", "OWN_ID_MAX", "Longest id that a caller may give a message, in bytes."),
     ("wire/inlong/const.pxd", "TYPE_LINES TYPE_BINARY", "Message types that differ from others in what they carry."),
 )

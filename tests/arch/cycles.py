@@ -1,14 +1,16 @@
-"""Cycles of imports between the Python modules of the project, imports inside functions included."""
+"""Cycles of imports between the modules of the project, Python (imports inside functions included) and compiled."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
-__all__ = ["import_cycles", "knots", "module_uses"]
+__all__ = ["cimport_cycles", "import_cycles", "knots", "module_uses"]
 
 PACKAGES = ("dataproxy", "pyspark_dataproxy")
+_CIMPORT = re.compile(r"^\s*from (dataproxy\._core[\w.]*) cimport", re.MULTILINE)
 
 
 def import_cycles(root: Path) -> list[str]:
@@ -17,6 +19,19 @@ def import_cycles(root: Path) -> list[str]:
     An import for the type checker alone does not count, because it never runs.
     """
     return [" -> ".join(knot) for knot in knots(module_uses(root))]
+
+
+def cimport_cycles(root: Path) -> list[str]:
+    """Return a cycle of each knot of compiled modules that cimport one another; a module is its pyx and its pxd."""
+    sources = root / "cython_ext"
+    uses: dict[str, set[str]] = defaultdict(set)
+    for path in sorted([*sources.rglob("*.pyx"), *sources.rglob("*.pxd")]):
+        own = ".".join(path.relative_to(sources).with_suffix("").parts)
+        uses[own] |= set(_CIMPORT.findall(path.read_text())) - {own}
+    for targets in list(uses.values()):
+        for target in targets:
+            uses.setdefault(target, set())
+    return [" -> ".join(knot) for knot in knots(uses)]
 
 
 def module_uses(root: Path) -> dict[str, set[str]]:

@@ -21,6 +21,11 @@ RULES = (
         "uses a field of an engine's part; call a function of that part",
     ),
     (
+        ("producer/ingest", "producer/results", "producer/aio"),
+        re.compile(r"\bb(?:atcher)?\.(?!lock\b)\w"),
+        "uses a field of the batcher; call a function of producer/accumulate",
+    ),
+    (
         ("producer", "perf"),
         re.compile(r"\bexecutors\[[^\]]*\]\.\w|\bexecutor\.pool\b|\be\.pool\b"),
         "uses a field of an executor; call a function of net/executor",

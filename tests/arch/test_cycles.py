@@ -1,10 +1,10 @@
-"""No module of the Python packages imports another one that imports it, not even inside a function."""
+"""No module imports another one that imports it, be it Python (not even inside a function) or compiled."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.arch.cycles import import_cycles
+from tests.arch.cycles import cimport_cycles, import_cycles
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,9 +13,21 @@ def test_no_module_imports_one_that_imports_it():
     assert import_cycles(ROOT) == []
 
 
-def plant(root: Path, files: dict[str, str]) -> None:
+def test_no_compiled_module_cimports_one_that_cimports_it():
+    assert cimport_cycles(ROOT) == []
+
+
+def test_a_cycle_of_headers_is_found(tmp_path):
+    start = "from dataproxy._core.pack."
+    files = {"a.pxd": f"{start}b cimport B", "b.pyx": f"{start}c cimport (\n    C,\n)", "c.pxd": f"{start}a cimport A"}
+    plant(tmp_path, {f"_core/pack/{name}": text for name, text in files.items()}, "cython_ext/dataproxy")
+    names = [f"dataproxy._core.pack.{name}" for name in "abca"]
+    assert cimport_cycles(tmp_path) == [" -> ".join(names)]
+
+
+def plant(root: Path, files: dict[str, str], package: str = "dataproxy") -> None:
     for name, text in files.items():
-        path = root / "dataproxy" / name
+        path = root / package / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 

@@ -23,7 +23,7 @@ def test_every_module_keeps_to_its_own_structs():
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("producer/ingest/rowpacks.pyx", "unwritten -= relaxed_load(&b.executors[i].pool.flight_bytes)"),
+        ("producer/accumulate/rowpacks.pyx", "unwritten -= relaxed_load(&b.executors[i].pool.flight_bytes)"),
         ("producer/snapshot.pyx", "pool = &g.executors[i].pool"),
         ("producer/snapshot.pyx", "n[0] = e.pool.n_links"),
         ("producer/producer.pyx", "    self.engine.batcher.closed = True"),

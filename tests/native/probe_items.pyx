@@ -8,9 +8,10 @@ from libc.string cimport memcpy, memset
 from dataproxy._core.pack.pack cimport Pack, pack_strip
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport status_name
-from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, NO_KEY, NO_TIME, Extras, batcher_append
+from dataproxy._core.producer.accumulate.batcher cimport batcher_append
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, NO_KEY, NO_TIME, Extras
 from dataproxy._core.producer.results.packitems cimport ItemWalk, item_next, pack_keep_ids, pack_own_ids
-from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append
+from dataproxy._core.producer.accumulate.rowpacks cimport rowpacks_append
 from dataproxy._core.producer.ingest.stream cimport Stream
 from dataproxy._core.producer.ingest.sources cimport BodyList, body_rows
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES

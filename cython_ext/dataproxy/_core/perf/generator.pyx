@@ -21,9 +21,8 @@ from dataproxy._core.pack.pack cimport (
 )
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport (
-    EX_NOTHING, NO_KEY, NO_TIME, Extras, batcher_append, batcher_seal_all, batcher_seal_of,
-)
+from dataproxy._core.producer.accumulate.batcher cimport batcher_append, batcher_seal_all, batcher_seal_of
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, NO_KEY, NO_TIME, Extras
 from dataproxy._core.producer.results.accounting cimport (
     accounting_idle, accounting_turns, accounting_wait_result, accounting_wait_room,
 )

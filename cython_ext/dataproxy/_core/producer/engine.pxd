@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.pack.pack cimport PackList, PackPool
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.results.accounting cimport Accounting
 from dataproxy._core.producer.results.completions cimport Completions
 from dataproxy._core.producer.results.undelivered cimport UndeliveredBuffer

@@ -19,7 +19,8 @@ from dataproxy._core.pack.settled cimport settled_mark, settled_tell
 from dataproxy._core.pack.parts cimport parts_messages
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport OF_BLOCK, OF_DROP_OLDEST, batcher_abandon, batcher_tick
+from dataproxy._core.producer.accumulate.batcher cimport batcher_abandon, batcher_tick
+from dataproxy._core.producer.accumulate.state cimport OF_BLOCK, OF_DROP_OLDEST
 from dataproxy._core.producer.results.accounting cimport (
     accounting_close, accounting_hold, accounting_let_go, accounting_open, accounting_put_away, accounting_settle,
     accounting_turn, accounting_wake,

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.producer.results.completions cimport Completions
 from dataproxy._core.producer.handle cimport CoreHandle
-from dataproxy._core.producer.ingest.newstreams cimport NewStreams
+from dataproxy._core.producer.accumulate.newstreams cimport NewStreams
 from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream
 from dataproxy._core.net.executor cimport Executor
 

@@ -18,9 +18,9 @@ from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport (
-    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, Batcher, batcher_close, batcher_limit_frames,
-    batcher_max_frame, batcher_room, batcher_seal_all, batcher_stream,
+    batcher_close, batcher_limit_frames, batcher_max_frame, batcher_room, batcher_seal_all, batcher_stream,
 )
+from dataproxy._core.producer.accumulate.state cimport OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, Batcher
 from dataproxy._core.producer.results.accounting cimport accounting_wait_mark
 from dataproxy._core.producer.results.completions cimport (
     completions_end, completions_poke, completions_trouble, completions_wait,
@@ -33,7 +33,7 @@ from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream, send_qui
 from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, connection_list, take_reach
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, streams_text_size
-from dataproxy._core.producer.ingest.newstreams cimport NewStreams, newstreams_leave
+from dataproxy._core.producer.accumulate.newstreams cimport NewStreams, newstreams_leave
 from dataproxy._core.base.address cimport address_parse
 from dataproxy._core.net.executor cimport executor_run, executor_set_endpoints, executor_stop
 from dataproxy._core.conn.framing cimport FrameRules

@@ -9,7 +9,8 @@ from libc.string cimport memset
 
 from dataproxy._core.base.hist cimport HIST_SLOTS, Hist, hist_bound, hist_percentile, hist_up_to
 from dataproxy._core.pack.pack cimport pool_bytes
-from dataproxy._core.producer.accumulate.batcher cimport BatcherCounts, batcher_counts
+from dataproxy._core.producer.accumulate.batcher cimport batcher_counts
+from dataproxy._core.producer.accumulate.state cimport BatcherCounts
 from dataproxy._core.producer.results.accounting cimport AccountingCounts, accounting_latency
 from dataproxy._core.producer.results.completions cimport (
     OUTCOMES, Trouble, completions_bytes, completions_last_trouble, completions_untold,

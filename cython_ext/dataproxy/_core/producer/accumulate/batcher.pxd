@@ -2,97 +2,12 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from dataproxy._core.base.clock cimport Clock
-from dataproxy._core.pack.pack cimport Pack, PackList, PackPool, PackResult
-from dataproxy._core.pack.settled cimport SettledHook
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.producer.results.accounting cimport Accounting, AccountingCounts
-from dataproxy._core.producer.results.completions cimport Completions
-from dataproxy._core.producer.ingest.ids cimport PackIds
-from dataproxy._core.producer.results.undelivered cimport UndeliveredBuffer
-from dataproxy._core.producer.accumulate.staging cimport Staging
-from dataproxy._core.producer.accumulate.streams cimport Stream, StreamTable
-from dataproxy._core.net.executor cimport Executor
+from dataproxy._core.pack.pack cimport PackList, PackResult
 from dataproxy._core.plat.atomic cimport relaxed_load
-from dataproxy._core.plat.thread cimport pthread_mutex_t
-from dataproxy._core.wire.api cimport WireOps
-
-cdef enum:
-    NO_TIME = -1            # the message has no data time of its own
-    NO_KEY = -1
-
-
-ctypedef struct Extras:     # what one call says about its bodies
-    int64_t when_ms         # data time, NO_TIME without one
-    Slice attrs             # item attributes of each message
-    Slice own_id            # of a single message; rows have theirs beside the bodies
-    int key_bucket          # NO_KEY for messages without a key
-    int exempt              # Exempt
-
-
-cdef enum Exempt:           # which bounds of memory a call may exceed
-    EX_NOTHING = 0
-    EX_RESULTS = 1          # that of waiting results: the call is made on the thread of the callbacks
-    EX_ALL = 2              # all: its messages were accepted before
-
-
-cdef enum OnFull:           # what happens to a message for which there is no room
-    OF_BLOCK = 0
-    OF_RAISE = 1
-    OF_DROP_NEWEST = 2
-    OF_DROP_OLDEST = 3
-
-
-ctypedef struct BatcherCounts:  # a copy of the counts of one moment
-    int64_t accepted
-    int64_t accepted_bytes
-    int64_t open_messages
-    int64_t charged
-
-
-ctypedef struct Batcher:
-    # Constant.
-    const WireOps* wire
-    const Clock* clock
-    PackPool* spares
-    Accounting* accounting
-    Completions* completions
-    UndeliveredBuffer* undelivered
-    SettledHook settled
-    Executor** executors
-    int n_executors
-    size_t batch_bytes
-    uint32_t batch_messages
-    int max_others
-    int64_t linger_us
-    int64_t delivery_us
-    int on_full             # OnFull
-    int64_t limit_bytes
-    int64_t limit_messages  # 0: bounded by bytes alone
-    int64_t spare_room      # bytes of memory kept for small packs: when no more is free, larger ones get what they need
-    int64_t span_ms         # messages with a time of their own share a pack if they lie in the same span of so many ms
-    int key_buckets         # 0: ordering is off
-    bint lines              # message type 3: bodies joined by LF
-    bint report_all         # every pack's result goes to the completion queue
-    # Guarded by lock.
-    pthread_mutex_t lock
-    size_t max_frame        # bytes of the largest frame that the next message may be in
-    size_t least_body       # a body of at most so many bytes fits the frames of every stream
-    StreamTable streams
-    PackList open           # in the order of opening
-    int64_t accepted        # messages
-    int64_t accepted_bytes  # of their bodies
-    int64_t open_messages
-    int64_t charged         # bytes ever counted against the limit
-    int64_t paused_at       # `charged` when a sender of batches last paused
-    uint32_t next_seq
-    uint32_t fitted_seq     # `next_seq` when open packs were last made to fit
-    PackIds ids
-    int next_executor
-    bint tick_armed
-    bint closed
-    Staging staged          # accepted and counted as open, in no pack yet
-    int walks               # calls that use streams without a reference: until they end no stream is freed
+from dataproxy._core.producer.accumulate.state cimport Batcher, BatcherCounts, Extras
+from dataproxy._core.producer.accumulate.streams cimport Stream
+from dataproxy._core.producer.results.accounting cimport Accounting, AccountingCounts
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
@@ -103,7 +18,6 @@ cdef int batcher_append(
     uint32_t* index,
 ) noexcept nogil
 cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t n) noexcept nogil
-cdef int batcher_unstage(Batcher* b) noexcept nogil
 cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept nogil
 cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil
 cdef void batcher_seal_of(Batcher* b, PackResult* v) noexcept nogil
@@ -117,3 +31,8 @@ cdef void batcher_left(Batcher* b, int64_t* bytes, int64_t* messages) noexcept n
 cdef inline size_t batcher_max_frame(const Batcher* b) noexcept nogil:
     """Return the largest frame in bytes that a message may be in now.  Locality: any thread.  Locks: none."""
     return <size_t>relaxed_load(<const int64_t*>&b.max_frame)
+
+
+cdef inline int64_t batcher_span_ms(const Batcher* b) noexcept nogil:
+    """Return the span of time in ms that messages with a time share a pack in.  Locality: any thread.  Locks: none."""
+    return b.span_ms

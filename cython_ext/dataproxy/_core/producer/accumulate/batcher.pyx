@@ -19,14 +19,15 @@ from dataproxy._core.producer.ingest.ids cimport item_text_size
 from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
 from dataproxy._core.producer.results.undelivered cimport undelivered_missed
 from dataproxy._core.producer.accumulate.openpacks cimport (
-    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_room,
+    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_placed, openpack_room,
     openpack_seal, openpack_seal_old, openpack_stream, openpack_undo,
 )
 from dataproxy._core.producer.accumulate.overflow cimport (
     has_room, make_room, memory_fits, memory_left, refuse, results_fit,
 )
 from dataproxy._core.producer.ingest.rows cimport body_limit
-from dataproxy._core.producer.accumulate.staging cimport STAGED, Staging, staging_fetch, staging_keep, staging_put
+from dataproxy._core.producer.accumulate.staging cimport STAGED, staging_empty, staging_put
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, NO_KEY, NO_TIME, OF_BLOCK
 from dataproxy._core.producer.accumulate.streamlife cimport streams_reap
 from dataproxy._core.producer.accumulate.streams cimport Stream, stream_hold, streams_forget
 from dataproxy._core.conn.connection cimport LC_CLOSED, LC_TIMEOUT
@@ -98,7 +99,7 @@ cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
     cdef Stream* s
     cdef size_t i
     pthread_mutex_lock(&b.lock)
-    batcher_unstage(b)
+    staging_empty(b)
     b.max_frame = max_frame
     b.least_body = max_frame
     for i in range(b.streams.mask + 1):
@@ -116,48 +117,6 @@ cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
     pthread_mutex_unlock(&b.lock)
 
 
-cdef inline void _placed(Batcher* b, Pack* p, size_t need) noexcept nogil:
-    """Count an item that was written; seal its pack if another such item would not fit.  Locks: lock is held."""
-    item_placed(p, need)
-    if p.body_n + need > p.most or p.count >= b.batch_messages:
-        openpack_seal(b, p)
-
-
-cdef int batcher_unstage(Batcher* b) noexcept nogil:
-    """Put staged messages into their packs; ST_OK, or ST_NO_MEMORY and the rest stays staged.
-
-    Locality: any thread.  Locks: lock is held; takes accounting.lock, then an inbox's, when it seals.
-    """
-    cdef Staging* t = &b.staged
-    cdef Extras x
-    cdef Pack* p
-    cdef uint32_t i, at = 0
-    cdef size_t n, need
-    x.when_ms = NO_TIME
-    x.attrs = slice_of(NULL, 0)
-    x.own_id = x.attrs
-    x.key_bucket = NO_KEY
-    x.exempt = EX_ALL
-    staging_fetch(t)
-    for i in range(t.n):
-        n = t.ends[i] - at
-        need = item_size(b, n, 0)
-        p = t.streams[i].plain
-        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
-            if openpack_for(b, t.streams[i], &x, need, False, &p) != ST_OK:
-                p = NULL
-        if p == NULL:
-            staging_keep(t, i)
-            return ST_NO_MEMORY
-        if p.count == 0:
-            p.opened_us = t.since_us
-        item_write(p, t.bytes + at, n, 0, x.own_id, x.attrs)
-        _placed(b, p, need)
-        at = t.ends[i]
-    t.n = 0
-    return ST_OK
-
-
 cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
     """Accept a message without touching its pack; False if it must go into its pack now.  Locks: lock is held."""
     if b.closed or n > b.least_body or not has_room(b, need):
@@ -170,7 +129,7 @@ cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t ne
     if b.staged.n == 1:
         b.staged.since_us = b.clock.now_us()
     elif b.staged.n == STAGED:
-        batcher_unstage(b)                  # without memory they stay staged, and the next message is not accepted
+        staging_empty(b)                  # without memory they stay staged, and the next message is not accepted
     return True
 
 
@@ -187,7 +146,7 @@ cdef inline int _take(
         status = openpack_claim(p, pack_result, index)
     if status == ST_OK:
         item_accepted(b, n, need)
-        _placed(b, p, need)
+        openpack_placed(b, p, need)
     elif p.count == 0:
         openpack_undo(b, p)
     return status
@@ -219,7 +178,7 @@ cdef int batcher_append(
         status = ST_CLOSED
     elif n > body_limit(s.max_body, text_n):
         status = ST_LIMIT
-    elif b.staged.n and batcher_unstage(b) != ST_OK:
+    elif b.staged.n and staging_empty(b) != ST_OK:
         status = ST_NO_MEMORY
     elif not has_room(b, need) and not make_room(b, need, 0):
         status = ST_FULL
@@ -302,7 +261,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     """
     cdef int64_t mark
     pthread_mutex_lock(&b.lock)
-    batcher_unstage(b)
+    staging_empty(b)
     while b.open.head != NULL:
         openpack_seal(b, b.open.head)
     streams_reap(b)
@@ -342,7 +301,7 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     cdef Pack* p
     cdef Pack* following
     pthread_mutex_lock(&b.lock)
-    if batcher_unstage(b) != ST_OK and b.staged.since_us + b.delivery_us <= now_us:
+    if staging_empty(b) != ST_OK and b.staged.since_us + b.delivery_us <= now_us:
         _give_up_staged(b, LC_TIMEOUT)
     p = b.open.head
     while p != NULL and p.opened_us + b.linger_us <= now_us:
@@ -378,7 +337,7 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
     cdef Pack* p
     pthread_mutex_lock(&b.lock)
     b.closed = True
-    if batcher_unstage(b) != ST_OK:
+    if staging_empty(b) != ST_OK:
         _give_up_staged(b, LC_CLOSED)
     while b.open.head != NULL:
         p = b.open.head

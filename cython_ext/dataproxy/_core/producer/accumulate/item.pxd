@@ -5,7 +5,7 @@ from libc.string cimport memchr, memcpy
 
 from dataproxy._core.pack.pack cimport PK_OPEN, Pack
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.ingest.ids cimport item_text_write
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.endian cimport store_be32

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint8_t, uint32_t
 
 from dataproxy._core.pack.pack cimport PackList
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.accumulate.state cimport Batcher
 
 cdef enum:
     KEY_MAX = 1024          # bytes of a key

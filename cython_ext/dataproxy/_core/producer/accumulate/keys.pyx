@@ -15,7 +15,7 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport Pack, PackList
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.ingest.buffers cimport buffer_copy, buffer_open
 from dataproxy._core.producer.accumulate.openpacks cimport openpack_seal
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load

@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.pack.pack cimport Pack, PackResult
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.producer.accumulate.batcher cimport Batcher, Extras
+from dataproxy._core.producer.accumulate.item cimport item_placed
+from dataproxy._core.producer.accumulate.state cimport Batcher, Extras
 from dataproxy._core.producer.accumulate.streams cimport Stream
 
 
@@ -20,3 +21,13 @@ cdef int openpack_claim(Pack* p, PackResult** pack_result, uint32_t* index) noex
 cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil
 cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil
 cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil
+
+
+cdef inline void openpack_placed(Batcher* b, Pack* p, size_t need) noexcept nogil:
+    """Count an item that was written; seal its pack if another such item would not fit.
+
+    Locality: any thread.  Locks: the batcher's is held.
+    """
+    item_placed(p, need)
+    if p.body_n + need > p.most or p.count >= b.batch_messages:
+        openpack_seal(b, p)

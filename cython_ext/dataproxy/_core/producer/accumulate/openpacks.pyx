@@ -16,9 +16,7 @@ from dataproxy._core.pack.pack cimport (
 )
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport (
-    EX_ALL, EX_RESULTS, NO_KEY, NO_TIME, OF_BLOCK, Batcher, Extras,
-)
+from dataproxy._core.producer.accumulate.state cimport EX_ALL, EX_RESULTS, NO_KEY, NO_TIME, OF_BLOCK, Batcher, Extras
 from dataproxy._core.producer.results.accounting cimport accounting_sealed
 from dataproxy._core.producer.ingest.ids cimport ids_next
 from dataproxy._core.producer.accumulate.overflow cimport memory_fits, results_fit

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.pack.pack cimport PackResult, pack_memory
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.accumulate.streams cimport Stream
 from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 

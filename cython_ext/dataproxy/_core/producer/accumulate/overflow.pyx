@@ -18,7 +18,7 @@ from dataproxy._core.pack.pack cimport (
 from dataproxy._core.pack.settled cimport settled_mark, settled_tell
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_FULL, ST_NO_MEMORY, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport OF_DROP_NEWEST, OF_DROP_OLDEST, Batcher
+from dataproxy._core.producer.accumulate.state cimport OF_DROP_NEWEST, OF_DROP_OLDEST, Batcher
 from dataproxy._core.producer.results.accounting cimport (
     Accounting, accounting_drop, accounting_enter, accounting_hold, accounting_let_go, accounting_refuse,
     accounting_unsent, accounting_wake,

@@ -1,6 +1,6 @@
 """The end of streams that nothing refers to."""
 
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
+from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.accumulate.streams cimport Stream, stream_release
 
 

@@ -10,7 +10,8 @@ a list, and the next holder of the lock checks that list.  A stream on it withou
 """
 
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport Batcher, batcher_unstage
+from dataproxy._core.producer.accumulate.staging cimport staging_empty
+from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.accumulate.streams cimport Stream, stream_release, streams_remove
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_swap
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -29,7 +30,7 @@ cdef void streams_reap(Batcher* b) noexcept nogil:
     cdef Stream* s
     cdef Stream* following
     while b.walks == 0 and atomic_load(&b.streams.idle) != 0:
-        if b.staged.n and batcher_unstage(b) != ST_OK:
+        if b.staged.n and staging_empty(b) != ST_OK:
             return
         s = <Stream*>atomic_swap(&b.streams.idle, 0)
         while s != NULL:

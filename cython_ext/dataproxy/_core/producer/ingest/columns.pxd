@@ -4,8 +4,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from dataproxy._core.base.buf cimport Buf
 from dataproxy._core.base.slice cimport Slice
-from dataproxy._core.producer.accumulate.batcher cimport Batcher
-from dataproxy._core.producer.ingest.newstreams cimport NewStreams
+from dataproxy._core.producer.accumulate.state cimport Batcher
+from dataproxy._core.producer.accumulate.newstreams cimport NewStreams
 from dataproxy._core.producer.ingest.rows cimport Rows, RowsCheck
 from dataproxy._core.producer.accumulate.streams cimport Stream
 

@@ -7,35 +7,28 @@ groups, because a cache cannot hold many streams.
 Locality: any thread, without the GIL.  Locks: none, except where a docstring names batcher.lock.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memchr, memcmp, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_put, buf_put_decimal, buf_put_text, buf_put_u8
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport NO_KEY, NO_TIME, Batcher
+from dataproxy._core.producer.accumulate.batcher cimport batcher_span_ms
+from dataproxy._core.producer.accumulate.state cimport NO_KEY, NO_TIME, Batcher
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, item_text_size, own_id_valid
 from dataproxy._core.producer.accumulate.keys cimport row_bucket
-from dataproxy._core.producer.ingest.newstreams cimport newstreams_free, newstreams_make
+from dataproxy._core.producer.accumulate.newstreams cimport (
+    NAMES_AS_BEFORE, NAMES_MOST, NAMES_NEW, NAMES_NULL, StreamNames, newstreams_again, newstreams_find, newstreams_free,
+)
 from dataproxy._core.producer.ingest.rows cimport (
     ROW_EMPTY, ROW_GOOD, ROW_HAS_LF, ROW_NULL, ROW_TOO_LARGE, ROWS_STRIDED, Rows, body_limit, rows_get,
 )
-from dataproxy._core.producer.accumulate.streams cimport (
-    Stream, streams_fetch, streams_find, streams_find_hashed, streams_hash,
-)
+from dataproxy._core.producer.accumulate.streams cimport Stream
 from dataproxy._core.plat.atomic cimport relaxed_load
-from dataproxy._core.plat.bits cimport prefetch
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
-    AHEAD = 64              # rows whose streams are looked for together; the size of RunTable.ahead
     KEYS_KNOWN = 64         # the size of KnownKeys.names
-
-cdef enum:                  # what ``kind`` of a row says about its names
-    NAMES_NEW = 0
-    NAMES_AS_BEFORE = 1     # the same as in the row before, not counting rows with null names
-    NAMES_NULL = 2
 
 cdef int64_t TIME_LIMIT_MS = <int64_t>4294967296 * 1000     # type 7 counts seconds in 32 bits
 
@@ -195,41 +188,21 @@ cdef bint _names(const Columns* c, int64_t i, Slice* group, Slice* stream) noexc
 
 
 cdef void _look_ahead(Batcher* b, const Columns* c, RunTable* t, int64_t from_row) noexcept nogil:
-    """Find or make the streams of the next rows: first all slots, then all streams, so that memory loads overlap.
-
-    Locks: takes batcher.lock.
-    """
-    cdef uint64_t hashes[AHEAD]
-    cdef Slice groups[AHEAD]
-    cdef Slice streams[AHEAD]
-    cdef uint8_t kind[AHEAD]
-    cdef Slice none = slice_of(NULL, 0)
-    cdef Stream* s
-    cdef int64_t k, last = -1, n = min(c.value.n - from_row, <int64_t>AHEAD)
+    """Find or make the streams of the next rows.  Locks: takes batcher.lock."""
+    cdef StreamNames names[NAMES_MOST]
+    cdef int64_t k, last = -1, n = min(c.value.n - from_row, <int64_t>NAMES_MOST)
     t.ahead_from = from_row
     t.ahead_to = from_row + n
-    pthread_mutex_lock(&b.lock)
     for k in range(n):
-        kind[k] = NAMES_NEW
-        if not _names(c, from_row + k, &groups[k], &streams[k]):
-            kind[k] = NAMES_NULL
-        elif last >= 0 and slice_equals(streams[last], streams[k]) and slice_equals(groups[last], groups[k]):
-            kind[k] = NAMES_AS_BEFORE
+        names[k].kind = NAMES_NEW
+        if not _names(c, from_row + k, &names[k].group, &names[k].stream):
+            names[k].kind = NAMES_NULL
+        elif last >= 0 and slice_equals(names[last].stream, names[k].stream) \
+                and slice_equals(names[last].group, names[k].group):
+            names[k].kind = NAMES_AS_BEFORE
         else:
-            hashes[k] = streams_hash(groups[k], streams[k], none)
-            prefetch(&b.streams.slots[hashes[k] & b.streams.mask])
             last = k
-    for k in range(n):
-        if kind[k] == NAMES_NEW:
-            streams_fetch(b.streams.slots[hashes[k] & b.streams.mask])
-    s = NULL
-    for k in range(n):
-        if kind[k] == NAMES_NEW:
-            s = streams_find_hashed(&b.streams, hashes[k], groups[k], streams[k], none)
-            if s == NULL:
-                s = newstreams_make(b, &t.made, groups[k], streams[k])
-        t.ahead[k] = NULL if kind[k] == NAMES_NULL else s
-    pthread_mutex_unlock(&b.lock)
+    newstreams_find(b, &t.made, names, <int>n, t.ahead)
 
 
 cdef Stream* _stream_of(
@@ -251,9 +224,7 @@ cdef Stream* _stream_of(
     if not _names(c, i, &group, &stream):
         problem[0] = RUN_NULL_NAME
         return NULL
-    pthread_mutex_lock(&b.lock)
-    found = streams_find(&b.streams, group, stream, slice_of(NULL, 0))     # it may have been added in the meantime
-    pthread_mutex_unlock(&b.lock)
+    found = newstreams_again(b, group, stream)
     if found == NULL:
         problem[0] = RUN_NEW_STREAM
     return found
@@ -326,7 +297,7 @@ cdef int _row(Batcher* b, const Columns* c, RunTable* t, int64_t i, bint lines, 
         t.check.problem = ROW_TOO_LARGE
         t.check.bad_size = <int64_t>size
         return RUN_BAD_BODY
-    if t.apart or not _joins(run, stream, when, b.span_ms, t.text.p, text_at, text_n):
+    if t.apart or not _joins(run, stream, when, batcher_span_ms(b), t.text.p, text_at, text_n):
         run = _begin_run(t, i, stream, when, text_at, text_n, key_bucket)
         if run == NULL:
             return RUN_NO_MEMORY
@@ -378,7 +349,7 @@ cdef void build_runs(
 ) noexcept nogil:
     """Build runs from ``table.next_row`` on; stops at a row with ``table.problem`` set, RUN_DONE at the end.
 
-    Locality: any thread.  Locks: takes batcher.lock, again for each group of AHEAD rows.
+    Locality: any thread.  Locks: takes batcher.lock, again for each group of NAMES_MOST rows.
     """
     cdef int skips = (1 if skip_null else 0) | (2 if skip_empty else 0)
     cdef bint alike = _alike(columns, lines)

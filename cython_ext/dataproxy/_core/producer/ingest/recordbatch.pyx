@@ -12,7 +12,8 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_rows, open_arrow
-from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits, batcher_max_frame
+from dataproxy._core.producer.accumulate.batcher cimport batcher_fits, batcher_max_frame
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, EX_RESULTS
 from dataproxy._core.producer.results.accounting cimport accounting_lost, accounting_turns
 from dataproxy._core.producer.ingest.bodies cimport BodyEncoder
 from dataproxy._core.producer.ingest.columns cimport (
@@ -27,10 +28,10 @@ from dataproxy._core.producer.producer cimport ProducerCore
 from dataproxy._core.producer.ingest.rowids cimport (
     ROW_BLOCK_BITS, ROW_HASH_TEXT, ROW_NUMBER_TEXT, RowIds, row_ids_begin,
 )
-from dataproxy._core.producer.ingest.newstreams cimport newstreams_leave
+from dataproxy._core.producer.accumulate.newstreams cimport newstreams_leave
 from dataproxy._core.producer.ingest.routes cimport attr_column, attrs_at, bytes_at, text_at, time_column
 from dataproxy._core.producer.ingest.rowkeys cimport RowKeys
-from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append_runs
+from dataproxy._core.producer.accumulate.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.producer.ingest.rows cimport ROWS_OFFSETS64, Rows, rows_get
 from dataproxy._core.producer.ingest.stream cimport outgrown, raise_full
 from dataproxy._core.producer.accumulate.streamlife cimport streams_walk, streams_walked

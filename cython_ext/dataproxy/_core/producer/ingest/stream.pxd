@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from dataproxy._core.pack.pack cimport PackResult
-from dataproxy._core.producer.accumulate.batcher cimport Extras
+from dataproxy._core.producer.accumulate.state cimport Extras
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.ingest.rows cimport Rows

@@ -28,9 +28,9 @@ from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.producer.accumulate.batcher cimport (
-    EX_NOTHING, EX_RESULTS, NO_KEY, NO_TIME, Extras, batcher_append, batcher_append_plain, batcher_fits,
-    batcher_stream,
+    batcher_append, batcher_append_plain, batcher_fits, batcher_stream,
 )
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, EX_RESULTS, NO_KEY, NO_TIME, Extras
 from dataproxy._core.producer.ingest.buffers cimport buffer_bytes, buffer_copy, buffer_is_plain, buffer_open
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.producer.engine cimport Engine
@@ -39,7 +39,7 @@ from dataproxy._core.producer.ingest.fastcall cimport QUICK, nothing, quick_meth
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, item_text_size
 from dataproxy._core.producer.ingest.idsource cimport bad_id, exact_text, id_rows, own_id_of
 from dataproxy._core.producer.accumulate.keys cimport key_bucket
-from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append
+from dataproxy._core.producer.accumulate.rowpacks cimport rowpacks_append
 from dataproxy._core.producer.ingest.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check, rows_get
 from dataproxy._core.producer.ingest.sources cimport BodyList, body_rows
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy

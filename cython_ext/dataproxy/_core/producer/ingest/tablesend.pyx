@@ -13,7 +13,8 @@ from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
 from dataproxy._core.producer.ingest.arrowtable cimport ArrowTable, TableChunk, next_table_chunk, shift_rows
-from dataproxy._core.producer.accumulate.batcher cimport EX_NOTHING, EX_RESULTS, batcher_fits, batcher_max_frame
+from dataproxy._core.producer.accumulate.batcher cimport batcher_fits, batcher_max_frame
+from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, EX_RESULTS
 from dataproxy._core.producer.results.accounting cimport accounting_turns
 from dataproxy._core.producer.ingest.bodies cimport BodyEncoder
 from dataproxy._core.producer.ingest.columns cimport (
@@ -25,7 +26,7 @@ from dataproxy._core.producer.engine cimport Engine
 from dataproxy._core.producer.accumulate.keys cimport no_ordering
 from dataproxy._core.producer.producer cimport ProducerCore
 from dataproxy._core.producer.ingest.routes cimport attr_column, attrs_at, bytes_at, text_at, time_column
-from dataproxy._core.producer.ingest.rowpacks cimport rowpacks_append_runs
+from dataproxy._core.producer.accumulate.rowpacks cimport rowpacks_append_runs
 from dataproxy._core.producer.ingest.rows cimport ROWS_OFFSETS64
 from dataproxy._core.producer.results.segments cimport Segments
 from dataproxy._core.producer.ingest.stream cimport partly, raise_full

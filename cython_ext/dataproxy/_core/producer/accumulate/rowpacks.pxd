@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from dataproxy._core.producer.accumulate.batcher cimport Batcher, Extras
+from dataproxy._core.producer.accumulate.state cimport Batcher, Extras
 from dataproxy._core.producer.ingest.columns cimport Run
 from dataproxy._core.producer.ingest.rowids cimport RowIds
 from dataproxy._core.producer.ingest.rows cimport Rows

@@ -12,7 +12,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from dataproxy._core.pack.pack cimport Pack, PackResult
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST, batcher_unstage
+from dataproxy._core.producer.accumulate.staging cimport staging_empty
+from dataproxy._core.producer.accumulate.state cimport NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST
 from dataproxy._core.producer.ingest.ids cimport item_text_size
 from dataproxy._core.producer.accumulate.item cimport (
     item_accepted, item_begin, item_holds_lf, item_placed, item_size, item_write,
@@ -165,7 +166,7 @@ cdef int _one_pack(
     cdef Pack* p = NULL
     if b.closed:
         return ST_CLOSED
-    if b.staged.n and batcher_unstage(b) != ST_OK:
+    if b.staged.n and staging_empty(b) != ST_OK:
         return ST_NO_MEMORY
     status = openpack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL, &p)
     if p == NULL:
