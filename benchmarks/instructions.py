@@ -3,6 +3,9 @@
 ``python -m benchmarks.instructions`` runs a small program under valgrind and compares what one ``send_nowait``, one
 record of ``send_batch`` and one ack cost with the bounds in ``instructions.toml``.  It ends with status 1 when a bound
 is passed.  To move a bound add an entry with the reason; the last entry of a line holds.
+
+What other threads do in the meantime can only add to a count (a pack sealed early, room waited for), so a figure over
+its bound is counted again, and the least of three holds.
 """
 
 import argparse
@@ -11,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,11 @@ from benchmarks.contest import Conditions, serve
 from benchmarks.floors import BUILT, ROOT, build
 from dataproxy import Producer
 
-__all__ = ["BOUNDS", "bounds", "judge", "main", "per_record"]
+__all__ = ["BOUNDS", "bounds", "judge", "least", "main", "per_record"]
 
 BOUNDS = ROOT / "benchmarks" / "instructions.toml"
 CALLS, ROWS, ACKS = 20_000, 50_000, 2_000
+COUNTS = 3
 SLACK = 0.85  # a figure below this share of its bound: the bound should be lowered
 # line: the function's symbol, and how often its work is done (0: once for each ack)
 LINES = {
@@ -102,6 +106,17 @@ def judge(figures: Mapping[str, float], limits: Mapping[str, float]) -> list[str
     ]
 
 
+def least(counted: Callable[[], dict[str, float]], limits: Mapping[str, float]) -> dict[str, float]:
+    """Return the least figure of each line, counted until no bound is passed, COUNTS times at most."""
+    figures = counted()
+    for _ in range(COUNTS - 1):
+        if not judge(figures, limits):
+            break
+        again = counted()
+        figures = {name: min(figure, again[name]) for name, figure in figures.items()}
+    return figures
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Count, print, and return 1 when a bound is passed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -113,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     build()
     limits = bounds(BOUNDS.read_text())
     with tempfile.TemporaryDirectory(prefix="callgrind-", dir=BUILT) as folder:
-        figures = per_record(*count(Path(folder)))
+        figures = least(lambda: per_record(*count(Path(folder))), limits)
     for name, figure in figures.items():
         hint = "; the bound can be tightened" if figure < limits[name] * SLACK else ""
         print(f"{name:<12}{figure:8.1f} instructions, bound {limits[name]:.0f}{hint}")

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.callgrind import inclusive
-from benchmarks.instructions import ACKS, BOUNDS, CALLS, LINES, ROWS, bounds, judge, per_record
+from benchmarks.instructions import ACKS, BOUNDS, CALLS, LINES, ROWS, bounds, judge, least, per_record
 
 WRITTEN = """\
 version: 1
@@ -62,3 +62,18 @@ def test_the_bounds_of_the_checkout_can_be_read():
 def test_a_passed_bound_is_told_with_both_numbers():
     assert judge({"ack": 600.0}, {"ack": 600.0}) == []
     assert judge({"ack": 601.0}, {"ack": 600.0})[0].startswith("ack costs 601 instructions, the bound is 600")
+
+
+@pytest.mark.parametrize(
+    ("runs", "figures", "counted"),
+    [
+        ([{"ack": 510.0, "send": 9.0}], {"ack": 510.0, "send": 9.0}, 1),
+        ([{"ack": 520.0, "send": 9.0}, {"ack": 505.0, "send": 11.0}], {"ack": 505.0, "send": 9.0}, 2),
+        ([{"ack": 530.0, "send": 9.0}, {"ack": 520.0, "send": 9.0}, {"ack": 511.0, "send": 8.0}],
+         {"ack": 511.0, "send": 8.0}, 3),
+    ],
+)  # fmt: skip
+def test_what_passes_its_bound_is_counted_again_and_the_least_holds(runs, figures, counted):
+    left = list(runs)
+    assert least(lambda: left.pop(0), {"ack": 510.0, "send": 10.0}) == figures
+    assert len(runs) - len(left) == counted
