@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import Row
 from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -238,4 +239,17 @@ def test_rows_of_connect_are_the_same_or_refused(drawn):
         else:
             (batch,) = rows_to_batches(made, schema, has_folds=False)
             assert batch.equals(expected)
+    time.tzset()
+
+
+def test_a_time_of_connect_that_could_mean_two_hours_is_refused(monkeypatch):
+    schema = StructType([StructField("t", TimestampType())])
+    once, twice = dt.datetime(2024, 10, 27, 1, 30), dt.datetime(2024, 10, 27, 2, 30)  # noqa: DTZ001 - local times
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        (batch,) = rows_to_batches([Row(t=once)], schema, has_folds=False)
+        assert batch.column(0).to_pylist() == [once.astimezone(dt.UTC)]
+        with pytest.raises(InvalidMessageError, match=r"2024-10-27 02:30:00 .* occurs twice"):
+            list(rows_to_batches([Row(t=twice)], schema, has_folds=False))
     time.tzset()
