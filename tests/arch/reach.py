@@ -26,6 +26,11 @@ RULES = (
         "uses a field of the batcher; call a function of producer/accumulate",
     ),
     (
+        ("server/store/append", "server/store/windowlog", "server/store/core", "server/store/txn"),
+        re.compile(r"\bdedupe\.(?:window|blocks)\.ring\b"),
+        "uses a ring of the de-duplication; call a function of server/store/dedupe",
+    ),
+    (
         ("producer", "perf"),
         re.compile(r"\bexecutors\[[^\]]*\]\.\w|\bexecutor\.pool\b|\be\.pool\b"),
         "uses a field of an executor; call a function of net/executor",

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
-from dataproxy._core.server.store.dedupe cimport Rest, dedupe_entry
+from dataproxy._core.server.store.dedupe cimport Rest, dedupe_entry, dedupe_ids
 from dataproxy._core.server.entries cimport Entry, StoreOps
 from dataproxy._core.server.store.header cimport HEADER_FIXED, header_place, header_seal
 from dataproxy._core.server.store.stages cimport STAGE_PUT, stage_passed
@@ -111,7 +111,7 @@ cdef int _put_entry(Store* store, MDB_txn* txn, Entry* entry, int64_t now_ms) no
     if status != ST_OK:
         return ENOMEM
     if store.window != NULL and entry.ids.n:
-        start = store.window.dedupe.window.ring.tail
+        start = dedupe_ids(store.window.dedupe).tail
         if dedupe_entry(store.window.dedupe, entry, now_ms, &rest) != ST_OK:
             return ENOMEM
         rc = windowlog_put(store.window, txn, start, now_ms)

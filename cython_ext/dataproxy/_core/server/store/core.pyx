@@ -24,7 +24,7 @@ from dataproxy._core.server.committer cimport (
 )
 from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.siphash cimport HashKey, hash_key
-from dataproxy._core.server.store.dedupe cimport dedupe_free, window_init
+from dataproxy._core.server.store.dedupe cimport DedupeCounts, dedupe_counts, dedupe_free, window_init
 from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_free_chain
 from dataproxy._core.server.store.memory cimport memory_reader, memstore_free, memstore_init, memstore_ops
 from dataproxy._core.server.store.reader cimport durable_reader
@@ -270,6 +270,7 @@ cdef class StoreCore(StoreView):
         """
         cdef int64_t error = relaxed_load(&self._store.last_error)
         cdef int64_t trouble = relaxed_load(&self._store.trouble)
+        cdef DedupeCounts counts
         cdef dict found = {
             "commits": relaxed_load(&self._committer.commits),
             "entries": relaxed_load(&self._committer.entries),
@@ -282,14 +283,8 @@ cdef class StoreCore(StoreView):
         }
         found["damaged_entries"] = relaxed_load(&self._store.damaged_entries)
         if self._has_window:
-            found["duplicates"] = relaxed_load(&self._dedupe.window.duplicates)
-            found["conflicts"] = relaxed_load(&self._dedupe.window.conflicts)
-            found["ids"] = relaxed_load(&self._dedupe.window.ring.held)
-            found["expired_ids"] = relaxed_load(&self._dedupe.window.ring.expired)
-            found["forgotten_ids"] = relaxed_load(&self._dedupe.window.ring.forgotten)
-            found["row_blocks"] = relaxed_load(&self._dedupe.blocks.ring.held)
-            found["expired_row_blocks"] = relaxed_load(&self._dedupe.blocks.ring.expired)
-            found["forgotten_rows"] = relaxed_load(&self._dedupe.blocks.ring.forgotten)
+            dedupe_counts(&self._dedupe, &counts)
+            found.update(counts)
         found["last_error"] = env_error(<int>error).decode("utf-8", "replace") if error else ""
         found["trouble"] = env_error(<int>trouble).decode("utf-8", "replace") if trouble else ""
         return found

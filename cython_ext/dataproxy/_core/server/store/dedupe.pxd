@@ -66,6 +66,17 @@ ctypedef struct Dedupe:         # of a store; the appending thread's own
     Buf value
 
 
+ctypedef struct DedupeCounts:   # a copy of the statistics of one moment
+    int64_t duplicates          # messages known with the same bytes
+    int64_t conflicts           # messages known with other bytes
+    int64_t ids                 # held
+    int64_t expired_ids
+    int64_t forgotten_ids
+    int64_t row_blocks          # held
+    int64_t expired_row_blocks
+    int64_t forgotten_rows
+
+
 ctypedef struct Rest:           # the part of an entry to be stored; valid until the next entry is judged
     Slice value
     uint32_t records            # 0: nothing
@@ -79,3 +90,15 @@ cdef void dedupe_undo(Dedupe* d) noexcept nogil     # the judged entries were no
 # Forget up to `most` ids and blocks, plus as many as were added since the last call of the two functions above.
 # Only in memory.
 cdef void dedupe_forget(Dedupe* d, int64_t now_ms, uint64_t most) noexcept nogil
+cdef void dedupe_gone(Dedupe* d, int64_t ids_ms, int64_t blocks_ms) noexcept nogil
+cdef void dedupe_counts(const Dedupe* d, DedupeCounts* out) noexcept nogil
+
+
+cdef inline const IdRing* dedupe_ids(const Dedupe* d) noexcept nogil:
+    """Return the ring of ids."""
+    return &d.window.ring
+
+
+cdef inline const IdRing* dedupe_blocks(const Dedupe* d) noexcept nogil:
+    """Return the ring of row blocks."""
+    return &d.blocks.ring

@@ -14,7 +14,7 @@ from dataproxy._core.server.store.idring cimport (
     IdRing, idring_add, idring_drop, idring_due, idring_first, idring_free, idring_init, idring_is_past, idring_keep,
     idring_reach, idring_undo, idring_unlink,
 )
-from dataproxy._core.plat.atomic cimport relaxed_add
+from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load
 from dataproxy._core.base.buf cimport buf_free, buf_put, buf_reserve
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.server.store.header cimport HEADER_AT_RECORDS, HEADER_AT_SIZE
@@ -246,3 +246,21 @@ cdef int _shorten(Dedupe* d, Entry* entry, bint rest_known, uint32_t lost, Rest*
     entry.duplicates = 0
     rest.records = entry.records
     return ST_OK
+
+
+cdef void dedupe_gone(Dedupe* d, int64_t ids_ms, int64_t blocks_ms) noexcept nogil:
+    """Set up to which times ids and row blocks are forgotten, as the store has kept it.  Locality: owner."""
+    d.window.ring.gone_ms = ids_ms
+    d.blocks.ring.gone_ms = blocks_ms
+
+
+cdef void dedupe_counts(const Dedupe* d, DedupeCounts* out) noexcept nogil:
+    """Copy the statistics.  Locality: any thread."""
+    out.duplicates = relaxed_load(&d.window.duplicates)
+    out.conflicts = relaxed_load(&d.window.conflicts)
+    out.ids = relaxed_load(&d.window.ring.held)
+    out.expired_ids = relaxed_load(&d.window.ring.expired)
+    out.forgotten_ids = relaxed_load(&d.window.ring.forgotten)
+    out.row_blocks = relaxed_load(&d.blocks.ring.held)
+    out.expired_row_blocks = relaxed_load(&d.blocks.ring.expired)
+    out.forgotten_rows = relaxed_load(&d.blocks.ring.forgotten)

@@ -17,7 +17,8 @@ from dataproxy._core.server.store.idring cimport IdRing, idring_add, idring_begi
 from dataproxy._core.server.store.stages cimport STAGE_FORGOTTEN, stage_passed
 from dataproxy._core.server.store.env cimport FAULT_ROW, ROW_CRC, key_meta, row_fits, row_seal
 from dataproxy._core.server.store.dedupe cimport (
-    Window, WindowPlace, window_add, window_at, window_drop, window_keep, window_undo,
+    Window, WindowPlace, dedupe_blocks, dedupe_gone, dedupe_ids, window_add, window_at, window_drop, window_keep,
+    window_undo,
 )
 from dataproxy._core.plat.endian cimport load_be64, store_be64
 from dataproxy._core.plat.lmdb cimport (
@@ -65,7 +66,7 @@ cdef int windowlog_load(WindowLog* log, int64_t now_ms, uint64_t* last_txn) noex
         rc = _load_gone(log, txn)
     if rc == 0 and mdb_get(txn, log.env.meta, &unwatched, &value) == 0:
         now_ms = max(now_ms, 1)     # a fresh store begins at 0, which says that nothing is gone
-        log.dedupe.window.ring.gone_ms = log.dedupe.blocks.ring.gone_ms = now_ms
+        dedupe_gone(log.dedupe, now_ms, now_ms)
         if _put_gone(log, txn, now_ms, now_ms) == 0 and mdb_del(txn, log.env.meta, &unwatched, NULL) == 0:
             if mdb_txn_commit(txn) == 0:    # where there is no room for it, the next opening finds the same
                 last_txn[0] += 1
@@ -138,8 +139,8 @@ cdef int windowlog_put(WindowLog* log, MDB_txn* txn, uint64_t start, int64_t at_
 
 cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete what is past the limits, a bounded number.  Locality: appending thread."""
-    cdef const IdRing* ids = &log.dedupe.window.ring
-    cdef const IdRing* blocks = &log.dedupe.blocks.ring
+    cdef const IdRing* ids = dedupe_ids(log.dedupe)
+    cdef const IdRing* blocks = dedupe_blocks(log.dedupe)
     cdef int64_t ids_ms
     cdef int64_t rows_ms
     cdef int rc
@@ -158,7 +159,7 @@ cdef int windowlog_expire(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept
 
 cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete rows whose ids are all past the limits, a bounded number.  Locality: appending thread."""
-    cdef const IdRing* r = &log.dedupe.window.ring
+    cdef const IdRing* r = dedupe_ids(log.dedupe)
     cdef uint64_t due = idring_due(r, now_ms, r.tail - r.kept_tail + STEP_IDS)
     cdef MDB_cursor* cursor = NULL
     cdef MDB_val key
@@ -190,7 +191,7 @@ cdef int _expire_ids(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogi
 
 cdef bint windowlog_is_due(WindowLog* log, int64_t now_ms) noexcept nogil:
     """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread."""
-    cdef const IdRing* r = &log.dedupe.window.ring
+    cdef const IdRing* r = dedupe_ids(log.dedupe)
     cdef uint64_t due = idring_due(r, now_ms, STEP_IDS)
     return due - r.head >= DUE_IDS or (due > r.head and due == r.tail) or _is_due_blocks(log, now_ms)
 
@@ -200,7 +201,7 @@ cdef bint windowlog_writes(WindowLog* log) noexcept nogil:
 
     Locality: appending thread.
     """
-    cdef const IdRing* r = &log.dedupe.window.ring
+    cdef const IdRing* r = dedupe_ids(log.dedupe)
     return r.tail != r.kept_tail or log.until > r.head or _writes_blocks(log)
 
 
@@ -240,8 +241,8 @@ cdef int _load_gone(WindowLog* log, MDB_txn* txn) noexcept nogil:
     if rc == 0 and not row_fits(&key, &value, GONE_ROW):
         rc = FAULT_ROW
     if rc == 0:
-        log.dedupe.window.ring.gone_ms = <int64_t>load_be64(value.mv_data)
-        log.dedupe.blocks.ring.gone_ms = <int64_t>load_be64(<uint8_t*>value.mv_data + 8)
+        dedupe_gone(
+            log.dedupe, <int64_t>load_be64(value.mv_data), <int64_t>load_be64(<uint8_t*>value.mv_data + 8))
     return rc
 
 
@@ -316,7 +317,7 @@ cdef int _put_blocks(WindowLog* log, MDB_txn* txn) noexcept nogil:
 
 cdef int _expire_blocks(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept nogil:
     """Delete blocks past the limits, a bounded number.  Locality: appending thread."""
-    cdef const IdRing* r = &log.dedupe.blocks.ring
+    cdef const IdRing* r = dedupe_blocks(log.dedupe)
     cdef uint64_t due = idring_due(r, now_ms, r.tail - r.kept_tail + STEP_BLOCKS)
     cdef MDB_cursor* cursor = NULL
     cdef MDB_val key
@@ -344,14 +345,14 @@ cdef int _expire_blocks(WindowLog* log, MDB_txn* txn, int64_t now_ms) noexcept n
 
 cdef bint _is_due_blocks(WindowLog* log, int64_t now_ms) noexcept nogil:
     """Tell whether there is enough to forget for a commit of its own.  Locality: appending thread."""
-    cdef const IdRing* r = &log.dedupe.blocks.ring
+    cdef const IdRing* r = dedupe_blocks(log.dedupe)
     cdef uint64_t due = idring_due(r, now_ms, STEP_BLOCKS)
     return due - r.head >= DUE_BLOCKS or (due > r.head and due == r.tail)
 
 
 cdef bint _writes_blocks(WindowLog* log) noexcept nogil:
     """Tell whether the current transaction has changed blocks.  Locality: appending thread."""
-    return log.blocks_put > 0 or log.blocks_until > log.dedupe.blocks.ring.head
+    return log.blocks_put > 0 or log.blocks_until > dedupe_blocks(log.dedupe).head
 
 
 cdef void _settle_blocks(WindowLog* log, bint committed) noexcept nogil:
