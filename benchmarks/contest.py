@@ -40,6 +40,7 @@ FULL = ("--set", f"max_store_bytes={128 << 20}")  # soon full: the oldest entrie
 SERVERS = {
     "sink": (str(BUILT / "sink"),),
     "sink, acks 20 ms late": (str(BUILT / "sink"), "--delay-ms", "20"),
+    "sink, acks 500 ms late": (str(BUILT / "sink"), "--delay-ms", "500"),
     "verifying sink": (str(BUILT / "sink"), "--verify"),
     "mock cluster": (sys.executable, "-m", "benchmarks.servers.kafka_mock"),
     "hub in memory": (*HUB, *FULL, "--set", "compress_entries=false"),

@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Sequence
 
 from benchmarks import bodies
-from benchmarks.clients.ours import MODES
+from benchmarks.clients.ours import MODES, add_settings, settings_of
 from benchmarks.clients.section import Section, memory_kb, repeat, report
 from dataproxy import Producer
 
@@ -23,10 +23,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--body", type=int, default=100)
+    add_settings(parser)
     asked = parser.parse_args(argv)
+    options = {"buffer_bytes": BUFFER_BYTES} | settings_of(asked)
     block = bodies.plain(asked.body)
     before_kb = memory_kb("VmRSS")
-    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", buffer_bytes=BUFFER_BYTES) as producer:
+    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", **options) as producer:
         section = Section()
         measured = repeat(MODES[asked.mode](producer, block), asked.seconds)
         producer.flush(60)

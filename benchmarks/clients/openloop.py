@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks import bodies
+from benchmarks.clients.ours import add_settings, settings_of
 from benchmarks.clients.section import Section, repeat, report
 from benchmarks.floors import load
 from dataproxy import Delivery, Producer, Stream
@@ -102,15 +103,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--load", type=float, default=0.5, help="share of the ceiling")
+    parser.add_argument("--rate", type=float, default=0.0, help="messages a second, in place of a share")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--warmup", type=float, default=0.3)
     parser.add_argument("--body", type=int, default=100)
     parser.add_argument("--linger", default="1ms")
+    add_settings(parser)
     asked = parser.parse_args(argv)
     block = bodies.plain(asked.body)
-    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", linger=asked.linger) as producer:
+    options = {"linger": asked.linger} | settings_of(asked)
+    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", **options) as producer:
         stream = producer.stream(STREAM)
-        rate = ceiling(producer, stream, block, asked.warmup) * asked.load
+        rate = asked.rate or ceiling(producer, stream, block, asked.warmup) * asked.load
         OpenLoop(stream, block, rate).run(0.05)
         producer.flush(60)
         loop = OpenLoop(stream, block, rate)

@@ -13,7 +13,7 @@ from benchmarks import bodies
 from benchmarks.clients.section import Section, repeat, report
 from dataproxy import DeliveryResult, Producer
 
-__all__ = ["MODES", "main"]
+__all__ = ["MODES", "add_settings", "main", "settings_of"]
 
 STREAM = "s_bench"
 Step = Callable[[], object]
@@ -96,6 +96,16 @@ MODES: dict[str, Callable[[Producer, Sequence[bytes]], Step]] = {
 }
 
 
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that sets options of the producer."""
+    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help="an option of the producer")
+
+
+def settings_of(asked: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the producer that the command line sets."""
+    return dict(text.split("=", 1) for text in asked.set)
+
+
 def options(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -106,7 +116,7 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--body", type=int, default=100)
     parser.add_argument("--block", type=int, default=bodies.BLOCK)
     parser.add_argument("--text", action="store_true", help="bodies that compress like logs")
-    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help="an option of the producer")
+    add_settings(parser)
     parser.add_argument("--told", action="store_true", help="have on_delivery called for each message")
     parser.add_argument("--threads", type=int, default=1, help="so many threads send, each its own blocks")
     return parser.parse_args(argv)
@@ -142,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run one measurement and print it; AssertionError when the accounting does not balance."""
     asked = options(argv)
     block = bodies.text(asked.body, asked.block) if asked.text else bodies.plain(asked.body, asked.block)
-    settings: dict[str, Any] = dict(text.split("=", 1) for text in asked.set)
+    settings = settings_of(asked)
     told = Told()
     if asked.told:
         settings["on_delivery"] = told.one

@@ -1,4 +1,4 @@
-"""Client program for latency: one message, its result, the next one (``linger=0``).
+"""Client program for latency: one message, its result, the next one (``linger=0`` unless it is set).
 
 ``python -m benchmarks.clients.roundtrip --port N``
 """
@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks import bodies
+from benchmarks.clients.ours import add_settings, settings_of
 from benchmarks.clients.section import Section, report
 from dataproxy import Producer
 
@@ -23,11 +24,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--warmup", type=float, default=0.2)
     parser.add_argument("--body", type=int, default=100)
+    add_settings(parser)
     asked = parser.parse_args(argv)
     body = bodies.plain(asked.body, 1)[0]
     clock = time.perf_counter
     samples: list[float] = []
-    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", linger=0) as producer:
+    options = {"linger": 0} | settings_of(asked)
+    with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", **options) as producer:
         until = clock() + asked.warmup
         while clock() < until:
             producer.send(STREAM, body).result(10)

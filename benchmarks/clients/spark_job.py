@@ -1,6 +1,7 @@
 """Client program for Spark: the same job written by the counting writer and by our sink, in turns, in one session.
 
 ``python -m benchmarks.clients.spark_job --port N --rounds 7 --rows 4000000`` prints one JSON object a measured job.
+Options of the sink follow the name of a writer: ``--writers "dataproxy sink, 100 B strings, rowIds=false"``.
 """
 
 import argparse
@@ -98,12 +99,12 @@ def mixed(spark: SparkSession, count: int) -> DataFrame:
 TABLES = {"100 B strings": (strings, 1), "ten mixed columns": (mixed, 4)}
 
 
-def write(frame: DataFrame, name: str, port: int) -> None:
-    """Run the job once with one of the writers."""
+def write(frame: DataFrame, name: str, port: int, extra: dict[str, str]) -> None:
+    """Run the job once with one of the writers; ``extra`` are options of the sink."""
     if name.startswith("counting writer"):
         frame.write.format("bench_counting").mode("append").save()
         return
-    options = {"target": f"tcp://127.0.0.1:{port}", "groupId": "b_bench", "streamId": "s_bench"}
+    options = {"target": f"tcp://127.0.0.1:{port}", "groupId": "b_bench", "streamId": "s_bench"} | extra
     frame.write.format("dataproxy").options(**options).mode("append").save()
 
 
@@ -120,10 +121,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     writers = asked.writers.split(";")
     for number in range(-1, asked.rounds):
         for name in writers if number % 2 else writers[::-1]:
-            table = name.split(", ", 1)[1]
+            table, *words = name.split(", ")[1:]
+            extra = dict(word.split("=", 1) for word in words)
             frame, count = inputs[table], asked.rows // TABLES[table][1]
             cpu, began = tree_cpu_seconds(os.getpid()), time.perf_counter()
-            write(frame, name, asked.port)
+            write(frame, name, asked.port, extra)
             seconds, cpu = time.perf_counter() - began, tree_cpu_seconds(os.getpid()) - cpu
             if number >= 0:
                 point = {

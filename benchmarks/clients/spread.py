@@ -3,7 +3,8 @@
 ``python -m benchmarks.clients.spread --mode send_nowait --streams 10000 --port N``
 
 A fixed number of messages is sent, so that each stream fills its packs; the buffer limit is the same for any number of
-streams. The records that a frame carried in the mean are counted by the server.
+streams.  ``--defaults`` leaves all options at their defaults but those of ``--set``.  The records that a frame carried
+in the mean are counted by the server.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from benchmarks import bodies
+from benchmarks.clients.ours import add_settings, settings_of
 from benchmarks.clients.section import Section, report
 from dataproxy import Producer
 from dataproxy._core.producer.ingest.recordbatch import send_record_batch
@@ -71,11 +73,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--streams", type=int, required=True)
     parser.add_argument("--messages", type=int, default=3_000_000)
     parser.add_argument("--body", type=int, default=100)
+    parser.add_argument("--defaults", action="store_true", help="no options but those of --set")
+    add_settings(parser)
     asked = parser.parse_args(argv)
     block = bodies.plain(asked.body)
     chance = random.Random(5)
     order = [chance.randrange(asked.streams) for _ in range(ORDER)]
-    settings = {"buffer_bytes": BUFFER_BYTES, "batch_bytes": BATCH_BYTES, "linger": "10s"}
+    settings = {} if asked.defaults else {"buffer_bytes": BUFFER_BYTES, "batch_bytes": BATCH_BYTES, "linger": "10s"}
+    settings |= settings_of(asked)
     with Producer(f"tcp://127.0.0.1:{asked.port}", group_id="b_bench", **settings) as producer:  # type: ignore[arg-type]
         run = MODES[asked.mode](producer, [f"s_{number}" for number in range(asked.streams)], order, block)
         before = run()
