@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dataproxy.spark.reporting.latency import added, percentile, since
 from dataproxy.spark.reporting.reports import JobReport, latency_text
-from tests.unit.spark.test_reports import part
+from tests.unit.spark.reporting.test_reports import part
 
 
 def test_only_what_came_between_two_looks_counts():
