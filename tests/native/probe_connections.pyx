@@ -144,7 +144,7 @@ cdef class Connections:
         self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int key_queue=-1,
         bytes pack_id=b"",
     ):
-        """Frame a pack of ``bodies`` and hand it to the connections; return the frame's bytes.  ``key queue``: 0 to 15.
+        """Frame a pack of ``bodies`` and hand it to the connections; return the frame's bytes.  ``key_queue``: 0 to 15.
         """
         cdef size_t n = sum(4 + len(body) for body in bodies)
         cdef size_t head = self.pool.wire.head_room

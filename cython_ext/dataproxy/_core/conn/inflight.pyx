@@ -146,7 +146,7 @@ cdef int _grow(Pack* p) noexcept nogil:
 
 
 cdef void attempt_made(const ConnectionPool* pool, Pack* p, const Connection* conn) noexcept nogil:
-    """Note that the last byte of ``p`` was written to ``connection``.
+    """Note that the last byte of ``p`` was written to ``conn``.
 
     If there is no memory for the entry, an answer over any connection counts from then on.  The other choice would
     be to ignore a true answer.
@@ -175,7 +175,7 @@ cdef bint attempt_open(const Pack* p, const Connection* conn) noexcept nogil:
 
 
 cdef bint attempt_refused(Pack* p, const Connection* conn) noexcept nogil:
-    """Close the attempt that a refusal over ``connection`` answers, and tell whether it was the newest of ``p``."""
+    """Close the attempt that a refusal over ``conn`` answers, and tell whether it was the newest of ``p``."""
     cdef Asked* asked = _find(p, conn)
     cdef bint newest
     if asked == NULL:

@@ -126,7 +126,7 @@ cdef int _users(const ConnectionPool* pool, int endpoint, const Connection* but)
 
 
 cdef int _pick_endpoint(ConnectionPool* pool, const Connection* conn) noexcept nogil:
-    """Return the endpoint for the next connect of ``connection``.
+    """Return the endpoint for the next connect of ``conn``.
 
     A proxy that no connection uses is preferred.  Otherwise the connection stays with its proxy as long as other
     connections of the pool work, so that a proxy that returns is used again.  If no connection works, it goes on to the
@@ -159,7 +159,7 @@ cdef void _start_connect(ConnectionPool* pool, Connection* conn, int endpoint, i
 
 
 cdef void _turn_endpoint(ConnectionPool* pool, const Connection* conn) noexcept nogil:
-    """Let the next connect to a proxy that ``connection`` could not reach try its other address.
+    """Let the next connect to a proxy that ``conn`` could not reach try its other address.
 
     The choice of the address is stored for the proxy, so a connection that later returns to the proxy tries the other
     one.

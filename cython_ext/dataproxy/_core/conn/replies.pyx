@@ -26,7 +26,7 @@ cdef enum:
 
 
 cdef void _acked(ConnectionPool* pool, Connection* conn, Pack* p) noexcept nogil:
-    """Act on a success for ``p``, which has an open attempt over ``connection``."""
+    """Act on a success for ``p``, which has an open attempt over ``conn``."""
     cdef Connection* queued_on
     memcpy(p.node, conn.peer.label, sizeof(p.node))
     if p.state == PK_QUEUED:
@@ -50,7 +50,7 @@ cdef void _counts_for_nothing(
 cdef void _refused(
     ConnectionPool* pool, Connection* conn, Pack* p, const WireEvent* event, int64_t now_us,
 ) noexcept nogil:
-    """Act on a refusal of ``p``: it answers the oldest of its open attempts over ``connection``."""
+    """Act on a refusal of ``p``: it answers the oldest of its open attempts over ``conn``."""
     cdef bint newest = attempt_refused(p, conn)
     reason_note(p, event.code, event.message)
     if newest and (p.state == PK_IN_FLIGHT or p.state == PK_BACKOFF):

@@ -186,7 +186,7 @@ cdef void reason_note(Pack* p, int code, Slice text) noexcept nogil:
 
 
 cdef void reason_note_connection(Connection* conn, int code, Slice text) noexcept nogil:
-    """Keep a refusal that came over ``connection`` and names no frame."""
+    """Keep a refusal that came over ``conn`` and names no frame."""
     cdef size_t n = text.n if text.n < REASON_ROOM else REASON_ROOM - 1
     if n > 0:
         memcpy(conn.reason, text.p, n)

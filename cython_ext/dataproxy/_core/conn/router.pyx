@@ -42,7 +42,7 @@ cdef int[30] WEIGHTS = [
 
 
 cdef int64_t connection_cost(const Connection* conn, bint with_load) noexcept nogil:
-    """Return what one more frame on ``connection`` costs; smaller is better."""
+    """Return what one more frame on ``conn`` costs; smaller is better."""
     cdef int64_t waits = conn.queue_bytes + conn.flight_bytes + IDLE_COST
     cdef int64_t load = 0
     if with_load:

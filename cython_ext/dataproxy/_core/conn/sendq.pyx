@@ -21,7 +21,7 @@ from dataproxy._core.plat.socket cimport iovec
 
 
 cdef void mark_dirty(ConnectionPool* pool, Connection* conn, int flag) noexcept nogil:
-    """Ask the executor for work on ``connection``."""
+    """Ask the executor for work on ``conn``."""
     conn.flags |= flag
     if not conn.dirty:
         conn.dirty = True
@@ -30,7 +30,7 @@ cdef void mark_dirty(ConnectionPool* pool, Connection* conn, int flag) noexcept 
 
 
 cdef void sendq_put(ConnectionPool* pool, Connection* conn, Pack* p) noexcept nogil:
-    """Queue ``p``, which is in no list, on ``connection``."""
+    """Queue ``p``, which is in no list, on ``conn``."""
     dp_assert(conn.state == CS_ACTIVE, "frames are queued on an active connection: state=%d, connection=%d",
               conn.state, conn.index)
     pack_enter(p, PK_QUEUED)

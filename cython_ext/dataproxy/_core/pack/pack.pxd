@@ -19,8 +19,8 @@ cdef enum PackState:
     PK_OPEN = 0         # bodies are still appended (client)
     PK_POSTED = 1       # in an executor's inbox
     PK_WAITING = 2      # no connection can take it yet
-    PK_QUEUED = 3       # in the send queue of `connection`
-    PK_IN_FLIGHT = 4    # written to `connection`, not answered
+    PK_QUEUED = 3       # in the send queue of `conn`
+    PK_IN_FLIGHT = 4    # written to `conn`, not answered
     PK_BACKOFF = 5      # waits for its next attempt
     PK_SETTLED = 6      # its result is final
     PK_HELD = 7         # waits for the result of its predecessor in its key queue
@@ -102,7 +102,7 @@ ctypedef struct Pack:
     uint32_t count          # messages
     int items               # ItemForm
     # Where it is.
-    Pack* next              # connection of the list that holds it
+    Pack* next              # in the list that holds it
     Pack* prev
     int state               # PackState
     bint own_ids            # some of its messages have an id that the caller gave

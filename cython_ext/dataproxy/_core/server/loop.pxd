@@ -1,4 +1,4 @@
-"""The loop of one hub server loop."""
+"""A server loop of the hub."""
 
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,4 @@
-"""The loop of one hub server loop: accept, read, commit, answer, in rounds.
+"""A server loop of the hub: accept, read, commit, answer, in rounds.
 
 A round takes the events of one wait, takes the connections that wait at the listeners, reads the ready connections,
 submits all accepted requests as one chain, answers the requests that came back from the store, and writes each

@@ -1,4 +1,4 @@
-"""One accepted connection of a hub server loop, and the table of all connections of one server loop."""
+"""One accepted connection, and the table of all connections of one server loop."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 

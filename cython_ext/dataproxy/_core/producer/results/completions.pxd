@@ -20,14 +20,14 @@ cdef enum:
 
 
 ctypedef struct Event:
-    int kind                # io.connection.ConnectionEvent
+    int kind                # conn.connection.ConnectionEvent
     int detail
     char label[64]
     char text[160]          # what the server said, cut; empty without one
 
 
 ctypedef struct Trouble:    # what went wrong last with a connection
-    int kind                # io.connection.ConnectionEvent, or NOT_FOUND of dataproxy.lasterror; 0: nothing went wrong
+    int kind                # conn.connection.ConnectionEvent, or NOT_FOUND of dataproxy.lasterror; 0: no trouble
     int detail
     bint healed             # the same proxy was reached since then
     int64_t at_us

@@ -1,4 +1,4 @@
-"""ResultFields of a result as Python values.
+"""The fields of a result as Python values.
 
 All messages of a pack share its fields.  Only in a pack that was split (``OUT_MIXED``) each part has its own.
 

@@ -41,7 +41,7 @@ cdef IdRingItem* idring_add(IdRing* r, uint64_t high, uint64_t low, int64_t at_m
     item.high = high
     item.low = low
     item.at_ms = at_ms
-    _connection(r, r.tail)
+    _chain(r, r.tail)
     r.tail += 1
     return item
 
@@ -115,7 +115,7 @@ cdef void idring_undo(IdRing* r) noexcept nogil:
         idring_unlink(r, r.tail)
 
 
-cdef void _connection(IdRing* r, uint64_t position) noexcept nogil:
+cdef void _chain(IdRing* r, uint64_t position) noexcept nogil:
     """Put a position in front of its chain.  Locality: appending thread."""
     cdef IdRingItem* item = idring_at(r, position)
     cdef uint64_t* slot = &r.table[item.low & (r.room - 1)]
@@ -137,7 +137,7 @@ cdef int _grow(IdRing* r) noexcept nogil:
     for position in range(r.head, r.tail):
         memcpy(idring_at(&wider, position), idring_at(r, position), r.size)
         if idring_at(r, position).older != <uint64_t>IDRING_UNLINKED:
-            _connection(&wider, position)
+            _chain(&wider, position)
     free(r.items)
     free(r.table)
     r.items = wider.items

@@ -135,7 +135,7 @@ cdef void _append(void* self, Entry* chain) noexcept nogil:
         _make_room(store, <uint64_t>n, now_ms)
         for i in range(n):
             if copies[i] != NULL:
-                copies[i] = _connection(store, first, copies[i])
+                copies[i] = _place(store, first, copies[i])
             if store.dedupe != NULL:
                 _settle_window(store.dedupe, first, now_ms)
             first = first.next
@@ -203,8 +203,8 @@ cdef void _settle_window(Dedupe* d, const Entry* entry, int64_t now_ms) noexcept
         dedupe_undo(d)
 
 
-cdef MemEntry* _connection(MemStore* store, Entry* entry, MemEntry* copy) noexcept nogil:
-    """Give an entry its offset and connection its copy; returns NULL, or the copy when it was refused.
+cdef MemEntry* _place(MemStore* store, Entry* entry, MemEntry* copy) noexcept nogil:
+    """Give an entry its offset and append its copy; returns NULL, or the copy when it was refused.
 
     Locality: appending thread.
     Locks: the caller holds mutex.
