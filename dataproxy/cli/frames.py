@@ -10,21 +10,21 @@ from typing import Annotated, Final
 import typer
 
 from dataproxy.cli.frametext import frame_json, frame_lines, told
+from dataproxy.cli.hexdump import DumpError, bytes_of, only_digits, read_dump
 from dataproxy.cli.outcome import ExitCode, complain, outcome, silence
 from dataproxy.wire.inlong import LIMIT, Frame, Sender, read_frames
 
 __all__ = ["show_frames"]
 
-_BETWEEN: Final = b" \t\r\n:,"
-_DIGITS: Final = b"0123456789abcdefABCDEF"
-_BEGINNING: Final = 4096  # bytes; in frames, some are no digits
 _SENDERS: Final[dict[str, Sender]] = {"client": "client", "server": "server", "auto": "either"}
 
 
 def show_frames(
     source: Annotated[
         list[str],
-        typer.Argument(metavar="FILE|HEX", help="A file with frames or with their hex digits, - for stdin, or digits."),
+        typer.Argument(
+            metavar="FILE|HEX", help="A file with frames, their hex digits or a hex dump, - for stdin, or digits."
+        ),
     ],
     sender: Annotated[
         str, typer.Option(metavar="WHO", help="Who sent the frames: client, server, or auto (each frame shows it).")
@@ -72,7 +72,7 @@ def show_frames(
 def _read(source: list[str]) -> bytes:
     """Return the bytes that the arguments mean."""
     place = source[0] if len(source) == 1 else None
-    digits = _hex("".join(source).encode("utf-8", "surrogateescape"))
+    digits = only_digits("".join(source).encode("utf-8", "surrogateescape"))
     if place == "-":
         with open(0, "rb", closefd=False) as stream:
             data = stream.read()
@@ -87,21 +87,13 @@ def _read(source: list[str]) -> bytes:
         complain("of several arguments each is hex digits; give one file")
         raise typer.Exit(ExitCode.USAGE)
     else:
-        return _bytes_of(digits)
-    digits = _hex(data)
-    return data if digits is None else _bytes_of(digits)
-
-
-def _hex(data: bytes) -> bytes | None:
-    """Return hex digits without what stands between them; None if there is anything else."""
-    if data[:_BEGINNING].translate(None, _BETWEEN + _DIGITS + b"x"):
-        return None  # large files of frames are not copied to learn that
-    digits = data.translate(None, _BETWEEN).removeprefix(b"0x")
-    return digits if not digits.translate(None, _DIGITS) else None
-
-
-def _bytes_of(digits: bytes) -> bytes:
-    if len(digits) % 2:
-        complain(f"{len(digits)} hex digits are no whole number of bytes")
-        raise typer.Exit(ExitCode.USAGE)
-    return bytes.fromhex(digits.decode("ascii"))
+        data = digits
+    try:
+        dumped = read_dump(data)
+        if dumped is not None:
+            return dumped
+        digits = only_digits(data)
+        return data if digits is None else bytes_of(digits)
+    except DumpError as error:
+        complain(str(error))
+        raise typer.Exit(ExitCode.USAGE) from None

@@ -45,6 +45,7 @@ _BINARY_ATTRS = 32767
 TEXT_ATTRS: Final = 65535  #: of attributes that servers take, in bytes
 _ENCRYPTED, _SNAPPY = 0x40, 0x20
 _ANSWER_KEYS: Final = frozenset((b"dpIp", b"dpIP", b"errCode"))
+_STREAM_KEYS: Final = frozenset((b"groupId", b"streamId"))
 
 
 class Field(NamedTuple):
@@ -202,8 +203,7 @@ def _read_text(frame: Frame) -> None:
         raise FrameError(Problem(at, "attrLen", f"it is {attrs}; expected {left}, the rest of the frame"))
     text = frame.data[at + 4 :]
     if frame.sender == "either":
-        answers = not size or any(one.key in _ANSWER_KEYS for one in split(text))
-        frame.sender = "server" if answers else "client"
+        frame.sender = "server" if not size or _is_text_answer(text) else "client"
     if frame.sender == "client" and not size:
         raise FrameError(Problem(5, "bodyLen", "it is 0; expected a positive number in a request"))
     if frame.sender == "client" and attrs > TEXT_ATTRS:
@@ -212,6 +212,12 @@ def _read_text(frame: Frame) -> None:
     if frame.sender == "client":
         frame.packed = any(one.key == b"cp" and (one.value or b"").strip(BLANKS) for one in frame.attributes)
         frame.form = {5: "items", 6: "pairs", 4: "record"}.get(frame.kind, "lines")  # type: ignore[assignment]
+
+
+def _is_text_answer(text: bytes) -> bool:
+    """Tell by the attributes: a key that only answers have, or a frame's number without the names of a stream."""
+    keys = {one.key for one in split(text)}
+    return not keys.isdisjoint(_ANSWER_KEYS) or (b"mid" in keys and keys.isdisjoint(_STREAM_KEYS))
 
 
 def _read_binary(frame: Frame) -> None:

@@ -158,3 +158,9 @@ def test_wrong_arguments(arguments, code, words):
 def test_the_example_of_the_page():
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
     assert run(by_name("requests", "bin7_snappy")["hex"]).stdout in page
+
+
+def test_a_text_answer_with_a_body_is_the_servers():
+    answer = frames.text_frame(5, b"2", b"mid=3")
+    assert "answer to items, sent by the server" in run(answer.hex()).stdout
+    assert "sent by the client" in run(frames.text_frame(5, frames.join_items([b"x"]), NAMES + b"&mid=3").hex()).stdout
