@@ -7,9 +7,9 @@ from dataproxy._core.base.buf cimport (
     Buf, buf_free, buf_init, buf_put, buf_put_be16, buf_put_be32, buf_put_be64, buf_put_decimal, buf_put_text,
     buf_put_u8, buf_reserve,
 )
-from dataproxy._core.base.hist cimport Hist, hist_add, hist_clear, hist_percentile, hist_up_to
+from dataproxy._core.base.hist cimport Hist, hist_add, hist_percentile, hist_up_to
 from dataproxy._core.pack.pack cimport (
-    Pack, PackList, PackPool, PackResult, list_pop, list_push, list_push_front, list_remove, pack_fit, pack_room,
+    Pack, PackList, PackPool, PackResult, list_pop, list_push, list_remove, pack_fit, pack_room,
     pool_close, pool_count, pool_give, pool_open, pool_take, pack_result_new, pack_result_release,
 )
 from dataproxy._core.base.rand cimport rand_below
@@ -68,7 +68,7 @@ cdef class Histogram:
     cdef Hist hist
 
     def __cinit__(self):
-        hist_clear(&self.hist)
+        memset(&self.hist, 0, sizeof(Hist))
 
     def add(self, int64_t value, int64_t weight=1):
         """Count a value."""
@@ -76,7 +76,7 @@ cdef class Histogram:
 
     def clear(self):
         """Forget all values."""
-        hist_clear(&self.hist)
+        memset(&self.hist, 0, sizeof(Hist))
 
     def percentile(self, double percent):
         """Return the value below which so many lie, -1 when empty."""
@@ -166,17 +166,14 @@ cdef class Pool:
             p = p.next
         raise KeyError(ident)
 
-    def take(self, int64_t ident, size_t head, size_t cap, bint first=False):
+    def take(self, int64_t ident, size_t head, size_t cap):
         """Take a pack into the list; return its capacity."""
         cdef Pack* p = pool_take(&self.pool, head, cap)
         if p == NULL:
             raise MemoryError
         assert p.count == 0 and p.body_n == 0 and p.pack_result == NULL and p.conn == -1 and p.timer.slot == -1
         p.stream = <void*><uintptr_t>ident
-        if first:
-            list_push_front(&self.list, p)
-        else:
-            list_push(&self.list, p)
+        list_push(&self.list, p)
         return p.cap
 
     def give(self, int64_t ident):

@@ -17,7 +17,7 @@ from dataproxy._core.server.committer cimport Committer, committer_submit
 from dataproxy._core.server.entries cimport (
     Entry, IdReader, Middle, entry_free, entry_free_chain, entry_new, ids_free, ids_init, ids_read,
 )
-from dataproxy._core.server.store.clock cimport storeclock_set
+from dataproxy._core.server.store.clock cimport StoreClock
 from dataproxy._core.server.store.core cimport StoreCore
 from dataproxy._core.plat.thread cimport (
     pthread_cond_destroy,
@@ -102,7 +102,9 @@ cdef int _ensure_alone(StoreCore store) except -1:
 
 cdef int _set_clock(StoreCore store, int64_t now_ms) except -1:
     """Stop the store's own clock at a test's time.  Locality: GIL.  Locks: the caller holds the store's gate."""
-    storeclock_set(&store._memory.clock if store._has_memory else &store._store.clock, now_ms)
+    cdef StoreClock* clock = &store._memory.clock if store._has_memory else &store._store.clock
+    clock.source = NULL
+    clock.own_ms = now_ms
     return 0
 
 

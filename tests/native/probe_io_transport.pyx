@@ -10,7 +10,7 @@ from dataproxy._core.net.poller cimport (
     poller_wait, wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch,
 )
 from dataproxy._core.net.transport cimport (
-    Transport, TransportOptions, transport_adopt, transport_init, transport_local, transport_peer,
+    Transport, TransportOptions, transport_adopt, transport_init, transport_peer,
     transport_tcp,
 )
 from dataproxy._core.plat.socket cimport iovec
@@ -92,17 +92,11 @@ cdef class Stream:
         """Release the descriptor."""
         self.raw.ops.close(&self.raw)
 
-    def addresses(self):
-        """Return the ports (local, peer), -1 where there is none."""
+    def peer_port(self):
+        """Return the peer's port, -1 without one."""
         cdef Address a
         cdef char text[ADDRESS_TEXT]
-        cdef int local = -1
-        cdef int peer = -1
-        if transport_local(&self.raw, &a) == ST_OK:
-            local = address_text(&a, text)
-        if transport_peer(&self.raw, &a) == ST_OK:
-            peer = address_text(&a, text)
-        return local, peer
+        return address_text(&a, text) if transport_peer(&self.raw, &a) == ST_OK else -1
 
     @property
     def held(self) -> int:

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
-from dataproxy._core.base.compress cimport check_block, pack_block, pack_bound, unpack_block, unpacked_size
+from dataproxy._core.base.compress cimport pack_block, pack_bound, unpack_block, unpacked_size
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.wire.api cimport (
@@ -14,7 +14,7 @@ from dataproxy._core.wire.api cimport (
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
 
 
-__all__ = ["ProbeError", "Server", "Wire", "pack", "pack_limit", "size_of_packed", "unpack", "verify_packed"]
+__all__ = ["ProbeError", "Server", "Wire", "pack", "pack_limit", "size_of_packed", "unpack"]
 
 
 class ProbeError(Exception):
@@ -310,9 +310,3 @@ def size_of_packed(bytes data, size_t limit):
     cdef Exact exact = Exact(data)
     _ok(unpacked_size(exact.p, exact.n, limit, &size))
     return size
-
-
-def verify_packed(bytes data, size_t limit):
-    """Tell whether a block is whole and within ``limit``."""
-    cdef Exact exact = Exact(data)
-    return check_block(exact.p, exact.n, limit) == ST_OK

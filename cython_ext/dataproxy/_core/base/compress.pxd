@@ -11,4 +11,3 @@ cdef int pack_block(const uint8_t* p, size_t n, Buf* out) noexcept nogil   # app
 cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexcept nogil
 # Size of the content of one block; only the block's header is read.
 cdef int unpacked_size(const uint8_t* p, size_t n, size_t limit, size_t* size) noexcept nogil
-cdef int check_block(const uint8_t* p, size_t n, size_t limit) noexcept nogil   # whole block, nothing written

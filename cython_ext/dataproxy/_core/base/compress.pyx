@@ -54,12 +54,3 @@ cdef int unpack_block(const uint8_t* p, size_t n, size_t limit, Buf* out) noexce
         return ST_PROTOCOL
     out.n += size
     return ST_OK
-
-
-cdef int check_block(const uint8_t* p, size_t n, size_t limit) noexcept nogil:
-    """Tell whether a block is whole and holds at most ``limit`` bytes.  Locality: any thread."""
-    cdef size_t size = 0
-    cdef int status = unpacked_size(p, n, limit, &size)
-    if status != ST_OK:
-        return status
-    return ST_OK if snappy_validate_compressed_buffer(<const char*>p, n) == SNAPPY_OK else ST_PROTOCOL

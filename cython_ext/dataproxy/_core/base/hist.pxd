@@ -14,7 +14,6 @@ ctypedef struct Hist:       # guarded by its owner's lock
     int64_t total           # sum of all values
 
 
-cdef void hist_clear(Hist* h) noexcept nogil
 cdef void hist_add(Hist* h, int64_t value, int64_t weight) noexcept nogil
 cdef int64_t hist_percentile(const Hist* h, double percent) noexcept nogil
 cdef int64_t hist_bound(int slot) noexcept nogil

@@ -4,14 +4,8 @@ Locality: any thread.  Locks: none, except where a function says otherwise.
 """
 
 from libc.stdint cimport int64_t
-from libc.string cimport memset
 
 from dataproxy._core.plat.bits cimport leading_zeros
-
-
-cdef void hist_clear(Hist* h) noexcept nogil:
-    """Forget all values.  Locks: the owner's."""
-    memset(h, 0, sizeof(Hist))
 
 
 cdef inline int _slot(int64_t value) noexcept nogil:

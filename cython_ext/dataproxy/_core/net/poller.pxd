@@ -36,7 +36,6 @@ cdef int poller_set(Poller* p, Transport* t, void* tag, int interest) noexcept n
 cdef void poller_remove(Poller* p, Transport* t) noexcept nogil     # before the transport is closed
 # The same for descriptors of io itself (wake-ups, listeners).
 cdef int poller_add_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil
-cdef int poller_set_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil
 cdef void poller_remove_fd(Poller* p, int fd) noexcept nogil
 # Wait up to timeout_us (negative: for ever) for at most `limit` (capped by POLL_BATCH) events.  Returns
 # their number; 0 on timeout or interruption; ST_SYSTEM.  The timeout is rounded up to milliseconds.

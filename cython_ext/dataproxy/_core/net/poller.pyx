@@ -70,11 +70,6 @@ cdef int poller_add_fd(Poller* p, int fd, void* tag, int interest) noexcept nogi
     return _control(p, EPOLL_CTL_ADD, fd, tag, interest)
 
 
-cdef int poller_set_fd(Poller* p, int fd, void* tag, int interest) noexcept nogil:
-    """Change the interest of a watched descriptor; ST_OK or ST_SYSTEM."""
-    return _control(p, EPOLL_CTL_MOD, fd, tag, interest)
-
-
 cdef void poller_remove_fd(Poller* p, int fd) noexcept nogil:
     """Stop watching a descriptor."""
     cdef epoll_event event

@@ -48,5 +48,4 @@ cdef const TransportOps* transport_tcp() noexcept nogil
 cdef void transport_init(Transport* t, const TransportOps* ops) noexcept nogil
 # Take over a connected descriptor (it becomes non-blocking and belongs to `t`); ST_OK or ST_SYSTEM.
 cdef int transport_adopt(Transport* t, int fd, const TransportOptions* options) noexcept nogil
-cdef int transport_local(Transport* t, Address* out) noexcept nogil
 cdef int transport_peer(Transport* t, Address* out) noexcept nogil

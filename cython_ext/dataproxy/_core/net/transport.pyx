@@ -11,7 +11,7 @@ from dataproxy._core.base.status cimport ST_EOF, ST_OK, ST_SYSTEM, ST_WANT_READ,
 from dataproxy._core.plat.socket cimport (
     F_GETFL, F_SETFL, IPPROTO_TCP, MSG_NOSIGNAL, O_NONBLOCK, SIOCOUTQ, SO_ERROR, SO_KEEPALIVE, SO_RCVBUF, SO_SNDBUF,
     SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, close, connect, fcntl, getpeername,
-    getsockname, getsockopt, ioctl, msghdr, recv, sendmsg, setsockopt, sockaddr, socket, socklen_t,
+    getsockopt, ioctl, msghdr, recv, sendmsg, setsockopt, sockaddr, socket, socklen_t,
 )
 
 
@@ -65,18 +65,6 @@ cdef int transport_adopt(Transport* t, int fd, const TransportOptions* options) 
     if not flags & O_NONBLOCK and fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0:
         return _failed(t)
     return _apply(t, options)
-
-
-cdef int transport_local(Transport* t, Address* out) noexcept nogil:
-    """Read the local address; ST_OK or ST_SYSTEM.
-
-    Locality: owner.
-    """
-    memset(out, 0, sizeof(Address))
-    out.n = sizeof(out.raw)
-    if getsockname(t.fd, <sockaddr*>&out.raw, &out.n) < 0:
-        return _failed(t)
-    return ST_OK
 
 
 cdef int transport_peer(Transport* t, Address* out) noexcept nogil:

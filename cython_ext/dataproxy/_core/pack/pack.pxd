@@ -231,7 +231,6 @@ cdef inline void pack_enter(Pack* p, int state) noexcept nogil:
 
 
 cdef void list_push(PackList* l, Pack* p) noexcept nogil
-cdef void list_push_front(PackList* l, Pack* p) noexcept nogil
 cdef void list_remove(PackList* l, Pack* p) noexcept nogil
 cdef Pack* list_pop(PackList* l) noexcept nogil
 

@@ -44,23 +44,6 @@ cdef void list_push(PackList* l, Pack* p) noexcept nogil:
     l.n += 1
 
 
-cdef void list_push_front(PackList* l, Pack* p) noexcept nogil:
-    """Put ``p`` first.  Locality: owner of the list."""
-    dp_assert(
-        l.head != p and p.next == NULL and p.prev == NULL,
-        "the pack is in no list: seq=%u, state=%d, list.n=%ld", p.seq, p.state, l.n)
-    dp_assert((l.n == 0) == (l.head == NULL) and (l.n == 0) == (l.tail == NULL),
-              "a list is empty at both ends or at none: list.n=%ld", l.n)
-    p.prev = NULL
-    p.next = l.head
-    if l.head == NULL:
-        l.tail = p
-    else:
-        l.head.prev = p
-    l.head = p
-    l.n += 1
-
-
 cdef void list_remove(PackList* l, Pack* p) noexcept nogil:
     """Take ``p`` out; it must be in the list.  Locality: owner of the list."""
     dp_assert(l.n > 0, "list.n > 0: list.n=%ld, seq=%u, state=%d", l.n, p.seq, p.state)

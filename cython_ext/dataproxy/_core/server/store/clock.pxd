@@ -26,6 +26,5 @@ ctypedef struct StoreClock:     # appending thread only
 
 cdef void storeclock_init(StoreClock* c, const Clock* source, const uint8_t* boot) noexcept nogil
 cdef int64_t storeclock_now(StoreClock* c) noexcept nogil
-cdef void storeclock_set(StoreClock* c, int64_t own_ms) noexcept nogil
 cdef void storeclock_write(StoreClock* c, uint8_t* row) noexcept nogil
 cdef void storeclock_read(StoreClock* c, const uint8_t* row) noexcept nogil

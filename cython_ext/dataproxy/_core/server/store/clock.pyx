@@ -33,12 +33,6 @@ cdef int64_t storeclock_now(StoreClock* c) noexcept nogil:
     return c.own_ms
 
 
-cdef void storeclock_set(StoreClock* c, int64_t own_ms) noexcept nogil:
-    """Stop the clock at a time that a test chose.  Locality: appending thread."""
-    c.source = NULL
-    c.own_ms = own_ms
-
-
 cdef void storeclock_write(StoreClock* c, uint8_t* row) noexcept nogil:
     """Write the row to ``row``.  Locality: appending thread."""
     store_be64(row, <uint64_t>storeclock_now(c))
