@@ -10,9 +10,9 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.pack.pack cimport (
-    OUT_DROPPED, PK_SETTLED, Pack, PackList, PackResult, list_push, list_remove, pack_enter, pack_room,
-    pack_result_new, pack_result_release,
+    OUT_DROPPED, Pack, PackList, PackResult, list_push, list_remove, pack_room, pack_result_new, pack_result_release,
 )
+from dataproxy._core.pack.settled cimport settled_mark
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
@@ -53,9 +53,7 @@ cdef Pack* _entry(Completions* c, PackIds* ids, Stream* s, int64_t now, bint wit
     memset(p, 0, sizeof(Pack))
     timer_init(&p.timer, 0, p)
     p.stream = s
-    pack_enter(p, PK_SETTLED)
-    p.outcome = OUT_DROPPED
-    p.code = LC_DROPPED
+    settled_mark(p, OUT_DROPPED, LC_DROPPED)    # the hook is not told: these messages were never sealed nor counted
     p.conn = -1
     p.report = True
     p.own_ids = with_ids
