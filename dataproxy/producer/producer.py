@@ -260,6 +260,10 @@ class Producer(ProducerCore):
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
         return self._bind_stream(group, name, text.encode(), frozenset(given), serializer)
 
+    def _plain_stream(self, stream_id: str, group_id: str | None) -> Stream:
+        """Return the handle of these names, also in a derived class that has a ``stream`` of its own."""
+        return Producer.stream(self, stream_id, group_id=group_id)
+
     def send_rows(
         self,
         stream_id: str | None,

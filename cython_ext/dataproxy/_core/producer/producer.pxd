@@ -28,5 +28,6 @@ cdef class ProducerCore(CoreHandle):
 
     cdef int open_engine(self) except -1
     cdef Stream find(self, object stream_id, object group_id)
+    cdef object name_rows(self, object stream_id, object group_id)
     cdef int keep_streams(self, NewStreams* made) except -1
     cdef int forget_unused(self) except -1

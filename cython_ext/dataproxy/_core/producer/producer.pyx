@@ -45,6 +45,7 @@ from dataproxy._core.plat.pytype cimport call_again, count_args, dict_value, is_
 from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
+from dataproxy.problems import shown
 
 __all__ = ["CompletionsWait", "ExecutorLoop", "ProducerCore"]
 
@@ -457,6 +458,10 @@ cdef class ProducerCore(CoreHandle):
             if found is not None:
                 return <Stream>found
         found = self.stream(stream_id, group_id=group_id)
+        if type(found) is not Stream or (<Stream>found).core is not self:
+            raise TypeError(
+                f"{type(self).__name__}.stream returned {shown(found)}; a derived class returns a Stream of its own "
+                "producer, which super().stream(...) makes")
         if names is not None:
             if len(self.own_streams) >= self.own_most:
                 self.forget_unused()
@@ -465,8 +470,22 @@ cdef class ProducerCore(CoreHandle):
                 self._poke()            # from now on the dispatcher checks whether they are used
         return <Stream>found
 
+    cdef object name_rows(self, object stream_id, object group_id):
+        """Return a handle of the stream that rows with these names go to: it exists from now on.
+
+        A derived class may give other names or attributes to what is sent by name.  Rows are looked up by the names in
+        their columns, so their stream has these names and no attributes.  Locality: GIL, within `streams_walk`, which
+        keeps the stream after the handle has gone.  Locks: as `find`.
+        """
+        cdef Stream found = self.find(stream_id, group_id)
+        if found.stream.attrs.n == 0 and found.stream_id == stream_id and found.group_id == group_id:
+            return found
+        return self._plain_stream(stream_id, group_id)
+
     cdef int keep_streams(self, NewStreams* made) except -1:
         """Keep a handle by name for each stream that a record batch has made, as `find` does; ``made`` is then empty.
+
+        None is kept if a derived class gives another stream to what is sent by name.
 
         Locality: GIL.  Locks: takes the batcher's when handles go.
         """
@@ -484,6 +503,8 @@ cdef class ProducerCore(CoreHandle):
                 if first is None:
                     first = self.find(names[1], names[0])   # the others are like it: Python looks at one alone
                     check_own(first, g.generation)          # a signal handler may have forked
+                    if first.stream != s:
+                        break
                 elif names not in self.own_streams:
                     if len(self.own_streams) >= self.own_most:
                         self.forget_unused()

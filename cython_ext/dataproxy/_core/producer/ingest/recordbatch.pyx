@@ -98,7 +98,7 @@ cdef int _solve(ProducerCore core, Columns* c, RunTable* t, str group, str strea
     if t.problem == RUN_MARKED:
         raise findings.before[i]
     if t.problem == RUN_NEW_STREAM:
-        core.find(row_stream, row_group)
+        core.name_rows(row_stream, row_group)
         return 0
     if t.problem == RUN_NULL_NAME:
         raise InvalidMessageError(

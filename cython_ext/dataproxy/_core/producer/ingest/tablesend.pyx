@@ -330,7 +330,7 @@ cdef class TableSend:
         group = text_at(&p.c.group, i) if p.c.has_group else None
         stream = text_at(&p.c.stream, i) if p.c.has_stream else None
         try:
-            self.core.find(self.stream if stream is None else stream, self.group if group is None else group)
+            self.core.name_rows(self.stream if stream is None else stream, self.group if group is None else group)
         except InvalidMessageError as error:
             if not p.c.has_group and not p.c.has_stream:
                 raise                       # an error of the call, not of a row
