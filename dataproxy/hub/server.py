@@ -33,6 +33,7 @@ from dataproxy.hub.tokenfile import make_token, remove_token, write_token
 from dataproxy.logs import logger
 from dataproxy.problems import seconds
 from dataproxy.stored.entry import StoredEntry
+from dataproxy.unmade import made_by_init
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -68,6 +69,16 @@ class Hub:
     Raises ConfigError, StoreError, and HubError if it cannot listen on an address.
     """
 
+    config: HubConfig = made_by_init()
+    _closed = True
+    _host: str = made_by_init()
+    _listeners: tuple[Listener, ...] = made_by_init()
+    _lock: threading.Lock = made_by_init()
+    _manager: ManagerServer | None = made_by_init()
+    _pid: int = made_by_init()
+    _port: int = made_by_init()
+    _token: str = made_by_init()
+
     def __init__(
         self,
         store: str | os.PathLike[str] | None = None,
@@ -76,7 +87,6 @@ class Hub:
         config_file: str | Path | None = None,
         **options: Unpack[HubOptions],
     ) -> None:
-        self._closed = True
         if config is not None and (store is not None or options or config_file is not None):
             raise ConfigError(
                 "config was given together with other options", hint="give either a config or single options"
@@ -85,7 +95,7 @@ class Hub:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._manager: ManagerServer | None = None
+        self._manager = None
         self._addresses = addresses_of(self.config.host)
         self._host = self._addresses[0]
         for address in self._addresses:

@@ -28,6 +28,7 @@ from dataproxy.producer.room import Room
 from dataproxy.producer.stats import ProducerStats
 from dataproxy.producer.threads import start_quiet
 from dataproxy.producer.worker import Job, Worker, closed
+from dataproxy.unmade import made_by_init
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -59,7 +60,9 @@ class AsyncProducer(AsyncCore):
     Raises ConfigError; ``open`` raises DiscoveryError and can then be called again.
     """
 
-    config: ProducerConfig
+    config: ProducerConfig = made_by_init()
+    _closing: Job[Report] | None = made_by_init()
+    _serializer: Callable[[Any], Buffer] | None = made_by_init()
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class AsyncProducer(AsyncCore):
         )
         self._worker = Worker("dataproxy-worker")
         self._opening: Job[None] | None = None
-        self._closing: Job[Report] | None = None
+        self._closing = None
         self._rooms: dict[Notifier, Room] = {}
 
     # --- life
@@ -343,6 +346,8 @@ class AsyncProducer(AsyncCore):
         )
 
     def __repr__(self) -> str:
+        if "_closing" not in vars(self):
+            return f"<{type(self).__name__} not made>"
         state = "closed" if self.closed else "open" if self._is_open else "not open yet"
         return f"<AsyncProducer {self.config.target!r} group {self.config.group_id!r} {state}>"
 

@@ -34,6 +34,7 @@ from dataproxy.producer.results.dispatcher import Dispatcher
 from dataproxy.producer.stats import ProducerStats, make_report, make_stats
 from dataproxy.producer.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.types import Endpoint, ResolvedEndpoint
+from dataproxy.unmade import made_by_init
 
 if TYPE_CHECKING:
     import asyncio
@@ -109,7 +110,10 @@ class Producer(ProducerCore):
     thread.  Use it as a context manager: leaving the block delivers everything or raises UndeliveredError.
     """
 
-    config: ProducerConfig
+    config: ProducerConfig = made_by_init()
+    _callbacks: CallbackPlace = made_by_init()
+    _final: Report | None = made_by_init()
+    _serializer: Callable[[Any], Buffer] | None = made_by_init()
     _warns_when_left = True
 
     def __init__(
@@ -131,7 +135,7 @@ class Producer(ProducerCore):
         super().__init__(_core_options(settled, report_all=on_delivery is not None), _policy(settled))
         self.config = settled
         self._on_delivery = on_delivery
-        self._final: Report | None = None
+        self._final = None
         self._callback_on = callback_on
         self._begin(source, proxies)
         if settled.start == "connect":
@@ -440,6 +444,7 @@ class Producer(ProducerCore):
 
         So most daemon threads are gone before they print a traceback; one that a handler of atexit joins ends normally.
         """
+        _ = self.config  # raises for an object that was never made, which counts as closed
         if threading.current_thread().daemon and not is_ours():
             lifecycle.wait_end()
         super()._refuse_closed()
@@ -482,6 +487,8 @@ class Producer(ProducerCore):
         )
 
     def __repr__(self) -> str:
+        if "config" not in vars(self):
+            return f"<{type(self).__name__} not made>"
         state = "closed" if self.closed else "open"
         return f"<Producer {self.config.target!r} group {self.config.group_id!r} {state}>"
 

@@ -47,6 +47,7 @@ BOTTOM = {
     "problems",
     "shown",
     "types",
+    "unmade",
 }
 PRODUCER = {*BOTTOM, "config", "rows", "producer", "_core"}
 API = {*PRODUCER, ""}  # "" is the package itself, dataproxy/__init__.py

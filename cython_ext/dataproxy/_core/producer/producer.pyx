@@ -165,11 +165,13 @@ def _quick(written):
 cdef class ProducerCore(CoreHandle):
     """Own one engine.  ``options`` is a mapping of checked option values (seconds, bytes)."""
 
+    def __cinit__(self, *args, **options):
+        self.own_streams = {}
+        self.own_most = KEPT_NAMES
+
     def __init__(self, dict options, SendPolicy policy):
         self.options = options
         self.policy = policy
-        self.own_streams = {}
-        self.own_most = KEPT_NAMES
         self.open_engine()
         self.closed = False
 
