@@ -11,6 +11,7 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_footprint
 from dataproxy._core.server.store.stages cimport STAGE_ANSWERED, STAGE_COMMITTED, STAGE_TAKEN, stage_passed
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
@@ -77,6 +78,8 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
         tail = tail.next
         size += entry_footprint(tail)
     pthread_mutex_lock(&c.mutex)
+    dp_assert((c.head == NULL) == (c.tail == NULL), "a queue with a first entry has a last one: held_bytes=%zu",
+              c.held_bytes)
     if c.stopping:
         status = ST_CLOSED
     elif c.held_bytes and c.held_bytes + size > c.limits.queue_bytes:
@@ -198,6 +201,7 @@ cdef void _release(Committer* c, size_t size) noexcept nogil:
     cdef int n
     cdef int i
     pthread_mutex_lock(&c.mutex)
+    dp_assert(c.held_bytes >= size, "held_bytes covers a commit: held_bytes=%zu, size=%zu", c.held_bytes, size)
     c.held_bytes -= size
     relaxed_store(&c.queued_bytes, <int64_t>c.held_bytes)
     n = c.waiting_count

@@ -7,6 +7,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, sockaddr_in, sockaddr_in6
 
 cdef enum:
@@ -118,9 +119,12 @@ cdef void holders_leave(Holders* h, Holder* holder) noexcept nogil:
     Locality: server loop.
     """
     cdef Holder** at = &h.buckets[_bucket(h, holder.name)]
+    dp_assert(holder.sessions > 0, "an address that is left has a session: sessions=%ld", holder.sessions)
     holder.sessions -= 1
     if holder.sessions > 0:
         return
+    dp_assert(holder.bytes[0] == 0 and holder.bytes[1] == 0 and holder.count[0] == 0 and holder.count[1] == 0,
+              "an address without sessions holds nothing: frames=%ld, answers=%ld", holder.bytes[0], holder.bytes[1])
     while at[0] != holder:
         at = &at[0].next
     at[0] = holder.next
@@ -144,6 +148,10 @@ cdef void holders_set(Holders* h, Holder* holder, Holding* holding, HoldingKind 
         listed = False
     if bytes > 0 and not listed:
         _list(holder, holding, kind)
+    dp_assert(0 <= holder.bytes[<int>kind] <= h.bytes[<int>kind], "an address holds a part of all: %ld of %ld",
+              holder.bytes[<int>kind], h.bytes[<int>kind])
+    dp_assert(0 <= holder.count[<int>kind] <= holder.sessions, "count <= sessions: count=%ld, sessions=%ld",
+              holder.count[<int>kind], holder.sessions)
 
 
 cdef void _list(Holder* holder, Holding* holding, HoldingKind kind) noexcept nogil:

@@ -34,6 +34,7 @@ from dataproxy._core.net.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_add_fd, poller_remove,
     poller_remove_fd, poller_wait, wakeup_clear, wakeup_watch,
 )
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport wall_ms
 from dataproxy._core.plat.thread cimport pthread_cond_broadcast, pthread_mutex_lock, pthread_mutex_unlock
@@ -283,6 +284,7 @@ cdef void _settle(ServerLoop* d, Entry* chain) noexcept nogil:
         if s == NULL:
             relaxed_add(&d.counters.unanswered, 1)
         else:
+            dp_assert(s.pending > 0, "an entry that comes back was sent: pending=%ld", s.pending)
             s.pending -= 1
             s.owed_bytes -= entry.reply.n
             _answer(d, s, entry)

@@ -14,6 +14,7 @@ from dataproxy._core.server.faults.table cimport faultsession_free
 from dataproxy._core.net.poller cimport POLL_READ, POLL_WRITE, poller_set
 from dataproxy._core.net.recvbuf cimport recvbuf_free, recvbuf_init
 from dataproxy._core.net.transport cimport transport_init, transport_tcp
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.socket cimport SHUT_WR, SIOCOUTQ, ioctl, iovec, shutdown
 
 cdef enum:
@@ -97,6 +98,8 @@ cdef Session* table_add(SessionTable* t, size_t receive_limit) noexcept nogil:
     recvbuf_init(&s.received, receive_limit)
     t.slots[slot] = s
     t.count += 1
+    dp_assert(t.count + t.vacant_n == t.size, "count + vacant_n == size: count=%ld, vacant_n=%u, size=%u",
+              t.count, t.vacant_n, t.size)
     _append_idle(t, s)
     return s
 
@@ -118,6 +121,7 @@ cdef void table_remove(SessionTable* t, Session* s) noexcept nogil:
     Locality: server loop.
     """
     cdef uint32_t slot = <uint32_t>(s.id & 0xFFFFFFFFU)
+    dp_assert(t.slots[slot] == s, "a session is taken out of the table once: id=%lu", s.id)
     t.slots[slot] = NULL
     t.generations[slot] += 1
     if t.generations[slot] == 0:
@@ -125,6 +129,8 @@ cdef void table_remove(SessionTable* t, Session* s) noexcept nogil:
     t.vacant[t.vacant_n] = slot
     t.vacant_n += 1
     t.count -= 1
+    dp_assert(t.count + t.vacant_n == t.size, "count + vacant_n == size: count=%ld, vacant_n=%u, size=%u",
+              t.count, t.vacant_n, t.size)
     _remove_idle(t, s)
 
 
@@ -238,6 +244,8 @@ cdef Answer* session_next(Session* s) noexcept nogil:
     s.waiting = answer.next
     if s.waiting == NULL:
         s.waiting_last = NULL
+    dp_assert(s.waiting_bytes >= sizeof(Answer) + answer.n, "waiting_bytes covers the answer: waiting_bytes=%zu, n=%zu",
+              s.waiting_bytes, answer.n)
     s.waiting_bytes -= sizeof(Answer) + answer.n
     return answer
 
@@ -278,6 +286,8 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
             return status
         s.output_start += taken
         sent[0] += taken
+        dp_assert(s.output_start <= s.output.n, "what is written is in the buffer: output_start=%zu, n=%zu",
+                  s.output_start, s.output.n)
     s.output_start = 0
     s.output.n = 0
     if s.output.cap > OUTPUT_KEEP:

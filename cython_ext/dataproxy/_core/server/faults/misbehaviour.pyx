@@ -20,6 +20,7 @@ from dataproxy._core.server.faults.table cimport (
 from dataproxy._core.server.session cimport (
     CLOSE_FAULT, CLOSE_MEMORY, HOLD_FROZEN, HOLD_SLOW, session_reply, session_unsent,
 )
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.socket cimport SO_LINGER, SOL_SOCKET, linger, setsockopt
 from dataproxy._core.wire.api cimport EV_ACK, REQ_CLOSE, Request, ServerProfile, WireEvent
@@ -252,6 +253,7 @@ cdef int give_reversed(ServerLoop* d, Session* s) noexcept nogil:
     while s.faults.reversed != NULL:
         held = s.faults.reversed
         s.faults.reversed = held.next
+        dp_assert(s.pending > 0, "a reply that is let go was held back: pending=%ld", s.pending)
         s.pending -= 1
         if give_reply(d, s, held) != ST_OK:
             status = ST_NO_MEMORY

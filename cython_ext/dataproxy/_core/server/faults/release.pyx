@@ -14,6 +14,7 @@ from dataproxy._core.server.session cimport (
     CLOSE_MEMORY, CLOSE_RESET, HOLD_FROZEN, HOLD_SLOW, Session, table_find, table_touch,
 )
 from dataproxy._core.net.poller cimport POLL_READ, poller_add
+from dataproxy._core.plat.assertion cimport dp_assert
 
 
 cdef void release_due(ServerLoop* d) noexcept nogil:
@@ -35,6 +36,7 @@ cdef void _release(ServerLoop* d, Held* held) noexcept nogil:
         s.hold &= ~(<int>HOLD_SLOW)
         mark_dirty(d, s)
     else:
+        dp_assert(s.pending > 0, "a reply that is let go was held back: pending=%ld", s.pending)
         s.pending -= 1
         table_touch(&d.table, s, d.now_us)      # it waited for the hub
         if give_reply(d, s, held) != ST_OK:

@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
 cdef enum:
@@ -43,6 +44,8 @@ cdef IdRingItem* idring_add(IdRing* r, uint64_t high, uint64_t low, int64_t at_m
     item.at_ms = at_ms
     _chain(r, r.tail)
     r.tail += 1
+    dp_assert(r.tail - r.head <= r.room, "the items are in the ring: head=%lu, tail=%lu, room=%lu",
+              r.head, r.tail, r.room)
     return item
 
 
@@ -82,6 +85,8 @@ cdef int64_t idring_reach(const IdRing* r, int64_t now_ms) noexcept nogil:
 
 cdef void idring_drop(IdRing* r, uint64_t until) noexcept nogil:
     """Forget every item before a position.  Locality: appending thread."""
+    dp_assert(r.head <= until <= r.kept_tail, "only kept items are dropped: head=%lu, until=%lu, kept_tail=%lu",
+              r.head, until, r.kept_tail)
     relaxed_add(&r.expired, <int64_t>(until - r.head))
     r.gone_ms = max(r.gone_ms, idring_youngest(r, until))
     while r.head < until:

@@ -20,6 +20,7 @@ from dataproxy._core.server.store.catalog cimport (
 )
 from dataproxy._core.server.store.clock cimport storeclock_init, storeclock_now
 from dataproxy._core.server.store.txn cimport StoreLimits
+from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
@@ -57,12 +58,15 @@ cdef int ring_reserve(Ring* ring) noexcept nogil:
 
 cdef void ring_push(Ring* ring, uint64_t value) noexcept nogil:
     """Add the youngest value; there must be room.  Locality: as the ring's owner."""
+    dp_assert(ring.tail - ring.head < ring.room, "there is room in the ring: head=%lu, tail=%lu, room=%lu",
+              ring.head, ring.tail, ring.room)
     ring.items[ring.tail & (ring.room - 1)] = value
     ring.tail += 1
 
 
 cdef void ring_drop(Ring* ring) noexcept nogil:
     """Drop the oldest value; there must be one.  Locality: as the ring's owner."""
+    dp_assert(ring.head < ring.tail, "there is a value to drop: head=%lu, tail=%lu", ring.head, ring.tail)
     ring.head += 1
 
 
