@@ -28,7 +28,7 @@ def main() -> int:
         f.timestamp_seconds(f.lit(1_700_000_000) + f.col("id")).alias("dt"),
     )
     with nullcontext() if given else Hub() as hub:
-        options = {"target": given or hub.manager_url, "groupId": "sales"}  # the hub's HTTP server writes and reads
+        options = {"target": given or hub.manager_url, "groupId": "sales"}  # of the hub's Manager: for writes and reads
         rows.write.format("dataproxy").mode("append").options(**options).save()
 
         held = spark.read.format("dataproxy").options(**options).load()  # the rows of now, and no later ones

@@ -1,4 +1,4 @@
-"""The embedded hub in a process of its own: prints its port and its HTTP server, ends on SIGTERM.
+"""The embedded hub in a process of its own: prints its port and its Manager's URL, ends on SIGTERM.
 
 ``python -m benchmarks.servers.hub [--store FOLDER] [--set OPTION=VALUE]``
 """

@@ -41,13 +41,13 @@ class Shortage:
         self._quiet_until = float("-inf")
 
     def look(self, pauses: int) -> None:
-        """Log if ``pauses``, the number of times that the servers could not accept a connection, has grown."""
+        """Log if ``pauses``, the number of times that server loops could not accept a connection, has grown."""
         grown, self._pauses = pauses > self._pauses, pauses
         if grown:
             self.tell("the producers' port")
 
     def tell(self, where: str) -> None:
-        """Log that a server cannot accept a connection; ``where`` names the server."""
+        """Log that connections cannot be accepted; ``where`` names the port."""
         if self._now() < self._quiet_until:
             return
         self._quiet_until = self._now() + _PAUSE_S

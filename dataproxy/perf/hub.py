@@ -31,7 +31,7 @@ _OK: Final = 200
 class HubFigures:
     """Ask a hub at intervals how many messages it has stored; on its own thread, since the hub may not answer.
 
-    ``url`` is its Manager server; ``process`` the id of its process, if that is known and on this machine.
+    ``url`` is that of its Manager server; ``process`` the id of its process, if that is known and on this machine.
     """
 
     def __init__(self, url: str, process: int | None = None) -> None:

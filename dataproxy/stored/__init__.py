@@ -1,4 +1,4 @@
-"""Decoding of stored requests: for the hub's own readers, and for readers that get them over its HTTP server.
+"""Decoding of stored requests: for the hub's own readers, and for readers that get them over HTTP.
 
 Runs on any thread, without a hub; batches need pyarrow.
 """

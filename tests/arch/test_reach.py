@@ -25,7 +25,7 @@ def test_every_module_keeps_to_its_own_structs():
     [
         ("producer/accumulate/rowpacks.pyx", "unwritten -= relaxed_load(&b.executors[i].pool.flight_bytes)"),
         ("producer/snapshot.pyx", "pool = &g.executors[i].pool"),
-        ("producer/snapshot.pyx", "n[0] = e.pool.n_links"),
+        ("producer/snapshot.pyx", "n[0] = e.pool.n_connections"),
         ("producer/producer.pyx", "    self.engine.batcher.closed = True"),
         ("producer/ingest/stream.pyx", "seen = atomic_load(&core.engine.accounting.turns)"),
         ("perf/generator.pyx", "atomic_add(&g.completions.bytes, n)"),

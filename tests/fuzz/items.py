@@ -23,7 +23,7 @@ SEEDS = [
     *(bytes.fromhex(entry["compressed"]) for entry in VECTORS["snappy"]),
     *(pack(frame(size, count)) for size, count in ((10, 3), (100, 9), (1000, 3), (100, 50), (600, 12))),
 ]
-#: Goes in front of every second input, so that most of it is walked in key queues.
+#: Goes in front of every second input, so that most of it is walked several parts at once.
 PREFIX = frame(1000, 60)
 
 

@@ -310,7 +310,7 @@ cdef class Connections:
         return out
 
     def connection(self, int index):
-        """Return the facts of one connection."""
+        """Return what the fields of one connection say."""
         cdef Connection* k = self.at(index)
         cdef Pack* p = k.queue.head
         queued, flying = [], []
@@ -334,7 +334,7 @@ cdef class Connections:
         }
 
     def facts(self):
-        """Return the facts of the whole pool."""
+        """Return what the fields of the pool say, and its lists by length."""
         cdef ConnectionPool* pool = &self.pool
         return {
             "connections": pool.n_connections, "active": pool.n_active, "held": pool.held_back,

@@ -1,4 +1,4 @@
-"""One hub server loop whose clock, connections and commits move only when a test says so: no threads, no sockets."""
+"""A server loop of a hub whose clock, connections and commits move only when a test says so: no thread, no socket."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CLIENT, _SERVER = 0, 1
 class Peer:
     """A client's side of a connection."""
 
-    def __init__(self, server: ByHand, index: int) -> None:
-        self._net = server.net
+    def __init__(self, hub: ByHand, index: int) -> None:
+        self._net = hub.net
         self._index = index
         self.order = AnswerOrder()
 
@@ -48,7 +48,7 @@ class Peer:
 
 
 class ByHand:
-    """A hub in memory with one server; options as those of HubCore."""
+    """A hub in memory with one server loop; options as those of HubCore."""
 
     def __init__(self, *, queue_bytes: int = 1 << 20, **options: Any) -> None:
         settings: dict[str, Any] = {
@@ -71,7 +71,7 @@ class ByHand:
         return Peer(self, index)
 
     def rounds(self, commits: bool = True) -> None:
-        """Let the server do rounds until it would sleep, with the commits that wait or without."""
+        """Let the server loop do rounds until it would sleep, with the commits that wait or without."""
         for _ in range(100_000):
             self.net.sweep()
             self.now += 1
@@ -82,7 +82,7 @@ class ByHand:
             self.net.sweep()
             if not self.node.ready() and due != self.now:
                 return
-        raise AssertionError("the server does not come to rest")
+        raise AssertionError("the server loop does not come to rest")
 
     def stats(self) -> dict[str, Any]:
         """Return the counters of the hub."""

@@ -1,4 +1,4 @@
-"""Simulated proxies: each a real hub server loop with its committer and store, without threads and sockets."""
+"""Simulated proxies: each a real server loop with its committer and store, without threads and sockets."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Broken(AssertionError):
 
 
 @dataclass
-class Connection:
+class Socket:
     """One simulated socket of a connection."""
 
     index: int
@@ -85,7 +85,7 @@ class World:
         proxies = rng.randint(5, 14) if self.many else rng.randint(1, 4)
         self.proxies = [Proxy(f"p{i}:1", self._temper()) for i in range(proxies)]
         self.wanted = self._how_many()
-        self.sockets: dict[int, Connection] = {}
+        self.sockets: dict[int, Socket] = {}
         self.sent: dict[int, Sent] = {}
         self.by_seq: dict[int, Sent] = {}
         self.by_frame: dict[bytes, Sent] = {}
@@ -232,58 +232,58 @@ class World:
     def _on_put_away(self, _: None) -> None:
         self.pool.put_away()
 
-    def _on_connect(self, connection: Connection) -> None:
-        if not connection.alive:
+    def _on_connect(self, sock: Socket) -> None:
+        if not sock.alive:
             return
-        if connection.proxy.temper.connect == "refuse":
-            self._drop(connection, _CONNECT_FAILED, 111)
+        if sock.proxy.temper.connect == "refuse":
+            self._drop(sock, _CONNECT_FAILED, 111)
             return
-        connection.up = True
-        self.pool.connected(connection.index, self.now)
+        sock.up = True
+        self.pool.connected(sock.index, self.now)
 
-    def _on_writable(self, connection: Connection) -> None:
-        connection.blocked = False
+    def _on_writable(self, sock: Socket) -> None:
+        sock.blocked = False
         self._pump()  # an executor closes what it has to before it writes
-        if connection.alive:
-            self._write(connection)
+        if sock.alive:
+            self._write(sock)
 
-    def _on_arrive(self, what: tuple[Connection, bytes]) -> None:
-        connection, data = what
-        if not connection.alive:
+    def _on_arrive(self, what: tuple[Socket, bytes]) -> None:
+        sock, data = what
+        if not sock.alive:
             return
-        connection.to_server += data
+        sock.to_server += data
         while True:
-            frame = take_frame(connection.to_server)
+            frame = take_frame(sock.to_server)
             if frame is None:
                 return
             if frame[4] & 0x1F == 7:
                 sent = self.by_seq.get(frame_seq(frame))
                 self._check(sent is None or not sent.given_up, "a frame that was given up is on the wire")
                 self._check(sent is not None and sent.frame == frame, "a frame on the wire is not what was submitted")
-            for delay, answer in connection.proxy.react(frame, self.rng, self.ack_timeout):
-                self._later(self.now + delay, "answer", (connection, answer))
+            for delay, answer in sock.proxy.react(frame, self.rng, self.ack_timeout):
+                self._later(self.now + delay, "answer", (sock, answer))
 
-    def _on_answer(self, what: tuple[Connection, bytes | None]) -> None:
-        connection, data = what
-        if not connection.alive:
+    def _on_answer(self, what: tuple[Socket, bytes | None]) -> None:
+        sock, data = what
+        if not sock.alive:
             return
         if data is None:
-            self._drop(connection, _LOST, 104)
+            self._drop(sock, _LOST, 104)
             return
         cut = self.rng.randint(0, len(data)) if self.rng.random() < 0.3 else 0
         for part in (data[:cut], data[cut:]):
-            if part and connection.alive:
-                connection.to_client += part
-                status, used = self.pool.feed(connection.index, bytes(connection.to_client), self.now)
-                del connection.to_client[:used]
+            if part and sock.alive:
+                sock.to_client += part
+                status, used = self.pool.feed(sock.index, bytes(sock.to_client), self.now)
+                del sock.to_client[:used]
                 if status != 0:
-                    self._drop(connection, _PROTOCOL, 0)
-        if connection.alive and (said := answer_of(data)) is not None:
-            self._heard(connection, *said)
+                    self._drop(sock, _PROTOCOL, 0)
+        if sock.alive and (said := answer_of(data)) is not None:
+            self._heard(sock, *said)
 
-    def _heard(self, connection: Connection, seq: int, code: int) -> None:
+    def _heard(self, sock: Socket, seq: int, code: int) -> None:
         """Check what comes of an answer that was read over the connection that had carried its frame."""
-        connection.lost_place = connection.lost_place or code == OUT_OF_STEP
+        sock.lost_place = sock.lost_place or code == OUT_OF_STEP
         sent = self.by_seq.get(seq)
         if code or sent is None or any(seq in proxy.refused_twice for proxy in self.proxies):
             return  # of two refusals of one attempt the second closes another one
@@ -305,11 +305,11 @@ class World:
         self._say("list", [p.label for p in chosen], self.wanted)
         self.pool.endpoints([p.label for p in chosen], self.wanted, self.now)
 
-    def _drop(self, connection: Connection, event: int, detail: int) -> None:
-        connection.alive = False
-        self.sockets.pop(connection.index, None)
-        self._say("drop", connection.index, event)
-        self.pool.lost(connection.index, event, detail, self.now)
+    def _drop(self, sock: Socket, event: int, detail: int) -> None:
+        sock.alive = False
+        self.sockets.pop(sock.index, None)
+        self._say("drop", sock.index, event)
+        self.pool.lost(sock.index, event, detail, self.now)
 
     def _expire(self) -> None:
         before = {i: self.pool.connection(i) for i in self.sockets} if self.heartbeat else {}
@@ -325,44 +325,44 @@ class World:
         while work is not None:
             index, what, event = work
             self._say(what, index, event)
-            connection = self.sockets.get(index)
+            sock = self.sockets.get(index)
             if what == "close":
-                if connection is not None:
-                    connection.alive = False
+                if sock is not None:
+                    sock.alive = False
                     del self.sockets[index]
                 self.pool.lost(index, event, 0, self.now)
             elif what == "connect":
                 self._connect(index)
-            elif what == "write" and connection is not None and connection.up:
-                self._write(connection)
+            elif what == "write" and sock is not None and sock.up:
+                self._write(sock)
             work = self.pool.take_work()
-        kept = [i for i, connection in self.sockets.items() if connection.lost_place]
+        kept = [i for i, sock in self.sockets.items() if sock.lost_place]
         self._check(not kept, f"connections {kept} are kept though their servers have lost their place")
         self._collect()
 
     def _connect(self, index: int) -> None:
         self._check(index not in self.sockets, f"connection {index} connects although it has a socket")
         label = self.pool.connection(index)["peer"]
-        connection = Connection(index, next(p for p in self.proxies if p.label == label))
-        self.sockets[index] = connection
-        if connection.proxy.temper.connect != "silent":
-            self._later(self.now + self.rng.randrange(10, 3000), "connect", connection)
+        sock = Socket(index, next(p for p in self.proxies if p.label == label))
+        self.sockets[index] = sock
+        if sock.proxy.temper.connect != "silent":
+            self._later(self.now + self.rng.randrange(10, 3000), "connect", sock)
 
-    def _write(self, connection: Connection) -> None:
-        while not connection.blocked and connection.alive:
-            parts = self.pool.gather(connection.index, self.rng.randint(1, 5), 1 << 20)
+    def _write(self, sock: Socket) -> None:
+        while not sock.blocked and sock.alive:
+            parts = self.pool.gather(sock.index, self.rng.randint(1, 5), 1 << 20)
             data = b"".join(parts)
             if not data:
                 return
             n = len(data) if self.rng.random() < 0.6 else self.rng.randint(1, len(data))
-            self._check(not connection.lost_place, "a frame is written where the server has lost its place")
+            self._check(not sock.lost_place, "a frame is written where the server has lost its place")
             self._touch(parts, n)
-            self.pool.wrote(connection.index, n, self.now)
-            connection.arrives = max(connection.arrives, self.now + self.rng.randrange(10, 500))
-            self._later(connection.arrives, "arrive", (connection, data[:n]))
+            self.pool.wrote(sock.index, n, self.now)
+            sock.arrives = max(sock.arrives, self.now + self.rng.randrange(10, 500))
+            self._later(sock.arrives, "arrive", (sock, data[:n]))
             if n < len(data):
-                connection.blocked = True
-                self._later(self.now + self.rng.choice((100, 5000, 60_000)), "writable", connection)
+                sock.blocked = True
+                self._later(self.now + self.rng.choice((100, 5000, 60_000)), "writable", sock)
 
     def _touch(self, parts: list[bytes], n: int) -> None:
         for part in parts:

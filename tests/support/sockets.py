@@ -27,13 +27,13 @@ def _descriptors() -> set[str]:
     found = set()
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # closed meanwhile, on another thread
-            connection = str(path.readlink())
-            if connection.startswith("socket:"):
+            name = str(path.readlink())
+            if name.startswith("socket:"):
                 one = socket.socket(fileno=int(path.name))
                 family = one.family
                 one.detach()
                 if family in NETWORK:
-                    found.add(connection)
+                    found.add(name)
     return found
 
 
@@ -72,7 +72,7 @@ class OpenedSockets:
         OpenedSockets._listening = None
         threading.Thread.start = _plain_start  # type: ignore[method-assign]
         if not self._found and not self._pyspark:
-            self._found += [f"compiled code, {connection}" for connection in sorted(_descriptors() - self._before)]
+            self._found += [f"compiled code, {name}" for name in sorted(_descriptors() - self._before)]
         return self._found
 
     def hear_socket(self) -> None:

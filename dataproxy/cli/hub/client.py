@@ -54,7 +54,7 @@ def find_token(url: str) -> str:
 
 
 class HubClient:
-    """Ask a hub by HTTP.  ``url`` is its Manager server; credentials are its Manager's.
+    """Ask a hub by HTTP.  ``url`` is that of its Manager server; credentials are its Manager's.
 
     Without credentials the hub's token is sent, if it can be found: in ``DATAPROXY_HUB_TOKEN``, in the file that
     ``DATAPROXY_HUB_TOKEN_FILE`` names, or in the file that ``dataproxy hub`` of the same user on this machine wrote.

@@ -35,7 +35,7 @@ class HubAccess:
     """Guard ``/hub/*``: the host name must be allowed, the page not foreign; changes need JSON and the token.
 
     ``names`` are the allowed host names besides ``localhost`` and addresses.  A foreign page whose host name resolves
-    to this machine still sends that name, and cannot send an address in its place.  Thread: the server's loop.
+    to this machine still sends that name, and cannot send an address in its place.  Thread: the Manager server's.
     """
 
     def __init__(self, token: str, names: tuple[str, ...], secrets_of: Callable[[], Mapping[str, str]]) -> None:

@@ -208,7 +208,7 @@ class ManagerServer:
             _log.error("%s: %r", context.get("message"), error)
 
     def _look(self) -> None:
-        """Check each second whether the servers for producers are short of descriptors, and whether the store works."""
+        """Check each second whether the server loops are short of descriptors, and whether the store works."""
         hub = self._hub_ref()
         if hub is not None:
             with contextlib.suppress(DataProxyError):  # the hub is closing

@@ -1,4 +1,4 @@
-"""What the pages and servers over HTTP need of a hub; they know this description and not the hub itself."""
+"""What the Manager server and its pages need of a hub; they know this description and not the hub itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reading what a hub holds: ``spark.read.format("dataproxy")``.
 
 What lives here.  `options`: the options of a read.  `plan`: which offsets are read.  `source`: the reader for Spark.
-`hubclient`: the hub's HTTP server, as both ask it.  `columns`: columns made from decoded records.
+`hubclient`: requests of both to the hub's Manager server.  `columns`: columns made from decoded records.
 
 Threads.  `plan` runs on the driver, in the thread that plans; `source` runs in tasks, in the worker's one task thread.
 

@@ -1,4 +1,4 @@
-"""The hub's HTTP server, asked from any machine: its logs, and pages of their entries."""
+"""A hub's Manager server, asked from any machine: the hub's logs, and pages of their entries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLUMNS: Final = ("offset", "receive_ms", "data_time_ms", "stream_id", "source"
 
 @dataclass(frozen=True, slots=True)
 class HubAddress:
-    """Hold the address of a hub's server loop, the credentials, and the time limit of a request (s)."""
+    """Hold the URL of a hub's Manager server, the credentials, and the time limit of a request (s)."""
 
     url: str
     authorization: str = field(repr=False)

@@ -158,7 +158,7 @@ class TaskProducer:
         while not self.lost() and time.monotonic() < end:
             if self._flushed(_LOOK):
                 return self.accounting()
-        self._flushed(_GRACE)  # the accounting count messages without a result
+        self._flushed(_GRACE)  # the accounting counts messages without a result
         return self.accounting()
 
     def servers(self) -> int:
@@ -183,7 +183,7 @@ class TaskProducer:
         return True
 
     def accounting(self) -> Accounting:
-        """Return the accounting of this task as they stand."""
+        """Return the accounting of this task as it stands."""
         now, before = self._counted(), self._before
         errors = {code: count - before.errors.get(code, 0) for code, count in now.errors.items()}
         return Accounting(

@@ -28,7 +28,7 @@ _WINDOW = 4.0
 def _table(figures: Figures) -> None:
     """Print who came, who was turned away, what memory was allowed and what the pair got done."""
     print(f"\n{'hostile client':30} {'connections':>12} {'closed':>8} {'sent MiB':>9} {'read MiB':>9}")
-    for name, seen in sorted(figures.servers.items()):
+    for name, seen in sorted(figures.besiegers.items()):
         sent, received = seen["sent"] / MIB, seen["received"] / MIB
         print(f"{name:30} {seen['opened']:12,} {seen['away']:8,} {sent:9.1f} {received:9.1f}")
     print(f"{f'{len(figures.http)} kinds of HTTP clients':30} {sum(figures.http.values()):12,}")

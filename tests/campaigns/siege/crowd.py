@@ -23,7 +23,7 @@ from tests.campaigns.httppeers.requests import CLOSED, HOSTILE, NEVER_READ, Host
 
 __all__ = ["KINDS", "READERS_THAT_DO_NOT", "main"]
 
-#: How many clients ask for pages and read none: as many as the server gives places for pages.
+#: How many clients ask for pages and read none: as many as the Manager server has places for pages.
 READERS_THAT_DO_NOT = 32
 KINDS = len(BESIEGERS) + len(HOSTILE) + 1
 _NICE = 5
@@ -99,10 +99,10 @@ def main() -> None:
         siege.established.wait(max(0.0, deadline - time.monotonic()))
     print("besieged", flush=True)
     sys.stdin.read()
-    servers = {
+    besiegers = {
         one.kind.name: [one.opened, one.turned_away, one.sent, one.received, one.established.is_set()] for one in sieges
     }
-    print(json.dumps({"servers": servers, "http": dict(crowd.tries), "unfair": +crowd.unfair}), flush=True)
+    print(json.dumps({"besiegers": besiegers, "http": dict(crowd.tries), "unfair": +crowd.unfair}), flush=True)
     os._exit(0)  # all go at once, in the middle of what they do
 
 

@@ -24,7 +24,7 @@ OPTIONS = {
     "max_store_bytes": 1024 * MIB,
     "retention_bytes": 128 * MIB,
 }
-#: One payload unpacked (`container.pxd`), one receive buffer of the server and one commit (`docs/hub-store.md`).
+#: One payload unpacked (`container.pxd`), one receive buffer of the server loop and one commit (`docs/hub-store.md`).
 _UNPACKED, _COMMIT = 64 * MIB, 32 * MIB
 _PAGE, _RECORDS_MOST, _ROW = MIB, 10_000, 200
 _READERS = 4

@@ -75,7 +75,7 @@ class HubUnderSiege(_Process):
 
     @property
     def ports(self) -> tuple[str, str]:
-        """Return the ports of both servers."""
+        """Return the DataProxy port and the Manager port."""
         return self.target.rpartition(":")[2], self.url.rpartition(":")[2]
 
     def stats(self) -> dict[str, Any]:

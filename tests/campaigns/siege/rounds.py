@@ -36,7 +36,7 @@ class Figures:
     besieged: dict[str, list[float]] = field(default_factory=lambda: {role: [] for role in _ROLES})
     produced: dict[str, int] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
-    servers: dict[str, Counter[str]] = field(default_factory=dict)
+    besiegers: dict[str, Counter[str]] = field(default_factory=dict)
     http: Counter[str] = field(default_factory=Counter)
     unfair: Counter[str] = field(default_factory=Counter)
     stats: dict[str, Any] = field(default_factory=dict)
@@ -134,8 +134,8 @@ def _gauges(figures: Figures) -> None:
 
 
 def _add(figures: Figures, seen: dict[str, Any]) -> None:
-    for name, (opened, away, sent, received, established) in seen["servers"].items():
-        counter = figures.servers.setdefault(name, Counter())
+    for name, (opened, away, sent, received, established) in seen["besiegers"].items():
+        counter = figures.besiegers.setdefault(name, Counter())
         counter.update(opened=opened, away=away, sent=sent, received=received, rounds=established)
     figures.http.update(seen["http"])
     figures.unfair.update(seen["unfair"])
@@ -165,7 +165,7 @@ def judge(figures: Figures, stored: list[int], said: str) -> None:
         wrong.append(f"acknowledged messages are not in the store, which has {len(numbers)} of {made['accepted']}")
     if len(numbers) < len(stored) and not made["resent"]:
         wrong.append(f"{len(stored) - len(numbers)} messages are stored twice, and none was sent again")
-    for name, kind in figures.servers.items():
+    for name, kind in figures.besiegers.items():
         if not kind["sent"]:
             wrong.append(f"{name} was not there")
     wrong += [f"an HTTP client was answered as it should not be: {name}" for name in figures.unfair]

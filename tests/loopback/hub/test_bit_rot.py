@@ -95,7 +95,7 @@ def test_the_command_line_gives_what_is_before_it_and_can_pass_it(rotten, start_
     first = tail(way, where)
     assert (first.returncode, first.stdout.splitlines()) == (1, lines(0, 1, 2, 3, 4))
     assert "0,0:6" in first.stderr
-    assert "Manager server" not in first.stderr
+    assert "Manager port" not in first.stderr
     rest = tail(way, where, "--start", "0,0:6")
     assert (rest.returncode, rest.stdout.splitlines()) == (0, lines(6, 7, 8, 9))
     inside = tail(way, where, "--start", "0,0:6.1", "--max", "2")

@@ -1,4 +1,4 @@
-"""The de-duplication window through the hub's server loop: raw frames, and a producer that sends again."""
+"""The de-duplication window through the hub's DataProxy port: raw frames, and a producer that sends again."""
 
 import contextlib
 import socket

@@ -275,7 +275,7 @@ def test_descriptors_that_ran_out_are_logged_once_a_minute(caplog):
     assert len(caplog.records) == 2
 
 
-def test_both_loops_tell_when_descriptors_run_out(start_hub, caplog, monkeypatch):
+def test_both_ports_tell_when_descriptors_run_out(start_hub, caplog, monkeypatch):
     monkeypatch.setattr(manager, "_LOOK_SECONDS", 0.01)
     hub = start_hub()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""Limits of the server: connections, silence, unread replies, the queue, memory."""
+"""Limits of the DataProxy port: connections, silence, unread replies, the queue, memory."""
 
 import contextlib
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Several threads of a server share what producers may make the hub hold."""
+"""Several server loops share what producers may make the hub hold."""
 
 from __future__ import annotations
 

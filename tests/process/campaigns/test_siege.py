@@ -12,7 +12,7 @@ from tests.campaigns.siege.rounds import LEAST_SHARE, Figures, besiege, judge
 def test_a_hub_under_siege_loses_nothing_and_keeps_its_bounds(tmp_path: Path) -> None:
     figures = besiege(tmp_path, seed=3, rounds=1, seconds=2.0, say=print, rate=500.0)
     assert figures.wrong == []
-    assert set(figures.servers) == set(BESIEGERS)
+    assert set(figures.besiegers) == set(BESIEGERS)
     assert figures.produced["accepted"] == figures.read["done"] > 0
     assert 0 < figures.own <= figures.bound
     assert len(figures.http) > 50

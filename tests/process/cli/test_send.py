@@ -122,11 +122,11 @@ def test_tail_of_a_store(tmp_path):
     assert err.startswith("dataproxy: ")
 
 
-@pytest.mark.parametrize("server", ["--hub", "--store"])
-def test_tail_follows_until_it_is_interrupted(tmp_path, server):
+@pytest.mark.parametrize("option", ["--hub", "--store"])
+def test_tail_follows_until_it_is_interrupted(tmp_path, option):
     with Hub(tmp_path) as hub:
-        where = hub.manager_url if server == "--hub" else str(tmp_path)
-        process = start("tail", "g", "s", server, where, "-f")
+        where = hub.manager_url if option == "--hub" else str(tmp_path)
+        process = start("tail", "g", "s", option, where, "-f")
         for line in (b"one\n", b"two\n"):
             send(hub, data=line)
             assert process.stdout.readline() == line

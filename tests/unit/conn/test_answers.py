@@ -81,7 +81,7 @@ def test_a_success_counts_over_each_connection_that_has_an_open_attempt() -> Non
     assert (result["outcome"], result["node"]) == (DELIVERED, pool.connection(first)["peer"])
 
 
-def test_a_success_over_the_next_connection_of_the_same_connection_does_not_count() -> None:
+def test_a_success_over_the_next_socket_of_the_same_connection_does_not_count() -> None:
     pool = opened(["a:1"], heartbeat=0, reconnect_backoff=0, retry_backoff=SECOND, retry_backoff_max=SECOND)
     frame = pool.submit(1, 7, [b"x"], 100 * SECOND, 0)
     write_all(pool, 0, 0)

@@ -40,7 +40,7 @@ def test_a_connection_that_moves_to_a_healthy_proxy_takes_no_doubt_with_it() -> 
 
 
 @pytest.mark.parametrize("state", ["backoff", "connecting"])
-def test_a_connection_without_a_connection_is_doubted_when_it_has_one(state: str) -> None:
+def test_a_connection_without_a_socket_is_doubted_when_it_has_one(state: str) -> None:
     pool = opened(["a:1", "b:1"], 4, heartbeat=0, reconnect_backoff=0, reconnect_backoff_max=0)
     at, other = (i for i in range(4) if pool.connection(i)["peer"] == "a:1")
     pool.lost(other, LOST, RESET, 0)

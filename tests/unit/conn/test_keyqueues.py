@@ -1,4 +1,4 @@
-"""Key queues: of one at most one pack is under way, and its result alone lets the next one go."""
+"""Key queues: at most one pack of each is under way, and only its result lets the next one go."""
 
 import pytest
 

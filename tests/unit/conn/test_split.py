@@ -21,7 +21,7 @@ NUMBER = 77
 
 
 def split_pool(labels: tuple[str, ...] = ("a:1",), **config: object) -> Connections:
-    """Return connected connections without heartbeats or pauses."""
+    """Return a pool that is connected, without heartbeats or pauses."""
     return opened(list(labels), heartbeat=0, retry_backoff=0, avoid=0, **config)
 
 

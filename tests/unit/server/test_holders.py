@@ -1,4 +1,4 @@
-"""Who pays for the memory of a server: the address that holds the most, there the one longest without progress."""
+"""Who pays for the memory of a server loop: the address that holds the most, there the one longest without progress."""
 
 import random
 

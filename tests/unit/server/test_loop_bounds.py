@@ -1,4 +1,4 @@
-"""A server's memory is bounded, and who holds it pays: half-received frames, unread answers, answers that wait."""
+"""A server loop's memory is bounded, and who holds it pays: half-received frames, unread answers, answers that wait."""
 
 import pytest
 

@@ -24,7 +24,7 @@ cdef enum ConnectionState:
     CS_CLOSED = 4       # final: the pool is closing
 
 
-cdef enum ConnectionFlag:         # what the executor has to do for a connection
+cdef enum ConnectionFlag:       # what the executor has to do for a connection
     CF_CONNECT = 1
     CF_CLOSE = 2
     CF_WRITE = 4
@@ -153,7 +153,7 @@ ctypedef struct ConnectionCounters:   # written by the executor, read by any thr
     int64_t losses
 
 
-ctypedef struct Connection:           # executor only, except `counters`
+ctypedef struct Connection:     # executor only, except `counters`
     int index
     int state                   # ConnectionState; pool.connection_enter alone writes it
     int flags                   # ConnectionFlag: work for the executor
@@ -188,23 +188,23 @@ ctypedef struct Connection:           # executor only, except `counters`
     int close_detail            # of that event
     int failures                # failed connects and losses in a row, without a reply in between
     int unanswered              # heartbeats
-    # Attempts written to this connection minus matched answers.  It may be too large, but never too small: a late
+    # Attempts written to its socket minus matched answers.  It may be too large, but never too small: a late
     # answer to a frame that has its result is not subtracted, because it looks like an answer to an unknown number.
     int64_t owed
     int64_t told_us             # when an ignored answer was last reported
     int reason_code             # of the last refusal over this connection that named no frame, 0 = none
-    int64_t reason_end          # bytes that were written to the connection when this refusal came
+    int64_t reason_end          # bytes that had been written (counters.sent_bytes) when this refusal came
     char reason[160]            # REASON_ROOM
     LoadWindow load
     ConnectionCounters counters
 
 
-ctypedef struct ConnectionPool:       # executor only
+ctypedef struct ConnectionPool:  # executor only
     const WireOps* wire
     ConnectionConfig config
-    Connection** connections                # all slots ever made; a slot is reused, and freed only with the pool
+    Connection** connections    # all slots ever made; a slot is reused, and freed only with the pool
     int n_connections
-    Connection** active               # connections that take frames
+    Connection** active         # connections that take frames
     int n_active
     uint32_t cursor             # round-robin
     Endpoint* endpoints
@@ -214,7 +214,7 @@ ctypedef struct ConnectionPool:       # executor only
     PackList waiting            # packs that no connection could take
     PackList backoff            # packs that wait for their next attempt
     PackList settled            # packs that got their result in this round; the executor hands them over
-    KeyQueue* freed                 # key queues whose next pack may be sent
+    KeyQueue* freed             # key queues whose next pack may be sent
     InFlight in_flight
     Timers timers
     uint64_t random

@@ -397,7 +397,7 @@ cdef void connections_lost(
     if conn.state == CS_IDLE or conn.state == CS_CLOSED:
         return
     if conn.state == CS_BACKOFF and not conn.retired and not pool.closing:
-        return                  # it has no connection, and its proxy left the list and came back before it was closed
+        return                  # it has no socket, and its proxy left the list and came back before it was closed
     conn.flags = 0
     conn.close_event = 0
     conn.close_detail = 0

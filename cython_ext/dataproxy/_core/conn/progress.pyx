@@ -34,7 +34,7 @@ cdef int64_t look_every_us(const ConnectionConfig* config) noexcept nogil:
 
 
 cdef void progress_begin(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
-    """Reset the progress for a new connection.  Locality: executor."""
+    """Reset the progress: the connection has a new socket.  Locality: executor."""
     conn.acked = relaxed_load(&conn.counters.sent_bytes)
     conn.heartbeat_end = conn.acked
     conn.waits = False

@@ -73,7 +73,7 @@ cdef void _refused_unnamed(
 
 
 cdef void _out_of_step(ConnectionPool* pool, Connection* conn, int code) noexcept nogil:
-    """Ask for a new connection because the server has lost the frame boundaries of this one.
+    """Ask for a new socket because the server has lost the frame boundaries on this one.
 
     The server would misread all following frames too.  The sequence number in its answer comes from wrong bytes as
     well, so it is ignored.

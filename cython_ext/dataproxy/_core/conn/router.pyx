@@ -123,7 +123,7 @@ cdef Doubt* doubts_of(const ConnectionPool* pool, const Endpoint* list, int n) n
 
 
 cdef void load_clear(LoadWindow* w) noexcept nogil:
-    """Forget all samples (a new connection)."""
+    """Forget all samples: the connection is new, or has a new socket."""
     cdef int i
     for i in range(LOAD_WINDOW):
         w.samples[i] = LOAD_UNKNOWN

@@ -281,8 +281,8 @@ cdef bint split_next(ConnectionPool* pool, Pack* p, int outcome, int code) noexc
 cdef void split_rest(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     """Store one result for all messages that have none.
 
-    The waiting halves may have different facts (attempts, possible copies).  Without memory for one entry each, they
-    share the facts of the first half.
+    The waiting halves may have different fields (attempts, possible copies).  Without memory for one entry each, they
+    share the fields of the first half.
     """
     _restore(pool, p)
     while p.parts.n_halves > 0 and parts_room(p.parts):

@@ -45,14 +45,14 @@ ctypedef struct ExecutorCounts:     # what an executor counts by itself
     int64_t filtered        # successes that said how long the server remembers messages
 
 
-ctypedef struct ConnectionCopy:   # of one connection, for statistics
+ctypedef struct ConnectionCopy:  # of one connection, for statistics
     char label[64]
     ConnectionCounters counters
 
 
 ctypedef struct Executor:
     int index
-    ConnectionPool pool               # executor only (counters: relaxed)
+    ConnectionPool pool         # executor only (counters: relaxed)
     Channel** channels          # by connection index; executor only
     int n_channels
     Channel* newest             # list of all channels; none is ever removed, so it is consistent at any time; atomic

@@ -79,7 +79,7 @@ ctypedef struct PackResult:    # the shared final result of a pack, for those wh
     bint maybe_delivered
     Parts* parts            # with OUT_MIXED: the results; holds a reference
     bint watched            # guarded by the accounting's lock: Python asked for a call when it is done
-    void* loop_waits         # guarded by the accounting's lock: event loops that wait for it (producer/aio/loopqueue)
+    void* loop_waits        # guarded by the accounting's lock: event loops that wait for it (producer/aio/loopqueue)
     uint32_t seq
     char id[32]             # the pack's id, constant
     void* open_pack         # guarded by the batcher's lock: the pack while it is open
@@ -106,7 +106,7 @@ ctypedef struct Pack:
     Pack* prev
     int state               # PackState
     bint own_ids            # some of its messages have an id that the caller gave
-    PackResult* pack_result        # may be NULL
+    PackResult* pack_result  # may be NULL
     bint compressed         # the items are one snappy block
     uint8_t* frame          # sealed: first byte of the frame inside buf
     size_t frame_n
@@ -116,7 +116,7 @@ ctypedef struct Pack:
     char id[32]             # sent as a frame attribute; empty: none
     int64_t data_time_ms
     Slice attrs             # attribute text; borrowed from the stream, which outlives the pack
-    void* key_queue              # of a message with a key, else NULL; outlives the pack
+    void* key_queue         # of a message with a key, else NULL; outlives the pack
     bint lingered           # still open after its linger time, because its key queue is busy
     bint counted            # counted in KeyQueue.unsettled
     # Accounting.

@@ -42,7 +42,7 @@ cdef class Generator:
     cdef int64_t start_us       # planned times count from here
     cdef int64_t number         # of the next message, for the choice of its stream, body and key
     cdef bint circles           # a closed loop: the sender waits for the result of each message
-    cdef PackResult* last          # of that message; holds a reference until the wait has ended
+    cdef PackResult* last       # of that message; holds a reference until the wait has ended
     cdef int alarm              # of a run in an event loop: a timerfd, else -1
     cdef int64_t ahead          # with it: us from the start to the next arrival, -1 after the last
     cdef int64_t excused        # us by which it may be late because calls had to wait for room

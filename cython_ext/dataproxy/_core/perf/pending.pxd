@@ -16,7 +16,7 @@ cdef enum:
 
 
 ctypedef struct Planned:        # messages of one call in one pack
-    PackResult* pack_result            # holds a reference
+    PackResult* pack_result     # holds a reference
     int64_t planned_us
     uint32_t index              # place of the first in its pack
     uint32_t n

@@ -77,7 +77,7 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
             promised += p.waits
         p = p.next
     if promised:
-        completions_add(&g.completions, promised)       # before the accounting stop counting these packs as in flight
+        completions_add(&g.completions, promised)       # before the accounting stops counting these packs as in flight
     if g.batcher.key_buckets:
         order_settled(&g.batcher, packs)
     accounting_hold(&g.accounting)

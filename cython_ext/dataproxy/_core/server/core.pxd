@@ -9,7 +9,7 @@ from dataproxy._core.server.store.core cimport StoreCore
 
 cdef class HubCore:
     cdef HubShared shared
-    cdef ServerLoop* loops            # `threads` of them while open
+    cdef ServerLoop* loops      # `threads` of them while open
     cdef int loop_count         # initialised server loops
     cdef int running            # loops under way; guarded by the GIL
     cdef bint opened

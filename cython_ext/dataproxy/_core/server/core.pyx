@@ -208,7 +208,7 @@ cdef class HubCore:
         with nogil:
             status = loop_run(&self.loops[i])
         if status != ST_OK:
-            raise OSError(self.loops[i].poller.error, "the loop of a hub's port failed")
+            raise OSError(self.loops[i].poller.error, "a server loop of the hub failed")
 
     def stop(self, double drain) -> None:
         """Accept and read no more; loops end once all is answered, at the latest after ``drain`` seconds."""

@@ -1,6 +1,4 @@
-"""State of one server loop of the hub, state that all server loops share, and functions that every part of a server
-loop uses.
-"""
+"""State of one server loop, state that all server loops of a hub share, and functions that all parts of a loop use."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -74,8 +72,7 @@ ctypedef struct HubShared:          # constant while server loops run, except th
     int64_t phase                   # LoopPhase
     int64_t deadline_us             # end of draining
     int64_t orders                  # counts changes of listeners and faults that server loops have to follow
-    # Of server loops that follow them.
-    pthread_mutex_t mutex
+    pthread_mutex_t mutex           # for the threads that wait until all loops have followed
     pthread_cond_t followed
 
 
@@ -121,12 +118,12 @@ ctypedef struct ServerLoop:
     int64_t read_share              # most bytes that a connection is read for in this round
 
 
-cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil       # ST_OK or ST_SYSTEM
-cdef void loop_release(ServerLoop* d) noexcept nogil                      # its descriptors, when the loop has ended
-cdef void loop_free(ServerLoop* d) noexcept nogil                         # after the loop and the committer have ended
+cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil         # ST_OK or ST_SYSTEM
+cdef void loop_release(ServerLoop* d) noexcept nogil                        # its descriptors, when the loop has ended
+cdef void loop_free(ServerLoop* d) noexcept nogil                           # after the loop and the committer have ended
 cdef int64_t loop_clock(ServerLoop* d) noexcept nogil
-cdef void loop_done(void* origin, Entry* chain) noexcept nogil      # the committer's callback, any thread
-cdef Entry* loop_take(ServerLoop* d) noexcept nogil                       # everything in the inbox
+cdef void loop_done(void* origin, Entry* chain) noexcept nogil              # the committer's callback, any thread
+cdef Entry* loop_take(ServerLoop* d) noexcept nogil                         # everything in the inbox
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil
 cdef void park_session(ServerLoop* d, Session* s) noexcept nogil
 cdef void unpark_all(ServerLoop* d) noexcept nogil

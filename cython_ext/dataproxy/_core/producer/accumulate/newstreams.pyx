@@ -20,7 +20,7 @@ from dataproxy._core.producer.accumulate.streams cimport (
 )
 
 cdef enum:
-    USUAL_MAX = 256         # bytes; the longest name (dataproxy/producer/names.py)
+    USUAL_MAX = 256         # bytes; the longest name (dataproxy/producer/ingest/names.py)
 
 
 cdef bint _usual(Slice name) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Open packs of a batcher: one for each kind of message of a stream, or of a key's key queue."""
+"""Open packs of a batcher: one for each kind of message of a stream, or one for a key queue."""
 
 from libc.stdint cimport int64_t, uint32_t
 

@@ -26,7 +26,7 @@ ctypedef struct Stream:         # lives as long as something refers to it; its t
     int n_others
     size_t size_hint            # bytes of the last sealed pack
     Stream* bare  # the stream of the same names without attributes: owns the key queues; a reference; or NULL
-    KeyQueue** key_queues                # by key bucket, NULL until needed
+    KeyQueue** key_queues       # by key bucket, NULL until needed
     int n_key_queues
     Pack* refused[2]            # dropped messages to be reported (results/refusals); guarded by Completions.lock
     int64_t users               # atomic: number of references

@@ -21,11 +21,11 @@ ctypedef struct LoopQueue:      # of one event loop
     LoopWait* last
 
 
-ctypedef struct LoopWait:          # one loop waits for one pack, or for the accounting
+ctypedef struct LoopWait:       # one loop waits for one pack, or for the accounting
     # Of the result's or the accounting's list, under accounting.lock; then of the queue's, under its lock.
     LoopWait* next
     LoopQueue* queue            # holds a reference
-    PackResult* pack_result            # holds a reference; NULL for a wait of the accounting
+    PackResult* pack_result     # holds a reference; NULL for a wait of the accounting
     int64_t mark                # of the accounting: serial to be settled, or MARK_ROOM
     size_t key                  # under which the loop knows who waits
 

@@ -13,7 +13,7 @@ cdef class Waiter(Awaited):
     cdef Notifier notifier
     cdef readonly object _loop  # the notifier's, where asyncio looks for it
     cdef CoreHandle core
-    cdef PackResult* pack_result       # holds a reference
+    cdef PackResult* pack_result  # holds a reference
     cdef uint32_t index
     cdef object own_id          # the caller's message_id, else None
     cdef object callback        # the first of them; nearly always a task's wake-up, and the only one

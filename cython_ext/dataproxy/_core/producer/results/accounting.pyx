@@ -85,7 +85,7 @@ cdef void _count_code(Accounting* k, int code, int64_t messages) noexcept nogil:
 
 
 cdef void pack_result_fill(PackResult* v, const Pack* p, int64_t latency) noexcept nogil:
-    """Write the result of ``p`` into the result that Deliveries read.  Locality: who settles it."""
+    """Write the result of ``p`` into the pack result that Deliveries read.  Locality: who settles it."""
     v.outcome = p.outcome
     v.code = p.code
     v.attempts = p.attempts

@@ -11,7 +11,7 @@ from dataproxy._core.producer.ingest.rows cimport Rows
 
 cdef class Delivery:
     cdef CoreHandle core
-    cdef PackResult* pack_result       # holds a reference
+    cdef PackResult* pack_result  # holds a reference
     cdef uint32_t index
     cdef uint32_t generation    # of the process that accepted the message
     cdef object own_id          # the caller's message_id, else None

@@ -6,7 +6,7 @@ from dataproxy._core.pack.pack cimport PackResult
 
 
 ctypedef struct Segment:    # consecutive messages of one pack
-    PackResult* pack_result        # holds a reference
+    PackResult* pack_result  # holds a reference
     uint32_t first
     uint32_t count
 

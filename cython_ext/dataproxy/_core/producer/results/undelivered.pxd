@@ -20,7 +20,7 @@ ctypedef struct UndeliveredPack:   # what remains of one pack
     int64_t data_time_ms
     int64_t charge
     Stream* stream          # a reference
-    PackResult* pack_result        # holds a reference
+    PackResult* pack_result  # holds a reference
 
 
 ctypedef struct UndeliveredBuffer:

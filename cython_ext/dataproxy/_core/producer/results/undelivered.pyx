@@ -88,7 +88,7 @@ cdef UndeliveredPack* _from_pack(Pack* p, int64_t now_us) noexcept nogil:
 cdef void undelivered_keep(UndeliveredBuffer* l, Pack* p, int64_t now_us) noexcept nogil:
     """Take over the buffer of a settled pack that was not delivered, if there is room.
 
-    Locality: the thread that settles the pack, before the accounting count it.  Locks: takes lock.
+    Locality: the thread that settles the pack, before the accounting counts it.  Locks: takes lock.
     """
     cdef int64_t need = <int64_t>(p.head + p.body_n + sizeof(UndeliveredPack) + sizeof(p.pack_result[0]))
     cdef UndeliveredPack* x = NULL
