@@ -118,12 +118,12 @@ ctypedef struct ServerLoop:
     int64_t read_share              # most bytes that a connection is read for in this round
 
 
-cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil         # ST_OK or ST_SYSTEM
-cdef void loop_release(ServerLoop* d) noexcept nogil                        # its descriptors, when the loop has ended
-cdef void loop_free(ServerLoop* d) noexcept nogil                           # after the loop and the committer have ended
+cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil     # ST_OK or ST_SYSTEM
+cdef void loop_release(ServerLoop* d) noexcept nogil                    # its descriptors, when the loop has ended
+cdef void loop_free(ServerLoop* d) noexcept nogil                       # after the loop and the committer have ended
 cdef int64_t loop_clock(ServerLoop* d) noexcept nogil
-cdef void loop_done(void* origin, Entry* chain) noexcept nogil              # the committer's callback, any thread
-cdef Entry* loop_take(ServerLoop* d) noexcept nogil                         # everything in the inbox
+cdef void loop_done(void* origin, Entry* chain) noexcept nogil          # the committer's callback, any thread
+cdef Entry* loop_take(ServerLoop* d) noexcept nogil                     # everything in the inbox
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil
 cdef void park_session(ServerLoop* d, Session* s) noexcept nogil
 cdef void unpark_all(ServerLoop* d) noexcept nogil
