@@ -1,8 +1,8 @@
 """The command ``dataproxy``.  Results go to stdout, everything else to stderr.
 
 What lives here.  `main`, `app`: the entry and all commands.  `ending`, `outcome`, `settings`: signals, exit codes,
-options.  `config`, `explain`, `optionwords`: what options and errors mean.  `frames`, `hexdump`, `frametext`: frames as
-text.  `perf`, `perfsets`: load tests.  `send` and `hub` have folders.
+options.  `config`, `explain`, `optionwords`: what options and errors mean.  `frames`, `frametext`: frames as text;
+`hexdump`: frames that are given as hex digits.  `perf`, `perfsets`: load tests.  `send` and `hub` have folders.
 """
 
 __all__: list[str] = []

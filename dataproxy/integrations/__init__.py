@@ -1,5 +1,7 @@
 """Producers in servers that end their processes in their own way: Starlette and FastAPI, gunicorn, Celery.
 
+What lives here.  `starlette`, `gunicorn`, `celery`: one module for each.
+
 Nothing of those servers is imported here; docs/services.md shows each one.
 """
 

@@ -1,5 +1,8 @@
 """Help for tests of programs that use this package: hubs, faults, a TCP proxy with faults, a pytest plugin.
 
+What lives here.  `plugin`: the fixtures.  `proxy`, `proxyfault`, `tunnel`: the TCP proxy, its faults, and one
+connection through it.  `blackhole`: a socket whose packets are lost.
+
 Names are loaded on first use, so that pytest can load the plugin without the compiled core.
 """
 

@@ -1,16 +1,20 @@
-"""Folders of the Python packages: how many modules they hold, what their heads say, and which way they import."""
+"""Folders: how many modules they hold, what their heads say, and which way they import."""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from tests.arch.cycles import knots, module_uses
 
-__all__ = ["crowded_folders", "folder_cycles", "headless_folders"]
+__all__ = ["crowded_folders", "folder_cycles", "headless_folders", "unnamed_modules"]
 
 MOST_MODULES = 14
 HEAD = ("What lives here.", "Threads.", "What it may use.")
+CORE = Path("cython_ext/dataproxy/_core")
+CORE_HEADS = ("__init__.pxd", "README.md")
+QUOTED = re.compile(r"`+([\w./]+)`+")
 
 
 def _packages(root: Path) -> list[Path]:
@@ -43,6 +47,34 @@ def headless_folders(root: Path) -> list[str]:
         missing += [name for name in _modules(folder) if f"`{name}`" not in head]
         found += [f"{folder.relative_to(root)}: its head says nothing of {words!r}" for words in missing]
     return found
+
+
+def unnamed_modules(root: Path) -> list[str]:
+    """Return the modules that the heads of their folders do not name: a newcomer finds a module by this page alone.
+
+    In the package ``dataproxy`` itself the page is docs/internals.md.  A wire is described by the head of ``wire``;
+    the modules of ``plat`` are declarations, each named after what it declares.
+    """
+    pages = {folder: (folder / "__init__.py").read_text() for folder in _packages(root)}
+    pages = {folder: ast.get_docstring(ast.parse(text)) or "" for folder, text in pages.items()}
+    found = []
+    for folder, head in pages.items():
+        inner = folder.parent in pages
+        page = head if inner else (root / "docs/internals.md").read_text()
+        if folder.name == "dataproxy" or inner:
+            found += _unnamed(root, folder, _modules(folder), page)
+    core = root / CORE
+    for folder in sorted({path.parent for path in core.rglob("*.p[xy][dx]")} - {core / "plat"}):
+        home = folder.parent if folder.parent == core / "wire" else folder
+        page = "".join((home / name).read_text() for name in CORE_HEADS if (home / name).is_file())
+        modules = {path.stem for path in folder.glob("*.p[xy][dx]")} - {"__init__"}
+        found += _unnamed(root, folder, sorted(modules), page)
+    return found
+
+
+def _unnamed(root: Path, folder: Path, modules: list[str], page: str) -> list[str]:
+    named = set(QUOTED.findall(page))
+    return [f"{folder.relative_to(root)}: its page does not name {one!r}" for one in modules if one not in named]
 
 
 def folder_cycles(root: Path) -> list[str]:
