@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,6 +17,9 @@ from dataproxy.wire.inlong import LIMIT, Frame, Sender, read_frames
 
 __all__ = ["show_frames"]
 
+_CHUNK: Final = 1 << 20
+_BEGINNING: Final = 64  # bytes
+_CONTROLS: Final = bytes({*range(32), 127} - {*b"\t\r\n\f\v"})
 _SENDERS: Final[dict[str, Sender]] = {"client": "client", "server": "server", "auto": "either"}
 
 
@@ -65,17 +69,55 @@ def show_frames(
             silence(sys.stdout)
         if first is not None:
             which = f"frame {first.number} at byte {first.offset}: {told(first, first.problems[0])}"
-            complain(f"{wrong} of {count} frames wrong; {which}")
+            complain(f"{wrong} of {count} frames wrong; {which}{_hint(data)}")
             raise typer.Exit(ExitCode.FAILED)
+
+
+def _hint(data: bytes) -> str:
+    """Return what the input is, if it begins with text, whose first bytes would be a length of 150 MB or more."""
+    if not data[:_BEGINNING].isascii() or data[:_BEGINNING].translate(None, _CONTROLS) != data[:_BEGINNING]:
+        return ""
+    return "; these bytes are text: no frames, no hex digits, and no hex dump of xxd, hexdump -C or od -A x -t x1z"
 
 
 def _read(source: list[str]) -> bytes:
     """Return the bytes that the arguments mean."""
+    try:
+        return _bytes(source)
+    except DumpError as error:
+        complain(str(error))
+        raise typer.Exit(ExitCode.USAGE) from None
+    except MemoryError:
+        complain("the input does not fit into memory")
+        raise typer.Exit(ExitCode.FAILED) from None
+
+
+def _stdin() -> bytes:
+    """Return all of stdin, also of a pipe that another program has made not to block."""
+    if sys.stdin is None:  # closed, and its number is in use
+        complain("stdin is closed; give a file, or hex digits")
+        raise typer.Exit(ExitCode.USAGE)
+    try:
+        with open(0, "rb", buffering=0, closefd=False) as stream:
+            if os.get_blocking(0):
+                return stream.readall()
+            parts = []
+            while (part := stream.read(_CHUNK)) != b"":
+                if part is None:
+                    select.select([0], [], [])
+                else:
+                    parts.append(part)
+            return b"".join(parts)
+    except OSError as error:
+        complain(f"stdin cannot be read: {error.strerror}")
+        raise typer.Exit(ExitCode.USAGE) from None
+
+
+def _bytes(source: list[str]) -> bytes:
     place = source[0] if len(source) == 1 else None
     digits = only_digits("".join(source).encode("utf-8", "surrogateescape"))
     if place == "-":
-        with open(0, "rb", closefd=False) as stream:
-            data = stream.read()
+        data = _stdin()
     elif place is not None and (digits is None or os.path.isfile(place)):  # noqa: PTH113 - digits may be too long for a path
         try:
             data = Path(place).read_bytes()
@@ -88,12 +130,8 @@ def _read(source: list[str]) -> bytes:
         raise typer.Exit(ExitCode.USAGE)
     else:
         data = digits
-    try:
-        dumped = read_dump(data)
-        if dumped is not None:
-            return dumped
-        digits = only_digits(data)
-        return data if digits is None else bytes_of(digits)
-    except DumpError as error:
-        complain(str(error))
-        raise typer.Exit(ExitCode.USAGE) from None
+    dumped = read_dump(data)
+    if dumped is not None:
+        return dumped
+    digits = only_digits(data)
+    return data if digits is None else bytes_of(digits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Final
 
 __all__ = ["DumpError", "bytes_of", "only_digits", "read_dump"]
@@ -12,6 +13,9 @@ _DIGITS: Final = b"0123456789abcdefABCDEF"
 _BEGINNING: Final = 4096  # bytes; in frames, some are no digits
 _LINE: Final = re.compile(rb"([0-9a-fA-F]{4,16})(:?)(?:[ \t]+(.*))?")
 _WORD: Final = re.compile(rb"([ \t]*)((?:[0-9a-fA-F]{2})+)(?=[ \t]|$)")
+_OFFSET: Final = 6  # digits at least
+_OCTAL: Final = 7  # digits, as `od` prints octal offsets
+_SIZES: Final = {2: 1, 4: 2, 6: 2, 8: 4, 11: 4}  # digits of a number, hexadecimal or octal -> its bytes
 _HALF: Final = 16  # digits, behind which some programs leave a second blank
 
 
@@ -47,6 +51,8 @@ def read_dump(data: bytes) -> bytes | None:
     first = found[0]
     if first is None or int(first[1], 16) != 0 or (len(lines) == 1 and not first[2]) or not first[3]:
         return None
+    if other := _other_numbers(found):
+        raise DumpError(f"the hex dump cannot be read: {other}; dump with xxd, hexdump -C or od -A x -t x1z")
     try:
         return _bytes_of_lines(lines, found)
     except DumpError:
@@ -55,6 +61,27 @@ def read_dump(data: bytes) -> bytes | None:
         ):  # digits in lines, the first of which happens to begin with zeros
             return None
         raise
+
+
+def _other_numbers(found: list[re.Match[bytes] | None]) -> str:
+    """Say what ``od`` and ``hexdump`` print by default in place of bytes and their offset; "" for what can be read.
+
+    The offset of the second line tells how many bytes the first one has.
+    """
+    first, second = found[0], found[1] if len(found) > 1 else None
+    if first is None or second is None or first[2] or len(first[1]) < _OFFSET or len(first[1]) != len(second[1]):
+        return ""
+    words = (first[3] or b"").split()
+    same = list(takewhile(lambda word: len(word) == len(words[0]) and not word.translate(None, _DIGITS), words))
+    size = _SIZES.get(len(words[0]), 0)
+    most = len(same) * size  # of the last number, some bytes may be missing
+    here = int(second[1], 16)
+    octal = here if second[1].translate(None, b"01234567") else int(second[1], 8)
+    if octal != here and len(first[1]) == _OCTAL and most - size < octal <= most:
+        return "its offsets are octal"
+    if size > 1 and most - size < here <= most:
+        return f"its numbers have {size} bytes, in the machine's order"
+    return ""
 
 
 def _bytes_of_lines(lines: list[bytes], found: list[re.Match[bytes] | None]) -> bytes:

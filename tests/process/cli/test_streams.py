@@ -1,7 +1,9 @@
 """Commands whose input breaks off or whose output goes nowhere: a message and a code, never a traceback."""
 
 import json
+import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -52,6 +54,46 @@ def test_characters_that_the_output_cannot_have(encoding: str) -> None:
     status, out, told = shell(f"{call} --json")
     assert (status, told) == (0, "")
     assert json.loads(out.decode(encoding))["items"][0]["body"] == "é中😀"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ("frames - <&-", 2, "stdin is closed; give a file, or hex digits"),
+        ("frames - >/dev/null 0>/dev/null", 2, "stdin cannot be read: Bad file descriptor"),
+    ],
+)
+def test_frames_of_an_input_that_cannot_be_read(arguments: str, status: int, said: str) -> None:
+    assert shell(f"{COMMAND} {arguments}") == (status, b"", f"dataproxy: {said}\n")
+
+
+@pytest.mark.parametrize("arguments", ["frames -", "frames {file}"])
+def test_frames_of_an_input_that_no_memory_holds(arguments: str, tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    with file.open("wb") as stream:
+        stream.truncate(1 << 42)
+    status, out, told = shell(f"ulimit -v 4000000; {COMMAND} {arguments.format(file=file)} <{file}")
+    assert (status, out, told) == (1, b"", "dataproxy: the input does not fit into memory\n")
+
+
+def test_frames_of_a_pipe_that_does_not_block() -> None:
+    """Programs that start a command may leave such a pipe: what comes later is not lost."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    command = [sys.executable, "-m", "dataproxy", "frames", "-"]
+    with subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.write(writer, bytes.fromhex("00000001"))
+        assert process.stdout is not None
+        until = time.monotonic() + WAIT_S
+        while select.select([reader], [], [], 0.01)[0]:  # it takes the first half before the second comes
+            assert process.poll() is None
+            assert time.monotonic() < until
+        os.write(writer, b"\1")
+        os.close(writer)
+        out, told = process.communicate(timeout=WAIT_S)
+    os.close(reader)
+    assert (process.returncode, told) == (0, b"")
+    assert out.startswith(b"frame 1 at byte 0: 5 bytes, type 1, heartbeat")
 
 
 def test_names_that_the_output_cannot_have() -> None:

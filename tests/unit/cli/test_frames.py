@@ -155,6 +155,23 @@ def test_wrong_arguments(arguments, code, words):
     assert result.stderr.startswith("dataproxy: ")
 
 
+@pytest.mark.parametrize(
+    ("text", "hinted"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", True),
+        (b"\t0x0000:  4500 0041 0000 4000  E..A..@.\n", True),
+        (b"frame 1 at byte 0: 97 bytes", True),
+        (FRAME[:40], False),
+        (FRAME + b"GET / HTTP/1.1\r\n", False),
+        (bytes(40), False),
+    ],
+)
+def test_text_that_is_no_frame_gets_a_hint(place, text, hinted):
+    result = run(place(text))
+    assert result.exit_code == 1
+    assert ("; these bytes are text: no frames, no hex digits" in result.stderr) == hinted
+
+
 def test_the_example_of_the_page():
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
     assert run(by_name("requests", "bin7_snappy")["hex"]).stdout in page

@@ -47,6 +47,28 @@ def test_the_dumps_are_those_of_the_programs(tmp_path):
     assert read_dump(printed.stdout) == data
 
 
+@pytest.mark.parametrize("size", [1, 5, 8, 15, 16, 17, 40])
+@pytest.mark.parametrize("options", ["", "-t x1", "-x", "-A x -x", "-A x -t x2z", "-A x -t x4", "-A x -t x1"])
+def test_numbers_that_are_no_bytes_are_refused(tmp_path, options, size):
+    """What ``od`` and ``hexdump`` print by default has the same look, but other offsets, or bytes in another order."""
+    data = bytes(range(size))
+    (tmp_path / "f").write_bytes(data)
+    printed = subprocess.run(["od", "-v", *options.split(), tmp_path / "f"], capture_output=True, check=True).stdout
+    if "-t x1" in options and ("-A x" in options or size < 8):
+        assert read_dump(printed) == data
+        return
+    with pytest.raises(DumpError, match=r"the hex dump cannot be read: its .*; dump with xxd") as raised:
+        read_dump(printed)
+    expected = "its offsets are octal" if "-A x" not in options and size >= 8 else "in the machine's order"
+    assert expected in str(raised.value)
+
+
+def test_what_hexdump_prints_by_default_is_refused():
+    printed = b"0000000 0000 5d00 0027 0000 0000 0400 5365 00f1\n0000010 0300 0201 0403\n0000016\n"
+    with pytest.raises(DumpError, match="its numbers have 2 bytes, in the machine's order"):
+        read_dump(printed)
+
+
 @pytest.mark.parametrize(
     "data",
     [
