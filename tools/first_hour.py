@@ -187,10 +187,15 @@ def laptop_hub(user: Newcomer, words: list[str]) -> Iterator[dict[str, str]]:
         hub.interrupt(0)
 
 
+def typed(text: str) -> list[list[str]]:
+    """Return the words of each command of a block; lines of comments are none."""
+    return [words for line in text.splitlines() if (words := shlex.split(line, comments=True))]
+
+
 def laptop(user: Newcomer) -> Iterator[str]:
     """Type the commands of the section "On a laptop"; the blocks of the introduction run beside its hub."""
     (section,) = (block for block in blocks(README, "sh") if "dataproxy hub" in block.text)
-    commands = [shlex.split(line, comments=True) for line in section.text.splitlines()]
+    commands = typed(section.text)
     (hub,) = (words for words in commands if words[1] == "hub")
     (user.folder / "app.log").write_text("\n".join(LINES) + "\n")
     with laptop_hub(user, hub) as places:

@@ -86,3 +86,8 @@ def test_blocks_with_a_spark_session_are_left_out(script):
     places = [block.text for block in script.blocks(script.README, "python")]
     assert places and not any("df.write" in text or "spark." in text for text in places)
     assert len(script.blocks(script.INTRODUCTION, "python")) >= 6
+
+
+def test_lines_of_comments_are_no_commands(script):
+    text = "dataproxy hub --store './a b'   # port 46801\n# in a second terminal:\n\ndataproxy stats\n"
+    assert script.typed(text) == [["dataproxy", "hub", "--store", "./a b"], ["dataproxy", "stats"]]
