@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from itertools import pairwise
 from typing import Final
 
 __all__ = ["DumpError", "bytes_of", "only_digits", "read_dump"]
@@ -14,8 +14,6 @@ _BEGINNING: Final = 4096  # bytes; in frames, some are no digits
 _LINE: Final = re.compile(rb"([0-9a-fA-F]{4,16})(:?)(?:[ \t]+(.*))?")
 _WORD: Final = re.compile(rb"([ \t]*)((?:[0-9a-fA-F]{2})+)(?=[ \t]|$)")
 _OFFSET: Final = 6  # digits at least
-_OCTAL: Final = 7  # digits, as `od` prints octal offsets
-_SIZES: Final = {2: 1, 4: 2, 6: 2, 8: 4, 11: 4}  # digits of a number, hexadecimal or octal -> its bytes
 _HALF: Final = 16  # digits, behind which some programs leave a second blank
 
 
@@ -51,67 +49,65 @@ def read_dump(data: bytes) -> bytes | None:
     first = found[0]
     if first is None or int(first[1], 16) != 0 or (len(lines) == 1 and not first[2]) or not first[3]:
         return None
-    if other := _other_numbers(found):
-        raise DumpError(f"the hex dump cannot be read: {other}; dump with xxd, hexdump -C or od -A x -t x1z")
+    certain = bool(first[2]) or _has_offsets(found)
     try:
+        if certain and not first[2] and len(first[3].split()[0]) != len("ff"):
+            raise DumpError("line 1 of the hex dump: its numbers are not single bytes")
         return _bytes_of_lines(lines, found)
-    except DumpError:
-        if (
-            not first[2] and only_digits(data) is not None
-        ):  # digits in lines, the first of which happens to begin with zeros
-            return None
-        raise
+    except DumpError as error:
+        if not certain and only_digits(data) is not None:
+            return None  # digits in lines, the first of which happens to begin with zeros
+        raise DumpError(f"{error}; dump with xxd, hexdump -C or od -A x -t x1z") from None
 
 
-def _other_numbers(found: list[re.Match[bytes] | None]) -> str:
-    """Say what ``od`` and ``hexdump`` print by default in place of bytes and their offset; "" for what can be read.
-
-    The offset of the second line tells how many bytes the first one has.
-    """
-    first, second = found[0], found[1] if len(found) > 1 else None
-    if first is None or second is None or first[2] or len(first[1]) < _OFFSET or len(first[1]) != len(second[1]):
-        return ""
-    words = (first[3] or b"").split()
-    same = list(takewhile(lambda word: len(word) == len(words[0]) and not word.translate(None, _DIGITS), words))
-    size = _SIZES.get(len(words[0]), 0)
-    most = len(same) * size  # of the last number, some bytes may be missing
-    here = int(second[1], 16)
-    octal = here if second[1].translate(None, b"01234567") else int(second[1], 8)
-    if octal != here and len(first[1]) == _OCTAL and most - size < octal <= most:
-        return "its offsets are octal"
-    if size > 1 and most - size < here <= most:
-        return f"its numbers have {size} bytes, in the machine's order"
-    return ""
+def _has_offsets(found: list[re.Match[bytes] | None]) -> bool:
+    """Tell whether the lines begin with offsets of any base: numbers of one length that increase from 0."""
+    offsets = [line[1] for line in found if line is not None]
+    rising = all(one < other for one, other in pairwise(offsets))
+    return rising and len(offsets) > 1 and {len(one) for one in offsets} == {max(len(offsets[0]), _OFFSET)}
 
 
 def _bytes_of_lines(lines: list[bytes], found: list[re.Match[bytes] | None]) -> bytes:
     out = bytearray()
     width = 0
     for number, line in enumerate(found):
-        if line is None:
-            told = "repeated lines are left out; dump with -v" if lines[number] == b"*" else "it begins with no offset"
-            raise DumpError(f"line {number + 1} of the hex dump: {told}")
-        if int(line[1], 16) != len(out):
-            told = f"its offset is {line[1].decode()}, {len(out):x} bytes are before it"
-            raise DumpError(f"line {number + 1} of the hex dump: {told}")
-        following = found[number + 1] if number + 1 < len(found) else None
-        digits = _digits(line[3] or b"", whole=following is not None, halves=not line[2])
-        if following is not None:
-            width = int(following[1], 16) - len(out)
-            if not 0 <= width * 2 <= len(digits):
-                told = f"{len(digits) // 2} bytes, the next offset says {width}"
-                raise DumpError(f"line {number + 1} of the hex dump: {told}")
-        out += bytes.fromhex(digits[: 2 * width if width else None].decode("ascii"))
+        try:
+            if line is None:
+                told = "repeated lines are left out, -v prints them"
+                raise DumpError(told if lines[number] == b"*" else "it begins with no offset")
+            if int(line[1], 16) != len(out):
+                raise DumpError(f"its offset is {line[1].decode()}, {len(out):x} bytes are before it")
+            following = found[number + 1] if number + 1 < len(found) else None
+            if following is not None:
+                width = int(following[1], 16) - len(out)
+            out += _bytes_of_line(line, width, whole=following is not None)
+        except DumpError as error:
+            raise DumpError(f"line {number + 1} of the hex dump: {error}") from None
     return bytes(out)
 
 
-def _digits(text: bytes, *, whole: bool, halves: bool) -> bytes:
-    """Return the pairs of digits that a line begins with.
+def _bytes_of_line(line: re.Match[bytes], width: int, *, whole: bool) -> bytes:
+    """Return the bytes of a line: at most ``width``, if that is known, and exactly as many of a ``whole`` one."""
+    text = line[3] or b""
+    digits, ends = _digits(text, whole=whole, halves=not line[2])
+    if whole and not 0 <= width * 2 <= len(digits):
+        raise DumpError(f"{len(digits) // 2} bytes, the next offset says {width}")
+    data = bytes.fromhex(digits[: 2 * width if width else None].decode("ascii"))
+    beside = text[ends.get(2 * len(data), 0) :].strip()
+    shown = bytes(byte if 32 <= byte < 127 else ord(".") for byte in data).strip()
+    if line[2] and data and beside not in (b"", shown):
+        raise DumpError("the text beside the digits is of other bytes")
+    return data
+
+
+def _digits(text: bytes, *, whole: bool, halves: bool) -> tuple[bytes, dict[int, int]]:
+    """Return the pairs of digits that a line begins with, and where each word of them ends: digits -> place.
 
     Of the last line, which is not ``whole``, those before the text beside them; ``halves``: two blanks behind the
     eighth byte are no end.
     """
     digits = b""
+    ends = {}
     at = 0
     while word := _WORD.match(text, at):
         gap = len(word[1])
@@ -119,4 +115,5 @@ def _digits(text: bytes, *, whole: bool, halves: bool) -> bytes:
             break
         digits += word[2]
         at = word.end()
-    return digits
+        ends[len(digits)] = at
+    return digits, ends
