@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import sys
@@ -18,6 +19,7 @@ from dataproxy.wire.inlong import LIMIT, Frame, Sender, read_frames
 __all__ = ["show_frames"]
 
 _CHUNK: Final = 1 << 20
+_MOST: Final = 1 << 30  # bytes of input, which is held whole
 _BEGINNING: Final = 64  # bytes
 _CONTROLS: Final = bytes({*range(32), 127} - {*b"\t\r\n\f\v"})
 _SENDERS: Final[dict[str, Sender]] = {"client": "client", "server": "server", "auto": "either"}
@@ -99,18 +101,26 @@ def _stdin() -> bytes:
         raise typer.Exit(ExitCode.USAGE)
     try:
         with open(0, "rb", buffering=0, closefd=False) as stream:
-            if os.get_blocking(0):
-                return stream.readall()
-            parts = []
-            while (part := stream.read(_CHUNK)) != b"":
-                if part is None:
-                    select.select([0], [], [])
-                else:
-                    parts.append(part)
-            return b"".join(parts)
+            return _all(stream)
     except OSError as error:
         complain(f"stdin cannot be read: {error.strerror}")
         raise typer.Exit(ExitCode.USAGE) from None
+
+
+def _all(stream: io.FileIO) -> bytes:
+    """Return what is left of a stream, also of a pipe that does not block; an endless one is given up."""
+    parts: list[bytes] = []
+    size = 0
+    while (part := stream.read(_CHUNK)) != b"":
+        if part is None:
+            select.select([stream], [], [])
+            continue
+        parts.append(part)
+        size += len(part)
+        if size > _MOST:
+            complain(f"the input has more than {_MOST >> 20} MiB; cut it into pieces that begin with a frame")
+            raise typer.Exit(ExitCode.FAILED)
+    return b"".join(parts)
 
 
 def _bytes(source: list[str]) -> bytes:
@@ -120,7 +130,8 @@ def _bytes(source: list[str]) -> bytes:
         data = _stdin()
     elif place is not None and (digits is None or os.path.isfile(place)):  # noqa: PTH113 - digits may be too long for a path
         try:
-            data = Path(place).read_bytes()
+            with Path(place).open("rb", buffering=0) as stream:
+                data = _all(stream)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             complain(f"{place!r} is not hex digits and cannot be read as a file: {reason}")
