@@ -150,7 +150,7 @@ bench-quick: build ## the important lines of it, within a minute; writes nothing
 bench: build ## every line of the table, about 15 minutes; writes benchmarks/RESULTS.md and docs/images
 	@$(PY) -m benchmarks.run
 
-tuning: build ## the figures of the tuning guide, about 4 minutes; writes them into docs/tuning.md
+tuning: build ## the figures of the tuning guide, about 7 minutes; writes them into docs/tuning.md
 	@$(PY) -m benchmarks.tuning
 
 profiles: build ## where the time of lines that miss a goal goes, by perf; writes benchmarks/profiles

@@ -128,7 +128,7 @@ def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:
     result["others"] = watch.others()
     balance(result, counts)
     if counts.get("frames"):
-        result["packed"] = counts["records"] / counts["frames"]
+        result.setdefault("packed", counts["records"] / counts["frames"])
     if "cpu_user" in counts and "total_records" in result:
         result["server_cpu_per_million"] = (counts["cpu_user"] + counts["cpu_sys"]) / result["total_records"] * 1e6
     return result

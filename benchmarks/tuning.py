@@ -26,7 +26,19 @@ from benchmarks.machine import BUSY_SHARE
 from benchmarks.run import Book, cores, run_rounds, run_spark
 from benchmarks.samples import summarise
 
-__all__ = ["GUIDE", "PARTS", "Part", "Row", "main", "options_of", "placed", "rows_in", "table"]
+__all__ = [
+    "GUIDE",
+    "PARTS",
+    "Part",
+    "Row",
+    "cells_in",
+    "main",
+    "medians_in",
+    "options_of",
+    "placed",
+    "rows_in",
+    "table",
+]
 
 GUIDE = ROOT / "docs" / "tuning.md"
 BLOCK = re.compile(r"(<!-- tuning: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -40,6 +52,8 @@ COLUMNS = {  # by metric: heading, divisor, decimals
     "above_mib": ("memory, MiB", 1, 0),
 }
 SPARK_TABLE = "dataproxy sink, 100 B strings"
+ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+SPREAD_SECONDS = 3.0  # of a row with streams: as long for any option, so that the flush at the end weighs little
 
 
 @dataclass(frozen=True)
@@ -89,9 +103,9 @@ def at_rate(rate: int, *options: str) -> Row:
 
 
 def spread(streams: int, *options: str) -> Row:
-    """Describe messages to streams in random order."""
+    """Describe messages to streams in random order, for so long that a linger of a second ends several times."""
     what = f"{streams:,} stream{'s' if streams > 1 else ''}"
-    words = ("--mode", "send_nowait", "--streams", str(streams), "--messages", "400000", "--defaults")
+    words = ("--mode", "send_nowait", "--streams", str(streams), "--seconds", str(SPREAD_SECONDS), "--defaults")
     return Row(what, options, words)
 
 
@@ -166,7 +180,18 @@ PARTS = (
         ("rate", "cpu_per_million"),
         tuple(
             Row("100 B strings, `local[2]`", options)
-            for options in ((), ("rowIds=false",), ("compression=snappy",), ("batchBytes=32KiB",), ("linger=5ms",))
+            for options in (
+                (),
+                ("rowIds=false",),
+                ("compression=snappy",),
+                ("batchBytes=32KiB",),
+                ("linger=5ms",),
+                (f"{ROWS_A_BATCH}=1000",),
+                (f"{ROWS_A_BATCH}=100000",),
+                ("partitions=1",),
+                ("partitions=2",),
+                ("partitions=16",),
+            )
         ),
     ),
 )
@@ -184,12 +209,31 @@ def options_of(part: Part) -> dict[str, list[str]]:
 
 def rows_in(text: str) -> dict[str, list[tuple[str, str]]]:
     """Return the first two cells of each row of the tables in a guide, by the table's name."""
+    return {name: [(cells[0], cells[1]) for cells in rows] for name, rows in cells_in(text).items()}
+
+
+def cells_in(text: str) -> dict[str, list[list[str]]]:
+    """Return all cells of each row of the tables in a guide, by the table's name."""
     return {
         found[2]: [
-            (cells[1].strip(), cells[2].strip())
-            for cells in (line.split("|") for line in found[0].splitlines() if line.startswith("|"))
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in found[0].splitlines()
+            if line.startswith("|")
         ][2:]
         for found in BLOCK.finditer(text)
+    }
+
+
+def medians_in(text: str, name: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the medians that one table shows, by metric, of each row: what is done, options."""
+    (part,) = (part for part in PARTS if part.name == name)
+    return {
+        (what, shown): {
+            metric: float(cell.split()[0])
+            for metric, cell in zip(part.metrics, cells, strict=True)
+            if cell[0].isdigit()
+        }
+        for what, shown, *cells in cells_in(text)[name]
     }
 
 
@@ -227,8 +271,9 @@ def conditions_line(content: dict[str, Any]) -> str:
     return (
         f"Run of {content['started']}, commit {machine['commit']}: {machine['cpu']}, {machine['cores']} cores, kernel "
         f"{machine['kernel']}, Python {machine['python']}, PySpark {packages.get('pyspark', 'absent')}; "
-        f"{settings['rounds']} rounds, {settings['seconds']} s each; client on one core, server (a C program that "
-        f"acknowledges) on the other; in {busy} of {len(shares)} runs other programs used more than {BUSY_SHARE:.0%} "
+        f"{settings['rounds']} rounds, {settings['seconds']} s each, {SPREAD_SECONDS:g} s of many streams; "
+        "client on one core, server (a C program that acknowledges) on the other; "
+        f"in {busy} of {len(shares)} runs other programs used more than {BUSY_SHARE:.0%} "
         "of a core.\n"
     )
 

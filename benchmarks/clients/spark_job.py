@@ -1,7 +1,8 @@
 """Client program for Spark: the same job written by the counting writer and by our sink, in turns, in one session.
 
 ``python -m benchmarks.clients.spark_job --port N --rounds 7 --rows 4000000`` prints one JSON object a measured job.
-Options of the sink follow the name of a writer: ``--writers "dataproxy sink, 100 B strings, rowIds=false"``.
+Options of the sink follow the name of a writer: ``--writers "dataproxy sink, 100 B strings, rowIds=false"``.  So do
+settings of the session, whose names begin with ``spark.``, and ``partitions=N``, the number of tasks of the job.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from benchmarks.floors import ROOT
 __all__ = ["TABLES", "main", "tree_cpu_seconds"]
 
 BODY = 100
+PARTITIONS = 4
+ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def stat_fields(pid: str) -> list[str]:
@@ -61,7 +64,7 @@ def session() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+        .config(ROWS_A_BATCH, "10000")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -69,15 +72,15 @@ def session() -> SparkSession:
     return spark
 
 
-def strings(spark: SparkSession, count: int) -> DataFrame:
+def strings(spark: SparkSession, count: int, partitions: int = PARTITIONS) -> DataFrame:
     """Return one string column of 100 bytes that differ by row."""
     tail = f.lit("abcdefghijklmnopqrstuvwxyz" * 4)
-    return spark.range(0, count, 1, 4).select(
+    return spark.range(0, count, 1, partitions).select(
         f.concat(f.lpad(f.col("id").cast("string"), 10, "0"), tail).substr(1, BODY).alias("value")
     )
 
 
-def mixed(spark: SparkSession, count: int) -> DataFrame:
+def mixed(spark: SparkSession, count: int, partitions: int = PARTITIONS) -> DataFrame:
     """Return ten columns of several types as one JSON text, the way rows with many columns are sent."""
     number = f.col("id")
     columns = (
@@ -92,7 +95,7 @@ def mixed(spark: SparkSession, count: int) -> DataFrame:
         f.when(number % 3 == 0, f.lit(None)).otherwise(f.lit("a note")).alias("note"),
         f.array(number % 5, number % 3).alias("tags"),
     )
-    return spark.range(0, count, 1, 4).select(f.to_json(f.struct(*columns)).alias("value"))
+    return spark.range(0, count, 1, partitions).select(f.to_json(f.struct(*columns)).alias("value"))
 
 
 # name in the table: the input, and the divisor of the number of rows, since rows of many columns cost more
@@ -108,6 +111,14 @@ def write(frame: DataFrame, name: str, port: int, extra: dict[str, str]) -> None
     frame.write.format("dataproxy").options(**options).mode("append").save()
 
 
+def divided(words: Sequence[str]) -> tuple[dict[str, str], dict[str, str], int]:
+    """Return what follows a writer's name as options of the sink, settings of the session, number of partitions."""
+    given = dict(word.split("=", 1) for word in words)
+    partitions = int(given.pop("partitions", PARTITIONS))
+    settings = {name: given.pop(name) for name in list(given) if name.startswith("spark.")}
+    return given, {ROWS_A_BATCH: "10000"} | settings, partitions
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the rounds; a first round of each job is not counted."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -117,13 +128,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--writers", default="counting writer, 100 B strings;dataproxy sink, 100 B strings")
     asked = parser.parse_args(argv)
     spark = session()
-    inputs = {table: make(spark, asked.rows // part) for table, (make, part) in TABLES.items()}
     writers = asked.writers.split(";")
     for number in range(-1, asked.rounds):
         for name in writers if number % 2 else writers[::-1]:
             table, *words = name.split(", ")[1:]
-            extra = dict(word.split("=", 1) for word in words)
-            frame, count = inputs[table], asked.rows // TABLES[table][1]
+            extra, settings, partitions = divided(words)
+            for key, value in settings.items():
+                spark.conf.set(key, value)
+            make, part = TABLES[table]
+            count = asked.rows // part
+            frame = make(spark, count, partitions)
             cpu, began = tree_cpu_seconds(os.getpid()), time.perf_counter()
             write(frame, name, asked.port, extra)
             seconds, cpu = time.perf_counter() - began, tree_cpu_seconds(os.getpid()) - cpu

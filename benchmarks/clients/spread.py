@@ -2,13 +2,15 @@
 
 ``python -m benchmarks.clients.spread --mode send_nowait --streams 10000 --port N``
 
-A fixed number of messages is sent, so that each stream fills its packs; the buffer limit is the same for any number of
-streams.  ``--defaults`` leaves all options at their defaults but those of ``--set``.  The records that a frame carried
-in the mean are counted by the server.
+A fixed number of messages is sent, so that each stream fills its packs, or messages for so many ``--seconds``; the
+buffer limit is the same for any number of streams.  ``--defaults`` leaves all options at their defaults but those of
+``--set``.  The records that a frame carried in the mean (``packed``) are those of frames that were acknowledged while
+messages were still sent: what ``flush()`` makes leave at the end says nothing about the options.
 """
 
 import argparse
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from benchmarks import bodies
@@ -65,6 +67,11 @@ def send_arrow(producer: Producer, names: Sequence[str], order: Sequence[int], b
 MODES = {"send_nowait": send_nowait, "send_arrow": send_arrow}
 
 
+def packed(delivered: int, frames: int) -> dict[str, float]:
+    """Return the messages a frame; nothing if no frame was answered before the last flush, so the server counts."""
+    return {"packed": delivered / frames} if frames else {}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one measurement and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -72,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--streams", type=int, required=True)
     parser.add_argument("--messages", type=int, default=3_000_000)
+    parser.add_argument("--seconds", type=float, default=0.0, help="send for so long, not --messages")
     parser.add_argument("--body", type=int, default=100)
     parser.add_argument("--defaults", action="store_true", help="no options but those of --set")
     add_settings(parser)
@@ -86,9 +94,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         before = run()
         producer.flush(60)
         section = Section()
+        settled = producer.stats().settled_frames
+        until = time.perf_counter() + asked.seconds
         sent = 0
-        while sent < asked.messages:
+        while time.perf_counter() < until if asked.seconds else sent < asked.messages:
             sent += run()
+        unforced = producer.stats()
         accounting = producer.flush(60)
         fields = section.end(sent, asked.body)
     assert accounting.ok, accounting
@@ -101,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "total_crc_sum": whole * bodies.crc_sum(block),
             "duplicates_possible": accounting.duplicates_possible,
         }
+        | packed(unforced.delivered - before, unforced.settled_frames - settled)
     )
 
 
