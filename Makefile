@@ -34,7 +34,7 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 .PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
-        test-interop wheel first-hour test-wheel coverage fuzz bench bench-quick tuning profiles instructions annotate docs lock clean distclean
+        test-interop wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-26s%s\n", $$1, $$2 }'
@@ -152,6 +152,9 @@ bench: build ## every line of the table, about 15 minutes; writes benchmarks/RES
 
 tuning: build ## the figures of the tuning guide, about 7 minutes; writes them into docs/tuning.md
 	@$(PY) -m benchmarks.tuning
+
+curve: build ## rate against latency for the tuning guide, in two minutes; NAME=before or after measures, without it draws
+	@$(PY) -m benchmarks.curve $(if $(NAME),--name $(NAME))
 
 profiles: build ## where the time of lines that miss a goal goes, by perf; writes benchmarks/profiles
 	@PYTHON=$(PY) benchmarks/profiles.sh

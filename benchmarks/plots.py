@@ -14,7 +14,7 @@ from benchmarks.lines.latency import LOADS, load_name
 from benchmarks.lines.spread import CONNECTION_COUNTS, STREAM_COUNTS, connections_name, streams_name
 from benchmarks.samples import summarise
 
-__all__ = ["IMAGES", "draw"]
+__all__ = ["IMAGES", "OURS", "SECOND", "STYLE", "caption", "draw"]
 
 IMAGES = ROOT / "docs" / "images"
 INK, MUTED, GRID = "#1f2933", "#7b8794", "#e4e7eb"

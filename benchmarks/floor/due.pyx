@@ -20,15 +20,15 @@ cdef double now() noexcept nogil:
     return t.tv_sec + t.tv_nsec * 1e-9
 
 
-def send_due(object send, object watch, list bodies, double rate, size_t chunk, size_t stride, double seconds):
+def send_due(list sends, object watch, list bodies, double rate, size_t chunk, size_t stride, double seconds):
     """Send ``rate`` messages a second for so long, in chunks between two looks at the clock.
 
-    ``send(body)`` takes each message but the last of every ``stride``-th chunk, which ``watch(number, body)`` takes
-    with its place among all messages.  Returns when it began, and when each chunk was handed over (``array("d")``).
+    The calls ``sends`` take a message each in turn, ``send(body)``, but for the last of every ``stride``-th chunk:
+    ``watch(number, body)`` takes it with its place among all messages.  Its call of ``sends`` is passed over.  Returns when it began, and when each chunk was handed over (``array("d")``).
     Other threads may have the interpreter's lock after each chunk, as they may in a loop of Python's.
     """
     cdef size_t total = <size_t>(seconds * rate) // chunk
-    cdef size_t number, i, last, at = 0, n = <size_t>len(bodies)
+    cdef size_t number, i, last, at = 0, turn = 0, n = <size_t>len(bodies), calls = <size_t>len(sends)
     cdef double began, due
     cdef timespec pause
     handed = array("d", bytes(8 * total))
@@ -44,9 +44,11 @@ def send_due(object send, object watch, list bodies, double rate, size_t chunk, 
             times[number] = now()
         last = chunk - 1 if number % stride == 0 else chunk
         for i in range(last):
-            send(bodies[at])
+            sends[turn](bodies[at])
             at = at + 1 if at + 1 < n else 0
+            turn = turn + 1 if turn + 1 < calls else 0
         if last < chunk:
             watch((number + 1) * chunk - 1, bodies[at])
             at = at + 1 if at + 1 < n else 0
+            turn = turn + 1 if turn + 1 < calls else 0
     return began, handed
