@@ -147,7 +147,7 @@ fuzz: build ## FUZZ_SECONDS (60) of random input for each parser
 bench-quick: build ## the important lines of it, within a minute; writes nothing
 	@$(PY) -m benchmarks.run --quick
 
-bench: build ## every line of the table, about 15 minutes; writes benchmarks/RESULTS.md and docs/images
+bench: build ## every line of the table, about 20 minutes; writes benchmarks/RESULTS.md and docs/images
 	@$(PY) -m benchmarks.run
 
 tuning: build ## the figures of the tuning guide, about 7 minutes; writes them into docs/tuning.md

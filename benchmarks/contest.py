@@ -1,12 +1,13 @@
 """One measurement: a server on one core, a client process on the other, and the client's JSON line."""
 
 import importlib
+import itertools
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = [
     "missing",
     "read_result",
     "serve",
+    "stated",
     "stream_results",
     "verify",
 ]
@@ -118,6 +120,19 @@ def missing(contestant: Contestant) -> str:
         if attribute and not hasattr(found, attribute):
             return f"{module} has no {attribute}"
     return ""
+
+
+def settings_in(command: Sequence[str]) -> str:
+    """Return the values that a command line gives to options by ``--set``."""
+    return ", ".join(value for word, value in itertools.pairwise(command) if word == "--set")
+
+
+def stated(contestant: Contestant) -> str:
+    """Return the options of a line: those that it names and those of its command and its hub; or that none is given."""
+    own = ", ".join(filter(None, (contestant.options, settings_in(contestant.command))))
+    if contestant.server.startswith("hub"):
+        own = f"hub: {settings_in(SERVERS[contestant.server]) or 'defaults'}"
+    return own or ("all defaults" if contestant.role == "ours" else "")
 
 
 def measure(contestant: Contestant, conditions: Conditions) -> dict[str, float]:

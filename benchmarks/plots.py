@@ -44,7 +44,10 @@ Points = Mapping[str, Mapping[str, Sequence[float]]]
 # size in the table: label of the axis, and the lines of floor, ours and peer
 BY_SIZE = (
     ("100 B", "blast", "send_batch, list of bytes", "confluent-kafka produce_batch"),
-    *((n, f"blast {n}", f"send_batch {n}", f"confluent-kafka produce_batch {n}") for n in ("1 KB", "10 KB", "100 KB")),
+    *(
+        (n, f"blast {n}", f"send_batch {n}", f"confluent-kafka produce_batch {n}")
+        for n in ("1 KB", "10 KB", "100 KB", "1 MB")
+    ),
 )
 
 

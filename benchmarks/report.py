@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contest import Contestant, Mark
+from benchmarks.contest import Contestant, Mark, stated
 from benchmarks.floors import ROOT
 from benchmarks.machine import BUSY_SHARE
 from benchmarks.samples import noise_floor, summarise
@@ -133,6 +133,7 @@ def row(contestant: Contestant, points: Points) -> str:
     rss = figures.get("peak_rss_kb", 0) / 1024
     cells = (
         contestant.name,
+        stated(contestant),
         contestant.role,
         f"{own.median / divisor:.{decimals}f} {unit}",
         f"{own.low / divisor:.{decimals}f}..{own.high / divisor:.{decimals}f}",
@@ -156,8 +157,8 @@ def table(scenario: str, points: Points) -> Iterator[str]:
     for name, text in PICTURES.get(scenario, ()):
         yield f"![{text}](../docs/images/{name})"
         yield ""
-    yield "| line | role | median | min..max | of floor (CPU) | CPU-s/M | server's | RSS MiB | goal | |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| line | options | role | median | min..max | of floor (CPU) | CPU-s/M | server's | RSS MiB | goal | |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     yield from (row(contestant, points) for contestant in entries)
     yield ""
     for contestant in entries:
@@ -165,7 +166,7 @@ def table(scenario: str, points: Points) -> Iterator[str]:
 
 
 def notes(contestant: Contestant, points: Points) -> Iterator[str]:
-    """Yield the notes of a contestant below its table: percentiles, records in a frame, options."""
+    """Yield the notes of a contestant below its table: percentiles, records in a frame."""
     figures = medians(points, contestant.name)
     if "p99_us" in figures:
         text = ", ".join(f"{p} {figures[f'{p}_us']:.0f} µs" for p in ("p50", "p99", "p999"))
@@ -175,13 +176,12 @@ def notes(contestant: Contestant, points: Points) -> Iterator[str]:
             )
         if "planned_rate" in figures:
             text += f"; at {figures['planned_rate'] / 1e6:.2f} M/s"
+        if contestant.scenario == "service":
+            text += f"; {figures['rate']:,.0f} messages/s were reached"
         yield f"{contestant.name}: {text}."
         yield ""
-    if contestant.scenario == "streams" and "packed" in figures:
+    if contestant.scenario in ("defaultstreams", "streams") and "packed" in figures:
         yield f"{contestant.name}: {figures['packed']:.0f} records a frame."
-        yield ""
-    if contestant.options:
-        yield f"{contestant.name}: {contestant.options}."
         yield ""
 
 
@@ -201,6 +201,7 @@ def goals(points: Points) -> Iterator[str]:
         count += len(verdicts)
         cells = (
             contestant.name,
+            stated(contestant),
             figure(contestant.metric, figures[contestant.metric])
             + ("" if contestant.scenario == "import" else f", {figures['cpu_per_million']:.3f} CPU-s/M"),
             floor,
@@ -211,8 +212,8 @@ def goals(points: Points) -> Iterator[str]:
         rows.append("| " + " | ".join(cells) + " |")
     yield f"## Goals: {met} of {count} met"
     yield ""
-    yield "| line | ours | floor | of floor (CPU) | goal: figure | |"
-    yield "|---|---|---|---|---|---|"
+    yield "| line | options | ours | floor | of floor (CPU) | goal: figure | |"
+    yield "|---|---|---|---|---|---|---|"
     yield from rows
     yield ""
 

@@ -1,6 +1,6 @@
 """The runner: every contestant in turn, round after round, then JSON and ``RESULTS.md``.
 
-``python -m benchmarks.run [--rounds 9] [--minutes 13] [--quick] [--only NAME] [--report FILE]``
+``python -m benchmarks.run [--rounds 9] [--minutes 16] [--quick] [--only NAME] [--report FILE]``
 """
 
 import argparse
@@ -168,7 +168,7 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--minutes", type=float, default=11.5, help="begin no measurement after so long; Spark follows")
+    parser.add_argument("--minutes", type=float, default=16, help="begin no measurement after so long; Spark follows")
     parser.add_argument("--seconds", type=float, default=0.5, help="measured time of one run")
     parser.add_argument("--warmup", type=float, default=0.25)
     parser.add_argument("--quick", action="store_true", help="the important lines, under a minute; nothing is written")

@@ -71,8 +71,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--compression", default="none")
     parser.add_argument("--linger-ms", type=float, default=5)
+    parser.add_argument("--max-bytes", type=int, default=1_000_000, help="message.max.bytes; this is its default")
+    parser.add_argument("--block", type=int, default=bodies.BLOCK)
     asked = parser.parse_args(argv)
-    block = bodies.text(asked.body, bodies.BLOCK // 5) if asked.text else bodies.plain(asked.body)
+    block = bodies.text(asked.body, bodies.BLOCK // 5) if asked.text else bodies.plain(asked.body, asked.block)
     failures: list[KafkaError] = []
     producer = Producer(
         {
@@ -81,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "linger.ms": asked.linger_ms,
             "compression.type": asked.compression,
             "queue.buffering.max.messages": QUEUE_MESSAGES,
+            "message.max.bytes": asked.max_bytes,
             "delivery.report.only.error": True,
             "on_delivery": lambda error, _message: failures.append(error),
             "log_level": int(os.environ.get("BENCH_KAFKA_LOG", "3")),

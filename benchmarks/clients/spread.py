@@ -42,6 +42,20 @@ def send_nowait(producer: Producer, names: Sequence[str], order: Sequence[int], 
     return run
 
 
+def by_name(producer: Producer, names: Sequence[str], order: Sequence[int], block: Sequence[bytes]) -> Run:
+    """Return a run that calls the producer's ``send_nowait`` with the names of streams, in the random order."""
+    send = producer.send_nowait
+    ids = [names[number] for number in order]
+    repeated = list(block) * (len(order) // len(block))
+
+    def run() -> int:
+        for stream_id, body in zip(ids, repeated, strict=True):
+            send(stream_id, body)
+        return len(ids)
+
+    return run
+
+
 def send_arrow(producer: Producer, names: Sequence[str], order: Sequence[int], block: Sequence[bytes]) -> Run:
     """Return a run that hands over record batches with a column of stream names, as the Spark sink does."""
     import pyarrow as pa
@@ -64,7 +78,7 @@ def send_arrow(producer: Producer, names: Sequence[str], order: Sequence[int], b
     return run
 
 
-MODES = {"send_nowait": send_nowait, "send_arrow": send_arrow}
+MODES = {"send_nowait": send_nowait, "by_name": by_name, "send_arrow": send_arrow}
 
 
 def packed(delivered: int, frames: int) -> dict[str, float]:

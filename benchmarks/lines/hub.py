@@ -19,7 +19,7 @@ SHAPES = {
 MEMORY_GOALS = {
     LARGE: (at_least("1.5 GB/s", "body_rate", 1.5e9),),
     PACKED: (at_least("3 GB/s", "body_rate", 3e9),),
-    MIDDLE: (at_least("600 k frames/s", "frame_rate", 600e3),),
+    MIDDLE: (at_least("600 k frames/s", "frame_rate", 600e3), at_least("0.95 of the plain sink", "share", 0.95)),
     SINGLE: (at_least("2 M frames/s", "frame_rate", 2e6),),
 }
 HALF = (at_least("0.5 of the synced writes", "share", 0.5),)

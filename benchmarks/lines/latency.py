@@ -30,6 +30,7 @@ ROUNDTRIP = (
         metric="p50_us",
         needs=PRODUCER,
         quick=True,
+        options="linger=0",
         **ratios(1.5, "ping-pong"),  # type: ignore[arg-type]
     ),
 )
@@ -79,6 +80,7 @@ def open_loop(load: float) -> Contestant:
         metric="p99_us",
         needs=PRODUCER,
         marks=goals if load == 0.5 else (),
+        options="linger=1ms",
         every=1 if load == 0.5 else 2,
         quick=load == 0.5,
     )

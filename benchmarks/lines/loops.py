@@ -17,6 +17,7 @@ def loops(loop: str, mode: str, name: str, *, floor: str = "", **fields: object)
         command=module("clients.loops", "--mode", mode, "--loop", loop, *(PORT if floor else ()), *TIMES),
         server="sink" if floor else "none",
         floor=f"{floor}, {loop}" if floor else "",
+        options="linger=1ms" if floor else "",
         needs=("dataproxy:AsyncProducer", *(("uvloop",) if loop == "uvloop" else ())),
         **fields,  # type: ignore[arg-type]
     )

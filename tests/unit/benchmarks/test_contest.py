@@ -17,6 +17,7 @@ from benchmarks.contest import (
     derive,
     missing,
     read_result,
+    stated,
 )
 from benchmarks.machine import busy_jiffies
 from benchmarks.run import choose
@@ -109,3 +110,22 @@ def test_the_table_is_sound():
         assert contestant.role in ("ours", "peer", "floor")
         assert not contestant.floor or contestant.floor in names
         assert all(isinstance(mark, Mark) for mark in contestant.marks)
+
+
+def test_a_line_states_its_options():
+    own = Contestant("x", "small", "ours", ("run", "--set", "linger=1s", "--set", "executors=2"), options="b=1")
+    assert stated(own) == "b=1, linger=1s, executors=2"
+    assert stated(Contestant("x", "small", "ours", ("run",))) == "all defaults"
+    assert stated(Contestant("x", "small", "floor", ("run",))) == ""
+    hub = Contestant("x", "hub", "ours", ("run",), server="hub durable, compressing")
+    assert stated(hub) == "hub: defaults"
+    assert "compress_entries=false" in stated(Contestant("x", "hub", "ours", ("run",), server="hub durable"))
+
+
+@pytest.mark.parametrize("line", ALL, ids=lambda line: line.name)
+def test_clients_with_options_of_their_own_state_them(line):
+    tuned = {"openloop": "linger=1ms", "loops": "linger=1ms", "roundtrip": "linger=0", "spread": "linger=10s"}
+    client = next((word.rsplit(".", 1)[1] for word in line.command if word.startswith("benchmarks.clients.")), "")
+    if line.role == "ours" and client in tuned and "--defaults" not in line.command:
+        assert tuned[client] in stated(line)
+    assert ("all defaults" in line.name) <= (stated(line) == "all defaults" and "--defaults" in line.command)

@@ -74,8 +74,13 @@ def test_one_bound_of_a_mark_is_enough():
 
 def test_the_page_shows_shares_marks_and_noise():
     page = render(content(), Path("run.json"))
-    line = next(line for line in page.splitlines() if line.startswith("| send_batch, list of bytes | ours | 9.00"))
+    line = next(
+        line
+        for line in page.splitlines()
+        if line.startswith("| send_batch, list of bytes | all defaults | ours | 9.00")
+    )
     assert line.split(" | ")[1:] == [
+        "all defaults",
         "ours",
         "9.00 M/s",
         "8.00..11.00",
@@ -87,8 +92,10 @@ def test_the_page_shows_shares_marks_and_noise():
         "**missed**; **missed** |",
     ]
     assert "## Goals: 1 of 4 met" in page
-    goal = next(line for line in page.splitlines() if line.startswith("| send_nowait | 3.00 M/s, 0.100 CPU-s/M"))
-    assert goal.split(" | ")[2:] == [
+    goal = next(
+        line for line in page.splitlines() if line.startswith("| send_nowait | all defaults | 3.00 M/s, 0.100 CPU-s/M")
+    )
+    assert goal.split(" | ")[3:] == [
         "40.00 M/s",
         "0.07 (1.00)",
         "8 M/s: 3.00 M/s; 0.12 CPU-s/M: 0.100",

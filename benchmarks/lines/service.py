@@ -1,0 +1,39 @@
+"""Services: many threads or tasks, each waiting for the result of its message, at a fixed rate in all."""
+
+from benchmarks.contest import Contestant
+from benchmarks.lines.describe import PORT, PRODUCER, TIMES, at_most, module
+
+__all__ = ["SERVICE"]
+
+SECONDS = "1.5"
+CALLERS = {"threads": "64 threads", "tasks": "1,000 asyncio tasks"}
+KAFKA = {"confluent-kafka": "confluent_kafka", "aiokafka": "aiokafka"}
+GOALS = (
+    at_most("p50 of confluent-kafka", "p50_us_share", 1.0),
+    at_most("p99 of confluent-kafka", "p99_us_share", 1.0),
+    at_most("a third of its CPU", "cpu_per_million_share", 1 / 3),
+)
+
+
+def service(client: str, mode: str) -> Contestant:
+    """Describe one client; ours is compared with confluent-kafka, whose linger is our default."""
+    ours = client == "dataproxy"
+    return Contestant(
+        name=f"{CALLERS[mode]}, {client}",
+        scenario="service",
+        role="ours" if ours else "peer",
+        command=module("clients.service", "--client", client, "--mode", mode, *PORT, *TIMES, "--seconds", SECONDS),
+        server="sink" if ours else "mock cluster",
+        metric="p50_us",
+        floor=f"{CALLERS[mode]}, confluent-kafka" if ours else "",
+        needs=PRODUCER if ours else (KAFKA[client],),
+        marks=GOALS if ours else (),
+        options="" if ours else "acks=1, linger 5 ms",
+        every=2 if client != "aiokafka" else 4,
+    )
+
+
+SERVICE = (
+    *(service(client, "threads") for client in ("dataproxy", "confluent-kafka")),
+    *(service(client, "tasks") for client in ("dataproxy", "confluent-kafka", "aiokafka")),
+)
