@@ -34,6 +34,18 @@ SendAsync = Callable[[bytes], Awaitable[Any]]
 
 
 @contextmanager
+def no_threads(_port: int) -> Iterator[Send]:
+    """Give a call that does nothing: what the threads and their plan cost."""
+    yield lambda _body: None
+
+
+@asynccontextmanager
+async def no_tasks(_port: int) -> AsyncIterator[SendAsync]:
+    """Give an await that lets the loop turn once: what the tasks and their plan cost."""
+    yield lambda _body: asyncio.sleep(0)
+
+
+@contextmanager
 def dataproxy_threads(port: int) -> Iterator[Send]:
     """Give the call of ``send`` and ``result()``, all options at their defaults."""
     from dataproxy import Producer
@@ -127,10 +139,12 @@ async def aiokafka_tasks(port: int) -> AsyncIterator[SendAsync]:
 
 
 THREADED: dict[str, Callable[[int], AbstractContextManager[Send]]] = {
+    "none": no_threads,
     "dataproxy": dataproxy_threads,
     "confluent-kafka": confluent_threads,
 }
 ASYNCHRONOUS: dict[str, Callable[[int], AbstractAsyncContextManager[SendAsync]]] = {
+    "none": no_tasks,
     "dataproxy": dataproxy_tasks,
     "confluent-kafka": confluent_tasks,
     "aiokafka": aiokafka_tasks,
@@ -223,7 +237,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--client", choices=sorted(ASYNCHRONOUS), required=True)
     parser.add_argument("--mode", choices=("threads", "tasks"), required=True)
-    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--rate", type=float, default=50_000, help="messages a second, all together")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--warmup", type=float, default=0.5)

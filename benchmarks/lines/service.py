@@ -33,7 +33,16 @@ def service(client: str, mode: str) -> Contestant:
     )
 
 
+def alone(mode: str) -> Contestant:
+    """Describe the threads or tasks without a client: their own cost is in the figures of all clients."""
+    words = ("--client", "none", "--mode", mode, *TIMES, "--seconds", SECONDS)
+    command = module("clients.service", *words)
+    return Contestant(f"{CALLERS[mode]} that send nothing", "service", "floor", command, metric="p50_us", every=4)
+
+
 SERVICE = (
+    alone("threads"),
     *(service(client, "threads") for client in ("dataproxy", "confluent-kafka")),
+    alone("tasks"),
     *(service(client, "tasks") for client in ("dataproxy", "confluent-kafka", "aiokafka")),
 )
