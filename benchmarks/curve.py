@@ -7,6 +7,7 @@ of the tuning guide is drawn from the curves that are there: ``before`` a change
 
 import argparse
 import json
+import statistics
 import sys
 import tempfile
 import time
@@ -47,8 +48,8 @@ def run_at(streams: int, conditions: Conditions, *words: str) -> dict[str, float
 
 
 def measured(streams: int, rounds: int, conditions: Conditions) -> dict[str, Any]:
-    """Return one curve: half of the ceiling is measured first, then all rates in turn, round after round."""
-    half = run_at(streams, conditions, "--load", "0.5")["planned_rate"]
+    """Return one curve: half of the ceiling is the median of three, then all rates in turn, round after round."""
+    half = statistics.median(run_at(streams, conditions, "--load", "0.5")["planned_rate"] for _ in range(3))
     points: list[dict[str, Any]] = [{"rate": rate} for rate in rates_below(round(half))]
     for number in range(rounds):
         for point in points if number % 2 == 0 else points[::-1]:
