@@ -187,10 +187,14 @@ cdef class Client:
             atomic_load(&g.completions.bytes), beyond, g.completions.most)
 
     def facts(self):
-        """Return the counts that must be 0 once all is settled: packs in lists, armed timers, bytes on connections."""
+        """Return the counts that must be 0 once all is settled: packs in lists, armed timers, bytes on connections.
+
+        The counts by which open packs are sealed or left to grow are compared with the lists.
+        """
         cdef Executor* e
         cdef int i, k
         cdef int64_t waiting = 0, backoff = 0, table = 0, queued = 0, flying = 0, timers = 0, connections = 0, inbox = 0
+        cdef int64_t queued_packs = 0, flying_packs = 0, counted = 0
         for i in range(self.engine.n_executors):
             e = self.engine.executors[i]
             waiting += e.pool.waiting.n
@@ -200,10 +204,14 @@ cdef class Client:
             connections += e.pool.n_connections
             inbox += e.inbox.n
             for k in range(e.pool.n_connections):
-                queued += e.pool.connections[k].queue_bytes + e.pool.connections[k].queue.n
-                flying += e.pool.connections[k].flight_bytes + e.pool.connections[k].flight.n
+                queued += e.pool.connections[k].queue_bytes
+                queued_packs += e.pool.connections[k].queue.n
+                flying += e.pool.connections[k].flight_bytes
+                flying_packs += e.pool.connections[k].flight.n
+            counted += atomic_load(&e.posted) + e.pool.unwritten
+        assert counted == waiting + queued_packs + inbox, (counted, waiting, queued_packs, inbox)
         return {"waiting": waiting, "backoff": backoff, "table": table, "queued": queued, "flying": flying,
-                "inbox": inbox, "timers": max(0, timers - connections)}
+                "queued_packs": queued_packs, "flying_packs": flying_packs, "inbox": inbox, "timers": max(0, timers - connections)}
 
 
 ctypedef struct Disk:           # stands between a committer and its store

@@ -20,7 +20,7 @@ from tests.campaigns.histories.history import Accounting, Close, Result, Told
 from tests.native.probe_sim import Client
 from tests.native.probe_streams import table
 
-__all__ = ["CONTENT_CODES", "App", "outcome_of"]
+__all__ = ["CONTENT_CODES", "App", "outcome_of", "simulated"]
 
 _OUTCOMES = {"DeliveryFailed": "failed", "DeliveryExpired": "expired", "DeliveryDropped": "dropped"}
 _BEGIN_MS = 1_700_000_000_000
@@ -38,7 +38,7 @@ def _maybe(error: DeliveryError) -> bool:
 
 
 @contextmanager
-def _simulated() -> Iterator[None]:
+def simulated() -> Iterator[None]:
     """Let nothing start a thread (the simulator does their work), and let lists of proxies keep their order."""
     with (
         patch.object(threading.Thread, "start", lambda self: None),
@@ -59,7 +59,7 @@ class App:
         self.options = options
         self.limit = float(options["delivery_timeout"])
         heard: dict[str, Any] = {"on_delivery": print} if rng.random() < 0.5 else {}  # called by nobody: see ``tell``
-        with _simulated():
+        with simulated():
             self.producer = Producer(target, group_id="g", undelivered_bytes=1 << 26, **options, **heard)
         lifecycle.unregister(self.producer)
         self.client = Client(self.producer, seed=seed * 4 + 1, first_seq=first_seq, wall_offset_ms=wall_offset_ms)

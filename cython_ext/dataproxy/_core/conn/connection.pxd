@@ -232,6 +232,7 @@ ctypedef struct ConnectionPool:  # executor only
     void* event_context
     # Counters read by any thread (relaxed).
     int64_t flight_bytes        # of all connections
+    int64_t unwritten           # packs that could be written now: in send queues, or waiting for a connection
     int64_t retries
     int64_t held_back           # times that a resend waited for the retry budget
     int64_t unmatched           # replies to frames that are not pending or have no open attempt over that connection

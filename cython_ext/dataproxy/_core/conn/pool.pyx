@@ -477,7 +477,7 @@ cdef void _check_list(const PackList* packs, int state, int conn, int64_t bytes)
 cdef void _check(const ConnectionPool* pool) noexcept nogil:
     """Compare lists, states and counters of a pool with each other.  Locality: executor."""
     cdef const Connection* conn
-    cdef int64_t flight_bytes = 0
+    cdef int64_t flight_bytes = 0, unwritten = pool.waiting.n
     cdef int i
     _check_list(&pool.waiting, PK_WAITING, -1, 0)
     _check_list(&pool.backoff, PK_BACKOFF, -1, 0)
@@ -498,8 +498,11 @@ cdef void _check(const ConnectionPool* pool) noexcept nogil:
         _check_list(&conn.queue, PK_QUEUED, conn.index, conn.queue_bytes)
         _check_list(&conn.flight, PK_IN_FLIGHT, conn.index, conn.flight_bytes)
         flight_bytes += conn.flight_bytes
+        unwritten += conn.queue.n
     dp_assert(relaxed_load(&pool.flight_bytes) == flight_bytes,
               "flight_bytes is the sum of all connections: flight_bytes=%ld, sum=%ld", pool.flight_bytes, flight_bytes)
+    dp_assert(relaxed_load(&pool.unwritten) == unwritten,
+              "unwritten is the sum of all lists: unwritten=%ld, sum=%ld", pool.unwritten, unwritten)
 
 
 cdef void _connection_timer(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:

@@ -50,6 +50,7 @@ cdef void route(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil:
         pack_enter(p, PK_WAITING)
         p.conn = -1
         list_push(&pool.waiting, p)
+        relaxed_add(&pool.unwritten, 1)
     else:
         sendq_put(pool, conn, p)
 

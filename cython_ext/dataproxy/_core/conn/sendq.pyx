@@ -37,6 +37,7 @@ cdef void sendq_put(ConnectionPool* pool, Connection* conn, Pack* p) noexcept no
     p.conn = conn.index
     list_push(&conn.queue, p)
     conn.queue_bytes += <int64_t>p.frame_n
+    relaxed_add(&pool.unwritten, 1)
     relaxed_store(&conn.counters.waiting, conn.queue.n)
     mark_dirty(pool, conn, CF_WRITE)
 
@@ -85,6 +86,7 @@ cdef int sendq_gather(ConnectionPool* pool, Connection* conn, iovec* out, int mo
 cdef void _written(ConnectionPool* pool, Connection* conn, Pack* p, int64_t end, int64_t now_us) noexcept nogil:
     list_remove(&conn.queue, p)
     conn.queue_bytes -= <int64_t>p.frame_n
+    relaxed_add(&pool.unwritten, -1)
     conn.head_sent = 0
     attempt_made(pool, p, conn)
     conn.owed += 1

@@ -32,12 +32,14 @@ cdef void detach(ConnectionPool* pool, Pack* p) noexcept nogil:
     cdef Connection* conn
     if p.state == PK_WAITING:
         list_remove(&pool.waiting, p)
+        relaxed_add(&pool.unwritten, -1)
     elif p.state == PK_BACKOFF:
         list_remove(&pool.backoff, p)
     elif p.state == PK_QUEUED:
         conn = pool.connections[p.conn]
         list_remove(&conn.queue, p)
         conn.queue_bytes -= <int64_t>p.frame_n
+        relaxed_add(&pool.unwritten, -1)
         dp_assert(conn.queue_bytes >= 0, "queue_bytes >= 0: queue_bytes=%ld, frame_n=%zu", conn.queue_bytes, p.frame_n)
         relaxed_store(&conn.counters.waiting, conn.queue.n)
     elif p.state == PK_IN_FLIGHT:

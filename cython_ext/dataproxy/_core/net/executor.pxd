@@ -11,9 +11,13 @@ from dataproxy._core.conn.connection cimport Endpoint, EventSink, ConnectionConf
 from dataproxy._core.net.poller cimport PollEvent, Poller, Wakeup
 from dataproxy._core.net.recvbuf cimport RecvBuf
 from dataproxy._core.net.transport cimport Transport, TransportOps, TransportOptions
-from dataproxy._core.plat.atomic cimport relaxed_load
+from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.thread cimport pthread_mutex_t
 from dataproxy._core.wire.api cimport WireOps
+
+
+cdef enum:
+    READY_PACKS = 64            # as many as one sendmsg takes: more that are ready to be written make no call larger
 
 
 ctypedef struct Channel         # declared below
@@ -66,6 +70,7 @@ ctypedef struct Executor:
     const TransportOps* transport   # constant
     const Clock* clock          # constant
     int64_t tick_due_us         # executor only
+    int64_t posted              # packs in the inbox, and those being taken out of it; atomic
     # Inbox: everything below is guarded by lock.
     pthread_mutex_t lock
     PackList inbox
@@ -102,3 +107,11 @@ cdef ConnectionCopy* executor_connections(Executor* e, int* n) noexcept nogil
 cdef inline int64_t executor_flight_bytes(const Executor* e) noexcept nogil:
     """Return the bytes of the frames that are written and not answered.  Locality: any thread.  Locks: none."""
     return relaxed_load(&e.pool.flight_bytes)
+
+
+cdef inline int64_t executor_room(const Executor* e) noexcept nogil:
+    """Return how many packs more could be written soon, at most 0 if enough wait to be written.
+
+    Locality: any thread.  Locks: none.  A pack that is taken out of the inbox is counted twice for a moment, never not.
+    """
+    return READY_PACKS - atomic_load(&e.posted) - relaxed_load(&e.pool.unwritten)

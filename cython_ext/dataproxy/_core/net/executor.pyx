@@ -44,7 +44,7 @@ from dataproxy._core.pack.pack cimport (
 )
 from dataproxy._core.pack.settled cimport settled_tell
 from dataproxy._core.plat.assertion cimport dp_assert
-from dataproxy._core.plat.atomic cimport atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.sched cimport sched_slice
 from dataproxy._core.plat.socket cimport close, iovec
 from dataproxy._core.plat.thread cimport (
@@ -137,6 +137,7 @@ cdef void executor_free(Executor* e) noexcept nogil:
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
     """Hand over a sealed pack.  Locality: any thread.  Locks: takes lock."""
     pack_enter(p, PK_POSTED)
+    atomic_add(&e.posted, 1)
     pthread_mutex_lock(&e.lock)
     list_push(&e.inbox, p)
     pthread_mutex_unlock(&e.lock)
@@ -387,9 +388,10 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     cdef Endpoint* list
     cdef int n, connections
     cdef bint tick, stop
-    cdef int64_t now
+    cdef int64_t now, taken
     pthread_mutex_lock(&e.lock)
     packs = e.inbox
+    taken = packs.n
     memset(&e.inbox, 0, sizeof(PackList))
     dropped = e.dropped
     e.dropped = NULL
@@ -408,6 +410,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     while p != NULL:
         _submit(e, p, now)
         p = list_pop(&packs)
+    atomic_add(&e.posted, -taken)
     while dropped != NULL:
         p = dropped
         dropped = p.dropped_next

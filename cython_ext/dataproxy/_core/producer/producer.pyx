@@ -20,7 +20,9 @@ from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport (
     batcher_close, batcher_limit_frames, batcher_max_frame, batcher_room, batcher_seal_all, batcher_stream,
 )
-from dataproxy._core.producer.accumulate.state cimport OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, Batcher
+from dataproxy._core.producer.accumulate.state cimport (
+    OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, PATIENCE_US, Batcher,
+)
 from dataproxy._core.producer.results.accounting cimport accounting_wait_mark
 from dataproxy._core.producer.results.completions cimport (
     completions_end, completions_poke, completions_trouble, completions_wait,
@@ -62,6 +64,7 @@ cdef int _fill_batcher(Batcher* b, dict o, bint lines) except -1:
     b.max_others = o["max_open_packs"]
     b.linger_us = microseconds(o["linger"])
     b.delivery_us = microseconds(o["delivery_timeout"])
+    b.patience_us = min(PATIENCE_US, (b.delivery_us - b.linger_us) // 8)
     b.on_full = _ON_FULL[o["on_full"]]
     b.limit_bytes = o["buffer_bytes"]
     b.limit_messages = o["buffer_messages"]

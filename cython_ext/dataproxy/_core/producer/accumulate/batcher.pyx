@@ -1,8 +1,9 @@
 """Batcher: appends bodies behind a length prefix to the open pack of their stream.
 
 One lock, ``Batcher.lock``, guards all open packs of a producer; an append holds it for tens of nanoseconds.  A pack is
-sealed when the next message, if it is like the last one, would not fit, when it is old enough, or on a flush.  A
-seal takes accounting.lock, then the lock of an executor's inbox.  In this module "lock" is ``Batcher.lock``.
+sealed when the next message, if it is like the last one, would not fit, on a flush, or when it is old enough and an
+executor has room for it: while as many frames wait as one write takes, old packs grow instead.  A seal takes
+accounting.lock, then the lock of an executor's inbox.  In this module "lock" is ``Batcher.lock``.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -31,6 +32,7 @@ from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, NO_KEY, NO_TI
 from dataproxy._core.producer.accumulate.streamlife cimport streams_reap
 from dataproxy._core.producer.accumulate.streams cimport Stream, stream_hold, streams_forget
 from dataproxy._core.conn.connection cimport LC_CLOSED, LC_TIMEOUT
+from dataproxy._core.net.executor cimport executor_room
 from dataproxy._core.plat.assertion cimport DP_CHECKED, dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch_write
@@ -38,7 +40,8 @@ from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 cdef enum:
-    RETRY_US = 1000
+    RETRY_US = 1000         # until what was not there is looked for again: room or memory
+    PACE_US = 250           # until room is looked for again when there was some
     MANY_OPEN = 512         # packs; with more of them messages are staged
     PACK_ROOM = 2048        # of a pack's buffer, beside its items
     STAGED_MEMORY = 524288  # what packs of staged messages may take: 64 new ones, or as many that grow
@@ -295,21 +298,47 @@ cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
     b.staged.n = 0
 
 
+cdef bint _next_with_room(Batcher* b) noexcept nogil:
+    """Let the next pack go to the first executor in turn that has room; False if none has.  Locks: lock is held."""
+    cdef int i, at
+    for i in range(b.n_executors):
+        at = (b.next_executor + 1 + i) % b.n_executors
+        if executor_room(b.executors[at]) > 0:
+            b.next_executor = (at + b.n_executors - 1) % b.n_executors      # a seal takes the one behind it
+            return True
+    return False
+
+
+cdef Pack* _seal_old(Batcher* b, int64_t now_us, bint* sealed) noexcept nogil:
+    """Seal packs that are old enough, the oldest first; return the first that stays open, or NULL.
+
+    Age alone seals a pack only while an executor has room for it: otherwise it would only wait there, and grow no more.
+    After `patience` it is sealed all the same.  Locks: lock is held; takes accounting.lock, then an inbox's.
+    """
+    cdef int64_t old = now_us - b.linger_us
+    cdef Pack* p = b.open.head
+    cdef Pack* following
+    while p != NULL and p.opened_us <= old and (_next_with_room(b) or p.opened_us + b.patience_us <= old):
+        following = p.next
+        openpack_seal_old(b, p)
+        sealed[0] = True
+        p = following
+    return p
+
+
 cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     """Seal old packs; return the time of the next tick (us), or -1.  Locality: executor 0.  Locks: takes lock."""
     cdef int64_t due = -1
+    cdef bint sealed = False
     cdef Pack* p
-    cdef Pack* following
     pthread_mutex_lock(&b.lock)
     if staging_empty(b) != ST_OK and b.staged.since_us + b.delivery_us <= now_us:
         _give_up_staged(b, LC_TIMEOUT)
-    p = b.open.head
-    while p != NULL and p.opened_us + b.linger_us <= now_us:
-        following = p.next
-        openpack_seal_old(b, p)
-        p = following
+    p = _seal_old(b, now_us, &sealed)
     if p != NULL:
         due = p.opened_us + b.linger_us
+        if due <= now_us:                   # it waits for room
+            due = now_us + (PACE_US if sealed else RETRY_US)
     elif b.staged.n:
         due = now_us + RETRY_US             # there was no memory for a pack
     else:

@@ -22,6 +22,7 @@ from dataproxy._core.wire.api cimport WireOps
 cdef enum:
     NO_TIME = -1            # the message has no data time of its own
     NO_KEY = -1
+    PATIENCE_US = 250000    # longest `patience_us`; it is at most an eighth of the time left for the delivery
 
 
 ctypedef struct Extras:     # what one call says about its bodies
@@ -76,6 +77,7 @@ ctypedef struct Batcher:
     int max_others
     int64_t linger_us
     int64_t delivery_us
+    int64_t patience_us     # an open pack waits at most so much longer than linger for room at the executors
     int on_full             # OnFull
     int64_t limit_bytes
     int64_t limit_messages  # 0: bounded by bytes alone
