@@ -1,4 +1,4 @@
-"""Which open packs are sealed for their age: on virtual time, round by round, with sockets that take what a test says."""
+"""Which open packs are sealed for their age: on virtual time, round by round, with a socket that is full or not."""
 
 from __future__ import annotations
 
