@@ -211,7 +211,8 @@ cdef class Client:
             counted += atomic_load(&e.posted) + e.pool.unwritten
         assert counted == waiting + queued_packs + inbox, (counted, waiting, queued_packs, inbox)
         return {"waiting": waiting, "backoff": backoff, "table": table, "queued": queued, "flying": flying,
-                "queued_packs": queued_packs, "flying_packs": flying_packs, "inbox": inbox, "timers": max(0, timers - connections)}
+                "queued_packs": queued_packs, "flying_packs": flying_packs, "inbox": inbox,
+                "timers": max(0, timers - connections)}
 
 
 ctypedef struct Disk:           # stands between a committer and its store

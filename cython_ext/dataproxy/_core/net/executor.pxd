@@ -17,7 +17,7 @@ from dataproxy._core.wire.api cimport WireOps
 
 
 cdef enum:
-    READY_PACKS = 64            # as many as one sendmsg takes: more that are ready to be written make no call larger
+    READY_PACKS = 128           # of two sendmsg: one is written while the next is gathered
 
 
 ctypedef struct Channel         # declared below

@@ -2,7 +2,7 @@
 
 One lock, ``Batcher.lock``, guards all open packs of a producer; an append holds it for tens of nanoseconds.  A pack is
 sealed when the next message, if it is like the last one, would not fit, on a flush, or when it is old enough and an
-executor has room for it: while as many frames wait as one write takes, old packs grow instead.  A seal takes
+executor has room for it: while enough frames wait to be written, old packs grow instead.  A seal takes
 accounting.lock, then the lock of an executor's inbox.  In this module "lock" is ``Batcher.lock``.
 """
 
