@@ -82,6 +82,7 @@ class ProducerConfig(Config):
     target: str
     group_id: str
     executors: int
+    busy_poll: float
     connections: int
     buffer_bytes: int
     buffer_messages: int

@@ -14,6 +14,7 @@ class ProducerOptions(TypedDict, total=False):
     """Options that a Producer takes by keyword."""
 
     executors: int | str | None
+    busy_poll: float | str | timedelta | None
     connections: int | str | None
     buffer_bytes: int | str | None
     buffer_messages: int | str | None

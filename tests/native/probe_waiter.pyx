@@ -18,13 +18,13 @@ from dataproxy._core.pack.pack cimport (
 )
 from dataproxy._core.producer.aio.notifier cimport Notifier
 from dataproxy._core.producer.results.accounting cimport (
-    accounting_close, accounting_open, accounting_sealed, accounting_settle, accounting_wake,
+    accounting_close, accounting_hold, accounting_let_go, accounting_open, accounting_sealed, accounting_settle,
+    accounting_wake,
 )
 from dataproxy._core.producer.results.delivery cimport new_delivery
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.aio.waiter cimport Waiter, new_waiter
 from dataproxy._core.plat.clock cimport now_us
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
 
 __all__ = ["Desk", "answering"]
 
@@ -84,10 +84,10 @@ cdef class Desk(CoreHandle):
         """
         p.outcome = outcome
         pack_enter(p, PK_SETTLED)
-        pthread_mutex_lock(&self.engine.accounting.lock)
+        accounting_hold(&self.engine.accounting)
         accounting_settle(&self.engine.accounting, p, now_us())
         accounting_wake(&self.engine.accounting)
-        pthread_mutex_unlock(&self.engine.accounting.lock)
+        accounting_let_go(&self.engine.accounting)
         free(p)
 
     def settle_rest(self):

@@ -197,7 +197,7 @@ PRODUCER_REFUSALS: Final[tuple[Refusal, ...]] = (
     *_refuse("give the cluster's address as target", "enable_proxy_cfg_url", "bus_cfg_url", "extend_report"),
     *_refuse("the local address is found automatically", "ser_ip", "ser_port"),
     *_refuse("pin the process with taskset instead", "enable_setaffinity", "mask_cpuaffinity"),
-    *_refuse("executors sleep while they have no work", "enableEpollBusyWait"),
+    *_refuse("set busy_poll, a time: executors look for so long before they sleep", "enableEpollBusyWait"),
     *_refuse(_NO_CAP, "max_group_id_num", "max_stream_id_num", "max_instance"),
     *_refuse("give attributes to send(..., attrs=...)", "enable_from_dc", "AddColumns"),
     *_refuse("give manager_secret_id and manager_secret_key", "Auth"),

@@ -41,6 +41,16 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option("executors", "int", 1, "Native network threads.", low=1, high=64),
     Option(
+        "busy_poll",
+        "duration",
+        0.0,
+        "How long an executor looks for answers and messages, and a thread in `result()` for its result, before it"
+        " sleeps. Saves the time of a wake-up, and costs a core for as long. 0 sleeps at once.",
+        low=0.0,
+        high=0.01,
+        importance="low",
+    ),
+    Option(
         "connections",
         "int",
         0,

@@ -70,6 +70,7 @@ ctypedef struct Executor:
     const TransportOps* transport   # constant
     const Clock* clock          # constant
     int64_t tick_due_us         # executor only
+    int64_t busy_poll_us        # how long it looks for events before it sleeps; constant
     int64_t posted              # packs in the inbox, and those being taken out of it; atomic
     # Inbox: everything below is guarded by lock.
     pthread_mutex_t lock
@@ -94,6 +95,7 @@ cdef void executor_free(Executor* e) noexcept nogil
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil
 cdef void executor_drop(Executor* e, Pack* p) noexcept nogil
 cdef void executor_ask_tick(Executor* e) noexcept nogil
+cdef void executor_wake(Executor* e) noexcept nogil
 cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int connections) noexcept nogil
 cdef void executor_stop(Executor* e) noexcept nogil
 cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil

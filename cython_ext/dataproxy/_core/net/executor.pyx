@@ -1,6 +1,6 @@
 """One executor: the loop that reads and writes sockets as ``conn`` decides.
 
-Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_set_endpoints`` and
+Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_wake``, ``executor_set_endpoints`` and
 ``executor_stop`` may be called by other threads.  They put something into the inbox and wake the loop.
 
 Locks: none, except where a function says otherwise.
@@ -33,7 +33,8 @@ from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
 from dataproxy._core.conn.settle cimport settle_dropped, settle_failed
 from dataproxy._core.net.poller cimport (
     POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_close, poller_open, poller_remove, poller_set,
-    poller_wait, wakeup_clear, wakeup_close, wakeup_open, wakeup_signal, wakeup_watch,
+    poller_wait, wakeup_called, wakeup_clear, wakeup_close, wakeup_open, wakeup_poll, wakeup_rest, wakeup_signal,
+    wakeup_watch,
 )
 from dataproxy._core.net.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_room,
@@ -45,7 +46,7 @@ from dataproxy._core.pack.pack cimport (
 from dataproxy._core.pack.settled cimport settled_tell
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load, relaxed_store
-from dataproxy._core.plat.sched cimport sched_slice
+from dataproxy._core.plat.sched cimport sched_slice, sched_yield
 from dataproxy._core.plat.socket cimport close, iovec
 from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
@@ -135,12 +136,16 @@ cdef void executor_free(Executor* e) noexcept nogil:
 
 
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil:
-    """Hand over a sealed pack.  Locality: any thread.  Locks: takes lock."""
+    """Hand over a sealed pack; ``executor_wake`` follows, best without a lock.  Locality: any.  Locks: takes lock."""
     pack_enter(p, PK_POSTED)
     atomic_add(&e.posted, 1)
     pthread_mutex_lock(&e.lock)
     list_push(&e.inbox, p)
     pthread_mutex_unlock(&e.lock)
+
+
+cdef void executor_wake(Executor* e) noexcept nogil:
+    """Let the loop look at its inbox.  Locality: any thread.  Locks: none."""
     wakeup_signal(&e.wakeup)
 
 
@@ -158,11 +163,10 @@ cdef void executor_drop(Executor* e, Pack* p) noexcept nogil:
 
 
 cdef void executor_ask_tick(Executor* e) noexcept nogil:
-    """Ask for an early call of ``hooks.tick``.  Locality: any thread.  Locks: takes lock."""
+    """Ask for an early call of ``hooks.tick``; ``executor_wake`` follows.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&e.lock)
     e.tick_asked = True
     pthread_mutex_unlock(&e.lock)
-    wakeup_signal(&e.wakeup)
 
 
 cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int connections) noexcept nogil:
@@ -416,7 +420,7 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
         dropped = p.dropped_next
         settle_dropped(&e.pool, p)
     if tick:
-        e.tick_due_us = e.hooks.tick(e.hooks.context, now)
+        e.tick_due_us = now             # in this round, which then takes what the tick posts
     return not stop
 
 
@@ -482,6 +486,30 @@ cdef void executor_end(Executor* e) noexcept nogil:
     _hand_over(e)
 
 
+cdef int _busy_poll(Executor* e, PollEvent* ready) noexcept nogil:
+    """Look for events for ``busy_poll`` without sleeping, at most until something is due; return their number.
+
+    Other threads that want the core get it between two looks.
+    """
+    cdef int64_t now = e.clock.now_us()
+    cdef int64_t until = now + e.busy_poll_us
+    cdef int64_t timeout = _timeout_us(e, now)
+    cdef int n
+    if 0 <= timeout < e.busy_poll_us:
+        until = now + timeout
+    wakeup_poll(&e.wakeup)
+    while True:
+        n = max(poller_wait(&e.poller, ready, ROUND_EVENTS - 1, 0), 0)
+        if n or wakeup_called(&e.wakeup) or e.clock.now_us() >= until:
+            break
+        sched_yield()
+    if not wakeup_rest(&e.wakeup):
+        ready[n].tag = &e.wakeup            # the signal may have written nothing
+        ready[n].ready = POLL_READ
+        n += 1
+    return n
+
+
 cdef void executor_run(Executor* e) noexcept nogil:
     """Run until ``executor_stop``.  Locality: the executor's own thread, without the GIL.
 
@@ -492,7 +520,9 @@ cdef void executor_run(Executor* e) noexcept nogil:
     cdef int n
     sched_slice(SLICE_NS)
     while going:
-        n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
+        n = _busy_poll(e, ready) if e.busy_poll_us else 0
+        if n == 0:
+            n = poller_wait(&e.poller, ready, ROUND_EVENTS, _timeout_us(e, e.clock.now_us()))
         going = executor_round(e, ready, n)
     executor_end(e)
 

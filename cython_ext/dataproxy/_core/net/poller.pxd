@@ -1,4 +1,4 @@
-"""One epoll set, level-triggered, and the wake-up of the loop that owns it.
+"""One epoll set, level-triggered but for the wake-up of the loop that owns it.
 
 Its owner gives a tag to every member.  Many signals before the loop clears them cost one write.
 """
@@ -12,6 +12,7 @@ cdef enum PollBits:
     POLL_READ = 1           # bytes or the end of the stream can be read
     POLL_WRITE = 2
     POLL_HANGUP = 4         # error or both sides closed; always reported, there may still be bytes to read
+    POLL_EDGE = 8           # interest only: reported once for each change, not as long as it lasts
 
 
 cdef enum:
@@ -42,9 +43,15 @@ cdef void poller_remove_fd(Poller* p, int fd) noexcept nogil
 cdef int poller_wait(Poller* p, PollEvent* out, int limit, int64_t timeout_us) noexcept nogil
 
 
+cdef enum WakeupState:
+    WK_QUIET = 0            # the owner sleeps or works: the next signal writes to the eventfd
+    WK_CALLED = 1           # from a signal until the owner clears it
+    WK_POLLED = 2           # the owner looks at this flag all the time: the next signal writes nothing
+
+
 ctypedef struct Wakeup:     # an eventfd with a flag in front of it
     int fd                  # -1 while closed
-    int64_t pending         # atomic: 1 from a signal until the owner clears it
+    int64_t pending         # atomic: WakeupState
 
 
 cdef int wakeup_open(Wakeup* w) noexcept nogil                              # ST_OK or ST_SYSTEM
@@ -52,3 +59,6 @@ cdef void wakeup_close(Wakeup* w) noexcept nogil                            # no
 cdef int wakeup_watch(Wakeup* w, Poller* p, void* tag) noexcept nogil       # reports POLL_READ with the tag
 cdef void wakeup_signal(Wakeup* w) noexcept nogil                           # any thread, after posting
 cdef void wakeup_clear(Wakeup* w) noexcept nogil                            # owner, before looking at the inbox
+cdef void wakeup_poll(Wakeup* w) noexcept nogil                             # owner: signals write nothing until
+cdef bint wakeup_rest(Wakeup* w) noexcept nogil                             # this; False if there was one
+cdef bint wakeup_called(const Wakeup* w) noexcept nogil                     # owner: whether there was one

@@ -7,12 +7,12 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint32_t
 
 from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
-from dataproxy._core.plat.atomic cimport atomic_store, atomic_swap
+from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace, atomic_store, atomic_swap
 from dataproxy._core.plat.epoll cimport (
-    EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD,
-    epoll_create1, epoll_ctl, epoll_event, epoll_wait,
+    EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
+    EPOLL_CTL_MOD, epoll_create1, epoll_ctl, epoll_event, epoll_wait,
 )
-from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, EFD_NONBLOCK, eventfd, eventfd_read, eventfd_t, eventfd_write
+from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, EFD_NONBLOCK, eventfd, eventfd_write
 from dataproxy._core.plat.socket cimport close
 
 
@@ -44,6 +44,8 @@ cdef int _control(Poller* p, int op, int fd, void* tag, int interest) noexcept n
         event.events |= EPOLLIN | EPOLLRDHUP
     if interest & POLL_WRITE:
         event.events |= EPOLLOUT
+    if interest & POLL_EDGE:
+        event.events |= EPOLLET
     if epoll_ctl(p.epfd, op, fd, &event) < 0:
         p.error = errno
         return ST_SYSTEM
@@ -117,7 +119,7 @@ cdef int wakeup_open(Wakeup* w) noexcept nogil:
 
     Locality: owner.
     """
-    atomic_store(&w.pending, 0)
+    atomic_store(&w.pending, WK_QUIET)
     w.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
     return ST_OK if w.fd >= 0 else ST_SYSTEM
 
@@ -137,7 +139,7 @@ cdef int wakeup_watch(Wakeup* w, Poller* p, void* tag) noexcept nogil:
 
     Locality: owner.
     """
-    return poller_add_fd(p, w.fd, tag, POLL_READ)
+    return poller_add_fd(p, w.fd, tag, POLL_READ | POLL_EDGE)
 
 
 cdef void wakeup_signal(Wakeup* w) noexcept nogil:
@@ -145,7 +147,7 @@ cdef void wakeup_signal(Wakeup* w) noexcept nogil:
 
     Locality: any thread.
     """
-    if atomic_swap(&w.pending, 1) == 0:
+    if atomic_swap(&w.pending, WK_CALLED) == WK_QUIET:
         eventfd_write(w.fd, 1)
 
 
@@ -154,10 +156,23 @@ cdef void wakeup_clear(Wakeup* w) noexcept nogil:
 
     Locality: owner.
 
-    The eventfd is emptied before the flag is reset.  In the other order, a signal in between would leave the flag set
-    with an empty eventfd, and all later signals would be lost.  In this order, a signal in between writes nothing, but
-    its work is in the inbox already, and the owner reads the inbox right after this call.
+    The eventfd is never read: it reports each write once, and its 64 bits do not fill up.  A signal before this call
+    writes nothing if the flag is set, but its work is in the inbox already, and the owner reads the inbox right after
+    this call.  A signal after it writes again.
     """
-    cdef eventfd_t value = 0
-    eventfd_read(w.fd, &value)
-    atomic_swap(&w.pending, 0)
+    atomic_swap(&w.pending, WK_QUIET)
+
+
+cdef void wakeup_poll(Wakeup* w) noexcept nogil:
+    """Begin to look at the flag in place of sleeping: signals write nothing until ``wakeup_rest``.  Locality: owner."""
+    atomic_replace(&w.pending, WK_QUIET, WK_POLLED)
+
+
+cdef bint wakeup_called(const Wakeup* w) noexcept nogil:
+    """Tell whether there was a signal since the flag was cleared.  Locality: owner."""
+    return atomic_load(&w.pending) == WK_CALLED
+
+
+cdef bint wakeup_rest(Wakeup* w) noexcept nogil:
+    """End ``wakeup_poll``; False if there was a signal, which may have written nothing.  Locality: owner."""
+    return atomic_replace(&w.pending, WK_POLLED, WK_QUIET)

@@ -13,6 +13,7 @@ cdef extern from "sys/epoll.h" nogil:
     uint32_t EPOLLERR
     uint32_t EPOLLHUP
     uint32_t EPOLLRDHUP
+    uint32_t EPOLLET
 
     ctypedef union epoll_data_t:
         void* ptr

@@ -27,7 +27,7 @@ ctypedef struct Engine:
 
 cdef int engine_open(
     Engine* g, int executors, const ConnectionConfig* connections, const FrameRules* rules, int64_t undelivered_bytes,
-    bint nagle,
+    bint nagle, int64_t busy_poll_us,
 ) noexcept nogil
 cdef void engine_abandon_open(Engine* g) noexcept nogil
 cdef void engine_retire(Engine* g) noexcept nogil

@@ -36,6 +36,7 @@ from dataproxy._core.producer.results.packitems cimport pack_keep_ids
 from dataproxy._core.producer.accumulate.streams cimport streams_close, streams_open
 from dataproxy._core.net.executor cimport (
     Executor, ExecutorHooks, executor_ask_tick, executor_free, executor_open, executor_retire, executor_seed,
+    executor_wake,
 )
 from dataproxy._core.conn.framing cimport FrameRules
 from dataproxy._core.conn.connection cimport LC_CLOSED, ConnectionConfig
@@ -99,6 +100,7 @@ cdef void _settled(void* context, PackList* packs) noexcept nogil:
     accounting_let_go(&g.accounting)
     if completions_give_back(&g.completions, &spent):
         executor_ask_tick(g.executors[0])       # this thread may hold the batcher's lock
+        executor_wake(g.executors[0])
     p = reported.head
     while p != NULL:
         if p.report and p.own_ids and p.buf != NULL:
@@ -138,7 +140,7 @@ cdef void _event(void* context, int kind, const char* label, int detail, Slice t
 
 cdef int engine_open(
     Engine* g, int executors, const ConnectionConfig* connections, const FrameRules* rules, int64_t undelivered_bytes,
-    bint nagle,
+    bint nagle, int64_t busy_poll_us,
 ) noexcept nogil:
     """Make a stopped engine; the batcher's settings were filled in before.
 
@@ -156,6 +158,7 @@ cdef int engine_open(
     g.batcher.spare_room = slack // 2
     pool_open(&g.spares, <size_t>g.batcher.limit_bytes, g.batcher.limit_bytes + slack)
     accounting_open(&g.accounting)
+    g.accounting.busy_poll_us = busy_poll_us
     undelivered_open(&g.undelivered, undelivered_bytes)
     g.batcher.accounting = &g.accounting
     g.batcher.completions = &g.completions
@@ -191,6 +194,7 @@ cdef int engine_open(
             free(g.executors[i])
             return status
         executor_seed(g.executors[i], ids_seed())
+        g.executors[i].busy_poll_us = busy_poll_us
         g.n_executors = i + 1
     g.batcher.n_executors = executors
     return ST_OK

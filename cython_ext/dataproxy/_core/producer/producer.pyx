@@ -199,7 +199,8 @@ cdef class ProducerCore(CoreHandle):
         self.raises = options["on_full"] == "raise"
         self.opened_us = now_us()
         status = engine_open(
-            g, options["executors"], &connections, &rules, options["undelivered_bytes"], options["nagle"])
+            g, options["executors"], &connections, &rules, options["undelivered_bytes"], options["nagle"],
+            microseconds(options["busy_poll"]))
         self.made = status == ST_OK
         if not self.made:
             engine_free(g)

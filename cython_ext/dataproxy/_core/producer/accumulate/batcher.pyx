@@ -6,7 +6,7 @@ executor has room for it: while enough frames wait to be written, old packs grow
 accounting.lock, then the lock of an executor's inbox.  In this module "lock" is ``Batcher.lock``.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.pack.pack cimport PK_OPEN, Pack, PackList, PackResult, list_push, list_remove, pack_memory
@@ -21,7 +21,7 @@ from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_
 from dataproxy._core.producer.results.undelivered cimport undelivered_missed
 from dataproxy._core.producer.accumulate.openpacks cimport (
     openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_placed, openpack_room,
-    openpack_seal, openpack_seal_old, openpack_stream, openpack_undo,
+    openpack_seal, openpack_seal_old, openpack_stream, openpack_undo, openpacks_unlock,
 )
 from dataproxy._core.producer.accumulate.overflow cimport (
     has_room, make_room, memory_fits, memory_left, refuse, results_fit,
@@ -78,7 +78,7 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
     s = openpack_stream(b, group, stream, attrs)
     if s != NULL:
         stream_hold(s)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
     return s
 
 
@@ -87,7 +87,7 @@ cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil:
     cdef size_t room
     pthread_mutex_lock(&b.lock)
     room = openpack_room(b, text_n)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
     return room
 
 
@@ -117,7 +117,7 @@ cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
         if p.body_n > p.most:
             openpack_seal(b, p)
         p = following
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
 
 
 cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
@@ -175,7 +175,7 @@ cdef int batcher_append(
         and not b.lines)
     pthread_mutex_lock(&b.lock)
     if plain and b.open.n >= MANY_OPEN and not b.report_all and _stage(b, s, body, n, need):
-        pthread_mutex_unlock(&b.lock)
+        openpacks_unlock(b)
         return ST_OK
     if b.closed:
         status = ST_CLOSED
@@ -195,7 +195,7 @@ cdef int batcher_append(
             status = _take(b, p, body, n, text_n, extras, need, pack_result, index)
     if status == ST_FULL:
         status = refuse(b, s, 1, <int64_t>n, extras.own_id, pack_result, index)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
     return status
 
 
@@ -221,7 +221,7 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
     pthread_mutex_lock(&b.lock)
     if b.open.n >= MANY_OPEN:
         if not b.report_all and _stage(b, s, body, n, need):
-            pthread_mutex_unlock(&b.lock)
+            openpacks_unlock(b)
             return ST_OK
     elif not b.closed and b.staged.n == 0 and has_room(b, need):
         p = s.plain
@@ -233,9 +233,9 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
             _fetch_next(p)
             if p.body_n + need > p.most or p.count >= b.batch_messages:
                 openpack_seal(b, p)
-            pthread_mutex_unlock(&b.lock)
+            openpacks_unlock(b)
             return ST_OK
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
     x.when_ms = NO_TIME
     x.attrs = slice_of(NULL, 0)
     x.own_id = x.attrs
@@ -253,7 +253,7 @@ cdef bint batcher_fits(Batcher* b, int64_t charge, int64_t messages) noexcept no
     fits = fits and b.charged + charge - atomic_load(&b.accounting.released) <= b.limit_bytes and (
         b.limit_messages == 0
         or b.accepted + messages - atomic_load(&b.accounting.released_messages) <= b.limit_messages)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
     return fits
 
 
@@ -271,7 +271,7 @@ cdef int64_t batcher_seal_all(Batcher* b) noexcept nogil:
     if DP_CHECKED:
         _check(b)
     mark = accounting_mark(b.accounting)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
     return mark
 
 
@@ -280,7 +280,7 @@ cdef void batcher_seal_of(Batcher* b, PackResult* v) noexcept nogil:
     pthread_mutex_lock(&b.lock)
     if v.open_pack != NULL:
         openpack_seal_old(b, <Pack*>v.open_pack)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
 
 
 cdef void _give_up_staged(Batcher* b, int code) noexcept nogil:
@@ -346,7 +346,8 @@ cdef int64_t batcher_tick(Batcher* b, int64_t now_us) noexcept nogil:
     streams_reap(b)
     if DP_CHECKED:
         _check(b)
-    pthread_mutex_unlock(&b.lock)
+    b.wakes &= ~<uint64_t>1                 # executor 0 takes what was posted to it in this round
+    openpacks_unlock(b)
     return due
 
 
@@ -354,7 +355,7 @@ cdef void batcher_close(Batcher* b) noexcept nogil:
     """Accept nothing from now on; what was accepted is still sent.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&b.lock)
     b.closed = True
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
 
 
 cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
@@ -376,7 +377,7 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
         p.charge = p.body_n
         accounting_sealed(b.accounting, p)
         list_push(out, p)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
 
 
 cdef void batcher_counts(Batcher* b, Accounting* k, BatcherCounts* out, AccountingCounts* sealed) noexcept nogil:
@@ -392,7 +393,7 @@ cdef void batcher_counts(Batcher* b, Accounting* k, BatcherCounts* out, Accounti
     out.open_messages = b.open_messages
     out.charged = b.charged
     accounting_counts(k, sealed)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)
 
 
 cdef void batcher_left(Batcher* b, int64_t* bytes, int64_t* messages) noexcept nogil:
@@ -404,4 +405,4 @@ cdef void batcher_left(Batcher* b, int64_t* bytes, int64_t* messages) noexcept n
     messages[0] = -1
     if b.limit_messages:
         messages[0] = b.limit_messages - b.accepted + atomic_load(&b.accounting.released_messages)
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)

@@ -17,9 +17,9 @@ from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport Pack, PackList
 from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.ingest.buffers cimport buffer_copy, buffer_open
-from dataproxy._core.producer.accumulate.openpacks cimport openpack_seal
+from dataproxy._core.producer.accumulate.openpacks cimport openpack_seal, openpacks_unlock
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+from dataproxy._core.plat.thread cimport pthread_mutex_lock
 
 from dataproxy.errors import ConfigError
 from dataproxy.problems import key_problem
@@ -135,4 +135,4 @@ cdef void order_settled(Batcher* b, const PackList* packs) noexcept nogil:
             if key_queue.open != NULL and key_queue.open.lingered and atomic_load(&key_queue.unsettled) == 0:
                 openpack_seal(b, key_queue.open)
         p = p.next
-    pthread_mutex_unlock(&b.lock)
+    openpacks_unlock(b)

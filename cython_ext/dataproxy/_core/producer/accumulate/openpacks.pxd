@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.pack.pack cimport Pack, PackResult
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.plat.thread cimport pthread_mutex_unlock
 from dataproxy._core.producer.accumulate.item cimport item_placed
 from dataproxy._core.producer.accumulate.state cimport Batcher, Extras
 from dataproxy._core.producer.accumulate.streams cimport Stream
@@ -21,6 +22,15 @@ cdef int openpack_claim(Pack* p, PackResult** pack_result, uint32_t* index) noex
 cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil
 cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil
 cdef void openpack_seal_old(Batcher* b, Pack* p) noexcept nogil
+cdef void openpacks_wake(Batcher* b) noexcept nogil
+
+
+cdef inline void openpacks_unlock(Batcher* b) noexcept nogil:
+    """Release the batcher's lock after packs may have been opened or sealed.  Locality: any.  Locks: releases lock."""
+    if b.wakes:
+        openpacks_wake(b)
+    else:
+        pthread_mutex_unlock(&b.lock)
 
 
 cdef inline void openpack_placed(Batcher* b, Pack* p, size_t need) noexcept nogil:

@@ -2,10 +2,10 @@
 
 Each function is called while the lock of its batcher is held ("lock" below).  When a caller releases that lock, no
 open pack may be empty: if a pack was opened for a message and the message was not accepted, ``openpack_undo`` gives
-the pack back.
+the pack back.  A caller that may have opened or sealed packs releases the lock by ``openpacks_unlock``.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
@@ -23,9 +23,10 @@ from dataproxy._core.producer.accumulate.overflow cimport memory_fits, results_f
 from dataproxy._core.producer.accumulate.streams cimport (
     Stream, stream_hold, stream_release, streams_add, streams_find, streams_forget, streams_keep, streams_key_queue,
 )
-from dataproxy._core.net.executor cimport executor_ask_tick, executor_post
+from dataproxy._core.net.executor cimport executor_ask_tick, executor_post, executor_wake
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, relaxed_store
+from dataproxy._core.plat.thread cimport pthread_mutex_unlock
 from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LENGTH, ITEM_LINES
 
 cdef enum:
@@ -34,6 +35,23 @@ cdef enum:
     ATTRS_SPARE = 136       # sid, dt, mid, cnt, cp and the trailer, at most
     ITEM_LENGTH_SIZE = 4
     STEP = 1024             # bytes that a pack gets beyond its need when it grows and memory is scarce
+
+
+cdef void openpacks_wake(Batcher* b) noexcept nogil:
+    """Release the lock, then wake the executors that got something while it was held: they find it free.
+
+    Locality: any thread.  Locks: releases lock.  No wake-up is lost: whoever notes an executor in ``wakes`` holds the
+    lock, and comes here or to ``openpacks_unlock`` before another thread can take it.
+    """
+    cdef uint64_t due = b.wakes
+    cdef int i = 0
+    b.wakes = 0
+    pthread_mutex_unlock(&b.lock)
+    while due:
+        if due & 1:
+            executor_wake(b.executors[i])
+        due >>= 1
+        i += 1
 
 
 cdef Stream* openpack_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
@@ -113,6 +131,7 @@ cdef void openpack_seal(Batcher* b, Pack* p) noexcept nogil:
         atomic_add(&key_queue.unsettled, 1)
     accounting_sealed(b.accounting, p)
     executor_post(b.executors[p.executor], p)
+    b.wakes |= <uint64_t>1 << p.executor
 
 
 cdef void openpack_undo(Batcher* b, Pack* p) noexcept nogil:
@@ -225,6 +244,7 @@ cdef int _open(
     if not b.tick_armed:
         b.tick_armed = True
         executor_ask_tick(b.executors[0])
+        b.wakes |= 1
     return ST_OK
 
 

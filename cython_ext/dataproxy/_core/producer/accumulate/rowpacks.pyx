@@ -19,7 +19,7 @@ from dataproxy._core.producer.accumulate.item cimport (
     item_accepted, item_begin, item_holds_lf, item_placed, item_size, item_write,
 )
 from dataproxy._core.producer.accumulate.openpacks cimport (
-    openpack_claim, openpack_for, openpack_grow, openpack_least, openpack_seal, openpack_undo,
+    openpack_claim, openpack_for, openpack_grow, openpack_least, openpack_seal, openpack_undo, openpacks_unlock,
 )
 from dataproxy._core.producer.accumulate.overflow cimport has_room, make_room, memory_fits, refuse
 from dataproxy._core.producer.ingest.rowids cimport row_ids_make, row_ids_put
@@ -29,7 +29,7 @@ from dataproxy._core.net.executor cimport executor_flight_bytes
 from dataproxy._core.plat.atomic cimport atomic_load
 from dataproxy._core.plat.bits cimport LINE, prefetch, prefetch_write
 from dataproxy._core.plat.clock cimport pause_us
-from dataproxy._core.plat.thread cimport pthread_mutex_lock, pthread_mutex_unlock
+from dataproxy._core.plat.thread cimport pthread_mutex_lock
 
 cdef enum:
     ROWS_A_LOCK = 4096      # most rows that are dropped before the lock is released
@@ -219,7 +219,7 @@ cdef int rowpacks_append(
         pthread_mutex_lock(&b.lock)
         status = _one_pack(b, s, rows, at, end, extras, segments, NULL)
         pause = may_pause and _far_ahead(b)
-        pthread_mutex_unlock(&b.lock)
+        openpacks_unlock(b)
         if pause:
             pause_us(PAUSE_US)
     return status
@@ -292,5 +292,5 @@ cdef int rowpacks_append_runs(
                 status = _one_pack(b, r.stream, rows, at, r.end, &x, segments, made)
             if status == ST_OK:
                 run[0] += 1
-        pthread_mutex_unlock(&b.lock)
+        openpacks_unlock(b)
     return status

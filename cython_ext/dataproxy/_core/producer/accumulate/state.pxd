@@ -4,7 +4,7 @@ They read and write it; nobody outside of this folder looks into it (`tests/arch
 pointers when it joins its parts.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from dataproxy._core.base.clock cimport Clock
 from dataproxy._core.base.slice cimport Slice
@@ -101,6 +101,7 @@ ctypedef struct Batcher:
     uint32_t fitted_seq     # `next_seq` when open packs were last made to fit
     PackIds ids
     int next_executor
+    uint64_t wakes          # bits of executors that got something since the lock was taken (`openpacks_unlock`)
     bint tick_armed
     bint closed
     Staging staged          # accepted and counted as open, in no pack yet

@@ -6,7 +6,9 @@ from dataproxy._core.base.hist cimport Hist
 from dataproxy._core.pack.pack cimport Pack, PackResult
 from dataproxy._core.producer.aio.loopqueue cimport LoopWait
 from dataproxy._core.plat.atomic cimport atomic_load
-from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
+from dataproxy._core.plat.thread cimport (
+    pthread_cond_broadcast, pthread_cond_t, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock,
+)
 
 cdef enum:
     CODES = 64              # distinct error codes that are counted apart
@@ -38,10 +40,12 @@ ctypedef struct AccountingCounts:   # a copy of the counts of one moment
 
 
 ctypedef struct Accounting:
+    int64_t busy_poll_us        # how long a wait for a result looks for it before it sleeps; constant
     pthread_mutex_t lock
     pthread_cond_t changed      # a pack was settled, or the producer closed
     # Everything below is guarded by lock.
     int64_t waiters
+    bint rings                  # `changed` is signalled when the lock is released
     LoopWait* loop_waits        # event loops that wait for room or for a serial
     LoopWait* due               # waits of packs settled since the last wake, in that order
     LoopWait* last_due          # valid while there is a due
@@ -102,11 +106,20 @@ cdef inline int64_t accounting_turns(const Accounting* k) noexcept nogil:
     """Return a number that grows whenever there may be room for waiting senders.  Locality: any.  Locks: none."""
     return atomic_load(&k.turns)
 
+
 cdef inline void accounting_hold(Accounting* k) noexcept nogil:
     """Take lock, for several calls that need it.  Locality: any thread.  Locks: takes lock."""
     pthread_mutex_lock(&k.lock)
 
 
 cdef inline void accounting_let_go(Accounting* k) noexcept nogil:
-    """Release lock after ``accounting_hold``.  Locality: the same thread.  Locks: releases lock."""
+    """Release lock after ``accounting_hold``, then wake threads, which find it free.
+
+    Locality: the same thread.  Locks: releases lock.  No wake-up is lost: a thread that begins to wait after the
+    release has seen what changed.
+    """
+    cdef bint rings = k.rings
+    k.rings = False
     pthread_mutex_unlock(&k.lock)
+    if rings:
+        pthread_cond_broadcast(&k.changed)

@@ -21,8 +21,9 @@ from dataproxy._core.producer.aio.loopqueue cimport LoopWait, waits_ring, waits_
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_add, relaxed_load
 from dataproxy._core.plat.clock cimport now_us as clock_us
+from dataproxy._core.plat.sched cimport sched_yield
 from dataproxy._core.plat.thread cimport (
-    pthread_cond_broadcast, pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
     pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t, pthread_mutex_destroy, pthread_mutex_init,
     pthread_mutex_lock, pthread_mutex_unlock,
 )
@@ -194,9 +195,9 @@ cdef void accounting_turn(Accounting* k) noexcept nogil:
     """
     atomic_add(&k.turns, 1)
     if atomic_load(&k.awaiting):
-        pthread_mutex_lock(&k.lock)
+        accounting_hold(k)
         accounting_wake(k)
-        pthread_mutex_unlock(&k.lock)
+        accounting_let_go(k)
 
 
 cdef Pack* accounting_unsent(Accounting* k, const Pack* after) noexcept nogil:
@@ -340,9 +341,20 @@ cdef bint accounting_wait_room(Accounting* k, int64_t seen, int64_t deadline_us)
     return changed
 
 
+cdef bint _poll_result(const PackResult* v, int64_t deadline_us) noexcept nogil:
+    """Look until ``v`` is final, without sleeping; threads that want the core get it between two looks."""
+    while not atomic_load(&v.done):
+        if clock_us() >= deadline_us:
+            return False
+        sched_yield()
+    return True
+
+
 cdef bint accounting_wait_result(Accounting* k, PackResult* v, int64_t deadline_us) noexcept nogil:
     """Wait until ``v`` is final; False at the deadline.  Locality: any thread.  Locks: takes lock."""
     cdef bint done
+    if k.busy_poll_us and _poll_result(v, min(deadline_us, clock_us() + k.busy_poll_us)):
+        return True
     pthread_mutex_lock(&k.lock)
     while not atomic_load(&v.done) and clock_us() < deadline_us:
         _wait(k, deadline_us)
@@ -352,14 +364,13 @@ cdef bint accounting_wait_result(Accounting* k, PackResult* v, int64_t deadline_
 
 
 cdef void accounting_wake(Accounting* k) noexcept nogil:
-    """Wake every waiting thread and event loop, and let waiting senders try again.
+    """Wake event loops, and every waiting thread when the lock is released, and let waiting senders try again.
 
-    Locality: executor; a sender that gives up packs.  Locks: lock is held by the caller; takes the queues'.
+    Locality: executor; a sender that gives up packs.  Locks: lock is held by ``accounting_hold``; takes the queues'.
     """
     atomic_add(&k.turns, 1)
     atomic_store(&k.awaiting, 0)
-    if k.waiters > 0:
-        pthread_cond_broadcast(&k.changed)
+    k.rings = k.waiters > 0
     if k.due != NULL:
         waits_ring(&k.due)
     if k.loop_waits != NULL:
