@@ -19,6 +19,7 @@ KILLS ?= 1000
 SEEDS ?= 100000
 FAULTS ?= 2000
 FAILOVERS ?= 20
+REFRESHES ?= 10
 SECONDS ?= 60
 MINUTES ?= 30
 PROCESSES ?= 2
@@ -31,7 +32,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim chaos siege endings forks results soak perf-selftest \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim sim-cluster chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
         test-interop wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
@@ -98,15 +99,23 @@ spark-packaging: build ## wheel, --archives and --py-files, each tried with a lo
 bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the fixed costs of tasks and micro-batches
 	@$(PY) -m benchmarks.spark
 
-test-interop: build ## against InLong's released Java classes (needs Maven, fetches jars once)
+test-interop: build ## against InLong's released Java classes and nginx (installs Maven, nginx)
 	@tools/interop.sh
 
 sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time; SEED=n shows one, made small
 	@$(PY) -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES))
 
-chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; FAILOVERS (20) kills at half load
+sim-cluster: build ## 100 simulated proxies, some slow, dying or gone, and 200 producers: result times, resends, spread of load
+	@$(PY) -m tests.simcluster --seed $(or $(SEED),1)
+
+chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
 	@$(PY) -m tests.campaigns.chaos --faults $(FAULTS) --seed $(or $(SEED),1)
+	@$(PY) -m tests.campaigns.chaos --tls --faults $(FAULTS) --seed $(or $(SEED),1)
+	@for dialect in "--protocol v1" "--protocol http" "--ack sink" "--ack none" "--message-type 6" "--message-type 3" "--joined-lines"; do \
+	    $(PY) -m tests.campaigns.chaos $$dialect --faults $$(($(FAULTS) / 10)) --seed $(or $(SEED),1) || exit 1; \
+	done
 	@$(PY) -m tests.campaigns.chaos --failover $(FAILOVERS)
+	@$(PY) -m tests.campaigns.chaos --refresh $(REFRESHES)
 
 siege: build ## SECONDS (60) of a hub under all hostile clients at once, beside an honest producer and an honest reader
 	@$(PY) -m tests.campaigns.siege --seconds $(SECONDS) --seed $(or $(SEED),1)
@@ -129,11 +138,11 @@ soak: build ## MINUTES (30) at half of the ceiling: memory, descriptors, threads
 perf-selftest: build ## loads of 20 s against a hub that is frozen for 1 s: p99.9 has to show it
 	@$(PY) -m tests.campaigns.perf_selftest
 
-wheel: setup ## sdist and wheel in dist/ for glibc 2.26 and newer; WHEEL=machine: as this machine has it
+wheel: setup ## sdist and wheels in dist/, of inlong_dataproxy too, for glibc 2.26 and newer; WHEEL=machine: as this machine has it
 	@tools/wheel.sh build
 
 first-hour: wheel ## README and introduction in an empty environment from a built wheel, as a new user plays them
-	@$(PY) tools/first_hour.py dist/*.whl
+	@$(PY) tools/first_hour.py dist/dataproxy_sdk-*.whl
 
 test-wheel: build ## sdist -> wheel -> fresh environment -> README and introduction -> tests from outside the checkout
 	@tools/wheel.sh
@@ -173,8 +182,8 @@ lock: setup ## resolve requirements/dev.in into dev.lock
 	@tools/lock.sh
 
 clean: ## remove what was built
-	rm -rf build dist .cache .pytest_cache .hypothesis demo-out *.egg-info .coverage
-	find dataproxy tests pyspark_dataproxy examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf build dist inlong_dataproxy/build .cache .pytest_cache .hypothesis demo-out *.egg-info inlong_dataproxy/*.egg-info .coverage
+	find dataproxy tests inlong_dataproxy pyspark_dataproxy examples benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	find dataproxy tests -name '*.so' -delete
 
 distclean: clean ## remove the virtual environments too

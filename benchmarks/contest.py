@@ -43,7 +43,9 @@ SERVERS = {
     "sink": (str(BUILT / "sink"),),
     "sink, acks 20 ms late": (str(BUILT / "sink"), "--delay-ms", "20"),
     "sink, acks 500 ms late": (str(BUILT / "sink"), "--delay-ms", "500"),
+    "sink with TLS": (str(BUILT / "sink-tls"),),
     "verifying sink": (str(BUILT / "sink"), "--verify"),
+    "verifying sink with TLS": (str(BUILT / "sink-tls"), "--verify"),
     "mock cluster": (sys.executable, "-m", "benchmarks.servers.kafka_mock"),
     "hub in memory": (*HUB, *FULL, "--set", "compress_entries=false"),
     "hub in memory, compressing": (*HUB, *FULL),
@@ -51,6 +53,8 @@ SERVERS = {
     "hub durable": (*HUB, "--store", "{folder}", "--set", "compress_entries=false"),
     "hub durable, compressing": (*HUB, "--store", "{folder}"),
 }
+
+VERIFYING = {"sink with TLS": "verifying sink with TLS"}
 
 
 class RunFailedError(Exception):
@@ -119,7 +123,9 @@ def missing(contestant: Contestant) -> str:
             return str(error)
         if attribute and not hasattr(found, attribute):
             return f"{module} has no {attribute}"
-    return ""
+    programs = (*contestant.command[:1], *SERVERS.get(contestant.server, ())[:1])
+    absent = [path for path in map(Path, programs) if path.parent == BUILT and not path.exists()]
+    return f"{absent[0].name} was not built: OpenSSL 3 has no headers here (Debian: libssl-dev)" if absent else ""
 
 
 def settings_in(command: Sequence[str]) -> str:
@@ -175,7 +181,7 @@ def derive(result: dict[str, float]) -> dict[str, float]:
 
 def verify(contestant: Contestant, conditions: Conditions) -> str:
     """Send to the verifying sink; return what was compared, "" if nothing was.  Raises RunFailedError if it differs."""
-    with serve("verifying sink", conditions) as (port, counts):
+    with serve(VERIFYING.get(contestant.server, "verifying sink"), conditions) as (port, counts):
         result = read_result(client(contestant, conditions, port))
     if "total_crc_sum" not in result:
         return ""

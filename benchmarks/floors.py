@@ -7,12 +7,13 @@ import sysconfig
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["BUILT", "CFLAGS", "MODULES", "PROGRAMS", "ROOT", "build", "load"]
+__all__ = ["BUILT", "CFLAGS", "ENCRYPTED", "MODULES", "PROGRAMS", "ROOT", "build", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "benchmarks" / "floor"
 BUILT = ROOT / "build" / "bench"
 PROGRAMS = ("blast", "sink", "pingpong", "copyloop", "snappyloop")
+ENCRYPTED = ("blast", "sink")  # also built as blast-tls and sink-tls, where OpenSSL 3 has its headers installed
 MODULES = ("calls", "due")  # in Cython: calls that do next to nothing, and messages that are due at a rate
 CFLAGS = ("-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 
@@ -20,14 +21,22 @@ CFLAGS = ("-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 def build() -> None:
     """Compile programs that are missing or older than their source.  Raises CalledProcessError with gcc's output."""
     BUILT.mkdir(parents=True, exist_ok=True)
-    header = (SOURCES / "frame.h").stat().st_mtime
     for name in PROGRAMS:
-        source, target = SOURCES / f"{name}.c", BUILT / name
-        if target.exists() and target.stat().st_mtime > max(header, source.stat().st_mtime):
-            continue
-        subprocess.run(("gcc", *CFLAGS, "-o", str(target), str(source), "-lsnappy", "-lpthread"), check=True)
+        _compile(name, name)
+    if Path("/usr/include/openssl/ssl.h").exists():
+        for name in ENCRYPTED:
+            _compile(name, f"{name}-tls", "-DBENCH_TLS", "-lssl", "-lcrypto")
     for name in MODULES:
         build_module(name)
+
+
+def _compile(name: str, built: str, *extra: str) -> None:
+    """Compile one program, if its source or a header is newer."""
+    source, target = SOURCES / f"{name}.c", BUILT / built
+    newest = max(path.stat().st_mtime for path in (source, *SOURCES.glob("*.h")))
+    if not target.exists() or target.stat().st_mtime <= newest:
+        words = ("gcc", *CFLAGS, "-o", str(target), str(source), *extra, "-lsnappy", "-lpthread")
+        subprocess.run(words, check=True)
 
 
 def build_module(name: str) -> None:

@@ -115,7 +115,7 @@ def encoders(rounds: int) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
-    from dataproxy._core.producer.ingest.bodies import BodyEncoder
+    from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
     from dataproxy.rows.zones import zone_table
 
     n = 10_000

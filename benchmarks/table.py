@@ -1,6 +1,7 @@
 """The whole table: scenarios in their order, and every line of each."""
 
 from benchmarks.contest import Contestant
+from benchmarks.lines.encrypted import TLS
 from benchmarks.lines.hub import HUBS, READ_BACK
 from benchmarks.lines.latency import HUB_ROUNDTRIP, OPEN_LOOP, ROUNDTRIP
 from benchmarks.lines.loops import LOOPS
@@ -15,6 +16,7 @@ SCENARIOS = {
     "small": "100 B bodies, no compression, acknowledged; client on one core, sink on the other",
     "sizes": "1 KB, 10 KB, 100 KB and 1 MB bodies, no compression, acknowledged",
     "snappy": "1 KB text bodies, snappy",
+    "tls": "1 KB and 100 KB bodies over one connection with TLS",
     "call": "one call with a 100 B body: CPU of the calling thread, loop taken off",
     "late": "acks that come 20 ms late, 100 B bodies",
     "told": "on_delivery called for each message, 100 B bodies",
@@ -36,6 +38,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
     *SMALL,
     *SIZES,
     *SNAPPY,
+    *TLS,
     *CALL,
     *LATE_ACKS,
     *TOLD,

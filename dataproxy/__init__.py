@@ -25,7 +25,16 @@ if TYPE_CHECKING:
         TransportError,
         UndeliveredError,
     )
-    from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Failure, Refusal, Report, Undelivered
+    from dataproxy.outcomes import (
+        BatchDelivered,
+        Delivered,
+        DeliveryResult,
+        Failure,
+        Refusal,
+        Report,
+        Sent,
+        Undelivered,
+    )
     from dataproxy.producer.asynchronous import AsyncProducer
     from dataproxy.producer.producer import Producer
     from dataproxy.producer.stats import ProducerStats
@@ -55,6 +64,7 @@ __all__ = [
     "ProducerStats",
     "Refusal",
     "Report",
+    "Sent",
     "Stream",
     "TransportError",
     "Undelivered",
@@ -77,6 +87,7 @@ _HOMES = {
         "Failure",
         "Refusal",
         "Report",
+        "Sent",
         "Undelivered",
     ),
 }

@@ -40,7 +40,7 @@ class RetryClass(IntEnum):
     OK = RC_OK  #: the message is stored
     NODE = RC_NODE  #: send it again, through another node if there is one
     BACKOFF = RC_BACK  #: send it again after a pause, through any node
-    LATE = RC_LATE  #: send it again slowly, ``LATE_ATTEMPTS`` times at most
+    LATE = RC_LATE  #: send it again slowly, for ``unknown_group_timeout``
     NO = RC_NEVER  #: fail at once, a retry cannot help
     DRAINED = RC_DRAINED  #: as NODE, and leave this node alone for a while
     FEW = RC_FEW  #: send it again after a pause, ``LATE_ATTEMPTS`` times at most
@@ -65,8 +65,9 @@ CLASS_TEXT: Final[dict[RetryClass, tuple[str, str]]] = {
     RetryClass.LATE: (
         "retry slowly",
         (
-            "The frame is sent again after long pauses, five attempts in all: its cause is configuration that may not"
-            " have reached the proxy yet. Then the message fails."
+            "The frame is sent again after growing pauses of some seconds, for `unknown_group_timeout`: a group or"
+            " stream that was just approved is not known to each proxy yet. This uses up no attempt and no retry"
+            " budget. Then the message fails."
         ),
     ),
     RetryClass.NO: ("permanent", "The message fails at once as `DeliveryFailed`; a retry cannot help."),
@@ -123,13 +124,16 @@ class LocalCode(NamedTuple):
 
 SUCCESS: Final = 0
 UNKNOWN_ERROR: Final = 2147483647
-#: Attempts that a code of class ``LATE`` or ``FEW`` may use up before the message fails.
+#: Attempts that a code of class ``FEW`` may use up before the message fails.
 LATE_ATTEMPTS: Final = 5
 
 _OK, _NODE, _BACK, _LATE, _NO, _DRAINED, _FEW, _FRAMING, _SPLIT = RetryClass
 
 _BUG = "the frame is malformed for this server; report it with the server's version"
-_HTTP = "the address answers over HTTP; check that the target is the TCP port of a DataProxy"
+_HTTP = "the server takes no such report; check that the target is the HTTP port of a DataProxy"
+_GATEWAY = "a gateway in front of the proxies failed; the message may have been stored all the same; see its log"
+_FOREIGN = "what answers is not a DataProxy, for example a login page; check the target and the way to it"
+_FORBIDDEN = "a gateway in front of the proxies does not let the request through; ask its operator"
 _MQ = "the proxy's message queue failed; the message is retried until delivery_timeout; see the proxy's log"
 _TOPIC = "check that group and stream are approved in the Manager; a new stream reaches the proxies within a minute"
 
@@ -194,6 +198,24 @@ _SERVER: Final[tuple[ServerCode, ...]] = (
         _NO,
         "remove isAck or proxySend",
     ),
+    # Statuses of HTTP, where the answer has no code of a DataProxy.
+    ServerCode(200, "HTTP_NO_CODE", "HTTP answer without a result code", _FEW, _FOREIGN),
+    ServerCode(301, "HTTP_MOVED", "HTTP redirection", _FEW, _FOREIGN),
+    ServerCode(302, "HTTP_FOUND", "HTTP redirection", _FEW, _FOREIGN),
+    ServerCode(307, "HTTP_TEMPORARY_REDIRECT", "HTTP redirection", _FEW, _FOREIGN),
+    ServerCode(308, "HTTP_PERMANENT_REDIRECT", "HTTP redirection", _FEW, _FOREIGN),
+    ServerCode(400, "HTTP_BAD_REQUEST", "HTTP bad request", _NO, _HTTP),
+    ServerCode(401, "HTTP_UNAUTHORIZED", "HTTP credentials are missing", _FEW, _FORBIDDEN),
+    ServerCode(403, "HTTP_FORBIDDEN", "HTTP forbidden", _FEW, _FORBIDDEN),
+    ServerCode(404, "HTTP_NOT_FOUND", "HTTP not found", _FEW, _HTTP),
+    ServerCode(407, "HTTP_PROXY_AUTHENTICATION", "HTTP proxy credentials are missing", _FEW, _FORBIDDEN),
+    ServerCode(408, "HTTP_REQUEST_TIMEOUT", "HTTP request timeout", _BACK, "the way to the proxy is slow"),
+    ServerCode(413, "HTTP_TOO_LARGE", "HTTP request too large", _NO, "lower max_frame_bytes to the server's limit"),
+    ServerCode(429, "HTTP_TOO_MANY_REQUESTS", "HTTP too many requests", _BACK, "a gateway limits the rate; wait"),
+    ServerCode(500, "HTTP_SERVER_ERROR", "HTTP server error", _NODE, _GATEWAY),
+    ServerCode(502, "HTTP_BAD_GATEWAY", "HTTP bad gateway", _NODE, _GATEWAY),
+    ServerCode(503, "HTTP_UNAVAILABLE", "HTTP service unavailable", _NODE, _GATEWAY),
+    ServerCode(504, "HTTP_GATEWAY_TIMEOUT", "HTTP gateway timeout", _NODE, _GATEWAY),
     ServerCode(UNKNOWN_ERROR, "UNKNOWN_ERROR", "Unknown error", _FEW, "see the proxy's log"),
 )
 
@@ -319,68 +341,174 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "RemoteProtocolError",
         "a server broke the protocol",
         True,
-        "check that the address is a DataProxy's",
+        "check that the address is a DataProxy's: `dataproxy doctor TARGET` says what answers there",
     ),
     LocalCode(
         "TRANSPORT",
         "TransportError",
         "the network or the operating system failed",
         True,
-        "see the error's text; a common cause is a low limit of open files",
+        "see the error's text; a common cause is a low limit of open files, which `dataproxy doctor` checks",
     ),
-    LocalCode("CONNECT_FAILED", "TransportError", "no connection could be made", True, "check address and firewall"),
+    LocalCode(
+        "CONNECT_FAILED",
+        "TransportError",
+        "no connection could be made",
+        True,
+        "check address and firewall: `dataproxy doctor TARGET` looks at each step",
+    ),
     LocalCode(
         "CONNECTION_LOST",
         "TransportError",
         "a connection ended before the proxy had answered",
         True,
-        "the frame is sent again; see the proxy's log",
+        "the frame is sent again; see the proxy's log, and `dataproxy doctor TARGET`",
     ),
     LocalCode(
         "ACK_TIMEOUT",
         "TransportError",
         "no answer came within `ack_timeout`",
         True,
-        "the frame is sent again; look at the proxy's load",
+        "the frame is sent again; look at the proxy's load: `dataproxy doctor TARGET`",
     ),
-    LocalCode("DISCOVERY", "DiscoveryError", "the client could not get the list of proxies", True, "check the target"),
-    LocalCode("UNRESOLVED_HOST", "DiscoveryError", "a host name has no address", True, "check the name and the DNS"),
+    LocalCode(
+        "DISCOVERY",
+        "DiscoveryError",
+        "the client could not get the list of proxies",
+        True,
+        "check the target: `dataproxy doctor TARGET`",
+    ),
+    LocalCode(
+        "UNRESOLVED_HOST",
+        "DiscoveryError",
+        "a host name has no address",
+        True,
+        "check the name and the DNS: `dataproxy doctor TARGET`",
+    ),
+    LocalCode(
+        "TLS_EXPIRED",
+        "TransportError",
+        "the certificate of the other side has expired, or is not valid yet",
+        True,
+        "renew it there; check the clock of this machine",
+    ),
+    LocalCode(
+        "TLS_WRONG_HOST",
+        "TransportError",
+        "the certificate of the other side is for another host",
+        True,
+        "name the host as its certificate does, or give tls_server_name",
+    ),
+    LocalCode(
+        "TLS_UNKNOWN_CA",
+        "TransportError",
+        "no known authority has signed the certificate of the other side",
+        True,
+        "give the authority's certificate as tls_ca (for a Manager: manager_tls_ca)",
+    ),
+    LocalCode(
+        "TLS_VERSION",
+        "TransportError",
+        "both sides have no version of TLS, or no cipher, in common",
+        True,
+        "TLS 1.2 is the oldest version here; see tls_min_version on both sides",
+    ),
+    LocalCode(
+        "TLS_CLIENT_CERTIFICATE",
+        "TransportError",
+        "the other side wants a certificate of the client, or refuses the one it got",
+        True,
+        "give tls_certificate and tls_key, signed by an authority that the other side knows",
+    ),
+    LocalCode(
+        "TLS_PLAIN",
+        "TransportError",
+        "the other side speaks no TLS",
+        True,
+        "write tcp:// (for a Manager: http://) in the target, or check the port",
+    ),
+    LocalCode(
+        "TLS_EXPECTED",
+        "TransportError",
+        "the other side speaks TLS, and this side does not",
+        True,
+        "write tls:// in the target, or set tls=true",
+    ),
+    LocalCode("TLS", "TransportError", "a connection with TLS failed for another reason", True, "see its text"),
+    LocalCode(
+        "TLS_FILES", "ConfigError", "a certificate, key or file of authorities cannot be used", False, "see its text"
+    ),
+    LocalCode(
+        "TLS_MISSING",
+        "ConfigError",
+        "this Python has no OpenSSL that connections to proxies could use",
+        False,
+        "use a Python whose module ssl loads libssl as a library",
+    ),
+    LocalCode("SECRET", "ConfigError", "a secret cannot be read from where it is said to be", False, "see its text"),
     LocalCode(
         "MANAGER_REFUSED",
         "DiscoveryError",
         "the Manager refused the request",
         False,
-        "check the credentials and the group",
+        "check the credentials and the group: `dataproxy doctor TARGET` says which Manager refused",
     ),
     LocalCode(
         "MANAGER_TIMEOUT",
         "DiscoveryError",
         "the Manager did not answer in time",
         True,
-        "check the URL, or raise manager_timeout",
+        "check the URL (`dataproxy doctor TARGET`), or raise manager_timeout",
     ),
     LocalCode(
         "MANAGER_URL",
         "DiscoveryError",
         "the server at the target's URL is not a Manager",
         False,
-        "give a Manager's base URL, or its proxies as tcp://host:port",
+        "give a Manager's base URL, or proxies as tcp://host:port: `dataproxy doctor TARGET` says what answers there",
     ),
     LocalCode(
         "GROUP_REFUSED",
         "DiscoveryError",
         "the Manager does not know the group, or refuses it",
         True,
-        "check that the group exists and is approved",
+        "check that the group exists and is approved: `dataproxy doctor TARGET --group ID` asks each Manager",
     ),
     LocalCode(
         "MANAGER_ANSWER",
         "DiscoveryError",
         "the Manager failed, or its answer is invalid",
         True,
-        "see the Manager's log, check the URL",
+        "see the Manager's log, check the URL: `dataproxy doctor TARGET` says what answers there",
     ),
-    LocalCode("NO_PROXIES", "DiscoveryError", "the Manager knows no proxy for the group", True, "check the group"),
+    LocalCode(
+        "MANAGER_LOGIN",
+        "DiscoveryError",
+        "a web page came instead of the Manager's answer",
+        True,
+        "a login page or a web proxy may stand in front of it: `dataproxy doctor TARGET` says what answers there",
+    ),
+    LocalCode(
+        "MANAGER_SECRET",
+        "DiscoveryError",
+        "the credentials for the Manager cannot be had",
+        True,
+        "see what manager_auth returns or raises, or the place of the secret",
+    ),
+    LocalCode(
+        "LIST_FILE",
+        "DiscoveryError",
+        "the file that lists the proxies cannot be used",
+        True,
+        "see the error's text; replace the file by a rename",
+    ),
+    LocalCode(
+        "NO_PROXIES",
+        "DiscoveryError",
+        "the Manager knows no proxy for the group",
+        True,
+        "check the group: `dataproxy doctor TARGET --group ID`",
+    ),
     LocalCode(
         "CLOSED",
         "ClosedError",
@@ -403,7 +531,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "DeliveryExpired",
         "not delivered within `delivery_timeout`",
         True,
-        'check that the proxies are reachable; details["cause"] has the last answer',
+        'check that the proxies are reachable (`dataproxy doctor TARGET`); details["cause"] has the last answer',
     ),
     LocalCode(
         "DROPPED",
@@ -413,6 +541,13 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "send slower, raise buffer_bytes, or check that the proxies answer",
     ),
     LocalCode("DELIVERY", "DeliveryError", "an accepted message was not delivered", False, "see its text"),
+    LocalCode(
+        "NO_SINK_ACK",
+        "DeliveryExpired",
+        'with `ack="sink"`: the frame was written, and no ack came from behind the message queue',
+        False,
+        'use ack="source": DataProxies up to 2.5 store such frames and never answer them',
+    ),
     LocalCode("ABORTED", "DeliveryFailed", "the producer gave up a message", True, "see its text"),
     LocalCode(
         "ENCODE", "DeliveryFailed", "no frame could be built within `max_frame_bytes`", False, "raise max_frame_bytes"

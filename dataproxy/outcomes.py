@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dataproxy.codes import describe
 from dataproxy.errors import DeliveryDropped, DeliveryError, DeliveryExpired, DeliveryFailed
 from dataproxy.escapes import unescape_attrs
-from dataproxy.lasterror import LastError, cause_of, packed_error
+from dataproxy.lasterror import LastError, cause_of, packed_error, tells_of_size
 from dataproxy.numbers import (
     LC_ACK_TIMEOUT,
     LC_CLOSED,
@@ -18,14 +18,16 @@ from dataproxy.numbers import (
     LC_DROPPED,
     LC_ENCODE,
     LC_NO_MEMORY,
+    LC_NO_SINK_ACK,
     LC_TIMEOUT,
     OUT_DELIVERED,
     OUT_DROPPED,
     OUT_EXPIRED,
     OUT_FAILED,
+    OUT_SENT,
 )
 
-__all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal", "Report", "Undelivered"]
+__all__ = ["BatchDelivered", "Delivered", "DeliveryResult", "Failure", "Refusal", "Report", "Sent", "Undelivered"]
 
 # By local code.
 _LOCAL = {
@@ -37,11 +39,20 @@ _LOCAL = {
     LC_NO_MEMORY: ("NO_MEMORY", "there was no memory for the frame"),
     LC_DROPPED: ("DROPPED", "dropped on arrival because the buffer was full"),
     LC_DISPLACED: ("DROPPED", "dropped before it was sent, to make room for newer messages"),
+    LC_NO_SINK_ACK: (
+        "NO_SINK_ACK",
+        "not delivered within delivery_timeout: the frame was written, and no ack came from behind the message queue",
+    ),
 }
 
+_LIMIT_HINT = (
+    "set max_frame_bytes and batch_bytes below the proxies' max-msg-length (dataproxy doctor TARGET finds it), or raise"
+    " that there"
+)
 _CAUSES = {
     LC_ACK_TIMEOUT: "ACK_TIMEOUT",
     LC_CONNECTION_LOST: "CONNECTION_LOST",
+    LC_NO_SINK_ACK: "NO_SINK_ACK",
     LC_CLOSED: "CLOSED",
     LC_ENCODE: "ENCODE",
     LC_NO_MEMORY: "NO_MEMORY",
@@ -57,6 +68,21 @@ class Delivered(NamedTuple):
 
     ``latency`` is in seconds from the pack's first message to its ack; ``sequence`` is the pack's number on
     the wire and ``position`` the message's place in it.  ``id`` is the message's id, as consumers see it.
+    """
+
+    node: str
+    attempts: int
+    latency: float
+    sequence: int
+    position: int
+    id: str
+
+
+class Sent(NamedTuple):
+    """Say where and how a message was sent with ``ack="none"``: written whole to a socket, and never answered.
+
+    Whether the proxy got it is not known.  The fields are those of Delivered; ``latency`` ends when the kernel had
+    taken the last byte of the message's frame.
     """
 
     node: str
@@ -86,6 +112,8 @@ class Refusal(NamedTuple):
 class BatchDelivered(NamedTuple):
     """Count the results of a batch: messages ``accepted``, of these ``delivered``; rows ``skipped`` by policy.
 
+    ``sent`` counts messages that were written with ``ack="none"``.
+
     ``refused`` counts the rows that ``send_rows`` left out by ``bad_records``, ``refusals`` names the first hundred.
     """
 
@@ -95,20 +123,22 @@ class BatchDelivered(NamedTuple):
     failures: tuple[Failure, ...]
     refused: int = 0
     refusals: tuple[Refusal, ...] = ()
+    sent: int = 0
 
     @property
     def ok(self) -> bool:
-        """Tell whether every accepted message was delivered."""
-        return self.accepted == self.delivered
+        """Tell whether every accepted message was delivered, or sent where no answer was asked for."""
+        return self.accepted == self.delivered + self.sent
 
 
 class DeliveryResult(NamedTuple):
-    """Hand one message's final result to ``on_delivery``; exactly one of ``delivered`` and ``error`` is set."""
+    """Hand one message's final result to ``on_delivery``; one of ``delivered``, ``error`` and ``sent`` is set."""
 
     group_id: str
     stream_id: str
     delivered: Delivered | None
     error: DeliveryError | None
+    sent: Sent | None = None
 
 
 class Undelivered(NamedTuple):
@@ -146,7 +176,8 @@ class Watch(NamedTuple):
 class Report:
     """Count messages by outcome since the producer was opened.
 
-    At any moment exactly ``accepted == delivered + failed + expired + dropped + pending``.
+    At any moment exactly ``accepted == delivered + sent + failed + expired + dropped + pending``.
+    ``sent`` counts messages that were written with ``ack="none"``, of which nobody knows whether they arrived.
     ``duplicates_possible`` counts frames that were sent again although an earlier attempt may have been stored.
     ``duplicates_filtered`` counts messages that a server had stored before and did not store again, ``conflicts`` those
     whose id it knew with another body: only hubs with the option ``dedupe`` report both.
@@ -173,16 +204,18 @@ class Report:
     not_kept: int = 0
     maybe_delivered: int = 0
     last_error: LastError | None = None
+    sent: int = 0
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything accepted was delivered."""
-        return self.accepted == self.delivered
+        """Tell whether everything accepted was delivered, or sent where no answer was asked for."""
+        return self.accepted == self.delivered + self.sent
 
     @property
     def balanced(self) -> bool:
         """Tell whether the counts balance; if not, that is a defect of this library."""
-        return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.pending
+        known = self.delivered + self.sent + self.failed + self.expired + self.dropped
+        return self.accepted == known + self.pending
 
 
 def message_id(pack_id: str, position: int) -> str:
@@ -229,27 +262,45 @@ def delivery_error(fields: ResultFields, position: int, own_id: str | None = Non
         also += f"; the last refusal by a proxy was code {refused} ({describe(refused)[0]}){_said(text)}"
     if trouble:
         also += f"; the last error was {trouble}"
+    if code == LC_NO_SINK_ACK:
+        return DeliveryExpired(
+            f"{meaning}; it was not sent again, and is probably stored{also}",
+            code=name,
+            retriable=False,
+            hint=describe(name)[1],
+            details=details,
+        )
     if outcome == OUT_EXPIRED:
-        hint = "check that the proxies are reachable, or raise delivery_timeout"
+        hint = "check that the proxies are reachable (dataproxy doctor TARGET), or raise delivery_timeout"
+        if trouble and tells_of_size(text):
+            hint = _LIMIT_HINT
         return DeliveryExpired(f"{meaning} ({attempts} attempts){also}", hint=hint, details=details)
     return DeliveryFailed(f"{meaning}{also}", code=name, retriable=code == -4, details=details)
 
 
-def delivered(fields: ResultFields, position: int, own_id: str | None = None) -> Delivered:
-    """Return the Delivered of a message, or raise its DeliveryError."""
-    if fields[0] != OUT_DELIVERED:
+def delivered(fields: ResultFields, position: int, own_id: str | None = None) -> Delivered | Sent:
+    """Return the Delivered or Sent of a message, or raise its DeliveryError."""
+    if fields[0] not in (OUT_DELIVERED, OUT_SENT):
         raise delivery_error(fields, position, own_id)
     name = message_id(fields[8], position) if own_id is None else own_id
-    return Delivered(fields[5], fields[3], fields[6], fields[7], position, name)
+    made = Sent if fields[0] == OUT_SENT else Delivered
+    return made(fields[5], fields[3], fields[6], fields[7], position, name)
 
 
 def delivery_result(watch: Watch, number: int, fields: ResultFields) -> DeliveryResult:
     """Return what ``on_delivery`` gets for message ``number`` of a watch."""
     own_id = None if watch.own_ids is None else watch.own_ids[number]
     position = watch.first + number
-    if fields[0] == OUT_DELIVERED:
-        return DeliveryResult(watch.group_id, watch.stream_id, delivered(fields, position, own_id), None)
+    if fields[0] in (OUT_DELIVERED, OUT_SENT):
+        found = delivered(fields, position, own_id)
+        if isinstance(found, Sent):
+            return DeliveryResult(watch.group_id, watch.stream_id, None, None, found)
+        return DeliveryResult(watch.group_id, watch.stream_id, found, None)
     return DeliveryResult(watch.group_id, watch.stream_id, None, delivery_error(fields, position, own_id))
+
+
+#: What a message of type 6 has in the place of attributes.
+_NO_ATTRS = "_="
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -268,6 +319,8 @@ def undelivered(
 ) -> Undelivered:
     """Return one undelivered message from what its pack holds."""
     attrs = {**_attributes(frame_attrs), **unescape_attrs(_attributes(item_attrs))}
+    if item_attrs == _NO_ATTRS:
+        del attrs["_"]
     own_id = attrs.pop("msgid", None)
     exact = attrs.pop("dtMs", None)
     error = delivery_error(fields, position, own_id)

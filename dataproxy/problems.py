@@ -37,7 +37,8 @@ __all__ = [
 _BITS = 200  # a number with more bits is not shown with all its digits
 _LONG = 80  # characters of a value that are shown
 _ID_FORBIDDEN = "&=|"
-
+#: result(True) does not mean one second, and "1" may be written without its unit; ``float`` takes all of them.
+_NO_TIMES = (bool, str, bytes, bytearray, memoryview)
 _SPLIT = (
     "split it, or raise max_frame_bytes if the proxies take larger frames (their max-msg-length), and buffer_bytes"
     " where that is smaller"
@@ -82,7 +83,7 @@ def timeout_problem(value: object) -> ConfigError:
 
 def seconds(value: object) -> float:
     """Return a timeout (a number or a timedelta) in seconds; infinity is allowed.  Raises ConfigError."""
-    if isinstance(value, bool):  # result(True) does not mean one second
+    if isinstance(value, _NO_TIMES):
         raise timeout_problem(value)
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -227,8 +228,11 @@ def row_problem(item: int, problem: str, size: int, limit: int, accepted: int = 
         "large": ("BODY_TOO_LARGE", f"a body of {size} bytes is over the limit of {limit} bytes", _SPLIT),
         "line": (
             "BAD_BODY",
-            "a body contains a line feed, which message_type=3 does not allow",
-            "use message_type=7 or 5",
+            (
+                "a body contains a line feed, which frames of lines (message_type 3 and 2, joined_lines) do not allow;"
+                " over HTTP it must also be UTF-8 and not blank"
+            ),
+            "use message_type=7 or 5, over protocol='tcp'",
         ),
     }
     code, what, hint = words[problem]

@@ -20,10 +20,20 @@ SHARED: tuple[tuple[str, str, str], ...] = (
     ("conn/connection.pxd", "LocalCode", "Codes of results that no server gave."),
     ("conn/connection.pxd", "RetryClass", "What follows a server's code."),
     ("conn/connection.pxd", "ConnectionEvent", "Events of a connection."),
+    ("conn/connection.pxd", "OutReason", "Details of CE_OUT and CE_RETURNED: why a proxy takes no frames."),
+    ("conn/connection.pxd", "SwapReason", "Details of CE_SWAPPED: why a standby came into use."),
     ("conn/replies.pxd", "ForeignProtocol", "Details of CE_PROTOCOL: what the bytes look like."),
+    (
+        "net/tls.pxd",
+        "TlsFault",
+        "Details of CE_CONNECT_FAILED and CE_LOST above all errno; each is 4096 wide.",
+    ),
     ("producer/accumulate/state.pxd", "NO_TIME", "The data time of a message without one of its own."),
     ("producer/ingest/ids.pxd", "OWN_ID_MAX", "Longest id that a caller may give a message, in bytes."),
-    ("wire/inlong/const.pxd", "TYPE_LINES TYPE_BINARY", "Message types that differ from others in what they carry."),
+    ("wire/inlong/const.pxd", "TYPE_COMMON TYPE_LINES TYPE_BINARY", "Message types that differ in what they carry."),
+    ("wire/inlongv1/const.pxd", "FAMILY_V1", "Frames of the V1 protocol."),
+    ("wire/inlong/const.pxd", "FAMILY_BINARY_LINES", "Type 7 whose items are joined by line feeds."),
+    ("wire/inlong/const.pxd", "FAMILY_REPORT", "Lines in an HTTP report."),
 )
 ENTRY = re.compile(r"^    (\w+) = (-?\w+)\b")
 HEAD = '''"""Numbers that the compiled core and Python share.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# sdist -> wheel from the sdist, which carries its libraries -> a fresh environment -> README and introduction in it -> the
-# tests, run from outside the checkout.
-#   wheel.sh build  leaves sdist and wheel in dist/ and stops
+# sdist -> wheel from the sdist, which carries its libraries, and that of inlong_dataproxy -> a fresh environment -> README
+# and introduction in it -> the tests, run from outside the checkout.
+#   wheel.sh build  leaves sdist and wheels in dist/ and stops
 #   T      tests to run, relative to the checkout, with spaces or commas between them
 #   WHEEL  portable: for glibc 2.26 and newer, both libraries from their sources (tools/portable.py), the default on x86-64
 #          machine: with this machine's compiler and libraries, for its glibc and newer
@@ -36,24 +36,29 @@ if [ "$kind" = portable ]; then
 fi
 quiet env DATAPROXY_HUB=yes "${with[@]}" "$venv/bin/python" -m build --no-isolation --wheel --outdir "$work/plain" "$work/unpacked"
 quiet env "${with[@]}" "$venv/bin/python" tools/graft.py "$work"/plain/*.whl "$root/dist" "${newest[@]}"
-listing=$("$venv/bin/python" -m zipfile -l dist/*.whl)
+wheel=$(echo dist/dataproxy_sdk-*.whl)
+listing=$("$venv/bin/python" -m zipfile -l "$wheel")
 if grep -E '\.(pyx|pxd|c|h|html) ' <<<"$listing"; then say "the wheel holds sources"; exit 1; fi
 for part in py.typed .pyi pyspark_dataproxy/__init__.py .so; do
     grep -qF "$part" <<<"$listing" || { say "the wheel holds no $part"; exit 1; }
 done
+
+say "wheel of inlong_dataproxy"
+quiet "$venv/bin/python" -m build --no-isolation --wheel --outdir "$root/dist" "$work/unpacked/inlong_dataproxy"
 
 [ "${1:-}" != build ] || { say "ok: $(ls dist | xargs)"; exit 0; }
 
 say "fresh environment"
 base=$("$venv/bin/python" -c 'import sys; print(sys._base_executable)')
 "$base" -m venv "$work/venv"
-quiet "$work/venv/bin/python" -m pip install -q dist/*.whl
+quiet "$work/venv/bin/python" -m pip install -q "$wheel"
 plain=$("$work/venv/bin/python" -m pip list --format=freeze | grep -vE '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
 [ "$plain" = "dataproxy-sdk msgspec urllib3" ] || { say "a plain install brought: $plain"; exit 1; }
 (cd "$work/tests" && "$work/venv/bin/python" -c 'import dataproxy; print("wheel: plain install imports", dataproxy.__version__)')
 say "README and introduction, as a new user plays them"
-"$base" tools/first_hour.py dist/*.whl --venv "$work/venv" >&2
+"$base" tools/first_hour.py "$wheel" --venv "$work/venv" >&2
 quiet "$work/venv/bin/python" -m pip install -q --no-deps -r requirements/dev.lock
+quiet "$work/venv/bin/python" -m pip install -q --no-deps dist/dataproxy_sdk_inlong-*.whl
 
 say "tests from $work/tests"
 cp -r tests pyproject.toml conf docs README.md CONFIGURATION.md examples benchmarks "$work/tests" 2>/dev/null || true

@@ -17,7 +17,7 @@ from benchmarks import bodies
 from benchmarks.clients.ours import add_settings, settings_of
 from benchmarks.clients.section import Section, report
 from dataproxy import Producer
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 
 __all__ = ["MODES", "main"]
 

@@ -6,9 +6,10 @@
  * `--frame` is the wanted size of one frame's body in bytes (one message at least); `--frames` stops after so many
  * frames instead of after `--seconds`. `--chunk` are the bytes of frames that are sent in turn: a few stay in the
  * cache, 64 MiB come from memory, as a producer's do that is ahead of its connection. `--zerocopy` sends with
- * MSG_ZEROCOPY, to see what that is worth. Prints one JSON object.
+ * MSG_ZEROCOPY, to see what that is worth. Prints one JSON object. Built with BENCH_TLS it is `blast-tls`: the same over
+ * one connection with TLS, whose certificate is not verified.
  */
-#include "frame.h"
+#include "link.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,7 +29,8 @@ struct blast {
     uint8_t *chunk; /* frames one after the other, sent again and again with new correlation ids */
     size_t frame_bytes;
     size_t frames_in_chunk;
-    size_t sent_of_chunk;  /* bytes of the chunk that are out; 0 = ids must be written first */
+    size_t sent_of_chunk;  /* bytes of the chunk that are out */
+    int numbered;          /* its frames have their ids and are counted */
     size_t chunk_bytes;    /* of this pass: fewer frames when the window is nearly full */
     uint32_t uniq;
     uint64_t sent_frames;
@@ -103,6 +105,7 @@ static int connect_to(int port)
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         die("cannot connect to port %d: %s", port, strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    link_open(fd, 0);
     if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
         die("fcntl: %s", strerror(errno));
     return fd;
@@ -111,23 +114,26 @@ static int connect_to(int port)
 /* Write what the window allows of the chunk; the kernel has copied everything that send() reports. */
 static void send_some(struct blast *b)
 {
-    if (b->sent_of_chunk == 0) {
+    if (!b->numbered) {
         uint64_t room = b->window_frames - (b->sent_frames - b->acked_frames);
         size_t n = room < b->frames_in_chunk ? (size_t)room : b->frames_in_chunk;
         for (size_t i = 0; i < n; i++)
             put_be32(b->chunk + i * b->frame_bytes + BENCH_UNIQ_AT, b->uniq++);
         b->chunk_bytes = n * b->frame_bytes;
         b->sent_frames += n;
+        b->numbered = 1;
     }
-    ssize_t n = send(b->fd, b->chunk + b->sent_of_chunk, b->chunk_bytes - b->sent_of_chunk, b->send_flags);
+    ssize_t n = link_send(b->fd, b->chunk + b->sent_of_chunk, b->chunk_bytes - b->sent_of_chunk, b->send_flags);
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) /* ENOBUFS: too many notes of zero-copy are unread */
             die("send: %s", strerror(errno));
         return;
     }
     b->sent_of_chunk += (size_t)n;
-    if (b->sent_of_chunk == b->chunk_bytes)
+    if (b->sent_of_chunk == b->chunk_bytes) {
         b->sent_of_chunk = 0;
+        b->numbered = 0;
+    }
 }
 
 /* Take the kernel's notes of what it no longer reads; the frames are never given back, so they say nothing here. */
@@ -158,7 +164,7 @@ static void count_ack(struct blast *b, const uint8_t *frame, size_t total)
 
 static void read_acks(struct blast *b)
 {
-    ssize_t n = recv(b->fd, b->acks + b->acks_filled, ACK_BUFFER - b->acks_filled, 0);
+    ssize_t n = link_recv(b->fd, b->acks + b->acks_filled, ACK_BUFFER - b->acks_filled);
     if (n == 0)
         die("the server closed the connection");
     if (n < 0) {
@@ -187,9 +193,9 @@ static void run(struct blast *b, double seconds, uint64_t frames)
     double deadline = now_seconds() + seconds;
     uint64_t stop_at = frames ? b->sent_frames + frames : UINT64_MAX;
     int sending = 1;
-    while (sending || b->sent_of_chunk != 0 || b->acked_frames < b->sent_frames) {
+    while (sending || b->numbered || b->acked_frames < b->sent_frames) {
         struct pollfd ready = {.fd = b->fd, .events = POLLIN};
-        int may_send = b->sent_of_chunk != 0 || (sending && b->sent_frames - b->acked_frames < b->window_frames);
+        int may_send = b->numbered || (sending && b->sent_frames - b->acked_frames < b->window_frames);
         if (may_send)
             ready.events |= POLLOUT;
         if (poll(&ready, 1, 10000) == 0)
@@ -221,6 +227,7 @@ int main(int argc, char **argv)
             flag(argc, argv, "--snappy"), attributes);
     b->window_frames = (uint64_t)number(argc, argv, "--window", 8388608) / b->frame_bytes;
     b->window_frames = b->window_frames < 2 ? 2 : b->window_frames;
+    link_prepare(0);
     b->fd = connect_to((int)number(argc, argv, "--port", 0));
     b->send_flags = MSG_NOSIGNAL;
     if (flag(argc, argv, "--zerocopy"))

@@ -24,7 +24,8 @@ def send_due(list sends, object watch, list bodies, double rate, size_t chunk, s
     """Send ``rate`` messages a second for so long, in chunks between two looks at the clock.
 
     The calls ``sends`` take a message each in turn, ``send(body)``, but for the last of every ``stride``-th chunk:
-    ``watch(number, body)`` takes it with its place among all messages.  Its call of ``sends`` is passed over.  Returns when it began, and when each chunk was handed over (``array("d")``).
+    ``watch(number, body)`` takes it with its place among all messages.  Its call of ``sends`` is passed over.  Returns
+    when it began, and when each chunk was handed over (``array("d")``).
     Other threads may have the interpreter's lock after each chunk, as they may in a loop of Python's.
     """
     cdef size_t total = <size_t>(seconds * rate) // chunk

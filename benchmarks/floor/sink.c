@@ -7,7 +7,7 @@
  * items (decompressing them), checks their number and adds up bytes and CRC-32 of all bodies. `--delay-ms` holds every
  * ack back for so long, as a distant server would.
  */
-#include "frame.h"
+#include "link.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -267,6 +267,7 @@ static void drop(struct connection *c)
     for (size_t i = held.first; i != held.last; i++)
         if (held.item[i % HELD_MOST].c == c)
             held.item[i % HELD_MOST].c = NULL;
+    link_close(c->fd);
     close(c->fd);
     free(c->frame);
     free(c->out);
@@ -278,7 +279,7 @@ static int flush_out(int poller, struct connection *c)
 {
     size_t end = c->out_filled - c->out_held;
     while (c->out_sent < end) {
-        ssize_t n = send(c->fd, c->out + c->out_sent, end - c->out_sent, MSG_NOSIGNAL);
+        ssize_t n = link_send(c->fd, c->out + c->out_sent, end - c->out_sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN) {
@@ -336,7 +337,7 @@ static void serve(int poller, struct connection *c)
 {
     size_t from = c->out_filled;
     if (!c->blocked) {
-        ssize_t n = recv(c->fd, scratch, READ_BYTES, 0);
+        ssize_t n = link_recv(c->fd, scratch, READ_BYTES);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             drop(c);
             return;
@@ -365,6 +366,7 @@ static void accept_one(int poller, int listener)
     c->fd = fd;
     counts.connections++;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    link_open(fd, 1);
     if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0)
         die("epoll_ctl: %s", strerror(errno));
 }
@@ -407,6 +409,7 @@ int main(int argc, char **argv)
     delay = number(argc, argv, "--delay-ms", 0) * 1e-3;
     held.item = must_alloc(delay > 0 ? HELD_MOST * sizeof *held.item : 1);
     crc_prepare();
+    link_prepare(1);
     scratch = must_alloc(READ_BYTES);
     int listener = listen_on((int)number(argc, argv, "--port", 0));
     int poller = epoll_create1(EPOLL_CLOEXEC);

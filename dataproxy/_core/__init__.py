@@ -1,7 +1,7 @@
 """Compiled core. Private: its modules may change in any release.
 
 There is no slow path in plain Python: where the compiled modules are missing, importing this package fails with the
-command that builds them.  The folders that need a library load it first (``base/__init__.py``,
+command that builds them.  The folders that need a library load it first (``base/snappy/__init__.py``,
 ``server/store/__init__.py``), so that the error names its package.
 """
 

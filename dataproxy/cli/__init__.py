@@ -2,7 +2,8 @@
 
 What lives here.  `main`, `app`: the entry and all commands.  `ending`, `outcome`, `settings`: signals, exit codes,
 options.  `config`, `explain`, `optionwords`: what options and errors mean.  `frames`, `frametext`: frames as text;
-`hexdump`: frames that are given as hex digits.  `perf`, `perfsets`: load tests.  `send` and `hub` have folders.
+`hexdump`: frames that are given as hex digits.  `perf`, `perfsets`: load tests.  `send`, `hub` and `doctor` have
+folders.
 """
 
 __all__: list[str] = []

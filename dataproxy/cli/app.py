@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dataproxy.cli import config, explain, frames, perf, perfsets
+from dataproxy.cli.doctor import command as doctor
 from dataproxy.cli.hub import command as hub
 from dataproxy.cli.hub import stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
@@ -65,6 +66,7 @@ def version() -> None:
 
 app.command("hub")(reported(hub.run_hub))
 app.command("send")(send.send)
+app.command("doctor")(doctor.doctor)
 app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)
 app.command("explain")(explain.explain_code)

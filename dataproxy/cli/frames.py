@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import select
@@ -141,8 +142,21 @@ def _bytes(source: list[str]) -> bytes:
         raise typer.Exit(ExitCode.USAGE)
     else:
         data = digits
-    dumped = read_dump(data)
+    text = _without_mark(data)
+    dumped = read_dump(text)
     if dumped is not None:
         return dumped
-    digits = only_digits(data)
+    digits = only_digits(text)
     return data if digits is None else bytes_of(digits)
+
+
+def _without_mark(data: bytes) -> bytes:
+    """Return data as UTF-8 without a byte order mark; a frame cannot begin with a mark, its length would be 4 GB."""
+    if data.startswith(codecs.BOM_UTF8):
+        return data[len(codecs.BOM_UTF8) :]
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeDecodeError:
+            return data
+    return data

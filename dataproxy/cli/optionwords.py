@@ -106,6 +106,6 @@ def foreign_answer(word: str) -> tuple[str, str, str] | None:
     if alias is not None:
         return alias.name, "InLong's SDKs", f"it is accepted and means {alias.meaning}"
     if refusal is not None:
-        return refusal.name, "InLong's SDKs", f"it is refused: {refusal.reason}"
+        return refusal.name, "InLong's SDKs", f"it has no counterpart here: {refusal.reason}"
     said = PRODUCER.answer(name)
     return (name, "Kafka's clients", said) if said else None

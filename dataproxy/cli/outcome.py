@@ -107,7 +107,8 @@ def outcome(*, arm: bool = True) -> Iterator[None]:
         silence(sys.stdout)
         raise typer.Exit(ExitCode.FAILED) from None
     except ModuleNotFoundError as error:
-        complain(f"the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli,hub]'")
+        ours = (error.name or "").startswith("dataproxy.")  # a compiled module: the text says what to do
+        complain(str(error) if ours else f"the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli,hub]'")
         raise typer.Exit(ExitCode.USAGE) from None
     except ImportError as error:
         complain(str(error))

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from dataproxy.config.foreign import translate
+from dataproxy.config.secret import Secret
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
 from dataproxy.problems import plain_text
-from dataproxy.problems import shown as as_shown
 
 if TYPE_CHECKING:
     from dataproxy.config.option import OptionTable, Rule
     from dataproxy.logs import Log
 
-__all__ = ["read_environment", "settle", "unknown_option"]
+__all__ = ["conceal", "prefixed", "read_environment", "settle"]
 
 _Layer = tuple[str, Mapping[str, Any]]
+#: Names of other SDKs for options that are secrets.
+_SECRET_ALIASES = frozenset({"auth_key", "mgrauthsecretkey"})
+
+
+def conceal(table: OptionTable, raw: MutableMapping[str, Any]) -> None:
+    """Put the secrets among raw values into objects that show nothing: local variables may end up in a traceback."""
+    for key, value in raw.items():
+        option = table.by_name.get(key)
+        secret = key.lower() in _SECRET_ALIASES if option is None else option.kind == "secret"
+        if secret and isinstance(value, str):
+            raw[key] = Secret(plain_text(value))
 
 
 def settle(
@@ -45,16 +57,17 @@ def settle(
     return values, origins
 
 
-def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterable[str] = ()) -> dict[str, str]:
+def read_environment(table: OptionTable, env: Mapping[str, Any], foreign: Iterable[str] = ()) -> dict[str, Any]:
     """Return the raw values that the environment gives, by option name.
 
     Empty variables count as not set.  A variable that looks like a misspelt option is refused with ConfigError; other
     variables with the prefix (an orchestrator's, for example) and those with a prefix in ``foreign`` are ignored.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     slips: list[str] = []
+    env = prefixed(table, env)  # not the whole environment: it may end up in a traceback
     for variable, value in sorted(env.items()):
-        if not variable.startswith(table.env_prefix) or variable.startswith(tuple(foreign)) or value == "":
+        if variable.startswith(tuple(foreign)) or value == "":
             continue
         name = variable[len(table.env_prefix) :].lower()
         if name in table.by_name:
@@ -77,66 +90,43 @@ def read_environment(table: OptionTable, env: Mapping[str, str], foreign: Iterab
     return found
 
 
-def unknown_option(table: OptionTable, key: str, also: Iterable[str] = ()) -> str:
-    """Return the error text for a key that is not an option: the option that replaces it, or the nearest name."""
-    said = table.answer(key)
-    if said:
-        return f"there is no option {key!r}: {said}"
-    others = [alias.name for alias in table.aliases] + [name for word in table.words for name in word.names]
-    near = nearest_name(key, [*table.by_name, *also], others)
-    if near is None:
-        return f"there is no option {key!r}"
-    meant = "" if near in table.by_name else table.answer(near)
-    return f"there is no option {key!r}, did you mean {near!r}?" + (f" {meant}" if meant else "")
+def prefixed(table: OptionTable, env: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of a table's prefix, secrets concealed."""
+    names = {option.name.upper() for option in table.options if option.kind == "secret"}
+    return {
+        key: Secret(plain_text(env[key])) if _is_secret(key[len(table.env_prefix) :], env[key], names) else env[key]
+        for key in env
+        if key.startswith(table.env_prefix)
+    }
+
+
+def _is_secret(name: str, value: object, names: set[str]) -> bool:
+    return name in names and isinstance(value, str) and value != ""
 
 
 def _native(table: OptionTable, source: str, raw: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Return native name -> (raw value, key as written) for one layer.  Raises ConfigError."""
-    found: dict[str, tuple[Any, str]] = {}
-    complaints: list[str] = []
-    unknown = False
-    for key, value in raw.items():
-        shown = f"{table.env_prefix}{key.upper()}" if source == "environment" else key
-        if key in table.by_name:
-            given: Mapping[str, Any] = {key: value}
-        elif key.lower() in table.by_alias:
-            if value is None:
-                continue
-            given = _translate(table, source, key, value, complaints)
-        elif key.lower() in table.by_refusal:
-            complaints.append(f"{key!r} has no counterpart here: {table.by_refusal[key.lower()].reason}")
-            continue
+    """Return native name -> (raw value, key as written) for one layer.  Raises ConfigError.
+
+    A file is often one that another SDK has used until now: what has no counterpart is left out of it, each with a
+    warning.  Everywhere else it is an error.
+    """
+    found = translate(table, raw, lambda key: f"{table.env_prefix}{key.upper()}" if source == "environment" else key)
+    for key, meaning in found.renamed.items():
+        _logger().warning("%s: %r is an option name of another SDK and means %s", source, key, meaning)
+    wrong = []
+    for complaint in found.complaints:
+        if complaint.kind == "left_out" and source.startswith("file "):
+            _logger().warning("%s: %s; it is left out", source, complaint.text)
         else:
-            unknown = True
-            complaints.append(unknown_option(table, key))
-            continue
-        for name, native in given.items():
-            if native is None:
-                continue
-            if name in found and found[name][0] != native:
-                complaints.append(f"{found[name][1]!r} and {shown!r} both set {name}, to different values; keep one")
-            found[name] = (native, shown)
-    if complaints:
+            wrong.append(complaint)
+    if wrong:
         raise ConfigError(
-            f"{source}: {'; '.join(complaints)}",
-            code="UNKNOWN_OPTION" if unknown else "CONFIG",
+            f"{source}: {'; '.join(complaint.text for complaint in wrong)}",
+            code="UNKNOWN_OPTION" if any(complaint.kind == "unknown" for complaint in wrong) else "CONFIG",
             hint="CONFIGURATION.md lists every option",
             details={"source": source},
         )
-    return found
-
-
-def _translate(table: OptionTable, source: str, key: str, value: Any, complaints: list[str]) -> Mapping[str, Any]:
-    alias = table.by_alias[key.lower()]
-    if isinstance(value, str):
-        value = plain_text(value)
-    try:
-        given = alias.convert(value)
-    except ValueError as error:
-        complaints.append(f"{key!r}: {as_shown(value)} {error}")
-        return {}
-    _logger().warning("%s: %r is an option name of another SDK and means %s", source, key, alias.meaning)
-    return given
+    return found.options
 
 
 def _apply_rules(table: OptionTable, values: dict[str, Any], origins: dict[str, str]) -> None:

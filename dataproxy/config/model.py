@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from dataproxy.config.loader import settle
+from dataproxy.config.loader import conceal, settle
 from dataproxy.config.tables.hub import HUB
 from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dataproxy.config.option import OptionTable
+    from dataproxy.config.secret import Secret
 
 __all__ = ["Config", "HubConfig", "ProducerConfig"]
 
@@ -62,6 +63,7 @@ class Config:
 
         Raises ConfigError.
         """
+        conceal(self.table, options)
         values, origins = settle(self.table, [("argument", options)], base=(self.as_dict(), self._origins))
         return type(self)(values, origins)
 
@@ -81,9 +83,13 @@ class ProducerConfig(Config):
 
     target: str
     group_id: str
+    group_ids: tuple[str, ...]
     executors: int
     busy_poll: float
     connections: int
+    active_proxies: int
+    standby_proxies: int
+    eject_outliers: bool
     buffer_bytes: int
     buffer_messages: int
     on_full: Literal["block", "raise", "drop_newest", "drop_oldest"]
@@ -108,6 +114,7 @@ class ProducerConfig(Config):
     retry_backoff: float
     retry_backoff_max: float
     retry_budget: int
+    unknown_group_timeout: float
     reconnect_backoff: float
     reconnect_backoff_max: float
     heartbeat: Literal["binary", "message", "off"]
@@ -115,14 +122,34 @@ class ProducerConfig(Config):
     heartbeat_retries: int
     compression: Literal["none", "snappy"]
     compression_min_bytes: int
-    message_type: Literal[7, 5, 3]
-    ack: Literal["source"]
+    protocol: Literal["tcp", "v1", "http"]
+    message_type: Literal[7, 6, 5, 3, 2]
+    joined_lines: bool
+    trace_address: str
+    ack: Literal["source", "sink", "none"]
     max_frame_bytes: int
     nagle: bool
     discovery_interval: float
     manager_timeout: float
     manager_secret_id: str
-    manager_secret_key: str
+    manager_secret_key: Secret
+    tls: bool
+    tls_ca: str
+    tls_verify: Literal["full", "chain", "none"]
+    tls_server_name: str
+    tls_certificate: str
+    tls_key: str
+    tls_key_password: Secret
+    tls_min_version: Literal["1.2", "1.3"]
+    manager_tls_ca: str
+    manager_tls_certificate: str
+    manager_tls_key: str
+    manager_tls_key_password: Secret
+    manager_secret_file: str
+    manager_header_file: str
+    manager_tenant: str
+    cache_dir: str
+    cache_max_age: float
     empty_value: Literal["fail", "skip"]
     null_value: Literal["fail", "skip", "empty"]
 
@@ -136,7 +163,8 @@ class HubConfig(Config):
     host: str
     port: int
     manager_port: int
-    listeners: int
+    http_port: int
+    nodes: int
     threads: int
     retention_bytes: int
     retention_age: float
@@ -158,10 +186,15 @@ class HubConfig(Config):
     dedupe_rows_window: float
     dedupe_memory: int
     secret_id: str
-    secret_key: str
+    secret_key: Secret
+    tls_certificate: str
+    tls_key: str
+    tls_key_password: Secret
+    tls_client_ca: str
+    tls_min_version: Literal["1.2", "1.3"]
     insecure: bool
     allowed_hosts: tuple[str, ...]
-    token: str
+    token: Secret
     token_file: str
     fault_api: Literal["on", "off"]
     cluster_id: int

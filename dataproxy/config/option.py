@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from dataproxy.config.secret import Secret
 from dataproxy.config.units import format_duration, format_size, parse_duration, parse_size
 from dataproxy.errors import ConfigError
 from dataproxy.problems import plain_text, shown
@@ -13,9 +14,9 @@ from dataproxy.shown import without_secrets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Alias", "Kind", "Option", "OptionTable", "Refusal", "Rule", "Word"]
+__all__ = ["Alias", "Kind", "NoCounterpart", "Option", "OptionTable", "Refusal", "Rule", "Word"]
 
-Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names", "target"]
+Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names", "target", "secret"]
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
@@ -28,6 +29,7 @@ _TYPE_TEXT: Final = {
     "choice": "choice",
     "names": "list of names",
     "target": "text, or list of proxies",
+    "secret": "secret",
 }
 
 
@@ -35,7 +37,8 @@ class Option(NamedTuple):
     """Describe one option.
 
     ``default``, ``low`` and ``high`` are in base units: seconds for durations, bytes for sizes.  ``secret``
-    values are never shown, nor are secrets in the addresses that ``url`` options hold.
+    values are never shown, nor are secrets in the addresses that ``url`` options hold.  The values of the kind
+    ``secret`` are objects of the class Secret.
     """
 
     name: str
@@ -108,23 +111,33 @@ class Option(NamedTuple):
             raise ValueError(f"is too large; allowed is {self.range_text()}")
 
 
+class NoCounterpart(ValueError):  # noqa: N818 - it says what is wrong with a value, as part of a sentence
+    """Report a value of another SDK's option that nothing here stands for."""
+
+
 class Alias(NamedTuple):
     """Describe an option name of another SDK that is accepted.
 
-    ``convert`` turns the foreign value into native ones by name; it may raise ValueError that says why a value
-    has no counterpart.  ``meaning`` says in words what it stands for.
+    ``convert`` turns the foreign value into native ones by name; it may raise NoCounterpart, and ValueError for a value
+    that the other SDK would not take either.  ``meaning`` says in words what it stands for, ``sdks`` where it comes
+    from.  ``newer`` is the name that has taken its place there: where both are given, this one is left out.  Options
+    in ``switches`` count only where this one is true.
     """
 
     name: str
     convert: Callable[[Any], Mapping[str, Any]]
     meaning: str
+    sdks: tuple[str, ...] = ()
+    newer: str = ""
+    switches: tuple[str, ...] = ()
 
 
 class Refusal(NamedTuple):
-    """Describe an option name of another SDK that is refused, with the reason."""
+    """Describe an option name of another SDK that has no counterpart, with the reason and where it comes from."""
 
     name: str
     reason: str
+    sdks: tuple[str, ...] = ()
 
 
 class Word(NamedTuple):
@@ -209,7 +222,10 @@ def _parse_text(_option: Option, value: object) -> str:
 
 
 def _parse_target(option: Option, value: object) -> str:
-    """Return a target's text; a list or tuple names proxies, with or without ``tcp://``, or URLs of Managers."""
+    """Return a target's text; a list or tuple names proxies, with or without ``tcp://``, or URLs of Managers.
+
+    A list of one may hold any target.
+    """
     if not isinstance(value, (list, tuple)):
         if not isinstance(value, str):
             raise ValueError(f"is of type {type(value).__name__}; give text, or a list of proxies")
@@ -219,10 +235,13 @@ def _parse_target(option: Option, value: object) -> str:
         raise ValueError("is not a list of proxies; give e.g. ['host1:46801', 'host2:46801']")
     if all(part.startswith(("http://", "https://")) for part in parts) or (len(parts) == 1 and "://" in parts[0]):
         return ",".join(parts)
-    hosts = [_bracketed(part.removeprefix("tcp://")) for part in parts]
+    scheme = "tls://" if all(part.startswith("tls://") for part in parts) else "tcp://"
+    hosts = [_bracketed(part.removeprefix(scheme)) for part in parts]
+    if any(host.startswith(("tls://", "tcp://")) for host in hosts):
+        raise ValueError("contains proxies with and without TLS; give only one kind")
     if any("://" in host for host in hosts):
-        raise ValueError("contains proxies and Managers; give only one kind")
-    return "tcp://" + ",".join(hosts)
+        raise ValueError("mixes kinds of targets; give only proxies, or only Managers")
+    return scheme + ",".join(hosts)
 
 
 def _bracketed(host: str) -> str:
@@ -236,6 +255,18 @@ def _bracketed(host: str) -> str:
     except OSError:
         return host
     return f"[{host}]"
+
+
+def _parse_secret(_option: Option, value: object) -> Secret:
+    if isinstance(value, str):
+        value = Secret(plain_text(value))
+    elif callable(value):
+        value = Secret(value)
+    if isinstance(value, Secret):
+        if value.has_nul:
+            raise ValueError("contains a NUL character; remove it")
+        return value
+    raise ValueError(f"is of type {type(value).__name__}; give text, 'env:NAME', 'file:PATH', or a function")
 
 
 def _parse_bool(_option: Option, value: object) -> bool:
@@ -293,4 +324,5 @@ _PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {
     "size": lambda _option, value: parse_size(value),
     "choice": _parse_choice,
     "names": _parse_names,
+    "secret": _parse_secret,
 }

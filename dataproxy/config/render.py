@@ -1,4 +1,7 @@
-"""CONFIGURATION.md, docs/errors.md, samples in ``conf/``, types of options: written by ``python -m`` this module."""
+"""CONFIGURATION.md, docs/errors.md, samples in ``conf/``, types of options: written by ``python -m`` this module.
+
+So are the tables of docs/migration.md, whose other text stays.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dataproxy.config.migration import PAGE, with_tables
 from dataproxy.config.spark import camel_case
 from dataproxy.config.tables.hub import HUB
 from dataproxy.config.tables.producer import PRODUCER
@@ -89,6 +93,7 @@ _TYPES: Final = {
     "duration": "float | str | timedelta",
     "size": "int | str",
     "names": "str | list[str] | tuple[str, ...]",
+    "secret": "str | Secret | Callable[[], str | bytes]",
 }
 
 _TYPED_HEAD: Final = '''\
@@ -99,7 +104,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
+
+    from dataproxy.config.secret import Secret
 
 __all__ = ["HubOptions", "ProducerOptions"]
 
@@ -126,6 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder (default: the current one)")
     chosen = parser.parse_args(arguments)
     files = rendered_files()
+    page = _text_at(chosen.root / PAGE)
+    if page is not None:
+        files[PAGE] = with_tables(page, PRODUCER)
     stale = [name for name, text in files.items() if _text_at(chosen.root / name) != text]
     for name in stale:
         if not chosen.check:
@@ -167,14 +178,15 @@ def _foreign_names(table: OptionTable) -> str:
 ## Names of the official SDKs
 
 Configurations of InLong's C++, Python, Java and Go SDKs can be moved over as they are, also their JSON files with
-the table `init-param`. These names are understood, each with a warning in the log (`dataproxy.config`), so that they
-can be replaced one by one:
+the table `init-param`; [docs/migration.md](docs/migration.md) has the names SDK by SDK, and the rest of a move. These
+names are understood, each with a warning in the log (`dataproxy.config`), so that they can be replaced one by one:
 
 | name there | stands for |
 |---|---|
 {aliases}
 
-These have no counterpart and are refused with the reason, rather than being ignored:
+These have no counterpart. In a file each of them is left out, with a warning that says why; everywhere else (arguments,
+options of Spark and of the command line) it is refused with the reason:
 
 | name there | why |
 |---|---|

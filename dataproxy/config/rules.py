@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.option import Rule
 from dataproxy.config.units import format_duration, format_size
-from dataproxy.messagetypes import has_item_attributes
+from dataproxy.messagetypes import REPORT_TYPE, ascii_only, frame_family, has_item_attributes, is_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +29,8 @@ _LINGER_PART: Final = 10  # a default linger is at most delivery_timeout divided
 _ROUNDING: Final = 1e-6
 _TOKEN_SHORTEST: Final = 16
 _LAST_PORT: Final = 65535
+_ADDRESSES: Final = ("tcp", "tls", "dns")  # schemes of a target that names proxies
+_BARE: Final = re.compile(r"[\w.-]{1,255}|\[[0-9A-Fa-f:.]+\]")  # a name, or an IPv6 address, and no port behind it
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
@@ -111,11 +115,112 @@ def _waits(values: Mapping[str, Any]) -> str | None:
 
 
 def _lines_are_bare(values: Mapping[str, Any]) -> str | None:
-    if has_item_attributes(values["message_type"]) or not values["exact_time"]:
+    family = frame_family(values["message_type"], values["joined_lines"], values["protocol"])
+    if has_item_attributes(family) or not values["exact_time"]:
+        return None
+    other = "message_type 7 or 5" if values["protocol"] == "tcp" else "protocol='tcp'"
+    return (
+        f"{_lines_of(values)} has no attributes of single messages, which exact_time needs; leave exact_time out, or"
+        f" choose {other}"
+    )
+
+
+def _http_carries_lines(values: Mapping[str, Any]) -> str | None:
+    if values["protocol"] != "http" or is_report(values["message_type"]):
         return None
     return (
-        "message_type 3 has no attributes of single messages, which exact_time needs; leave exact_time out, or choose"
-        " message_type 7 or 5"
+        f"message_type {values['message_type']} cannot be sent over HTTP, which carries lines of text; leave"
+        " message_type out, or choose protocol='tcp'"
+    )
+
+
+def _http_is_plain(values: Mapping[str, Any]) -> str | None:
+    if values["protocol"] != "http" or values["compression"] == "none":
+        return None
+    return "compression has no place in the HTTP report; leave it out, or choose protocol='tcp'"
+
+
+def _http_has_ports(values: Mapping[str, Any]) -> str | None:
+    """Complain about an address without a port; what is no address at all is left to ``parse_target``."""
+    scheme, _, rest = values["target"].strip().partition("://")
+    if values["protocol"] != "http" or scheme.lower() not in _ADDRESSES:
+        return None
+    bare = next((part for part in map(str.strip, rest.split(",")) if _BARE.fullmatch(part)), None)
+    if bare is None:
+        return None
+    return (
+        f"target has {bare!r} without a port, and the usual one, 46801, is not that of the HTTP report; write"
+        f" '{bare}:46802', or what the cluster has, or choose protocol='tcp'"
+    )
+
+
+def _lines_of(values: Mapping[str, Any]) -> str:
+    if values["protocol"] != "tcp":
+        return f"protocol {values['protocol']!r}"
+    return "joined_lines" if values["joined_lines"] else f"message_type {values['message_type']}"
+
+
+def _binary_alone(values: Mapping[str, Any]) -> str | None:
+    """Refuse options that only binary frames can have."""
+    if values["protocol"] != "tcp" or ascii_only(values["message_type"]):
+        return None
+    found = next((name for name in ("joined_lines", "trace_address") if values[name]), None)
+    return found and f"{found} needs message_type 7, not {values['message_type']}; leave one of them out"
+
+
+def _other_protocols(values: Mapping[str, Any]) -> str | None:
+    """Refuse options that V1 packs and HTTP reports have no place for."""
+    protocol, address = values["protocol"], values["trace_address"]
+    if protocol == "tcp":
+        return None
+    if values["joined_lines"]:
+        return (
+            f"joined_lines is of message_type 7, and protocol {protocol!r} has no message types; leave one of them out"
+        )
+    if protocol == "http" and address:
+        return "trace_address has no place in the HTTP report; leave it out, or choose protocol='tcp'"
+    if ":" in address:
+        return f"trace_address {address!r} is an IPv6 address, and sourceIp of V1 takes IPv4; give one"
+    return None
+
+
+_ANSWERS: Final = {
+    "v1": "whose server answers each pack as it is configured",
+    "http": "whose server answers each request when it has accepted it",
+}
+
+
+def _ack_is_asked_for(values: Mapping[str, Any]) -> str | None:
+    protocol, ack = values["protocol"], values["ack"]
+    if protocol == "tcp" or ack == "source":
+        return None
+    return (
+        f"ack {ack!r} cannot be asked for with protocol {protocol!r}, {_ANSWERS[protocol]}; leave ack out, or choose"
+        " protocol='tcp'"
+    )
+
+
+def _joined_unpacked(values: Mapping[str, Any]) -> str | None:
+    if not values["joined_lines"] or values["compression"] == "none":
+        return None
+    return "joined_lines is not sent compressed; leave compression out, or joined_lines"
+
+
+def _is_address(values: Mapping[str, Any]) -> str | None:
+    address = values["trace_address"]
+    try:
+        ipaddress.ip_address(address or "::")
+    except ValueError:
+        return f"trace_address {address!r} is not an IP address; give one as 10.0.0.1 or fd00::1"
+    return None
+
+
+def _order_needs_acks(values: Mapping[str, Any]) -> str | None:
+    if values["ordering"] != "key" or values["ack"] != "none":
+        return None
+    return (
+        "ordering 'key' sends the next frame of a key when the last one is answered, and with ack 'none' no frame is;"
+        " choose ack='source', or leave ordering out"
     )
 
 
@@ -131,9 +236,34 @@ def _together(first: str, second: str) -> Rule:
     return Rule((first, second), check)
 
 
+def _needs(name: str, other: str) -> Rule:
+    """Return the rule that an option is given only with another one."""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        if not values[name] or values[other]:
+            return None
+        return f"{name} is given without {other}; give both or none"
+
+    return Rule((name, other), check)
+
+
+_OF_TLS: Final = ("tls_ca", "tls_certificate", "tls_server_name")
+
+
+def _encrypted(values: Mapping[str, Any]) -> str | None:
+    """Complain about settings for TLS that would have no effect: their user believes that messages are encrypted."""
+    given = [name for name in _OF_TLS if values[name]] + (["tls_verify"] if values["tls_verify"] != "full" else [])
+    if not given or values["tls"] or not values["target"].lower().startswith("tcp://"):
+        return None
+    return f"{given[0]} is given, but connections to tcp:// have no TLS; write tls:// in target, or set tls=True"
+
+
+def _fits_header(token: str) -> bool:
+    return len(token) >= _TOKEN_SHORTEST and token.isascii() and token.isprintable() and " " not in token
+
+
 def _token_is_long(values: Mapping[str, Any]) -> str | None:
-    token = values["token"]
-    if not token or (len(token) >= _TOKEN_SHORTEST and token.isascii() and token.isprintable() and " " not in token):
+    if not values["token"] or _fits_header(values["token"].reveal()):
         return None
     return (
         f"token is too short or does not fit into an HTTP header; give {_TOKEN_SHORTEST} printable ASCII characters"
@@ -165,18 +295,37 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     Rule(("max_block", "on_full"), _waits, {"max_block": lambda _values: 0.0}),
     Rule(("heartbeat_interval", "heartbeat_retries"), _heartbeats_in_time),
     _together("manager_secret_id", "manager_secret_key"),
-    Rule(("message_type", "exact_time"), _lines_are_bare),
+    Rule(("message_type", "protocol"), _http_carries_lines, {"message_type": lambda _values: REPORT_TYPE}),
+    Rule(("compression", "protocol"), _http_is_plain),
+    _needs("tls_key", "tls_certificate"),
+    _needs("tls_key_password", "tls_certificate"),
+    _needs("manager_tls_key", "manager_tls_certificate"),
+    _needs("manager_tls_key_password", "manager_tls_certificate"),
+    Rule(("tls", "target", *_OF_TLS), _encrypted),
+    Rule(("protocol", "message_type", "joined_lines", "exact_time"), _lines_are_bare),
+    Rule(("protocol", "message_type", "joined_lines", "trace_address"), _binary_alone),
+    Rule(("protocol", "target"), _http_has_ports),
+    Rule(("protocol", "joined_lines", "trace_address"), _other_protocols),
+    Rule(("protocol", "ack"), _ack_is_asked_for),
+    Rule(("joined_lines", "compression"), _joined_unpacked),
+    Rule(("trace_address",), _is_address),
+    Rule(("ordering", "ack"), _order_needs_acks),
 )
 
 
-def _ports_end(values: Mapping[str, Any]) -> str | None:
-    last = values["port"] + values["listeners"] - 1
-    if not values["port"] or last <= _LAST_PORT:
-        return None
-    return (
-        f"port ({values['port']}) and listeners ({values['listeners']}) need ports up to {last}, the last is"
-        f" {_LAST_PORT}; lower one of them"
-    )
+def _ports_end(name: str) -> Rule:
+    """Return the rule that the ports of all nodes exist."""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        last = values[name] + values["nodes"] - 1
+        if values[name] <= 0 or last <= _LAST_PORT:
+            return None
+        return (
+            f"{name} ({values[name]}) and nodes ({values['nodes']}) need ports up to {last}, the last is"
+            f" {_LAST_PORT}; lower one of them"
+        )
+
+    return Rule((name, "nodes"), check)
 
 
 #: Rules of the hub.
@@ -184,5 +333,9 @@ HUB_RULES: Final[tuple[Rule, ...]] = (
     _not_above("max_frame_bytes", "queue_bytes", format_size, either=True),
     _together("secret_id", "secret_key"),
     Rule(("token",), _token_is_long),
-    Rule(("port", "listeners"), _ports_end),
+    _needs("tls_key", "tls_certificate"),
+    _needs("tls_key_password", "tls_certificate"),
+    _needs("tls_client_ca", "tls_certificate"),
+    _ports_end("port"),
+    _ports_end("http_port"),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config.loader import unknown_option
+from dataproxy.config.foreign import unknown_option
+from dataproxy.config.secret import Secret
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
@@ -12,7 +13,7 @@ from dataproxy.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["camel_case", "plain_name", "spark_options"]
+__all__ = ["camel_case", "concealed", "plain_name", "spark_options"]
 
 _PREFIX: Final = "dataproxy."
 _HINT: Final = "CONFIGURATION.md lists every option"
@@ -24,7 +25,7 @@ def camel_case(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> dict[str, Any]:
+def spark_options(options: Mapping[str, Any], *, known: Iterable[str] = ()) -> dict[str, Any]:
     """Return keyword arguments for ``load_producer_config`` from the options of a Spark reader or writer.
 
     Accepted without regard to case: lowerCamelCase (``batchBytes``), native names with or without the prefix
@@ -52,6 +53,17 @@ def spark_options(options: Mapping[str, str], *, known: Iterable[str] = ()) -> d
         hint = _HINT + ("; docs/spark.md lists the counterparts of the Kafka sink's options" if kafka else "")
         raise ConfigError("; ".join(complaints), code="UNKNOWN_OPTION", hint=hint)
     return found
+
+
+def concealed(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return options of Spark with the producer's secrets in objects that show nothing."""
+
+    def secret(key: str) -> bool:
+        word = plain_name(key)
+        option = PRODUCER.by_name.get(_NAMES.get(word) or _NAMES.get(word.replace("_", ""), ""))
+        return option is not None and option.kind == "secret"
+
+    return {key: Secret(options[key]) if secret(key) else options[key] for key in options}
 
 
 def plain_name(key: str) -> str:

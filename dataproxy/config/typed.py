@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
+
+    from dataproxy.config.secret import Secret
 
 __all__ = ["HubOptions", "ProducerOptions"]
 
@@ -13,9 +16,13 @@ __all__ = ["HubOptions", "ProducerOptions"]
 class ProducerOptions(TypedDict, total=False):
     """Options that a Producer takes by keyword."""
 
+    group_ids: str | list[str] | tuple[str, ...] | None
     executors: int | str | None
     busy_poll: float | str | timedelta | None
     connections: int | str | None
+    active_proxies: int | str | None
+    standby_proxies: int | str | None
+    eject_outliers: bool | str | None
     buffer_bytes: int | str | None
     buffer_messages: int | str | None
     on_full: Literal["block", "raise", "drop_newest", "drop_oldest"] | None
@@ -40,6 +47,7 @@ class ProducerOptions(TypedDict, total=False):
     retry_backoff: float | str | timedelta | None
     retry_backoff_max: float | str | timedelta | None
     retry_budget: int | str | None
+    unknown_group_timeout: float | str | timedelta | None
     reconnect_backoff: float | str | timedelta | None
     reconnect_backoff_max: float | str | timedelta | None
     heartbeat: Literal["binary", "message", "off"] | None
@@ -47,14 +55,34 @@ class ProducerOptions(TypedDict, total=False):
     heartbeat_retries: int | str | None
     compression: Literal["none", "snappy"] | None
     compression_min_bytes: int | str | None
-    message_type: Literal[7, 5, 3] | None
-    ack: Literal["source"] | None
+    protocol: Literal["tcp", "v1", "http"] | None
+    message_type: Literal[7, 6, 5, 3, 2] | None
+    joined_lines: bool | str | None
+    trace_address: str | None
+    ack: Literal["source", "sink", "none"] | None
     max_frame_bytes: int | str | None
     nagle: bool | str | None
     discovery_interval: float | str | timedelta | None
     manager_timeout: float | str | timedelta | None
     manager_secret_id: str | None
-    manager_secret_key: str | None
+    manager_secret_key: str | Secret | Callable[[], str | bytes] | None
+    tls: bool | str | None
+    tls_ca: str | None
+    tls_verify: Literal["full", "chain", "none"] | None
+    tls_server_name: str | None
+    tls_certificate: str | None
+    tls_key: str | None
+    tls_key_password: str | Secret | Callable[[], str | bytes] | None
+    tls_min_version: Literal["1.2", "1.3"] | None
+    manager_tls_ca: str | None
+    manager_tls_certificate: str | None
+    manager_tls_key: str | None
+    manager_tls_key_password: str | Secret | Callable[[], str | bytes] | None
+    manager_secret_file: str | None
+    manager_header_file: str | None
+    manager_tenant: str | None
+    cache_dir: str | None
+    cache_max_age: float | str | timedelta | None
     empty_value: Literal["fail", "skip"] | None
     null_value: Literal["fail", "skip", "empty"] | None
 
@@ -65,7 +93,8 @@ class HubOptions(TypedDict, total=False):
     host: str | None
     port: int | str | None
     manager_port: int | str | None
-    listeners: int | str | None
+    http_port: int | str | None
+    nodes: int | str | None
     threads: int | str | None
     retention_bytes: int | str | None
     retention_age: float | str | timedelta | None
@@ -87,10 +116,15 @@ class HubOptions(TypedDict, total=False):
     dedupe_rows_window: float | str | timedelta | None
     dedupe_memory: int | str | None
     secret_id: str | None
-    secret_key: str | None
+    secret_key: str | Secret | Callable[[], str | bytes] | None
+    tls_certificate: str | None
+    tls_key: str | None
+    tls_key_password: str | Secret | Callable[[], str | bytes] | None
+    tls_client_ca: str | None
+    tls_min_version: Literal["1.2", "1.3"] | None
     insecure: bool | str | None
     allowed_hosts: str | list[str] | tuple[str, ...] | None
-    token: str | None
+    token: str | Secret | Callable[[], str | bytes] | None
     token_file: str | None
     fault_api: Literal["on", "off"] | None
     cluster_id: int | str | None

@@ -1,10 +1,10 @@
 """The embedded hub: an InLong DataProxy, its Manager and a store in one process.
 
-What lives here.  `server`: the hub itself.  `listeners`, `addresses`: where it listens.  `health`, `descriptors`:
-whether it can store and take connections.  `numbering`, `tokenfile`: names behind old numbers, and how commands find
-a hub.  `built`: whether the hub was built at all.  `web` is its HTTP port, `faults` what it does wrong on request,
-`reading` reads stores.  Folders import one way: `web`, then `faults` and `reading`; of the modules here only `server`
-knows `web`.
+What lives here.  `server`: the hub itself.  `nodes`, `listeners`, `addresses`: where it listens.  `health`,
+`descriptors`: whether it can store and take connections.  `numbering`, `tokenfile`: names behind old numbers, and how
+commands find a hub.  `built`: whether the hub was built at all.  `web` is its HTTP port, `faults` what it does wrong on
+request, `reading` reads stores.  Folders import one way: `web`, then `faults` and `reading`; of the modules here only
+`server` knows `web`.
 """
 
 try:
@@ -13,6 +13,7 @@ try:
     from dataproxy.hub.faults.fault import Fault
     from dataproxy.hub.faults.kinds import KINDS
     from dataproxy.hub.listeners import Listener
+    from dataproxy.hub.nodes import Node
     from dataproxy.hub.reading.records import LogInfo, Record, StreamCount
     from dataproxy.hub.reading.store import StoreReader, open_store
     from dataproxy.hub.reading.verify import Damage, StoreReport, verify_store
@@ -31,6 +32,7 @@ __all__ = [
     "Hub",
     "Listener",
     "LogInfo",
+    "Node",
     "Record",
     "StoreReader",
     "StoreReport",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from typing import Final
+from typing import Any, Final
 
 from dataproxy._core.server.core import HubCore
-from dataproxy.errors import ForkedError, HubError
+from dataproxy.errors import ConfigError, ForkedError, HubError
 
-__all__ = ["Listener", "Shutters", "bracketed", "listen_error"]
+__all__ = ["Listener", "Shutters", "bracketed", "is_compat", "listen_error"]
 
 _OWN: Final = "the user"
+_PROFILES: Final = ("strict", "compat")
 
 
 class Shutters:
@@ -54,19 +55,24 @@ class Shutters:
 
 
 class Listener:
-    """Refuse, kill and restart one listener of a hub while the others continue.  Any thread."""
+    """Refuse, kill and restart one listener of a hub while the others continue.  Any thread.
 
-    def __init__(self, core: HubCore, shutters: Shutters, index: int, host: str) -> None:
+    ``protocol`` is what it speaks: "tcp", or "http" for the HTTP report.
+    """
+
+    def __init__(self, core: HubCore, shutters: Shutters, index: int, host: str, *, tls: bool = False) -> None:
         self._core = core
         self._shutters = shutters
         self.index = index
         self.port = core.ports[index]
+        self.protocol = "tcp" if index < core.nodes else "http"
         self.address = f"{bracketed(host)}:{self.port}"
+        self._scheme = "tls" if tls else "tcp"
 
     @property
     def target(self) -> str:
-        """Return the target for producers: this listener alone."""
-        return f"tcp://{self.address}"
+        """Return the target for producers that speak its protocol: this listener alone."""
+        return f"{self._scheme}://{self.address}"
 
     @property
     def listens(self) -> bool:
@@ -77,6 +83,15 @@ class Listener:
     def accepted(self) -> int:
         """Return the number of connections it has accepted; the last one has this number."""
         return self._core.accepted(self.index)
+
+    @property
+    def profile(self) -> str:
+        """Return how broken requests are answered: "strict" or "compat"."""
+        return _PROFILES[self._core.settings(self.index)[0]]
+
+    def set_profile(self, profile: str) -> None:
+        """Answer broken requests as in profile "strict" or "compat"; open connections follow.  Raises ConfigError."""
+        self._core.set_compat(is_compat(profile), self.index)
 
     def refuse(self) -> None:
         """Make the kernel refuse connections from now on; open ones continue."""
@@ -93,8 +108,26 @@ class Listener:
         """
         self._shutters.open(self.index, _OWN)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what it speaks, where, and how it is set."""
+        return {
+            "index": self.index,
+            "protocol": self.protocol,
+            "port": self.port,
+            "profile": self.profile,
+            "listens": self.listens,
+            "accepted": self.accepted,
+        }
+
     def __repr__(self) -> str:
-        return f"<Listener {self.index} {self.target} {'listens' if self.listens else 'refuses'}>"
+        return f"<Listener {self.index} {self.protocol} {self.address} {'listens' if self.listens else 'refuses'}>"
+
+
+def is_compat(profile: str) -> bool:
+    """Tell whether a profile is "compat" and not "strict".  Raises ConfigError if it is neither."""
+    if profile not in _PROFILES:
+        raise ConfigError(f"profile {profile!r} is unknown", hint=f"choose one of {', '.join(_PROFILES)}")
+    return profile == "compat"
 
 
 def listen_error(what: str, host: str, port: int, error: OSError) -> HubError:

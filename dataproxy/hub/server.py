@@ -1,4 +1,4 @@
-"""The embedded hub: a DataProxy port, a Manager port and a store in one object."""
+"""The embedded hub: DataProxy ports, a Manager port and a store in one object."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from dataproxy._core.server.core import HubCore
 from dataproxy._core.server.faults.core import FaultCore
 from dataproxy._core.server.store.core import StoreCore
-from dataproxy.config import HubConfig, load_hub_config
+from dataproxy.config import HUB, HubConfig, conceal, load_hub_config
 from dataproxy.errors import ClosedError, ConfigError, ForkedError, HubError
 from dataproxy.hub.addresses import addresses_of
 from dataproxy.hub.faults.armed import Faults
 from dataproxy.hub.health import health_of
 from dataproxy.hub.listeners import Listener, Shutters, bracketed, listen_error
+from dataproxy.hub.nodes import Node, checked_load, make_nodes, service_code
 from dataproxy.hub.numbering import parse_numbers
 from dataproxy.hub.reading.records import Record, StreamCount, read_entries, read_records
 from dataproxy.hub.reading.verify import check_pages
@@ -33,6 +34,7 @@ from dataproxy.hub.tokenfile import make_token, remove_token, write_token
 from dataproxy.logs import logger
 from dataproxy.problems import seconds
 from dataproxy.stored.entry import StoredEntry
+from dataproxy.trust.files import hub_trust
 from dataproxy.unmade import made_by_init
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dataproxy.config.typed import HubOptions
-    from dataproxy.hub.web.manager import ManagerServer, ManagerSettings
+    from dataproxy.hub.web.manager import ManagerServer
+    from dataproxy.hub.web.settings import ManagerSettings
+    from dataproxy.trust.watched import Trust
 
 __all__ = ["Hub"]
 
@@ -51,8 +55,8 @@ _REPLY_BYTES: Final = 65536
 _JOIN_SECONDS: Final = 60.0  # a committer may wait for its disk
 #: Most bytes of a store in memory unless ``max_store_bytes`` is given; the oldest entries make room.
 _MEMORY_BYTES: Final = 1 << 30
-_ID_BYTES: Final = 40 + 8  # bytes of an id in the window, with its place in the table (server/store/dedupe)
-_BLOCK_BYTES: Final = 64 + 8  # the same for a block of rows (server/store/rowblocks)
+_ID_BYTES: Final = 40 + 8  # bytes of an id in the window, with its place in the table (server/store/window/dedupe)
+_BLOCK_BYTES: Final = 64 + 8  # the same for a block of rows (server/store/window/rowblocks)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _live: Final[weakref.WeakSet[Hub]] = weakref.WeakSet()
 
@@ -72,12 +76,13 @@ class Hub:
     config: HubConfig = made_by_init()
     _closed = True
     _host: str = made_by_init()
-    _listeners: tuple[Listener, ...] = made_by_init()
     _lock: threading.Lock = made_by_init()
     _manager: ManagerServer | None = made_by_init()
+    _nodes: tuple[Node, ...] = made_by_init()
     _pid: int = made_by_init()
     _port: int = made_by_init()
     _token: str = made_by_init()
+    _trust: Trust | None = made_by_init()
 
     def __init__(
         self,
@@ -87,6 +92,7 @@ class Hub:
         config_file: str | Path | None = None,
         **options: Unpack[HubOptions],
     ) -> None:
+        conceal(HUB, cast("dict[str, Any]", options))
         if config is not None and (store is not None or options or config_file is not None):
             raise ConfigError(
                 "config was given together with other options", hint="give either a config or single options"
@@ -100,7 +106,8 @@ class Hub:
         self._host = self._addresses[0]
         for address in self._addresses:
             _check_exposure(self.config, address)
-        self._token = self.config.token or make_token()
+        self._trust = hub_trust(self.config)
+        self._token = self.config.token.reveal() or make_token()
         self._start()
 
     def _start(self) -> None:
@@ -110,15 +117,13 @@ class Hub:
             undo.callback(self._store.close)
             self._store_name = _name_of_store(self.config.store)
             table = FaultCore()
-            self._core = _make_core(self._store, table, self._addresses, self.config)
+            self._core = _make_core(self._store, table, self._addresses, self.config, self._trust)
             self._port = _listen(self._core, self.config)
             undo.callback(self._core.close_listener)
-            self._core.set_load(_load(self.config.load))
+            self._core.set_load(checked_load(self.config.load))
             shutters = Shutters(self._core, self.config.host)
             self._faults = Faults(self._core, table, shutters)
-            self._listeners = tuple(
-                Listener(self._core, shutters, i, _reachable(self._host)) for i in range(self.config.listeners)
-            )
+            self._nodes = make_nodes(self._core, shutters, _reachable(self._host), tls=self._trust is not None)
             self._manager = _open_manager(self)
             undo.callback(self._manager.close)
             if self.config.token_file:
@@ -128,12 +133,19 @@ class Hub:
         self._spawn("dataproxy-hub-commit", self._store.run_committer)
         for i in range(self.config.threads):
             self._spawn(f"dataproxy-hub-loop-{i}", functools.partial(self._core.run_loop, i))
+        if self._trust is not None:
+            self._trust.follow(self._spawn_follower)
         _live.add(self)
         _log.info(
             "hub listens on %s, Manager on %s, store %s", self.target, self.manager_url, self.store_path or "memory"
         )
         for address in self._addresses[1:]:
             _log.info("hub listens on the same ports of %s", address)
+
+    @staticmethod
+    def _spawn_follower(name: str, run: Callable[[], None]) -> None:
+        """Start the thread that looks for changed certificates; it ends with the hub and is never waited for."""
+        threading.Thread(target=run, name=name, daemon=True).start()
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -157,9 +169,19 @@ class Hub:
         return self._port
 
     @property
+    def http_port(self) -> int:
+        """Return the port of the HTTP report, the first if there are several; -1 without one."""
+        return -1 if self._nodes[0].http is None else self._nodes[0].http.port
+
+    @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Return the listeners; each can be refused, killed and restarted separately."""
-        return self._listeners
+        """Return the listeners for TCP, one for each node; each can be refused, killed and restarted separately."""
+        return tuple(node.tcp for node in self._nodes)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes: each acts as a separate proxy, and can be drained, killed and restarted separately."""
+        return self._nodes
 
     @property
     def faults(self) -> Faults:
@@ -174,13 +196,25 @@ class Hub:
 
     @property
     def target(self) -> str:
-        """Return the target for producers: all listeners."""
-        return f"tcp://{','.join(listener.address for listener in self._listeners)}"
+        """Return the target for producers: all nodes, over TCP."""
+        return self._target([node.tcp.address for node in self._nodes])
+
+    @property
+    def http_target(self) -> str:
+        """Return the target for producers with ``protocol="http"``: all nodes.  Raises HubError without such ports."""
+        found = [node.http.address for node in self._nodes if node.http is not None]
+        if not found:
+            raise HubError("the hub has no port for HTTP reports", hint="start it with http_port=0")
+        return self._target(found)
+
+    def _target(self, addresses: list[str]) -> str:
+        return f"{'tcp' if self._trust is None else 'tls'}://{','.join(addresses)}"
 
     @property
     def manager_url(self) -> str:
         """Return the base URL of the Manager, which is also a target for producers."""
-        return f"http://{bracketed(_reachable(self._host))}:{self._serving.port}"
+        scheme = "http" if self._trust is None else "https"
+        return f"{scheme}://{bracketed(_reachable(self._host))}:{self._serving.port}"
 
     @property
     def token(self) -> str:
@@ -269,23 +303,23 @@ class Hub:
         return health_of(self._store.stats())
 
     def set_service(self, state: str) -> None:
-        """Answer data requests as in state "running", "not_ready" (code 1) or "stopped" (code 2).
+        """Answer data requests as in state "running", "not_ready" (code 1) or "stopped" (code 2), on all nodes.
 
-        Heartbeats are answered in every state.  Raises ConfigError, ClosedError.
+        Heartbeats over TCP are answered in every state; over HTTP they get the same code.
+
+        Raises ConfigError, ClosedError.
         """
-        codes = {"running": 0, "not_ready": 1, "stopped": 2}
-        if state not in codes:
-            raise ConfigError(f"service state {state!r} is unknown", hint=f"choose one of {', '.join(codes)}")
+        code = service_code(state)
         self._ensure_open()
-        self._core.set_service(codes[state])
+        self._core.set_service(code)
 
     def set_load(self, load: int | str) -> None:
-        """Answer heartbeats with "auto" (how full the queue is), "unknown" or a number from 0 to 65534.
+        """Answer heartbeats with "auto" (how full the queue is), "unknown" or a number from 0 to 65534, on all nodes.
 
         Raises ConfigError, ClosedError.
         """
         self._ensure_open()
-        self._core.set_load(_load(str(load)))
+        self._core.set_load(checked_load(str(load)))
 
     def close(self, timeout: float | timedelta = 10.0) -> None:
         """Stop: accept nothing more, commit and answer what was accepted, and end the threads.
@@ -299,6 +333,8 @@ class Hub:
                 return
             self._closed = True
         _live.discard(self)
+        if self._trust is not None:
+            self._trust.stop()
         if self._pid != os.getpid():
             return
         self._faults._end()
@@ -362,16 +398,6 @@ def _reachable(host: str) -> str:
     return _WILDCARDS.get(host, host)
 
 
-def _load(text: str) -> int | str | None:
-    if text in ("auto", "queue"):
-        return "queue"
-    if text == "unknown":
-        return None
-    if not text.isascii() or not text.isdecimal() or int(text) > 65534:
-        raise ConfigError(f"load {text!r} is not allowed", hint="give auto, unknown or a number from 0 to 65534")
-    return int(text)
-
-
 def _store_limit(config: HubConfig) -> int:
     """Return the most bytes to store; in memory without the option, 1 GiB or a quarter of the machine's memory."""
     if config.store or not config.origin("max_store_bytes").startswith("default"):
@@ -409,14 +435,17 @@ def _name_of_store(path: str) -> str:
     return f"{found.st_dev:x}-{found.st_ino:x}"
 
 
-def _make_core(store: StoreCore, faults: FaultCore, addresses: tuple[str, ...], config: HubConfig) -> HubCore:
+def _make_core(
+    store: StoreCore, faults: FaultCore, addresses: tuple[str, ...], config: HubConfig, trust: Trust | None
+) -> HubCore:
     return HubCore(
         store,
         faults,
         host=addresses[0],
         other_host=addresses[1] if len(addresses) > 1 else "",
         port=config.port,
-        listeners=config.listeners,
+        http_port=config.http_port,
+        nodes=config.nodes,
         threads=config.threads,
         max_frame=config.max_frame_bytes,
         max_connections=config.max_connections,
@@ -429,15 +458,18 @@ def _make_core(store: StoreCore, faults: FaultCore, addresses: tuple[str, ...], 
         partitions=config.partitions,
         topics=config.topics,
         numbers=parse_numbers(config.numeric_ids),
+        tls=None if trust is None else trust.contexts,
     )
 
 
 def _listen(core: HubCore, config: HubConfig) -> int:
-    """Bind the port for producers and return it.  Raises HubError."""
+    """Bind the ports for producers and return the first.  Raises HubError."""
     try:
         return core.open()
     except OSError as error:
-        raise listen_error("the producers' port", config.host, config.port, error) from error
+        kind, _, port = str(error.filename).partition(" ")
+        what = "the port of the HTTP report" if kind == "http" else "the producers' port"
+        raise listen_error(what, config.host, int(port), error) from error
 
 
 def _open_manager(hub: Hub) -> ManagerServer:
@@ -448,7 +480,7 @@ def _open_manager(hub: Hub) -> ManagerServer:
             f"the Manager port needs a package that is not installed: {error.name}",
             hint="pip install 'dataproxy-sdk[hub]'",
         ) from error
-    return ManagerServer(hub, hub._addresses, hub.config.manager_port)
+    return ManagerServer(hub, hub._addresses, hub.config.manager_port, trust=hub._trust)
 
 
 @atexit.register

@@ -56,7 +56,7 @@ def _one(field: str) -> Callable[[ProducerStats], Iterator[Point]]:
 
 
 def _sent(stats: ProducerStats) -> Iterator[Point]:
-    yield Point(stats.delivered, {})
+    yield Point(stats.delivered + stats.sent, {})
     for code, count in sorted(stats.errors.items(), key=lambda item: str(item[0])):
         if code == _DROPPED:
             continue  # never sent; counted by another metric
@@ -124,11 +124,12 @@ METRICS: Final = (
     Metric(
         "messaging.client.sent.messages",
         "{message}",
-        "Messages with a final result; error.type is set for those that were not delivered.",
+        "Messages with a final result; error.type is set for those that were neither delivered nor sent.",
         True,
         _sent,
     ),
     Metric(_OWN + "accepted.messages", "{message}", "Messages taken by sending calls.", True, _one("accepted")),
+    Metric(_OWN + "unanswered.messages", "{message}", "Messages sent without asking for an ack.", True, _one("sent")),
     Metric(_OWN + "dropped.messages", "{message}", "Messages given up on overflow.", True, _one("dropped")),
     Metric(_OWN + "pending.messages", "{message}", "Messages without a final result.", False, _one("pending")),
     Metric(_OWN + "accepted.size", "By", "Bytes of bodies taken.", True, _one("accepted_bytes")),

@@ -26,7 +26,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 from dataproxy._core.producer.results.delivery import Delivery
 from dataproxy._version import __version__
 from dataproxy.errors import ConfigError, DataProxyError, DeliveryError
-from dataproxy.outcomes import Delivered
+from dataproxy.outcomes import Delivered, Sent
 from dataproxy.producer.asynchronous import AsyncProducer
 from dataproxy.producer.producer import Producer
 
@@ -134,7 +134,7 @@ class TracedAsyncProducer:
         group_id: str | None = None,
         attrs: Mapping[str, str] | None = None,
         **options: Any,
-    ) -> Coroutine[Any, Any, Delivered]:
+    ) -> Coroutine[Any, Any, Delivered | Sent]:
         """Accept one message; the await ends with its ack.  Arguments and errors as for ``AsyncProducer.send``.
 
         If the wait is cancelled, the settle span has the event "wait cancelled" instead of a result.
@@ -145,8 +145,8 @@ class TracedAsyncProducer:
         return self._settled(result, sent, group, stream_id)
 
     async def _settled(
-        self, result: Awaitable[Delivered], sent: SpanContext, group_id: str, stream_id: str
-    ) -> Delivered:
+        self, result: Awaitable[Delivered | Sent], sent: SpanContext, group_id: str, stream_id: str
+    ) -> Delivered | Sent:
         """Wait for the result, then make its span; as for a Delivery, no span is open during the wait."""
         try:
             delivered = await result
@@ -158,7 +158,7 @@ class TracedAsyncProducer:
         return delivered
 
 
-def _tell(span: Span, result: Delivered) -> None:
+def _tell(span: Span, result: Delivered | Sent) -> None:
     span.set_attribute("server.address", result.node)
     span.set_attribute("dataproxy.attempts", result.attempts)
 

@@ -58,10 +58,13 @@ def _path(load: dict[str, Any]) -> str:
 
 def _count_lines(result: Result, counts: dict[str, Any]) -> list[str]:
     bad = [f"{counts[name]:,} {name}" for name in ("failed", "expired", "dropped", "pending") if counts[name]]
-    delivered = f"{counts['delivered']:,} delivered in {result.seconds:.2f} s: {result.rate:,.0f}/s"
+    sent = counts.get("sent", 0)
+    delivered = f"{result.good:,} {'sent' if sent else 'delivered'} in {result.seconds:.2f} s: {result.rate:,.0f}/s"
     lines = [
         f"{counts['due']:,} messages due, {counts['accepted']:,} accepted, {delivered}, {counts['retries']:,} retries"
     ]
+    if sent:
+        lines.append("sent without asking for an answer: only a hub that is asked knows how many arrived")
     if counts["refused"]:
         bad.append(f"{counts['refused']:,} refused because the buffer was full")
     if bad:
@@ -69,8 +72,9 @@ def _count_lines(result: Result, counts: dict[str, Any]) -> list[str]:
     if counts["blocked"]:
         lines.append(f"calls waited {counts['blocked']:.2f} s for room in the buffer (sum of all threads)")
     if result.stored is not None:
-        more = result.stored - counts["delivered"]
-        equal = f"{more:+,} against what was delivered" if more else "the same as delivered"
+        word = "sent" if sent else "delivered"
+        more = result.stored - result.good
+        equal = f"{more:+,} against what was {word}" if more else f"the same as {word}"
         lines.append(f"the hub stored {result.stored:,}, {equal}")
     return lines
 

@@ -96,8 +96,13 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Return the delivered messages a second, from the start to the last result."""
-        return float(self.counts["delivered"]) / self.seconds if self.seconds > 0 else 0.0
+        """Return the messages a second that were delivered, or sent, from the start to the last result."""
+        return float(self.good) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def good(self) -> int:
+        """Return how many messages were delivered, or sent where no answer was asked for."""
+        return int(self.counts["delivered"]) + int(self.counts.get("sent", 0))
 
     def percentile(self, percent: float) -> float | None:
         """Return the latency in seconds at a percentile from 0 to 100; None without results."""
@@ -137,13 +142,13 @@ class Result:
 
     @property
     def lost(self) -> int:
-        """Return how many accepted messages were not delivered."""
-        return int(self.counts["accepted"]) - int(self.counts["delivered"])
+        """Return how many accepted messages were neither delivered nor sent."""
+        return int(self.counts["accepted"]) - self.good
 
     @property
     def missing(self) -> int:
-        """Return how many delivered messages the hub has not stored; 0 without a hub."""
-        return max(int(self.counts["delivered"]) - self.stored, 0) if self.stored is not None else 0
+        """Return how many delivered or sent messages the hub has not stored; 0 without a hub."""
+        return max(self.good - self.stored, 0) if self.stored is not None else 0
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as an object for JSON, with the schema's name in front."""
@@ -182,6 +187,7 @@ class _CountFields(msgspec.Struct):
     pending: _Count
     retries: _Count
     blocked: _Number
+    sent: _Count = 0  # older results lack it
 
 
 class _Fields(msgspec.Struct):

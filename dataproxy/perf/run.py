@@ -13,7 +13,7 @@ from dataproxy import AsyncProducer, Producer
 from dataproxy._core.perf.generator import Generator
 from dataproxy._core.perf.histogram import Histogram
 from dataproxy.errors import ConfigError, TransportError
-from dataproxy.messagetypes import has_item_attributes
+from dataproxy.messagetypes import frame_family, joins_lines
 from dataproxy.perf.bodies import make_bodies, read_lines
 from dataproxy.perf.loop import loop_name, run_in_loop, send_by_tasks
 from dataproxy.perf.result import Result, Second
@@ -91,7 +91,8 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
     bodies = read_lines(load.lines) if load.lines else make_bodies(load.size, load.plan.seed)
     kind = AsyncProducer if load.path == "asyncio" else Producer
     producer = kind(load.target, group_id=load.group, **load.options)
-    if not has_item_attributes(producer.config.message_type):
+    config = producer.config
+    if joins_lines(frame_family(config.message_type, config.joined_lines, config.protocol)):
         hub = None  # packs of lines are one record each: the hub counts packs, not messages
     try:
         if isinstance(producer, AsyncProducer):
@@ -106,7 +107,7 @@ def run_load(load: Load, *, hub: HubFigures | None = None, watch: Callable[[Seco
                 raise runner.error
         counts, stats = watcher.counts(), producer.stats()
         counts |= {name: getattr(stats, name) for name in ("pending", "retries", "duplicates_possible")}
-        stored = hub.settled(counts["delivered"]) if hub is not None else None
+        stored = hub.settled(counts["delivered"] + counts["sent"]) if hub is not None else None
         watcher.series[-1] = replace(watcher.series[-1], hub_stored=stored)
         latencies, lags = Histogram(), Histogram()
         for runner in runners:

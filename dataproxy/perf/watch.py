@@ -112,7 +112,7 @@ class Watch:
         for generator in self._generators:
             generator.take_recent(self._recent)
         counts, stats = self.counts(), self._producer.stats()
-        results = sum(counts[name] for name in ("delivered", "failed", "expired", "dropped"))
+        results = sum(counts[name] for name in ("delivered", "sent", "failed", "expired", "dropped"))
         cpu, seconds = time.process_time(), now - self._noted
         hub_cpu = self._hub.cpu() if self._hub is not None else None
         second = Second(

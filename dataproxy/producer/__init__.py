@@ -2,6 +2,7 @@
 
 What lives here.  `producer`, `asynchronous`: the two producers; `asyncbatch`, `room`, `worker` belong to the second.
 `arguments`, `lifecycle`, `endsignals`, `readiness`, `threads`: start, end, forks and threads.  `stats`: snapshots.
+`shares`: how many proxies are in use.
 `ingest` takes what is sent, `results` hands results out, `discovery` finds proxies; none of the three imports another,
 but `discovery` and `results` know `threads`.
 """

@@ -49,6 +49,6 @@ def checked_config(
         changes = {key: value for key, value in given.items() if value is not None}
         settled = config.replace(**changes) if changes else config
     install(settled.close_on, lifecycle.close_open)
-    if settled.group_id:
-        check_name("group", settled.group_id, message_type=settled.message_type)
+    for group in filter(None, (settled.group_id, *settled.group_ids)):
+        check_name("group", group, message_type=settled.message_type)
     return settled

@@ -152,7 +152,7 @@ class AsyncBatch:
         result = await self._batch
         self.result = result
         if not result.ok:
-            lost = result.accepted - result.delivered
+            lost = result.accepted - result.delivered - result.sent
             raise UndeliveredError(
                 result,
                 f"{lost} of {result.accepted} messages of the batch were not delivered",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,13 +17,14 @@ from dataproxy._core.producer.aio.send import AsyncCore, AsyncStream, seal_all, 
 from dataproxy._core.producer.ingest.stream import Stream
 from dataproxy._core.producer.results.delivery import BatchDelivery, Delivery
 from dataproxy._core.producer.results.drain import UndeliveredMessages
-from dataproxy.config import ProducerConfig
+from dataproxy.config import PRODUCER, ProducerConfig, conceal
 from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout
-from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report
+from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report, Sent
 from dataproxy.problems import checked_serializer, is_count, seconds, shown
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
 from dataproxy.producer.asyncbatch import AsyncBatch
+from dataproxy.producer.discovery.credentials import ManagerAuth
 from dataproxy.producer.producer import Producer, tell_undelivered
 from dataproxy.producer.room import Room
 from dataproxy.producer.stats import ProducerStats
@@ -74,13 +76,20 @@ class AsyncProducer(AsyncCore):
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
         serializer: Callable[[Any], Buffer] | None = None,
+        manager_auth: ManagerAuth | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
         super().__init__()
         self._serializer = checked_serializer(serializer)
+        conceal(PRODUCER, cast("dict[str, Any]", options))
         self.config = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
         self._make = partial(
-            Producer, config=self.config, on_delivery=on_delivery, callback_on=callback_on, serializer=serializer
+            Producer,
+            config=self.config,
+            on_delivery=on_delivery,
+            callback_on=callback_on,
+            serializer=serializer,
+            manager_auth=manager_auth,
         )
         self._worker = Worker("dataproxy-worker")
         self._opening: Job[None] | None = None
@@ -160,14 +169,17 @@ class AsyncProducer(AsyncCore):
         """Deliver what was accepted, stop all threads, and return the final report.
 
         ``timeout`` in seconds, None for ``close_timeout``; messages without a result by then fail with code CLOSED
-        and are counted in the report.  A second call returns the same report.  Cancelling ends the wait, not the
-        closing.
+        and are counted in the report.  Batches that still wait for room then end with ClosedError, and an opening
+        that has no answer then is left behind: it ends in the background.  A second call returns the same report.
+        Cancelling ends the wait, not the closing.
         """
         self._check_process()
-        limit = None if timeout is None else seconds(timeout)
+        limit = self.config.close_timeout if timeout is None else seconds(timeout)
         if self._closing is None:
-            self._closing = self._worker.finish(partial(self._shut, limit))
+            self._closing = self._worker.finish(partial(self._shut, time.monotonic() + limit))
         try:
+            if not await self._turn_comes(self._closing, limit):
+                return _EMPTY
             report = await self._closing.wait()
             self._worker.wait_end()
             with contextlib.suppress(ClosedError):  # another loop closed it and released every loop
@@ -184,9 +196,21 @@ class AsyncProducer(AsyncCore):
         self._rooms.clear()
         self._let_go()
 
-    def _shut(self, timeout: float | None) -> Report:
-        """Close the plain producer within ``timeout`` seconds.  Thread: the worker."""
-        return self._inner.close(timeout) if self._is_open else _EMPTY
+    async def _turn_comes(self, closing: Job[Report], limit: float) -> bool:
+        """Give the worker's earlier jobs ``limit`` seconds, then end them; False: one still opens the producer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit):
+                await closing.wait()
+        if closing.begun:
+            return True
+        if self._is_open:
+            self._inner._begin_close()  # a batch on the worker no longer waits for room
+            return True
+        return self._opening is None or self._opening.done
+
+    def _shut(self, end: float) -> Report:
+        """Close the plain producer until ``end``, a time of ``time.monotonic()``.  Thread: the worker."""
+        return self._inner.close(max(0.0, end - time.monotonic())) if self._is_open else _EMPTY
 
     def __del__(self) -> None:
         """Let the worker thread close a producer that was not closed, and warn; see ``Producer.__del__``."""
@@ -305,7 +329,7 @@ class AsyncProducer(AsyncCore):
 
     async def _later(
         self, call: Callable[..., Delivery] | None, args: tuple[Any, ...], options: dict[str, Any], body: object
-    ) -> Delivered:
+    ) -> Delivered | Sent:
         """Open, wait for room, accept, and wait for the ack."""
         await self.open()
         if self._serializer is not None:

@@ -188,7 +188,7 @@ def _say(producer: _Closable, lost: list[Report]) -> None:
         return
     _LOG.error(
         "a producer was still open when the process ended, and %d of its %d messages were not delivered: %s",
-        report.accepted - report.delivered, report.accepted, report,
+        report.accepted - report.delivered - report.sent, report.accepted, report,
     )  # fmt: skip
     if producer._warns_at_exit:
         lost.append(report)
@@ -197,7 +197,7 @@ def _say(producer: _Closable, lost: list[Report]) -> None:
 def _say_aloud(lost: list[Report]) -> None:
     """Write one line on stderr about what was lost: most programs that end so have not set up logging."""
     accepted = sum(report.accepted for report in lost)
-    missing = accepted - sum(report.delivered for report in lost)
+    missing = accepted - sum(report.delivered + report.sent for report in lost)
     codes: Counter[object] = Counter()
     for report in lost:
         codes.update(report.errors)

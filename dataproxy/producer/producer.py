@@ -8,32 +8,36 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from dataproxy._core.producer.ingest.stream import SendPolicy, Stream
 from dataproxy._core.producer.producer import ProducerCore
 from dataproxy._core.producer.results.drain import UndeliveredMessages
 from dataproxy.codes import LATE_ATTEMPTS, RETRY_CLASS, UNKNOWN_ERROR
-from dataproxy.config import ProducerConfig
+from dataproxy.config import PRODUCER, ProducerConfig, conceal
 from dataproxy.config.rules import LEAST_FRAME_BYTES
-from dataproxy.errors import FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
+from dataproxy.errors import ConfigError, FlushTimeout, ForkedError, InvalidMessageError, UndeliveredError
 from dataproxy.lasterror import NOT_FOUND
 from dataproxy.logs import logger
-from dataproxy.messagetypes import has_item_attributes
+from dataproxy.messagetypes import frame_family, has_item_attributes
 from dataproxy.numbers import CE_CONNECTED
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
-from dataproxy.producer.discovery.proxies import ProxySource, connections_per_executor, order_seed, proxy_order
+from dataproxy.producer.discovery.clusters import Picture
+from dataproxy.producer.discovery.credentials import ManagerAuth
+from dataproxy.producer.discovery.proxies import ProxySource, node_number, order_seed, proxy_order
 from dataproxy.producer.ingest.names import check_attrs, check_item_attrs, check_name, plain_attrs
 from dataproxy.producer.ingest.times import time_ms
 from dataproxy.producer.readiness import Readiness
 from dataproxy.producer.results.callbacks import CallbackPlace
 from dataproxy.producer.results.dispatcher import Dispatcher
+from dataproxy.producer.shares import shares
 from dataproxy.producer.stats import ProducerStats, make_report, make_stats
 from dataproxy.producer.threads import is_ours, join, start_hearing, start_quiet
-from dataproxy.types import Endpoint, ResolvedEndpoint
+from dataproxy.trust.files import proxy_trust
+from dataproxy.types import Endpoint
 from dataproxy.unmade import made_by_init
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from dataproxy._core.producer.results.delivery import BatchDelivery
     from dataproxy.config.typed import ProducerOptions
     from dataproxy.rows.options import RowFormat, RowOptions
+    from dataproxy.trust.watched import Trust
 
 __all__ = ["Producer", "tell_undelivered"]
 
@@ -58,6 +63,7 @@ _LONGEST = 1e6
 
 def _policy(config: ProducerConfig) -> SendPolicy:
     escape = config.attribute_escape == "percent"
+    family = frame_family(config.message_type, config.joined_lines, config.protocol)
 
     def item_text(attrs: Mapping[str, str] | None, dt: object, frame_keys: Collection[str]) -> tuple[int, bytes]:
         when = time_ms(dt)
@@ -67,9 +73,9 @@ def _policy(config: ProducerConfig) -> SendPolicy:
             text = check_item_attrs(attrs, frame_keys, message_type=config.message_type, escape=escape)
         if not text and not exact:
             return when, b""
-        if not has_item_attributes(config.message_type):
+        if not has_item_attributes(family):
             raise InvalidMessageError(
-                "message_type=3 has no attributes of single messages",
+                "lines (message_type 3 and 2, joined_lines) have no attributes of single messages",
                 code="BAD_ATTRIBUTE",
                 hint="use message_type=7 or 5",
             )
@@ -79,18 +85,20 @@ def _policy(config: ProducerConfig) -> SendPolicy:
         return when, "&".join(parts).encode()
 
     return SendPolicy(
-        message_type=config.message_type,
+        family=family,
         skip_null=config.null_value == "skip" or (config.null_value == "empty" and config.empty_value == "skip"),
         skip_empty=config.empty_value == "skip",
         item_text=item_text,
     )
 
 
-def _core_options(config: ProducerConfig, *, report_all: bool) -> dict[str, Any]:
+def _core_options(config: ProducerConfig, trust: Trust | None, *, report_all: bool, by_group: bool) -> dict[str, Any]:
     options = config.as_dict()
+    options["tls_contexts"] = None if trust is None else trust.contexts
     options["report_all"] = report_all
+    options["by_group"] = by_group
     options["late_attempts"] = LATE_ATTEMPTS
-    options["classes"] = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256}
+    options["classes"] = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < UNKNOWN_ERROR}
     options["unknown_class"] = int(RETRY_CLASS[UNKNOWN_ERROR])
     return options
 
@@ -98,13 +106,16 @@ def _core_options(config: ProducerConfig, *, report_all: bool) -> dict[str, Any]
 class Producer(ProducerCore):
     """Send messages to InLong DataProxy and report the result of each.
 
-    ``target``: ``tcp://host1:port1,host2:port2``, a list of ``host:port``, or the URL of a Manager,
-    ``http://manager:8083``.  ``group_id``: the InLong group of messages that do not name one.  ``on_delivery``: called
-    once for each message with a DeliveryResult.  ``callback_on``: where callbacks run, an asyncio event loop or a
-    ``concurrent.futures.Executor``; None for the dispatcher's own thread.  ``config``: a complete configuration.
+    ``target``: ``tcp://host1:port1,host2:port2``, a list of ``host:port``, the URL of a Manager,
+    ``http://manager:8083``, a file, or a name (docs/cluster.md).  ``group_id``: the InLong group of messages that do
+    not name one.  ``on_delivery``: called once for each message with a DeliveryResult.  ``callback_on``: where
+    callbacks run, an asyncio event loop or a ``concurrent.futures.Executor``; None for the dispatcher's own thread.
+    ``config``: a complete configuration.
     Without it ``config_file``, ``DATAPROXY_*`` variables and keyword options make one (see CONFIGURATION.md).
     ``serializer``: a function that turns the objects given to ``send``, ``send_nowait`` and ``send_batch`` into bytes;
-    it runs in the sending thread (large batches of an AsyncProducer: on a background thread).
+    it runs in the sending thread (large batches of an AsyncProducer: on a background thread).  ``manager_auth``: a
+    function that returns the header ``authorization`` for the Manager, or a pair of a header's name and value; it is
+    called for each question, on a background thread, within ``manager_timeout``.
 
     Raises ConfigError and DiscoveryError before anything is started.  All methods may be called from any
     thread.  Use it as a context manager: leaving the block delivers everything or raises UndeliveredError.
@@ -114,6 +125,7 @@ class Producer(ProducerCore):
     _callbacks: CallbackPlace = made_by_init()
     _final: Report | None = made_by_init()
     _serializer: Callable[[Any], Buffer] | None = made_by_init()
+    _trust: Trust | None = made_by_init()
     _warns_when_left = True
 
     def __init__(
@@ -126,18 +138,22 @@ class Producer(ProducerCore):
         config: ProducerConfig | None = None,
         config_file: str | Path | None = None,
         serializer: Callable[[Any], Buffer] | None = None,
+        manager_auth: ManagerAuth | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
+        conceal(PRODUCER, cast("dict[str, Any]", options))
         self._serializer = checked_serializer(serializer)
         settled = checked_config(target, group_id, on_delivery, callback_on, config, config_file, options)
-        source = ProxySource(settled, self._use_proxies, self._limit_frames, tell=self._not_found)
-        proxies = source.begin()
-        super().__init__(_core_options(settled, report_all=on_delivery is not None), _policy(settled))
+        self._trust = proxy_trust(settled)
+        source = ProxySource(settled, self, auth=manager_auth)
+        source.begin()
+        made_of = _core_options(settled, self._trust, report_all=on_delivery is not None, by_group=source.by_group)
+        super().__init__(made_of, _policy(settled))
         self.config = settled
         self._on_delivery = on_delivery
         self._final = None
         self._callback_on = callback_on
-        self._begin(source, proxies)
+        self._begin(source)
         if settled.start == "connect":
             self._check_connects()
 
@@ -149,7 +165,7 @@ class Producer(ProducerCore):
             self.close(0)
             raise
 
-    def _begin(self, source: ProxySource, proxies: list[ResolvedEndpoint]) -> None:
+    def _begin(self, source: ProxySource) -> None:
         """Start the threads of a new engine; after an error, threads that were started are stopped again."""
         self._close_lock = threading.RLock()
         self._source = source
@@ -162,14 +178,18 @@ class Producer(ProducerCore):
         self._dispatcher = Dispatcher(self, self._on_delivery, self._callbacks)
         self._dispatch_thread: threading.Thread | None = None
         try:
-            if proxies:
-                self._use_proxies(proxies)
+            for group, number in source.groups.items():
+                self._add_group(group, number)
+            if source.picture.clusters:
+                self._use_clusters(source.picture)
             if source.max_packet_length:
                 self._limit_frames(source.max_packet_length)
             for i in range(self.config.executors):
                 self._threads.append(start_quiet(f"dataproxy-exec-{i}", self._executor_loop(i)))
             self._dispatch_thread = start_hearing("dataproxy-dispatch", self._dispatcher.run)
             source.start()
+            if self._trust is not None:
+                self._trust.follow(start_quiet)
         except BaseException:
             self._stop_threads(0.0)
             raise
@@ -190,34 +210,48 @@ class Producer(ProducerCore):
                     f"callback_on={self._callback_on!r} belongs to the process that this one was forked from",
                     hint="open a producer in the child process, with a loop or executor of its own",
                 )
-            source = ProxySource(
-                self.config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
-            )
+            source = ProxySource(self.config, self, inherited=self._source, auth=self._source.auth)
             running = False
             try:
-                self._open_again()
-                self._begin(source, source.known)
+                self._trust = None if self._trust is None else self._trust.again()
+                self._open_again(None if self._trust is None else self._trust.contexts)
+                self._begin(source)
                 running = True
             finally:
                 self._adopt(running)
 
-    def _use_proxies(self, proxies: list[ResolvedEndpoint]) -> None:
-        self._set_endpoints(
-            [(e.label, e.address, e.port, e.family, e.other) for e in proxy_order(proxies, self._order)],
-            connections_per_executor(self.config.connections, self.config.executors, len(proxies)),
-        )
+    def _use_clusters(self, picture: Picture) -> None:
+        config = self.config
+        clusters = [
+            (
+                cluster.number,
+                [
+                    (
+                        e.label,
+                        e.address,
+                        e.port,
+                        e.family,
+                        e.other,
+                        config.tls_server_name or e.host,
+                        node_number(e.node),
+                    )
+                    for e in proxy_order(cluster.proxies, self._order)
+                ],
+                shares(config, len(cluster.proxies)),
+            )
+            for cluster in picture.clusters
+        ]
+        self._set_clusters(clusters, picture.groups)
 
     def _follow(self, config: ProducerConfig, first: float) -> None:
         """Ask the Manager in ``config`` from now on, in ``first`` seconds for the first time.  Raises nothing.
 
         The known proxies stay in use until the Manager has answered.
         """
-        source = ProxySource(
-            config, self._use_proxies, self._limit_frames, inherited=self._source, tell=self._not_found
-        )
         try:
+            source = ProxySource(config, self, inherited=self._source, alone=True)
             source.start(first)
-        except RuntimeError as error:  # no room for another thread
+        except (ConfigError, RuntimeError) as error:  # credentials that are not here, or no room for another thread
             _LOG.warning("the Manager's list is not refreshed, the known proxies stay in use: %s", error)
         else:
             self._source.stop()
@@ -260,9 +294,25 @@ class Producer(ProducerCore):
         group = check_name("group", group, message_type=kind)
         name = check_name("stream", stream_id, message_type=kind)
         ids = len(group.encode()) + len(name.encode())
+        self._look_for(group)
         given = {} if attrs is None else plain_attrs(attrs)
+        if given and self.config.protocol == "http":
+            raise InvalidMessageError(
+                "the HTTP report carries no attributes",
+                code="BAD_ATTRIBUTE",
+                hint="leave attrs out, or use protocol='tcp'",
+            )
         text = check_attrs(given, ids_bytes=ids, message_type=kind)
         return self._bind_stream(group, name, text.encode(), frozenset(given), serializer)
+
+    def _look_for(self, group: str) -> None:
+        """Ask for the cluster of a group, if that is how proxies are found and the group is new.  Any thread.
+
+        Raises ConfigError, ClosedError, ForkedError.
+        """
+        if self._source.by_group:
+            self._check_open()
+            self._source.want(group, self._add_group)
 
     def _plain_stream(self, stream_id: str, group_id: str | None) -> Stream:
         """Return the handle of these names, also in a derived class that has a ``stream`` of its own."""
@@ -405,9 +455,8 @@ class Producer(ProducerCore):
     def _shut(self, timeout: float) -> None:
         deadline = time.monotonic() + min(timeout, _LONGEST)
         self._begin_close()
-        self._source.stop()
         try:
-            self._wait_settled(timeout)
+            self._wait_settled(timeout)  # the source goes on: messages may wait for the first list of proxies
         finally:
             try:
                 self._stop_threads(deadline - time.monotonic())
@@ -423,6 +472,8 @@ class Producer(ProducerCore):
         raised: BaseException | None = None
         dispatch = self._dispatch_thread
         self._source.stop()
+        if self._trust is not None:
+            self._trust.stop()
         self._begin_close()
         self._abandon_open()
         self._stop_executors()
@@ -468,7 +519,7 @@ class Producer(ProducerCore):
         _LOG.warning(
             "a producer that was not closed was garbage-collected and closed in the background: %d of %d messages"
             " delivered; use 'with', or call close()",
-            report.delivered, report.accepted,
+            report.delivered + report.sent, report.accepted,
         )  # fmt: skip
 
     def __enter__(self) -> Self:

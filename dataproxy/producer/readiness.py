@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from dataproxy.codes import LOCAL_CODES
 from dataproxy.errors import TransportError
 from dataproxy.logs import logger
 from dataproxy.numbers import CE_CONNECTED
@@ -51,17 +52,30 @@ class Readiness:
                 core._check_open()
                 if self.connected(core):
                     return
+                if self._is_hopeless(core):
+                    break
                 left = deadline - time.monotonic()
                 if left <= 0:
                     break
                 self._changed.wait(min(left, _LOOK_SECONDS))
         last = core.report().last_error
+        known = LOCAL_CODES.get(last.code) if last is not None and last.code.startswith("TLS") else None
         raise TransportError(
-            f"no proxy was reached within {limit:g} s{core._trouble()}",
-            code="CONNECT_FAILED",
-            hint="check the address, the firewall, and that the proxy runs",
+            f"no proxy was reached {'over TLS' if known else f'within {limit:g} s'}{core._trouble()}",
+            code="CONNECT_FAILED" if known is None else known.code,
+            hint="check the address, the firewall, and that the proxy runs: dataproxy doctor TARGET says which"
+            if known is None
+            else known.hint,
             details={} if last is None else {"address": last.address, "cause": last.code, "reason": last.reason},
         )
+
+    @staticmethod
+    def _is_hopeless(core: Producer) -> bool:
+        """Tell whether every connection has failed, the last one in its TLS handshake: no wait would help."""
+        last = core.report().last_error
+        if last is None or not last.code.startswith("TLS") or last.connected:
+            return False
+        return not any(connection["state"] == "connecting" for connection in core._connections())
 
     def look(self, core: Producer) -> float | None:
         """Log a warning if messages have waited for a proxy for a second; return the seconds until the next check.

@@ -31,6 +31,7 @@ class Room:
         self._queue: list[_Entry] = []
         self._given: dict[int, int] = {}  # ticket -> bytes, of tasks that have a turn and have not resumed
         self._promised = 0  # the sum of these bytes
+        self._aside: list[asyncio.Future[bool]] = []  # of tasks that wait for room among unknown groups alone
         self._armed = False
 
     async def accept(self, attempt: Callable[[], T], need: int, max_block: float) -> T:
@@ -46,19 +47,37 @@ class Room:
         while True:
             seen = turns(self._core)
             if in_turn:
-                full = False
+                full = aside = False
                 try:
                     return attempt()
-                except BufferFullError:
+                except BufferFullError as error:
                     full = True
+                    aside = bool(error.details.get("unknown_group"))
                     if loop.time() >= deadline:
                         raise
                 finally:
-                    if not full:
+                    if not full or aside:
                         self._give_turns()  # the rest of the room may be enough for the next task
+                if aside:
+                    await self._wait_aside(deadline, seen)
+                    continue
             in_turn = await self._turn(ticket, need, deadline, seen)
             if not in_turn:
                 raise self._too_late(max_block)
+
+    async def _wait_aside(self, deadline: float, seen: int) -> None:
+        """Wait until the buffer gets bytes back, or for the deadline, and hold nobody up meanwhile."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_at(deadline, _answer, future, False)
+        self._aside.append(future)
+        self._producer._join_queue()
+        self._arm(seen)
+        try:
+            await future
+        finally:
+            self._producer._leave_queue()
+            timer.cancel()
 
     async def _turn(self, ticket: int, need: int, deadline: float, seen: int) -> bool:
         """Wait for this ticket's turn; False at the deadline."""
@@ -110,6 +129,9 @@ class Room:
 
     def _rang(self) -> None:
         self._armed = False
+        aside, self._aside = self._aside, []
+        for future in aside:
+            _answer(future, True)
         self._give_turns(1 if self._promised == 0 else 0)  # ``need`` is an estimate: the first may try
 
     def _is_awaited(self) -> bool:

@@ -16,6 +16,7 @@ __all__ = ["ConnectionStats", "Latency", "ProducerStats", "make_report", "make_s
 _ALIKE: Final = (
     "accepted",
     "delivered",
+    "sent",
     "failed",
     "expired",
     "dropped",
@@ -30,13 +31,18 @@ _ALIKE: Final = (
 class ConnectionStats:
     """Describe one connection: bytes and frames since the producer was opened.
 
-    ``state`` is idle, connecting, active, backoff or closed.  ``load`` is the weighted average of what the proxy
-    reported, None while unknown, "stopped" while the connection is down.
+    ``state`` is idle, connecting, active, backoff or closed.  ``role``: an "active" connection takes frames, a
+    "standby" is only kept ready.  ``out`` says why its proxy takes no frames for a while, None while it does: failures,
+    refusals, slow, silent.  ``load`` is the weighted average of what the proxy reported, None while unknown, "stopped"
+    while the connection is down.  ``answer_time`` is the median of the newest answers in seconds, None while there are
+    too few.
     """
 
     executor: int
     address: str
     state: str
+    role: str
+    out: str | None
     sent_bytes: int
     read_bytes: int
     sent_frames: int
@@ -45,6 +51,7 @@ class ConnectionStats:
     in_flight_frames: int
     unanswered_heartbeats: int
     load: int | str | None
+    answer_time: float | None
     connects: int
     losses: int
 
@@ -52,6 +59,8 @@ class ConnectionStats:
 @dataclass(frozen=True, slots=True)
 class Latency:
     """Hold percentiles in seconds, from a pack's first message to its ack, weighted by messages; None without any.
+
+    With ``ack="none"`` the time ends when the kernel has taken the pack's last byte.
 
     ``sum`` adds up the latencies of all messages; ``buckets`` are pairs (upper bound in seconds, messages at or
     below it), to within 3.2 %.
@@ -71,12 +80,13 @@ class Latency:
 class ProducerStats:
     """Hold one consistent snapshot of a producer.
 
-    Exactly ``accepted == delivered + failed + expired + dropped + pending`` and
+    Exactly ``accepted == delivered + sent + failed + expired + dropped + pending`` and
     ``pending == open + in_flight``.
     """
 
     accepted: int
     delivered: int
+    sent: int
     failed: int
     expired: int
     dropped: int
@@ -96,6 +106,7 @@ class ProducerStats:
     conflicts: int
     unmatched_replies: int
     retries_held_back: int
+    balance: Mapping[str, int]
     undelivered_bytes: int
     not_kept: int
     untold: Mapping[str, int]
@@ -110,7 +121,8 @@ class ProducerStats:
     @property
     def balanced(self) -> bool:
         """Tell whether the counts balance; if not, that is a defect of this library."""
-        return self.accepted == self.delivered + self.failed + self.expired + self.dropped + self.open + self.in_flight
+        known = self.delivered + self.sent + self.failed + self.expired + self.dropped
+        return self.accepted == known + self.open + self.in_flight
 
 
 def _errors_by_code(codes: Mapping[int, int]) -> dict[int | str, int]:
@@ -161,6 +173,7 @@ def make_stats(
         duplicates_possible=counts["duplicates_possible"],
         unmatched_replies=counts["unmatched"],
         retries_held_back=counts["held_back"],
+        balance=counts["balance"],
         undelivered_bytes=counts["undelivered_bytes"],
         not_kept=counts["not_kept"],
         untold=counts["untold"],

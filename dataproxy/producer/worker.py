@@ -49,6 +49,11 @@ class Job(Generic[T]):
         """Tell whether the call has raised."""
         return self._error is not None
 
+    @property
+    def begun(self) -> bool:
+        """Tell whether the call has begun, and perhaps ended."""
+        return self._function is None
+
     def give_up(self) -> None:
         """Do not make the call, if it has not begun.  Any thread."""
         self._given_up = True

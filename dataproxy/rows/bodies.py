@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
 from dataproxy.errors import ConfigError
 from dataproxy.rows.zones import find_zone, zone_table
 

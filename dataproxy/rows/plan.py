@@ -13,7 +13,7 @@ from dataproxy.rows.bodies import BodyFormat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dataproxy._core.producer.ingest.arrowtable import ArrowTable
+    from dataproxy._core.producer.ingest.columnar.arrowtable import ArrowTable
     from dataproxy.rows.bodies import BodyOptions
 
 __all__ = ["ABSENT", "RowPlan", "plan_rows"]

@@ -38,8 +38,11 @@ _WORDS: Final = {
     ),
     "line": (
         "BAD_BODY",
-        "the body contains a line feed, which message_type=3 does not allow",
-        "use message_type=7 or 5",
+        (
+            "the body contains a line feed, which frames of lines (message_type 3 and 2, joined_lines) do not allow;"
+            " over HTTP it must also be UTF-8 and not blank"
+        ),
+        "use message_type=7 or 5, over protocol='tcp'",
     ),
     "time": (
         "BAD_TIME",

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
 from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 from dataproxy.rows.zones import zone_table

@@ -2,7 +2,8 @@
 
 The compiled reader below ``dataproxy._core.wire`` refuses a wrong frame; this one goes on and names the field.
 
-What lives here.  `inlong`: frames and their fields.  `attributes`, `items`, `snappy`: what is in them.
+What lives here.  `inlong`: frames and their fields.  `attributes`, `items`, `snappy`: what is in them.  `requests`:
+the few frames that `dataproxy doctor` sends.
 
 There are no sockets and no threads here; all functions may be called from any thread.
 """

@@ -20,7 +20,15 @@ COMPILED = {
     "plat": ("plat",),
     "base": BASE,
     "wire.api": WIRE,
-    "wire.registry": WIRE,
+    "wire.inlongv1": (*WIRE, "wire.inlongv1", "wire.inlong"),  # V1 shares its connections, its codes and its containers
+    "wire.registry": (
+        *WIRE,
+        "wire.inlong.codec",
+        "wire.inlong.const",
+        "wire.inlong.http.codec",
+        "wire.inlongv1.codec",
+        "wire.inlongv1.const",
+    ),
     "pack": PACK,
     "conn": CONN,
     "net": NET,
@@ -49,12 +57,13 @@ BOTTOM = {
     "types",
     "unmade",
 }
-PRODUCER = {*BOTTOM, "config", "rows", "producer", "_core"}
+PRODUCER = {*BOTTOM, "config", "rows", "trust", "producer", "_core"}
 API = {*PRODUCER, ""}  # "" is the package itself, dataproxy/__init__.py
 PYTHON = {
     **dict.fromkeys(BOTTOM, BOTTOM),
     "config": {*BOTTOM, "config"},
     "rows": {*BOTTOM, "rows", "_core"},
+    "trust": {*BOTTOM, "config", "_core", "trust"},
     "wire": {*BOTTOM, "wire"},
     "producer": PRODUCER,
     "": {*PRODUCER, "hub"},
@@ -65,10 +74,12 @@ PYTHON = {
     "integrations": {*API, "integrations"},
     "perf": {*API, "perf"},
     "spark": {*API, "spark", "stored"},
-    "cli": {*API, "cli", "perf", "wire"},
+    "doctor": {*API, "doctor", "wire"},
+    "cli": {*API, "cli", "doctor", "perf", "wire"},
     "testing": {*API, "hub", "testing"},
     "__main__": {"cli"},
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
+    "inlong_dataproxy": API,
 }
 # Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, and a
 # plain `import dataproxy` must not load any of them.
@@ -106,7 +117,7 @@ def _compiled_wrong(own: str, used: Import) -> str | None:
         allowed: tuple[str, ...] = (*WIRE, part) if own.startswith("wire.") else ()
     else:
         allowed = COMPILED[layer]
-    if layer in ("producer", "server") and target.startswith("wire.") and target.endswith(".codec"):
+    if layer in ("producer", "server") and target == "wire.registry":
         return None  # the one place where a wire's table of functions is picked
     if any(_below(target, name) for name in allowed):
         return None
@@ -120,7 +131,7 @@ def _below(module: str, prefix: str) -> bool:
 def python_violations(root: Path) -> list[str]:
     """Return every import of the Python packages below ``root`` that points up or sideways."""
     found = []
-    for package in ("dataproxy", "pyspark_dataproxy"):
+    for package in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy"):
         for path in sorted((root / package).rglob("*.py*")):
             if path.suffix not in (".py", ".pyi"):
                 continue
@@ -133,8 +144,8 @@ def python_violations(root: Path) -> list[str]:
 
 
 def _part(path: Path) -> str:
-    if path.parts[0] == "pyspark_dataproxy":
-        return "pyspark_dataproxy"
+    if path.parts[0] != "dataproxy":
+        return path.parts[0]
     name = Path(path.parts[1]).stem
     return "" if name == "__init__" else name
 
@@ -143,6 +154,8 @@ def _python_wrong(root: Path, own: str, used: Import) -> str | None:
     if used.module.startswith("."):
         return f"uses the relative name {used.module}; write the whole one"
     parts = used.module.split(".")
+    if parts[0] == "inlong_dataproxy" and own != parts[0]:
+        return f"may not see {used.module}: it is a distribution of its own, made of this one"
     if parts[0] != "dataproxy":
         return None
     known = len(parts) > 1 and ((root / "dataproxy" / parts[1]).is_dir() or parts[1] in PYTHON)

@@ -26,9 +26,9 @@ RULES = (
         "uses a field of the batcher; call a function of producer/accumulate",
     ),
     (
-        ("server/store/append", "server/store/windowlog", "server/store/core", "server/store/txn"),
+        ("server/store/append", "server/store/window/windowlog", "server/store/core", "server/store/txn"),
         re.compile(r"\bdedupe\.(?:window|blocks)\.ring\b"),
-        "uses a ring of the de-duplication; call a function of server/store/dedupe",
+        "uses a ring of the de-duplication; call a function of server/store/window/dedupe",
     ),
     (
         ("producer", "perf"),

@@ -109,7 +109,7 @@ def undocumented(root: Path) -> list[str]:
     found = []
     for path in tracked(root):
         below = path.relative_to(root)
-        if below.parts[0] in ("dataproxy", "pyspark_dataproxy") and path.suffix == ".py":
+        if below.parts[0] in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy") and path.suffix == ".py":
             tree = ast.parse(path.read_text())
             found += [f"{below}:{line}: {name}" for name, line in _python_undocumented(tree)]
         elif below.parts[0] == "cython_ext" and path.suffix in (".pyx", ".pxd"):
@@ -173,7 +173,7 @@ def declared_names_missing(root: Path) -> list[str]:
     found = []
     for path in tracked(root):
         below = path.relative_to(root)
-        if below.parts[0] not in ("dataproxy", "pyspark_dataproxy") or path.suffix != ".py":
+        if below.parts[0] not in ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy") or path.suffix != ".py":
             continue
         names = _all_of(ast.parse(path.read_text()))
         if names is None:

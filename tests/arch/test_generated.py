@@ -27,6 +27,13 @@ def test_an_outdated_file_is_noticed(tmp_path):
     assert "CONFIGURATION.md" in done.stdout + done.stderr
 
 
+def test_an_outdated_table_in_a_page_is_noticed(tmp_path):
+    page = tmp_path / "docs" / "migration.md"
+    page.parent.mkdir()
+    page.write_text((ROOT / "docs" / "migration.md").read_text().replace("| `pack_size` |", "| `packsize` |"))
+    assert "docs/migration.md is not current" in check(tmp_path).stderr
+
+
 def numbers(root: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(root / "tools" / "numbers.py"), "--check"]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)

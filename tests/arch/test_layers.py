@@ -66,7 +66,7 @@ def test_a_cimport_upwards_or_sideways_is_found(tmp_path, name, line):
         ("wire/inlong/decode.pyx", "from dataproxy._core.wire.inlong.const cimport MAGIC"),
         ("net/executor.pyx", "from dataproxy._core.wire.api cimport WireOps"),
         ("net/executor.pyx", "from libc.string cimport memcpy"),
-        ("producer/producer.pyx", "from dataproxy._core.wire.inlong.codec cimport inlong_ops"),
+        ("producer/producer.pyx", "from dataproxy._core.wire.registry cimport wire_of_family"),
         ("producer/producer.pyx", "from dataproxy.errors import ConfigError"),
         ("server/loop.pyx", "from dataproxy._core.net.poller cimport Poller"),
     ],
@@ -95,6 +95,8 @@ def test_a_cimport_downwards_is_accepted(tmp_path, name, line):
         ("dataproxy/__init__.py", "from dataproxy.hub import Hub"),
         ("dataproxy/novel/thing.py", "from dataproxy.errors import ConfigError"),
         ("pyspark_dataproxy/__init__.py", "from dataproxy.spark.source import DefaultSource"),
+        ("inlong_dataproxy/api.py", "from dataproxy.hub import Hub"),
+        ("dataproxy/testing/fixture.py", "from inlong_dataproxy import InLongApi"),
     ],
 )
 def test_an_import_upwards_or_sideways_is_found(tmp_path, name, text):
@@ -113,6 +115,7 @@ def test_an_import_upwards_or_sideways_is_found(tmp_path, name, text):
         ("dataproxy/testing/fixture.py", "from dataproxy.hub import Hub"),
         ("dataproxy/spark/sink.py", "from dataproxy import Producer"),
         ("dataproxy/config/loader.py", "import json, difflib"),
+        ("inlong_dataproxy/api.py", "from inlong_dataproxy.groups import Groups\nfrom dataproxy import Producer"),
     ],
 )
 def test_an_import_downwards_is_accepted(tmp_path, name, text):

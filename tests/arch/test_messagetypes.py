@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dataproxy import messagetypes
+from dataproxy.numbers import FAMILY_BINARY_LINES, FAMILY_REPORT, FAMILY_V1
 from tests.arch.messagetypes import asked_types
 from tests.native import probe_wire
 
@@ -54,13 +55,22 @@ def test_what_only_passes_a_type_on_is_accepted(tmp_path, name, line):
     assert asked_types(tmp_path) == []
 
 
-@pytest.mark.parametrize("message_type", [7, 5, 3])
+@pytest.mark.parametrize("message_type", [7, 6, 5, 3, 2, FAMILY_BINARY_LINES])
 def test_python_and_the_wire_agree_on_each_type(message_type):
     lines, ids = probe_wire.Wire("inlong").family(message_type)
     assert messagetypes.has_item_attributes(message_type) is not lines
     assert messagetypes.has_item_ids(message_type) is ids
 
 
-@pytest.mark.parametrize("message_type", [0, 1, 4, 6, 8])
+@pytest.mark.parametrize(("wire", "family"), [("inlongv1", FAMILY_V1), ("http", FAMILY_REPORT)])
+def test_python_and_the_other_wires_agree_on_their_family(wire, family):
+    lines, ids = probe_wire.Wire(wire).family(family)
+    assert messagetypes.joins_lines(family) is lines
+    assert messagetypes.has_item_ids(family) is ids
+    assert probe_wire.Wire("inlong").family(family) is None
+    assert probe_wire.Wire(wire).family(7) is None
+
+
+@pytest.mark.parametrize("message_type", [0, 1, 4, 8, 0x2005])
 def test_the_wire_refuses_types_without_plain_messages(message_type):
     assert probe_wire.Wire("inlong").family(message_type) is None

@@ -31,7 +31,7 @@ def test_every_module_keeps_to_its_own_structs():
         ("perf/generator.pyx", "atomic_add(&g.completions.bytes, n)"),
         ("producer/accumulate/overflow.pyx", "pthread_mutex_lock(&b.accounting.lock)"),
         ("net/executor.pyx", "pthread_mutex_lock(&e.owner.batcher.lock)"),
-        ("producer/ingest/columns.pyx", "span = b.span_ms"),
+        ("producer/ingest/columnar/columns.pyx", "span = b.span_ms"),
         ("server/store/append.pyx", "start = store.window.dedupe.window.ring.tail"),
     ],
 )

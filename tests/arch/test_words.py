@@ -20,14 +20,18 @@ WORDS = {
     r"bells?|hasten": ("loop notifier, seal_soon", (), ()),
     r"leftovers?": ("undelivered buffer, undelivered pack", (), ()),
     r"books": ("accounting, or counts", (), ()),
-    r"lanes?": ("key queue", (f"{CORE}/base/blockmap", "tests/unit/base/test_blockmap"), ()),
+    r"lanes?": ("key queue", (f"{CORE}/base/snappy/blockmap", "tests/unit/base/test_blockmap"), ()),
     r"doors?": ("server loop, listener, Manager server, hub client", ("benchmarks/notes",), ()),
     r"links?": (
         "connection",
         (),
         (*(f"{CORE}/{part}/" for part in ("conn", "net", "pack", "producer")), "tests/native/", "tests/unit/conn/"),
     ),
-    r"facts|receipts?": ("fields of a result, result", (f"{CORE}/producer/ingest/tablesend",), (f"{CORE}/producer/",)),
+    r"facts|receipts?": (
+        "fields of a result, result",
+        (f"{CORE}/producer/ingest/columnar/tablesend",),
+        (f"{CORE}/producer/",),
+    ),
     r"verdicts?": ("result, or answer", (), (f"{CORE}/",)),
 }
 

@@ -23,10 +23,10 @@ def script():
 
 
 def test_only_the_modules_that_need_a_library_link_it(script):
-    assert script.libraries(script.CORE / "base" / "compress.pyx") == ["snappy"]
+    assert script.libraries(script.CORE / "base" / "snappy" / "compress.pyx") == ["snappy"]
     assert script.libraries(script.CORE / "server" / "store" / "env.pyx") == ["lmdb"]
     assert script.libraries(script.CORE / "server" / "store" / "deep" / "env.pyx") == ["lmdb"]
-    assert script.libraries(script.CORE / "base" / "compressor.pyx") == []
+    assert script.libraries(script.CORE / "base" / "snappy" / "compressor.pyx") == []
     assert script.libraries(script.CORE / "net" / "executor.pyx") == []
 
 

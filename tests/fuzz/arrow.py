@@ -11,7 +11,7 @@ import ctypes
 import json
 from typing import Any
 
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
 from dataproxy.errors import ConfigError, InvalidMessageError
 from dataproxy.rows.zones import zone_table
 from tests.fuzz.engine import main

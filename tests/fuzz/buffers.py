@@ -54,7 +54,9 @@ class Facts:
     def bodies(self) -> list[bytes]:
         """Return the bodies of that batch."""
         if len(self.shape) == 1:
-            return self.items
+            form = self.options["format"] or b""
+            padded = form.endswith(b"s") and form[:-1].isdigit()  # NumPy's S: NUL bytes fill items up
+            return [item.rstrip(b"\0") for item in self.items] if padded else self.items
         width = self.shape[1]
         return [b"".join(self.items[i * width : (i + 1) * width]) for i in range(self.shape[0])]
 

@@ -18,8 +18,10 @@ from tests.fuzz import (
     items,
     options,
     reply,
+    report,
     request,
     snappy,
+    v1,
 )
 
 TARGETS = {
@@ -34,8 +36,10 @@ TARGETS = {
     "items": items,
     "options": options,
     "reply": reply,
+    "report": report,
     "request": request,
     "snappy": snappy,
+    "v1": v1,
 }
 #: Runs of targets whose one check is long.
 SHORT = {"bombs": 50}

@@ -1,4 +1,4 @@
-"""InLong's message classes as a callable: jars fetched once, the driver compiled once."""
+"""InLong's classes as callables: jars fetched once, the drivers compiled once."""
 
 import base64
 import json
@@ -23,14 +23,14 @@ def run(*command: object) -> str:
 
 @pytest.fixture(scope="session")
 def inlong_classes():
-    """Return the class path of the compiled driver and InLong's jars."""
+    """Return the class path of the compiled drivers and InLong's jars."""
     jars = HOME / "lib"
     if not (jars / ".complete").exists():
         run("mvn", "-q", "-B", "-f", HERE / "pom.xml", "package", f"-Dlib={jars}")
         (jars / ".complete").touch()
     classes = HOME / "classes"
     classes.mkdir(parents=True, exist_ok=True)
-    run("javac", "-cp", f"{jars}/*", "-d", classes, HERE / "BodyDriver.java")
+    run("javac", "-cp", f"{jars}/*", "-d", classes, HERE / "BodyDriver.java", HERE / "NameDriver.java")
     return f"{classes}:{jars}/*"
 
 
@@ -46,5 +46,17 @@ def body_driver(inlong_classes):
                 line["body"] = base64.b64decode(line["body"])
             lines.append(line)
         return lines
+
+    return drive
+
+
+@pytest.fixture(scope="session")
+def name_driver(inlong_classes):
+    """Return a function that runs the driver of names and gives pairs of a name and what it stands for."""
+
+    def drive(*words: object) -> list[tuple[str, object]]:
+        command = ("java", "-Dfile.encoding=UTF-8", "-Dsun.jnu.encoding=UTF-8", "-cp", inlong_classes, "NameDriver")
+        lines = [json.loads(text) for text in run(*command, *words).splitlines()]
+        return [(line["name"], line["value"]) for line in lines]
 
     return drive

@@ -1,12 +1,15 @@
 """Transport, poller, wake-up and addresses over loopback sockets."""
 
 import errno
+import os
+import signal
 import socket
 import threading
 
 import pytest
 
 from tests.native.probe_io_transport import Poll, Stream, parse_address
+from tests.support.waiting import eventually
 
 ST_OK, ST_WANT_READ, ST_WANT_WRITE, ST_EOF = 0, 2, 3, 4
 ST_SYSTEM, ST_INVALID = -5, -6
@@ -172,6 +175,36 @@ def test_wakeups_coalesce(pair):
     assert poll.wait(0) == {}
     poll.signal()
     assert poll.wait(0) == {0: READ}
+
+
+def test_a_wakeup_is_closed_behind_those_who_signal():
+    poll = Poll()
+    poll.stop_signaller()
+    closing = threading.Thread(target=poll.close_wakeup)
+    closing.start()
+    assert eventually(lambda: poll.pending == 1)  # its first step: whoever comes now writes nothing
+    poll.signal()
+    closing.join(0.05)
+    waits = closing.is_alive()
+    assert poll.resume_signaller() == 0, "the descriptor was still there"
+    assert waits
+    closing.join(20)
+    assert not closing.is_alive()
+    poll.signal()
+
+
+def test_a_forked_child_does_not_wait_for_signals_of_its_parent():
+    poll = Poll()
+    poll.stop_signaller()
+    child = os.fork()
+    if child == 0:
+        poll.close_wakeup()
+        os._exit(0)
+    ended = eventually(lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    poll.resume_signaller()  # first: the end of `poll` waits for it
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_wakeup_ends_a_wait_of_another_thread():

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
+from dataproxy._core.producer.ingest.columnar.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.producer.ingest.rows cimport Rows, rows_get
 from dataproxy._core.plat.arrow cimport ArrowArray
 

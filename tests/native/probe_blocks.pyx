@@ -4,10 +4,10 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from dataproxy._core.base.blockmap cimport BlockMap, block_map
-from dataproxy._core.base.blockread cimport BlockReader, block_reader, block_word
+from dataproxy._core.base.snappy.blockmap cimport BlockMap, block_map
+from dataproxy._core.base.snappy.blockread cimport BlockReader, block_reader, block_word
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
-from dataproxy._core.base.compress cimport unpack_block
+from dataproxy._core.base.snappy.compress cimport unpack_block
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.wire.inlong.items cimport Walk, walk_items, walk_packed
 

@@ -2,7 +2,7 @@
 
 from cpython.buffer cimport PyBuffer_Release
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport SIZE_MAX, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -103,7 +103,7 @@ cdef Py_ssize_t* _numbers(object values) except? NULL:
 
 def bodies(batch):
     """Return the bodies of a batch as ``send_batch`` sees them."""
-    cdef BodyList source = body_rows(batch)
+    cdef BodyList source = body_rows(batch, SIZE_MAX)
     cdef const uint8_t* p = NULL
     cdef size_t n = 0
     cdef int64_t i

@@ -5,7 +5,7 @@ that a socket would carry, and says how late it is.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
@@ -14,29 +14,34 @@ from dataproxy._core.pack.pack cimport (
     pool_take,
 )
 from dataproxy._core.pack.parts cimport Part
+from dataproxy._core.pack.unknown cimport Unknown
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.base.timers cimport timers_next
-from dataproxy._core.conn.router cimport avoided_until, choose_connection
+from dataproxy._core.conn.clusters cimport lists_free
+from dataproxy._core.conn.balance.router cimport avoided_until, choose_connection
 from dataproxy._core.conn.framing cimport FrameRules, frame_pack
 from dataproxy._core.conn.connection cimport (
-    CF_CLOSE, CF_CONNECT, CF_LOOK, CF_WRITE, CS_ACTIVE, MAX_REPLY, Endpoint, Connection, ConnectionConfig,
-    ConnectionPool,
+    CF_CLOSE, CF_CONNECT, CF_LOOK, CF_WRITE, CLASSES, CS_ACTIVE, MAX_REPLY, ClusterPart, Connection,
+    ConnectionConfig, ConnectionPool, Endpoint, Health, ProxyLists,
     connection_state_name,
 )
 from dataproxy._core.conn.pool cimport (
     connections_abort, connections_connected, connections_endpoints, connections_expire, connections_free,
-    connections_looked, connections_lost, connections_open,
+    connections_looked, connections_lost, connections_open, connections_shaking,
     connections_submit, connections_take_dirty,
 )
 from dataproxy._core.conn.keyqueues cimport key_queues_advance
 from dataproxy._core.conn.replies cimport take_bytes
 from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.conn.retry cimport retry_yield
 from dataproxy._core.conn.settle cimport settle_dropped
 from dataproxy._core.plat.atomic cimport atomic_replace
 from dataproxy._core.plat.endian cimport store_be32
 from dataproxy._core.plat.socket cimport AF_INET, AF_INET6, iovec
-from dataproxy._core.wire.inlong.codec cimport inlong_ops
+from dataproxy._core.wire.api cimport ITEM_LENGTH, ITEM_LINES
+from dataproxy._core.wire.inlong.const cimport FAMILY_REPORT
+from dataproxy._core.wire.registry cimport wire_of_family
 
 __all__ = ["Connections"]
 
@@ -46,16 +51,25 @@ cdef void _note_event(void* context, int event, const char* label, int detail, S
         (<list>context).append((event, (<bytes>label).decode(), detail, (<const char*>text.p)[:text.n]))
 
 
+cdef void _note_unknown(void* context, void* stream, const char* label, int code) noexcept nogil:
+    with gil:
+        (<list>context).append((
+            "unknown" if label != NULL else "nothing waits", (<bytes>label).decode() if label != NULL else "", code))
+
+
 cdef class Connections:
     """One executor's connections; times are microseconds of the caller's own clock."""
 
     cdef ConnectionPool pool
     cdef PackPool spares
     cdef FrameRules rules
+    cdef bint lines             # over HTTP
     cdef bytes attrs
     cdef readonly list events
     cdef readonly dict held     # connection -> bytes that its socket still holds; none without an entry
     cdef KeyQueue key_queues[16]
+    cdef Unknown unknowns[16]   # by stream
+    cdef int64_t unknown_bytes
     cdef dict packs             # ident -> address of a pack without a result; kept with sheds alone
     cdef list given_up          # addresses
 
@@ -66,10 +80,11 @@ cdef class Connections:
         int heartbeat_retries=3, int64_t avoid=10_000_000, int late_attempts=5, size_t max_frame=524288,
         size_t max_reply=MAX_REPLY,
         int64_t retry_share=200, classes=None, int unknown_class=6, uint64_t seed=1, bint compress=False,
-        bint sheds=False,
+        bint sheds=False, int ack=0, int family=7, int64_t unknown_timeout=60_000_000, bint keep_outliers=False,
     ):
         cdef ConnectionConfig config
         memset(&config, 0, sizeof(ConnectionConfig))
+        config.ack = ack
         config.ack_timeout_us = ack_timeout
         config.connect_timeout_us = connect_timeout
         config.retry_backoff_us = retry_backoff
@@ -81,13 +96,17 @@ cdef class Connections:
         config.heartbeat_retries = heartbeat_retries
         config.avoid_us = avoid
         config.late_attempts = late_attempts
+        config.unknown_us = unknown_timeout
         config.retry_share = retry_share
+        config.keep_outliers = keep_outliers
         config.max_reply = max_reply
         config.unknown_class = unknown_class
-        for code in range(256):
+        for code in range(<int>CLASSES):
             config.classes[code] = (classes or {}).get(code, unknown_class)
         memset(&self.rules, 0, sizeof(FrameRules))
-        self.rules.family = 7
+        self.lines = family == FAMILY_REPORT
+        self.rules.family = family
+        self.rules.ack = ack
         self.rules.compress = compress
         self.rules.compress_min = 64
         self.rules.max_frame = max_frame
@@ -96,10 +115,15 @@ cdef class Connections:
         self.held = {}
         memset(self.key_queues, 0, sizeof(self.key_queues))
         pool_open(&self.spares, 1 << 20, 1 << 40)
-        if connections_open(&self.pool, inlong_ops(), &config, _note_event, <void*>self.events) != ST_OK:
+        if connections_open(&self.pool, wire_of_family(family), &config, _note_event, <void*>self.events) != ST_OK:
             raise MemoryError
         self.pool.random = seed
         self.pool.sheds = sheds
+        memset(self.unknowns, 0, sizeof(self.unknowns))
+        self.unknown_bytes = 0
+        self.pool.unknown = _note_unknown
+        self.pool.unknown_bytes = &self.unknown_bytes
+        self.pool.unknown_most = 1 << 40
         self.pool.rules = &self.rules
         self.packs = {}
         self.given_up = []
@@ -122,31 +146,64 @@ cdef class Connections:
             raise IndexError(index)
         return self.pool.connections[index]
 
-    def endpoints(self, labels, int connections, int64_t now, *, int offset=0, bint two=False):
+    def endpoints(
+        self, labels, int connections, int64_t now, *, int offset=0, bint two=False, int cluster=0, nodes=None,
+        int standbys=0, int proxies=0,
+    ):
         """Give a new proxy list and the number of connections wanted; return the status.  ``two``: addresses of each.
         """
-        cdef int i, n = len(labels), status
-        cdef Endpoint* array = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
-        if array == NULL:
-            raise MemoryError
-        memset(array, 0, <size_t>n * sizeof(Endpoint))
-        for i in range(n):
-            name = labels[i].encode()
-            memcpy(array[i].label, <const char*>name, <size_t>min(63, len(name)))
-            if two:
-                array[i].family, array[i].other_family = AF_INET, AF_INET6
-                array[i].address.n, array[i].other.n = 4, 6     # different, as the addresses of a proxy are
-        status = connections_endpoints(&self.pool, array, n, connections, offset, now)
-        free(array)
+        nodes = nodes or [0] * len(labels)
+        wanted = (connections, proxies or connections, standbys)
+        return self.clusters([(cluster, list(zip(labels, nodes)), wanted)], None, now, offset=offset, two=two)
+
+    def clusters(self, parts, groups, int64_t now, *, int offset=0, bint two=False):
+        """Give the proxies of several clusters, (number, [(label, node)], connections), and where each group goes.
+
+        The connections may be a number, or (connections, proxies in use, standbys).
+        """
+        cdef ProxyLists lists
+        cdef ClusterPart* part
+        cdef Endpoint* one
+        cdef int i = 0, k, status
+        lists.n_endpoints = sum([len(proxies) for _, proxies, _ in parts])
+        lists.n_parts = len(parts)
+        lists.n_groups = len(groups or ())
+        lists.endpoints = <Endpoint*>calloc(<size_t>lists.n_endpoints + 1, sizeof(Endpoint))
+        lists.parts = <ClusterPart*>calloc(<size_t>lists.n_parts + 1, sizeof(ClusterPart))
+        lists.groups = NULL if groups is None else <int*>calloc(<size_t>lists.n_groups + 1, sizeof(int))
+        for k, (number, proxies, wanted) in enumerate(parts):
+            part = &lists.parts[k]
+            part.cluster = number
+            part.first = i
+            part.n = len(proxies)
+            part.shape.connections, part.shape.proxies, part.shape.standbys = (
+                wanted if isinstance(wanted, tuple) else (wanted, wanted, 0))
+            part.shape.offset, part.shape.standby_offset = offset, offset + part.shape.connections
+            for label, node in proxies:
+                one = &lists.endpoints[i]
+                i += 1
+                name = label.encode()
+                memcpy(one.label, <const char*>name, <size_t>min(63, len(name)))
+                one.cluster = number
+                one.node = node
+                if two:
+                    one.family, one.other_family = AF_INET, AF_INET6
+                    one.address.n, one.other.n = 4, 6     # different, as the addresses of a proxy are
+        for k in range(lists.n_groups):
+            lists.groups[k] = groups[k]
+        status = connections_endpoints(&self.pool, &lists, now)
+        lists_free(&lists)
         return status
 
     def submit(
         self, int64_t ident, uint32_t seq, bodies, int64_t deadline, int64_t now, *, int key_queue=-1,
-        bytes pack_id=b"",
+        bytes pack_id=b"", int stream=0, int group=0,
     ):
         """Frame a pack of ``bodies`` and hand it to the connections; return the frame's bytes.  ``key_queue``: 0 to 15.
+
+        ``group``: the number of the messages' group.
         """
-        cdef size_t n = sum(4 + len(body) for body in bodies)
+        cdef size_t n = sum((1 if self.lines else 4) + len(body) for body in bodies)
         cdef size_t head = self.pool.wire.head_room
         cdef Pack* p = pool_take(&self.spares, head, head + n + 256)
         cdef uint8_t* to
@@ -154,19 +211,28 @@ cdef class Connections:
             raise MemoryError
         to = p.buf + head
         for body in bodies:
+            if self.lines:
+                memcpy(to, <const char*>body, <size_t>len(body))
+                to[len(body)] = 10
+                to += len(body) + 1
+                continue
             store_be32(to, <uint32_t>len(body))
             memcpy(to + 4, <const char*>body, <size_t>len(body))
             to += 4 + len(body)
-        p.body_n = n
+        p.body_n = n - 1 if self.lines else n
+        p.items = ITEM_LINES if self.lines else ITEM_LENGTH
         p.count = <uint32_t>len(bodies)
         p.seq = seq
         p.id_n = min(31, len(pack_id))
         memcpy(p.id, <const char*>pack_id, <size_t>p.id_n)
         p.charge = n
         p.stream = <void*><uintptr_t>ident
+        p.group = group
         p.data_time_ms = 1_700_000_000_000
+        p.unknown = &self.unknowns[stream & 15]
         if key_queue >= 0:
             p.key_queue = &self.key_queues[key_queue & 15]
+            p.tied = True
         p.opened_us = now
         p.deadline_us = deadline
         p.attrs = slice_of(<const char*>self.attrs, len(self.attrs))
@@ -195,7 +261,9 @@ cdef class Connections:
             return conn.index, "close", event
         if flags & CF_CONNECT:
             return conn.index, "connect", 0
-        return conn.index, "write" if flags & CF_WRITE else "nothing", 0
+        if flags & CF_WRITE:
+            return conn.index, "write", 0
+        return conn.index, "look" if flags & CF_LOOK else "nothing", 0
 
     def advance(self, int64_t now):
         """Submit the next packs of key queues that became free; return whether there were any."""
@@ -210,6 +278,10 @@ cdef class Connections:
             held.append(<int64_t><uintptr_t>p.stream)
             p = p.next
         return (<int64_t><uintptr_t>key_queue.active.stream if key_queue.active != NULL else None), held
+
+    def shaking(self, int index, int64_t now):
+        """Say that a peer has accepted, and that a handshake is under way."""
+        connections_shaking(&self.pool, self.at(index), now)
 
     def connected(self, int index, int64_t now):
         """Say that a connect succeeded."""
@@ -261,8 +333,10 @@ cdef class Connections:
         connections_abort(&self.pool, code)
 
     def choose(self, int64_t now):
-        """Return the connection that the next frame would take, -1 without an active one."""
-        cdef Connection* conn = choose_connection(&self.pool, now)
+        """Return the connection that the next frame of the first cluster would take, -1 without an active one."""
+        cdef Connection* conn = NULL
+        if self.pool.lists.n_parts:
+            conn = choose_connection(&self.pool, &self.pool.lists.parts[0], now)
         return conn.index if conn != NULL else -1
 
     def give_up(self, int64_t ident):
@@ -278,6 +352,11 @@ cdef class Connections:
         for address in self.given_up:
             settle_dropped(&self.pool, <Pack*><uintptr_t>address)
         self.given_up = []
+
+    def share(self, int64_t most):
+        """Set how much packs of unknown streams may hold when others need the room, and let the excess go."""
+        self.pool.unknown_most = most
+        retry_yield(&self.pool)
 
     def take_settled(self):
         """Return the results since the last call, and recycle their packs."""
@@ -330,17 +409,35 @@ cdef class Connections:
             "load": k.counters.load, "avoid_until": avoided_until(&self.pool, k), "reconnect_at": k.reconnect_at_us,
             "waiting": k.counters.waiting, "in_flight": k.counters.in_flight, "sent_bytes": k.counters.sent_bytes,
             "sent_frames": k.counters.sent_frames, "acked_frames": k.counters.acked_frames,
-            "connects": k.counters.connects, "losses": k.counters.losses,
+            "connects": k.counters.connects, "losses": k.counters.losses, "standby": bool(k.standby),
+            "leaving": bool(k.leaving), "out": k.counters.out, "answer_us": k.counters.answer_us, "weight": k.weight,
+            "heartbeat_at": k.heartbeat_at_us,
         }
 
     def facts(self):
         """Return what the fields of the pool say, and its lists by length."""
         cdef ConnectionPool* pool = &self.pool
+        cdef int i
         return {
             "connections": pool.n_connections, "active": pool.n_active, "held": pool.held_back,
-            "waiting": pool.waiting.n,
+            "waiting": pool.waiting.n, "aside": pool.aside, "unwritten": pool.unwritten,
             "backoff": pool.backoff.n, "settled": pool.settled.n, "table": pool.in_flight.n,
             "timers": pool.timers.n, "retries": pool.retries,
             "splitting": pool.split_bytes, "unsplit": pool.split_waiting, "unmatched": pool.unmatched,
             "duplicates": pool.duplicates, "dirty": pool.dirty != NULL,
+            "unknown": self.unknown_bytes,
+            "outs": [pool.outs[i] for i in range(5)], "returns": pool.returns,
+            "swaps": [pool.swaps[i] for i in range(4)],
         }
+
+    def proxy(self, str label):
+        """Return what the pool knows of a proxy of its list."""
+        cdef Health* health
+        cdef int at = 0
+        while at < self.pool.n_endpoints and self.pool.endpoints[at].label != label.encode():
+            at += 1
+        if at == self.pool.n_endpoints:
+            raise KeyError(label)
+        health = &self.pool.health[at]
+        return {"out": health.out, "until": health.out_until_us, "ejections": health.ejections,
+                "failures": health.failures, "since": health.since_us}

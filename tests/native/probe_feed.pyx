@@ -13,7 +13,7 @@ from libc.string cimport memset
 from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_OK, status_name
-from dataproxy._core.server.committer cimport Committer, committer_submit
+from dataproxy._core.server.committer cimport Committer, committer_commit, committer_submit
 from dataproxy._core.server.entries cimport (
     Entry, IdReader, Middle, entry_free, entry_free_chain, entry_new, ids_free, ids_init, ids_read,
 )
@@ -41,7 +41,7 @@ ctypedef struct Waiter:
     long pending            # entries not yet handed back
     bint room               # told that there is room
 
-__all__ = ["append_entries", "retain_once"]
+__all__ = ["append_at_once", "append_entries", "retain_once"]
 
 
 def append_entries(StoreCore store not None, entries, *, unsigned int partition=0, unsigned int records=1,
@@ -70,6 +70,24 @@ def append_entries(StoreCore store not None, entries, *, unsigned int partition=
     if through:
         with nogil:
             chain = _through(&store._committer, chain)
+    return _results(chain)
+
+
+def append_at_once(StoreCore store not None, entries):
+    """Commit (group, stream, InLongMsg bytes) tuples on this thread: [(offset, status name)], None if it may not.
+
+    Not beside a running server.
+    """
+    cdef Entry* chain
+    cdef bint done
+    _ensure_alone(store)
+    chain = _chain(entries, 0, 1, 0, int(time.time() * 1000), b"127.0.0.1", store.window_key(),
+                   store._committer.ops.room)
+    with nogil:
+        done = committer_commit(&store._committer, chain)
+    if not done:
+        entry_free_chain(chain)
+        return None
     return _results(chain)
 
 
@@ -133,8 +151,8 @@ cdef Entry* _chain(object entries, unsigned int partition, unsigned int records,
     parts.receive_ms = receive_ms
     for group, stream, value, *own in entries:
         parts.records = own[0] if own else records
-        group_raw = group.encode()
-        stream_raw = stream.encode()
+        group_raw = group.encode("utf-8", "surrogateescape")
+        stream_raw = stream.encode("utf-8", "surrogateescape")
         value_raw = value
         parts.group = slice_of(<const char*>group_raw, <size_t>len(group_raw))
         parts.stream = slice_of(<const char*>stream_raw, <size_t>len(stream_raw))

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from dataproxy._core.pack.pack cimport Pack
-from dataproxy._core.conn.router cimport backoff_us, load_add, load_average, load_average_by_slot, load_clear
+from dataproxy._core.conn.balance.router cimport backoff_us, load_add, load_average, load_average_by_slot, load_clear
 from dataproxy._core.conn.connection cimport InFlight, LoadWindow, connection_change_allowed, connection_state_name
 from dataproxy._core.conn.inflight cimport inflight_free, inflight_get, inflight_init, inflight_put, inflight_remove
 

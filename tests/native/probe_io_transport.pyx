@@ -13,6 +13,8 @@ from dataproxy._core.net.transport cimport (
     Transport, TransportOptions, transport_adopt, transport_init, transport_peer,
     transport_tcp,
 )
+from dataproxy._core.plat.atomic cimport atomic_add
+from dataproxy._core.plat.eventfd cimport eventfd_write
 from dataproxy._core.plat.socket cimport iovec
 
 
@@ -162,6 +164,21 @@ cdef class Poll:
         """Signal the wake-up."""
         with nogil:
             wakeup_signal(&self.wakeup)
+
+    def stop_signaller(self) -> None:
+        """Be a thread that has come into `wakeup_signal`, and stops there."""
+        atomic_add(&self.wakeup.signallers, 1)
+
+    def resume_signaller(self) -> int:
+        """Write what that thread had to write, and leave; return what `write` returned."""
+        cdef int done = eventfd_write(self.wakeup.fd, 1)
+        atomic_add(&self.wakeup.signallers, -1)
+        return done
+
+    def close_wakeup(self) -> None:
+        """Close the wake-up, while other threads may run."""
+        with nogil:
+            wakeup_close(&self.wakeup)
 
     def clear(self) -> None:
         """Clear the wake-up."""

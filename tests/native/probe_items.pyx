@@ -70,6 +70,7 @@ cdef void _plain(Extras* x) noexcept:
     x.own_id = slice_of(NULL, 0)
     x.key_bucket = NO_KEY
     x.exempt = EX_NOTHING
+    x.owner = NULL
 
 
 def append(Stream stream not None, bytes body):
@@ -84,7 +85,7 @@ def append(Stream stream not None, bytes body):
 
 def append_rows(Stream stream not None, bodies):
     """Append bodies as rows that were checked before their memory changed; return the status and how many are in."""
-    cdef BodyList source = body_rows(bodies)
+    cdef BodyList source = body_rows(bodies, stream.core.hold_from)
     cdef Extras x
     cdef int64_t at = 0
     cdef int status

@@ -34,6 +34,7 @@ OPS.finish = _finish
 OPS.recv = _recv
 OPS.send = _send
 OPS.held = _held
+OPS.end = _end
 OPS.close = _close
 
 
@@ -135,6 +136,11 @@ cdef int _send(Transport* t, const iovec* parts, int n, size_t* sent) noexcept n
 cdef int64_t _held(Transport* t) noexcept nogil:
     cdef End* end = <End*>t.state
     return <int64_t>end.out.n + end.pipe.ends[1 if end == &end.pipe.ends[0] else 0].transit
+
+
+cdef int _end(Transport* t) noexcept nogil:
+    t.error = EBADF
+    return ST_SYSTEM                # simulated connections end by `close` alone
 
 
 cdef void _close(Transport* t) noexcept nogil:

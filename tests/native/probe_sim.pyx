@@ -4,11 +4,11 @@ The code that decides is that of the product: batcher, accounting, connections, 
 committer and store.  Threads, sockets and epoll are those of the simulator.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport SIZE_MAX, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memchr, memcmp
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put
-from dataproxy._core.base.compress cimport unpack_block
+from dataproxy._core.base.snappy.compress cimport unpack_block
 from dataproxy._core.pack.pack cimport Pack, PackList, pack_memory
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timers_next
@@ -37,7 +37,7 @@ from tests.native.probe_net cimport (
 
 from tests.native.probe_store import follow_set_time
 from dataproxy._core.wire.api cimport REQ_REPLY, REQ_STORE, Request, ServerProfile, WireOps
-from dataproxy._core.wire.inlong.codec cimport inlong_ops
+from dataproxy._core.wire.registry cimport wire_of_reports, wire_of_server
 
 __all__ = ["Client", "Node"]
 
@@ -170,6 +170,12 @@ cdef class Client:
         self.engine.batcher.spare_room = packs // 16
         self.engine.completions.most = results
 
+    def hold_bodies(self, size_t size):
+        """Let packs hold bodies of ``size`` bytes and more, unless they need copies.  Before the first message."""
+        if self.core.hold_from != SIZE_MAX:
+            self.core.hold_from = size
+            self.engine.batcher.hold_from = size
+
     def memory(self):
         """Return bytes: of packs, of spare packs, of packs given up and not put away, their bound; then of results.
 
@@ -210,7 +216,9 @@ cdef class Client:
                 flying_packs += e.pool.connections[k].flight.n
             counted += atomic_load(&e.posted) + e.pool.unwritten
         assert counted == waiting + queued_packs + inbox, (counted, waiting, queued_packs, inbox)
-        return {"waiting": waiting, "backoff": backoff, "table": table, "queued": queued, "flying": flying,
+        return {"unknown_bytes": self.engine.batcher.unknown_bytes, "unknown_open": self.engine.batcher.unknown_open,
+                "unknown_streams": self.engine.batcher.unknown_streams,
+                "waiting": waiting, "backoff": backoff, "table": table, "queued": queued, "flying": flying,
                 "queued_packs": queued_packs, "flying_packs": flying_packs, "inbox": inbox,
                 "timers": max(0, timers - connections)}
 
@@ -244,23 +252,27 @@ cdef int64_t _disk_retain(void* store) noexcept nogil:
 
 
 cdef int _mark_in(const uint8_t* p, size_t n) noexcept nogil:
-    """Return the code that a body between these bytes asks to be refused with, as ``!refuse-123!``, or 0."""
+    """Return the code that a body between these bytes asks to be refused with, as ``!refuse-123!``, or 0.
+
+    The form of an HTTP report has ``%21`` for ``!``.
+    """
     cdef const uint8_t* end = p + n
-    p = <const uint8_t*>memchr(p, 33, n)
-    while p != NULL and end - p >= 12:
-        if memcmp(p, b"!refuse-", 8) == 0 and p[11] == 33:
-            return (p[8] - 48) * 100 + (p[9] - 48) * 10 + p[10] - 48
-        p = <const uint8_t*>memchr(p + 1, 33, <size_t>(end - p) - 1)
+    p = <const uint8_t*>memchr(p, 114, n)
+    while p != NULL and end - p >= 11:
+        if memcmp(p, b"refuse-", 7) == 0 and (p[10] == 33 or p[10] == 37):
+            return (p[7] - 48) * 100 + (p[8] - 48) * 10 + p[9] - 48
+        p = <const uint8_t*>memchr(p + 1, 114, <size_t>(end - p) - 1)
     return 0
 
 
 cdef int _mark_of(const uint8_t* p, size_t n) noexcept nogil:
     """Return the code that a message of a whole data frame asks to be refused with, or 0."""
-    cdef bint binary = p[4] & 0x1F == 7
-    cdef size_t at = 25 if binary else 9
-    cdef size_t body_n = load_be32(p + at - 4)
+    cdef size_t at = 25 if p[4] & 0x1F == 7 else 9 if p[4] else 6       # of a V1 pack all is looked at
+    cdef size_t body_n = load_be32(p + at - 4) if p[4] else n - at
     cdef Buf plain
     cdef int code
+    if p[0]:                            # HTTP
+        return _mark_in(p, n)
     if body_n > n - at:
         return 0
     code = _mark_in(p + at, body_n)
@@ -272,15 +284,27 @@ cdef int _mark_of(const uint8_t* p, size_t n) noexcept nogil:
 
 
 cdef int _serve(const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out) noexcept nogil:
+    return _judge(wire_of_server(), profile, p, n, now_ms, out)
+
+
+cdef int _serve_report(
+    const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out,
+) noexcept nogil:
+    return _judge(wire_of_reports(), profile, p, n, now_ms, out)
+
+
+cdef int _judge(
+    const WireOps* wire, const ServerProfile* profile, const uint8_t* p, size_t n, int64_t now_ms, Request* out,
+) noexcept nogil:
     """Judge a frame as the real wire does, and refuse it whole for a message that is marked."""
-    cdef int code, status = inlong_ops().serve(profile, p, n, now_ms, out)
+    cdef int code, status = wire.serve(profile, p, n, now_ms, out)
     if status != ST_OK or out.action != REQ_STORE:
         return status
     code = _mark_of(p, n)
     if code == 0:
         return ST_OK
     out.entry.n = 0
-    status = inlong_ops().refuse(out.reply.p, out.reply.n, code, b"a message is marked", &out.entry)
+    status = wire.refuse(out.reply.p, out.reply.n, code, b"a message is marked", &out.entry)
     out.reply.n = 0
     if status != ST_OK or buf_put(&out.reply, out.entry.p, out.entry.n) != ST_OK:
         return ST_NO_MEMORY
@@ -290,8 +314,11 @@ cdef int _serve(const ServerProfile* profile, const uint8_t* p, size_t n, int64_
     return ST_OK
 
 
-cdef WireOps PARTICULAR = inlong_ops()[0]
+cdef WireOps PARTICULAR = wire_of_server()[0]
 PARTICULAR.serve = _serve
+
+cdef WireOps REPORTS = wire_of_reports()[0]
+REPORTS.serve = _serve_report
 
 
 cdef class Node:
@@ -302,12 +329,13 @@ cdef class Node:
     cdef ServerLoop* loop
     cdef Disk disk
 
-    def __init__(self, HubCore hub not None):
-        """Take over a hub that is open and does not run."""
+    def __init__(self, HubCore hub not None, *, bint reports=False):
+        """Take over a hub that is open and does not run; with ``reports`` its port is one of the HTTP report."""
         self.hub = hub
         self.nets = set()
         self.loop = &hub.loops[0]
         hub.shared.wire = &PARTICULAR
+        hub.listeners[0].wire = &REPORTS if reports else &PARTICULAR
         self.disk.ops = hub.store.committer.ops
         self.disk.store = hub.store.committer.store
         follow_set_time(hub.store)
@@ -331,6 +359,8 @@ cdef class Node:
         atomic_add(&d.shared.connections, 1)
         table_touch(&d.table, s, now_us)
         s.interest = POLL_READ
+        s.listener = 0
+        s.wire = self.hub.listeners[0].wire
         s.source[0] = b"s"
         s.source_n = 1
         if poller_add(&d.poller, &s.transport, <void*>s.id, POLL_READ) != ST_OK:

@@ -5,13 +5,15 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
-from dataproxy._core.base.compress cimport pack_block, pack_bound, unpack_block, unpacked_size
+from dataproxy._core.base.snappy.compress cimport pack_block, pack_bound, unpack_block, unpacked_size
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_OK, status_name
 from dataproxy._core.wire.api cimport (
-    ITEM_LINES, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
+    ITEM_LINES, ITEM_OBJECTS, FamilyForm, FrameSpec, NumberedNames, Request, ServerProfile, WireEvent, WireOps,
 )
 from dataproxy._core.wire.inlong.codec cimport inlong_ops
+from dataproxy._core.wire.inlong.http.codec cimport http_ops
+from dataproxy._core.wire.inlongv1.codec cimport inlongv1_ops
 
 
 __all__ = ["ProbeError", "Server", "Wire", "pack", "pack_limit", "size_of_packed", "unpack"]
@@ -62,9 +64,9 @@ cdef class Wire:
     cdef const WireOps* ops
 
     def __cinit__(self, str name="inlong"):
-        if name != "inlong":
-            raise ValueError(f"unknown wire {name!r}; known: 'inlong'")
-        self.ops = inlong_ops()
+        if name not in ("inlong", "inlongv1", "http"):
+            raise ValueError(f"unknown wire {name!r}; known: 'inlong', 'inlongv1', 'http'")
+        self.ops = inlong_ops() if name == "inlong" else inlongv1_ops() if name == "inlongv1" else http_ops()
 
     @property
     def name(self) -> str:
@@ -105,6 +107,8 @@ cdef class Wire:
             "known": event.known,
             "differed": event.differed,
             "reach": event.reach,
+            "closes": bool(event.closes),
+            "unsure": bool(event.unsure),
         }
 
     def family(self, int number):
@@ -124,14 +128,29 @@ cdef class Wire:
         finally:
             buf_free(&out)
 
+    def address(self, bytes request, bytes server):
+        """Return a request with the server's name in it."""
+        cdef uint8_t* room = <uint8_t*>malloc(<size_t>len(request))
+        cdef Exact name = Exact(server)
+        if room == NULL:
+            raise MemoryError
+        try:
+            memcpy(room, <const char*>request, <size_t>len(request))
+            self.ops.address(room, <size_t>len(request), name.view())
+            return room[:len(request)]
+        finally:
+            free(room)
+
     def frame(self, bytes body, bytes attrs, *, int family=7, int items=0, bint compressed=False, uint32_t seq=1,
-              uint32_t count=1, int64_t data_time_ms=0, bytes sid=b""):
+              uint32_t count=1, int64_t data_time_ms=0, bytes sid=b"", int ack=0, bytes origin=b"",
+              int64_t origin_ms=0):
         """Return the frame around ``body``; compressed says that the body is one snappy block already."""
         cdef FrameSpec spec
         cdef size_t start = 0
         cdef size_t size = 0
         cdef Exact text = Exact(attrs)
         cdef Exact pack_id = Exact(sid)
+        cdef Exact address = Exact(origin)
         cdef size_t n = <size_t>len(body)
         cdef uint8_t* room
         cdef int status
@@ -144,11 +163,18 @@ cdef class Wire:
         spec.data_time_ms = data_time_ms
         spec.attrs = text.view()
         spec.id = pack_id.view()
+        spec.body = slice_of(<const char*>body, n)
+        spec.ack = ack
+        spec.origin = address.view()
+        spec.origin_ms = origin_ms
         room = <uint8_t*>malloc(self.ops.head_room + n + self.ops.tail_room(&spec))
         if room == NULL:
             raise MemoryError
         try:
             memcpy(room + self.ops.head_room, <const char*>body, n)
+            if self.ops.arrange != NULL and items != ITEM_OBJECTS:
+                n = self.ops.arrange(&spec, room + self.ops.head_room, n)
+                spec.items = ITEM_OBJECTS
             with nogil:
                 status = self.ops.frame(&spec, room, n, &start, &size)
             _ok(status)
@@ -184,13 +210,15 @@ cdef class Server:
     cdef ServerProfile profile
     cdef Request request
     cdef bytes node
+    cdef bytes peer
     cdef object groups
     cdef dict numbers       # group number -> (group, translate, {stream number: stream})
 
     def __cinit__(self, *, bint compat=False, bint compress_entries=True, int service_code=0, int load=-1,
                   bytes node_ip=b"127.0.0.1", int port=46801, groups=None,
-                  dict numbers=None):
-        self.wire = Wire()
+                  dict numbers=None, str wire="inlong", bytes peer=b"127.0.0.1", size_t max_frame=0):
+        self.wire = Wire(wire)
+        self.peer = peer
         self.node = node_ip
         self.groups = groups
         self.numbers = numbers
@@ -201,6 +229,8 @@ cdef class Server:
         self.profile.service_code = service_code
         self.profile.load = load
         self.profile.port = port
+        self.profile.max_frame = max_frame
+        self.profile.peer = slice_of(<const char*>self.peer, <size_t>len(peer))
         self.profile.node_ip = slice_of(<const char*>self.node, <size_t>len(node_ip))
         if groups is not None:
             self.profile.known = _is_known
@@ -230,10 +260,30 @@ cdef class Server:
             "records": r.records,
             "data_time_ms": r.data_time_ms,
             "order": bool(r.order),
+            "closes": bool(r.closes),
             "partition_key": _taken(r.partition_key),
             "reply": r.reply.p[:r.reply.n] if r.reply.n and not r.unanswered else b"",
             "entry": r.entry.p[:r.entry.n] if r.entry.n else b"",
         }
+
+    def left(self) -> tuple:
+        """Return what `serve` has put into the fields of the request that it does not return."""
+        cdef Request* r = &self.request
+        return bool(r.heartbeat), bool(r.unanswered), _taken(r.body), r.body_at
+
+    def soil(self) -> None:
+        """Fill all fields of the request, as frames of any wire may have left them."""
+        cdef Request* r = &self.request
+        cdef Buf reply = r.reply, entry = r.entry, scratch = r.scratch
+        cdef Slice old = slice_of(b"of the frame before", 19)
+        memset(r, 1, sizeof(Request))
+        r.group = old
+        r.stream = old
+        r.partition_key = old
+        r.body = old
+        r.reply = reply
+        r.entry = entry
+        r.scratch = scratch
 
     def serve_many(self, bytes data, int64_t now_ms, int times):
         """Judge the same frame many times, for measurements."""

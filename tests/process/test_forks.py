@@ -7,6 +7,7 @@ import pytest
 import dataproxy
 from dataproxy._core.wire.inlong.message import records
 from dataproxy.hub import Hub
+from dataproxy.hub.web.settings import ManagerCluster
 from tests.native.probe_wire import Server
 from tests.process.programs import finish, launch, start
 from tests.support.scripted import Peer, Scripted, ack, refusal
@@ -390,3 +391,54 @@ def test_a_fork_while_a_pack_is_being_divided() -> None:
         )
         assert server.bodies().count(b"child") == 1
         assert len(server.frames) == 6, "the child's; all, 1 2, bad 3 4, bad, 3 4"
+
+
+@pytest.mark.parametrize("by_manager", [True, False])
+def test_a_lazy_start_leaves_no_import_to_its_threads(by_manager: bool) -> None:
+    """A child that is forked while a thread imports could never import that module, and would find no proxy."""
+    with Hub() as hub:
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="g", start="lazy")
+    before = set(sys.modules)
+    p.send("s", b"x").result(30)
+    assert set(sys.modules) == before, set(sys.modules) - before
+    p.close()
+            """,
+            hub.manager_url if by_manager else f"tcp://localhost:{hub.port}",
+        )
+
+
+def test_groups_keep_their_clusters_in_a_child() -> None:
+    """Groups of the parent are known at once, also over handles; a new one is asked about in the child."""
+    with Hub() as east, Hub() as west:
+        east.manager.clusters = {"west": ManagerCluster(7, (("127.0.0.1", west.port),))}
+        east.manager.groups = {"w1": "west", "w2": "west"}
+        run(
+            """
+    p = dataproxy.Producer(sys.argv[1], group_id="e1", linger=0)
+    h = p.stream("s", group_id="w1")
+    h.send(b"parent").result(30)
+    child = os.fork()
+    if child == 0:
+        h.send(b"child").result(30)
+        p.send("s", b"child").result(30)
+        p.send("s", b"child", group_id="w2").result(30)
+        p.close()
+        os._exit(0)
+    reap(child)
+    h.send(b"after").result(30)
+    p.close()
+            """,
+            east.manager_url,
+        )
+        stored = {
+            (name, group): sorted(record.body for record in hub.records(group, "s"))
+            for name, hub in (("east", east), ("west", west))
+            for group in ("e1", "w1", "w2")
+        }
+    assert {key: bodies for key, bodies in stored.items() if bodies} == {
+        ("east", "e1"): [b"child"],
+        ("west", "w1"): [b"after", b"child", b"parent"],
+        ("west", "w2"): [b"child"],
+    }

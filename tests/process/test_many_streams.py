@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 from dataproxy import Producer
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 
 def peak():
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))

@@ -10,6 +10,8 @@ from tests.sim.network import AckFault, Connection, Network
 
 __all__ = ["Actions"]
 
+UNKNOWN_GROUP = 115
+
 
 class Actions:
     """Every ``_do_KIND``; the cluster that inherits them has the rest."""
@@ -92,6 +94,10 @@ class Actions:
     def _do_refuse(self, node: int, code: int, span: int) -> None:
         self.hubs[node].core.set_service(code)
         self.later(self.now + span, self.hubs[node].core.set_service, 0)
+
+    def _do_strange(self, node: int, span: int) -> None:
+        """Have a proxy know no group for a while."""
+        self._do_refuse(node, UNKNOWN_GROUP, span)
 
     def _do_disk(self, node: int, commits: int, full: bool) -> None:
         self.hubs[node].faulty_commits += [DISK_FULL if full else BROKEN] * commits

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from tests.sim.proxy import is_http, message_size
+from tests.support.reference.v1 import read_infos, read_pack
+
 __all__ = ["AnswerOrder"]
 
 _NUMBER = re.compile(rb"(?:^|&)(?:mid|messageId)=([^&]*)")
@@ -21,7 +24,8 @@ class AnswerOrder:
     def asked(self, data: bytes) -> None:
         """Take bytes that reached the server."""
         for frame in self._frames(0, data):
-            self._open.append(_name(frame, 17))
+            if b"&isAck=false" not in frame:
+                self._open.append(_name(frame, 17))
 
     def answered(self, data: bytes) -> None:
         """Take bytes that the server wrote."""
@@ -34,8 +38,7 @@ class AnswerOrder:
     def _frames(self, way: int, data: bytes) -> list[bytes]:
         data = self._parts[way] + data
         found = []
-        while len(data) >= 4 and len(data) >= 4 + int.from_bytes(data[:4], "big"):
-            size = 4 + int.from_bytes(data[:4], "big")
+        while size := message_size(data):
             found.append(data[:size])
             data = data[size:]
         self._parts[way] = data
@@ -43,7 +46,13 @@ class AnswerOrder:
 
 
 def _name(frame: bytes, number_at: int) -> tuple[int, bytes]:
-    """Return the type of a frame and what an answer has in common with its request."""
+    """Return the type of a frame and what an answer has in common with its request; over HTTP it is nothing."""
+    if is_http(frame):
+        return 0, b""
+    if frame[:1] == b"\x08":
+        return 0, b"%d" % read_infos(frame)[0][1]
+    if frame[4] == 0:
+        return 0, b"%d" % read_pack(frame)[0].packId
     kind = frame[4] & 0x1F
     if kind in (1, 8):
         return kind, b""

@@ -14,6 +14,7 @@ from dataproxy import Producer
 from dataproxy._core.producer.ingest.stream import Stream
 from dataproxy._core.producer.results.dispatch import let_go, next_batch
 from dataproxy.errors import BufferFullError, ClosedError, DeliveryError
+from dataproxy.outcomes import Sent
 from dataproxy.producer import lifecycle
 from tests.campaigns.histories.bodies import make_body, read_body
 from tests.campaigns.histories.history import Accounting, Close, Result, Told
@@ -26,6 +27,7 @@ _OUTCOMES = {"DeliveryFailed": "failed", "DeliveryExpired": "expired", "Delivery
 _BEGIN_MS = 1_700_000_000_000
 #: Of a hub that does not take a message.
 CONTENT_CODES = (104, 123)
+UNKNOWN_CODES = (113, 115, 121)  # of a group or stream that a proxy does not know
 
 
 def outcome_of(error: DeliveryError) -> str:
@@ -72,8 +74,11 @@ class App:
             self.client.bound_memory(
                 2 * size + rng.choice((16 << 10, 64 << 10)), size // 8 + rng.choice((8 << 10, 40 << 10))
             )
+        self.client.hold_bodies(random.Random(f"hold {seed}").choice((1, 100, 300, 4096)))
         self.held = self.producer.stream("s0")
         self.sequence = 0
+        widths = (0, 0, 400, 900) if options.get("protocol") == "http" else (0,)
+        self.wide = random.Random(f"wide {seed}").choice(widths)
         self.guilty = guilty  # share of messages that every hub refuses
         self.marks = random.Random(seed ^ 0x6111)
         self.codes: dict[int, int] = {}  # sequence number of a marked message -> the code
@@ -115,24 +120,28 @@ class App:
             self._accepted(now, first + i, body, key, stream, delivery)
 
     def _mark(self, sequence: int) -> bytes:
-        """Return what makes every hub refuse a message, or nothing."""
+        """Return what makes every hub refuse a message, or nothing; over HTTP also what grows when it is encoded."""
+        wide = b"=" * self.wide
         if self.guilty == 0.0 or self.marks.random() >= self.guilty:
-            return b""
+            return wide
         code = self.codes[sequence] = self.marks.choice(CONTENT_CODES)
-        return b"!refuse-%d!" % code
+        return b"!refuse-%d!" % code + wide
 
     def _refused(self, sequence: int, error: DeliveryError) -> int:
-        """Return the code that a message was refused with for its content.  Lines of type 3 share the fate of all."""
-        one = outcome_of(error) == "failed" and error.code in CONTENT_CODES and self.options["message_type"] != 3
+        """Return the code that a message was refused with for its content.  Lines share the fate of all."""
+        lines = self.options["message_type"] in (2, 3) or self.options.get("joined_lines")
+        lines = lines or self.options.get("protocol", "tcp") != "tcp"
+        one = outcome_of(error) == "failed" and error.code in CONTENT_CODES and not lines
         return int(error.code) if one else 0
 
     def _way(self, stream: str) -> Stream:
         """Return a handle: of one stream it is held, of the other, whose attributes are wide, new for each call."""
-        return self.held if stream == "s0" else self.producer.stream("s1", attrs={"wide": "w" * 700})
+        wide = {} if self.options.get("protocol") == "http" else {"wide": "w" * 700}
+        return self.held if stream == "s0" else self.producer.stream("s1", attrs=wide)
 
     def limit_frames(self, limit: int) -> None:
-        """Follow a Manager that names ``limit``, 0 for none."""
-        self.producer._limit_frames(limit)
+        """Follow a Manager that names ``limit``, 0 for none; a body in a form may take three times its bytes."""
+        self.producer._limit_frames(limit * 4 if self.options.get("protocol") == "http" else limit)
 
     def _batch(self, now: float, stream: str, first: int, bodies: list[bytes], key: str, extra: dict[str, Any]) -> None:
         try:
@@ -171,7 +180,8 @@ class App:
 
     def _result(self, now: float, sequence: int, delivery: Any) -> None:
         try:
-            result = Result("delivered", now, id=delivery.result(0).id)
+            good = delivery.result(0)
+            result = Result("sent" if isinstance(good, Sent) else "delivered", now, id=good.id)
         except DeliveryError as error:
             self._tell(
                 sequence, Result(outcome_of(error), now, _maybe(error), error.id, self._refused(sequence, error)), error
@@ -179,16 +189,22 @@ class App:
             return
         self._tell(sequence, result)
 
+    def _has_had_room(self) -> bool:
+        """Tell whether no message ever found the buffer full: then what waits for unknown streams never gives way."""
+        return self.refused == 0 and self.options["on_full"] in ("block", "raise")
+
     def _batch_result(self, now: float, first: int, many: int, result: Any) -> None:
         failures = {}
         for failure in result.failures:
             for i in range(failure.first, failure.first + failure.messages):
                 failures[i] = failure.error
         assert result.accepted == many, result
+        good = "sent" if self.options.get("ack") == "none" else "delivered"
+        assert result.sent == (result.accepted - sum(f.messages for f in result.failures) if good == "sent" else 0)
         for i in range(many):
             error = failures.get(i)
             if error is None:
-                self._tell(first + i, Result("delivered", now))
+                self._tell(first + i, Result(good, now))
             else:
                 refused = self._refused(first + i, error)
                 self._tell(first + i, Result(outcome_of(error), now, _maybe(error), refused=refused), error)
@@ -196,6 +212,9 @@ class App:
     def _tell(self, sequence: int, result: Result, error: DeliveryError | None = None) -> None:
         assert error is None or error.code != "ENCODE", "what was accepted could not be sent"
         told = self.told[sequence]
+        if error is not None and error.code in UNKNOWN_CODES and result.outcome == "failed" and self._has_had_room():
+            waited = result.at - told.accepted_at
+            assert waited >= self.options["unknown_group_timeout"], f"{sequence} failed as unknown after {waited} s"
         self.told[sequence] = told._replace(results=(*told.results, result))
 
     def tell(self) -> None:
@@ -221,7 +240,7 @@ class App:
         self.tell()
         c = self.producer._counts()
         untold = sum(c["untold"].values())
-        settled = c["delivered"] + c["failed"] + c["expired"] + c["dropped"]
+        settled = c["delivered"] + c["sent"] + c["failed"] + c["expired"] + c["dropped"]
         if self.listens and self.heard + untold != settled:
             return f"on_delivery heard of {self.heard} messages, {untold} are untold, {settled} have results"
         if untold and self.options["on_full"] == "block":
@@ -234,7 +253,7 @@ class App:
         c = self.producer._counts()
         accounting = Accounting(
             self.name, now, c["accepted"], c["delivered"], c["failed"], c["expired"], c["dropped"],
-            c["open"] + c["in_flight"], c["buffered_bytes"], self.options["buffer_bytes"], final,
+            c["open"] + c["in_flight"], c["buffered_bytes"], self.options["buffer_bytes"], final, c["sent"],
         )  # fmt: skip
         self.accounting.append(accounting)
         return accounting
@@ -248,7 +267,7 @@ class App:
             told = self.told.get(said.sequence) if said is not None else None
             if told is None or told.digest != zlib.crc32(message.body):
                 return f"{message.id} came back as {message.body[:60]!r}, which nobody sent"
-            if message.stream_id != told.stream or any(r.outcome == "delivered" for r in told.results):
+            if message.stream_id != told.stream or any(r.outcome in ("delivered", "sent") for r in told.results):
                 return f"{message.id} came back of {message.stream_id}, and was told {told}"
             refused = self._refused(said.sequence, message.error)
             if refused and refused != told.guilty:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from dataproxy.producer.discovery.proxies import connections_per_executor
+from dataproxy.producer.shares import shares
 from tests.campaigns.histories.history import Close, History
 from tests.campaigns.histories.laws import judge
 from tests.native.probe_net import set_time
@@ -26,6 +26,7 @@ _CALM_US = 1_000_000
 _AVOID_US = 10_000_000  # how long a node is left alone that said it cannot take data
 _POLL_US = 20_000
 _LAST_TRIES = 5
+_LONG_IDLE = 60.0
 _MOST_EVENTS = 400_000
 
 
@@ -46,7 +47,8 @@ class Cluster(Actions):
         self.ticket = 0
         set_time(self.now, self._wall())
         self.network = Network(plan.seed, self.later, self.poke, self.say, lambda: self.now)
-        self.hubs = [Hub(i, plan.node_options, self.rng) for i in range(plan.nodes)]
+        reports = plan.options.get("protocol") == "http"
+        self.hubs = [Hub(i, plan.node_options, self.rng, reports=reports) for i in range(plan.nodes)]
         self.ports = {hub.port: hub for hub in self.hubs}
         target = "tcp://" + ",".join(f"127.0.0.1:{self.hubs[i].port}" for i in plan.first_list)
         self.app = App("p", target, plan.options, plan.seed, _BEGIN_MS - _BEGIN_US // MS, plan.guilty)
@@ -61,6 +63,7 @@ class Cluster(Actions):
         self.executor_timers = [-1] * self.app.client.executors
         self.executor_awake = [False] * self.app.client.executors
         self.stats: dict[str, int] = {}
+        self.last = -1  # number of the message that was sent when all was well
 
     # --- the script
 
@@ -102,15 +105,16 @@ class Cluster(Actions):
         self._check(not self.app.waiting, f"L1 {len(self.app.waiting)} sends have no result after calm returned")
         refused = any(action.kind == "refuse" for action in self.plan.actions)
         self._play(self.now + _CALM_US + (_AVOID_US if refused else 0))
-        results = ()
-        self.app.tell()
+        app, results = self.app, ()
+        app.tell()
         for _ in range(_LAST_TRIES):  # a short delivery timeout may be over before slow hubs have answered
-            sequence = self.app.sequence
-            self.app.send(self.now / 1e6, "send", (1, 0, "s0", "", None, None, False))
+            sequence = app.sequence
+            app.send(self.now / 1e6, "send", (1, 0, "s0", "", None, None, False))
             self._pump()
-            self._play(self.now + int(self.app.limit * 1e6) + 20_000, until=lambda: not self.app.waiting)
-            results = self.app.told[sequence].results
-            if results and results[0].outcome == "delivered":
+            self._play(self.now + int(app.limit * 1e6) + 20_000, until=lambda: not app.waiting)
+            results = app.told[sequence].results
+            if results and results[0].outcome == ("sent" if app.options.get("ack") == "none" else "delivered"):
+                self.last = sequence
                 return
         self._check(False, f"L2 all is well, and yet the last message: {results}")
 
@@ -167,7 +171,7 @@ class Cluster(Actions):
         late = self.longest_nap / 1e6 + 0.01
         history = History(
             told=list(app.told.values()), accounting=app.accounting, closes=app.closes, grace=late, close_grace=late,
-            stored=[], most_duplicates=None,
+            stored=[], most_duplicates=None, with_ids=self.plan.options.get("protocol") != "http",
         )  # fmt: skip
         for hub in self.hubs:
             for one in hub.stored():
@@ -179,10 +183,14 @@ class Cluster(Actions):
         app.leave()
         self._once(history)
         self._check(not found, "; ".join(f"{v.law} {v.text}" for v in found))
+        if self.plan.node_options["read_idle"] >= _LONG_IDLE:  # a shorter one may close while the message is written
+            there = self.last < 0 or any(one.sequence == self.last for one in history.stored)
+            self._check(there, f"L2 all was well when message {self.last} was written, and it is at no hub")
         counts = app.producer._counts()
         copies = len({(s.producer, s.sequence) for s in history.stored})
         return {
-            "delivered": last.delivered, "failed": last.failed, "expired": last.expired, "dropped": last.dropped,
+            "delivered": last.delivered, "sent": last.sent, "failed": last.failed,
+            "expired": last.expired, "dropped": last.dropped,
             "stored": len(history.stored), "twice": len(history.stored) - copies, "faults": self.plan.faults,
             "refused": app.refused, "untold": sum(counts["untold"].values()), "retries": counts["retries"],
             "events": self.ticket, "connections": len(self.network.connections),
@@ -386,11 +394,8 @@ class Cluster(Actions):
             self.known_list = self.manager_list
             self.say("list", self.known_list)
             ports = [self.hubs[i].port for i in self.known_list]
-            options = self.plan.options
-            self.app.producer._set_endpoints(
-                [(f"127.0.0.1:{port}", "127.0.0.1", port, 2, "") for port in ports],
-                connections_per_executor(options["connections"], options["executors"], len(ports)),
-            )
+            proxies = [(f"127.0.0.1:{port}", "127.0.0.1", port, 2, "", "127.0.0.1", 0) for port in ports]
+            self.app.producer._set_clusters([(0, proxies, shares(self.app.producer.config, len(ports)))], None)
             self._pump()
         if self.now < _BEGIN_US + 600 * _CALM_US:
             self.later(self.now + _POLL_US * (1 if self.now < _BEGIN_US + 3_000_000 else 100), self._poll_manager)

@@ -29,7 +29,7 @@ def _lines(records: list[tuple[bytes, dict[str, str]]]) -> list[tuple[bytes, dic
 class Hub:
     """One proxy.  The world calls ``wake`` whenever it may have something to do."""
 
-    def __init__(self, index: int, options: dict[str, Any], rng: random.Random) -> None:
+    def __init__(self, index: int, options: dict[str, Any], rng: random.Random, *, reports: bool = False) -> None:
         self.index = index
         self.rng = rng
         queue = options["queue_bytes"]
@@ -47,7 +47,7 @@ class Hub:
             topics=[],
         )  # fmt: skip
         self.port = self.core.open()
-        self.node = Node(self.core)
+        self.node = Node(self.core, reports=reports)
         self.down = False
         self.gone = False  # with its host: nobody answers, not even with a refusal
         self.frozen_until = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tests.native.probe_net import Net
 from tests.sim.answers import AnswerOrder
-from tests.sim.proxy import frame_seq, take_frame
+from tests.sim.proxy import frame_seq, is_http, is_refusal, message_size, take_frame
 
 __all__ = ["AckFault", "Connection", "Network"]
 
@@ -24,6 +24,15 @@ _BUFFERS = (512, 4096, 16384, 65536, 65536)
 _HEARTBEATS = (1, 8)
 _CHUNK_MS = 2  # of a slow link
 _BINARY = 7
+#: What becomes of answers without a number, which a client would take for that of its next request.
+_IN_TURN = {
+    "twice": "late", "foreign": "gateway", "near": "gateway", "elsewhere": "gateway", "settled": "gateway",
+}  # fmt: skip
+_GATEWAY = (
+    b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 504 Gateway Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n<html>ok</html>",
+)
 
 
 @dataclass
@@ -38,7 +47,7 @@ class AckFault:
 def _note_requests(c: Connection, data: bytes) -> None:
     c.sending += data
     while (frame := take_frame(c.sending)) is not None:
-        if frame[4] & 0x1F == _BINARY:
+        if _has_number(frame):
             c.carried.append(frame_seq(frame))
 
 
@@ -67,15 +76,21 @@ class Connection:
     settled: int | None = None  # the newest of them that was answered with success
 
 
+def _has_number(answer: bytes) -> bool:
+    """Tell whether an answer has its number in the header: it is of type 7."""
+    return answer[:1] == b"\x00" and answer[4] & 0x1F == _BINARY
+
+
 def _frames(kept: bytearray, data: bytes) -> list[int]:
     """Return the hashes of the data frames that ``data`` ends; what it begins is kept."""
     kept += data
     found = []
-    while len(kept) >= 4 and len(kept) >= 4 + int.from_bytes(kept[:4], "big"):
-        size = 4 + int.from_bytes(kept[:4], "big")
-        if kept[4] not in _HEARTBEATS:
-            found.append(hash(bytes(kept[:size])))
-        del kept[:size]
+    while (frame := take_frame(kept)) is not None:
+        if is_http(frame):
+            form = frame[frame.find(b"\r\n\r\n") + 4 :]  # the head names the server
+            found += [hash(form)] if form else []
+        elif frame[4] not in _HEARTBEATS:
+            found.append(hash(frame))
     return found
 
 
@@ -216,14 +231,11 @@ class Network:
             self._carry(c, CLIENT, data, now)
             return
         data = c.rest + data
-        while len(data) >= 4:
-            size = 4 + int.from_bytes(data[:4], "big")
-            if len(data) < size:
-                break
+        while size := message_size(data):
             frame, data = data[:size], data[size:]
             if c.rng.random() >= fault.chance:
                 self._carry(c, CLIENT, frame, now)
-                if frame[4] & 0x1F == _BINARY and b"errCode" not in frame:
+                if _has_number(frame) and not is_refusal(frame):
                     # Once it has arrived; until then it waits for its answer.
                     self.later(c.arrives[CLIENT], setattr, c, "settled", int.from_bytes(frame[5:9], "big"))
             else:
@@ -232,10 +244,12 @@ class Network:
 
     def _astray(self, c: Connection, frame: bytes, kind: str, now: int) -> None:
         """Have one answer go wrong."""
-        if kind == "twice" and b"errCode" in frame:
+        if kind == "twice" and is_refusal(frame):
             # Of two refusals over one connection nobody can tell whether the second is for the next attempt.
             self._carry(c, CLIENT, frame, now)
             return
+        if is_http(frame):
+            kind = _IN_TURN.get(kind, kind)
         self.say("answer", kind, c.index)
         self.lost_acks += 1
         if kind == "late":
@@ -250,12 +264,14 @@ class Network:
         elif kind in ("foreign", "near", "elsewhere", "settled"):
             c.arrives[CLIENT] = max(now + c.rng.choice((30, 300, 2000)), c.arrives[CLIENT])
             self.later(c.arrives[CLIENT], self._on_foreign, c, frame, kind)
-            if c.rng.random() < 0.5 and b"errCode" not in frame:
+            if c.rng.random() < 0.5 and not is_refusal(frame):
                 self._carry(c, CLIENT, frame, c.arrives[CLIENT])
         elif kind == "unknown":
             self._carry(c, CLIENT, b"\x00\x00\x00\x03\x7fxx" + frame, now)
+        elif kind == "gateway":
+            self._carry(c, CLIENT, c.rng.choice(_GATEWAY), now)
         elif kind == "garbage":
-            self._carry(c, CLIENT, b"HTTP/1.1 400 Bad Request\r\n\r\n", now)
+            self._carry(c, CLIENT, b"SSH-2.0-x\r\n" if is_http(frame) else b"HTTP/1.1 400 Bad Request\r\n\r\n", now)
         elif kind == "slice":
             for k in range(len(frame)):
                 self._carry(c, CLIENT, frame[k : k + 1], now)
@@ -265,7 +281,7 @@ class Network:
 
         It is never one that waits for its answer here at this moment: whether that answer is true nobody could tell.
         """
-        if frame[4] & 0x1F != _BINARY:
+        if not _has_number(frame):
             return None
         own = int.from_bytes(frame[5:9], "big")
         if self.net.held(c.index, CLIENT):

@@ -16,7 +16,7 @@ FAULTS = {
     "frames": 2,
 }  # fmt: skip
 #: Faults of hosts and connections, drawn apart so that the plans of old seeds stay what they were.
-NETWORK_FAULTS = ("vanish", "slow")
+NETWORK_FAULTS = ("vanish", "slow", "strange")
 RATES = (5, 50, 500)  # bytes in a millisecond
 ACK_FAULTS = (
     "drop", "late", "twice", "reorder", "foreign", "near", "elsewhere", "settled", "unknown", "garbage", "slice",
@@ -60,18 +60,20 @@ def make_plan(seed: int) -> Plan:
     """Return the plan of one seed."""
     rng = random.Random(seed)
     nodes = rng.choice((1, 2, 3, 3, 4))
-    options = _options(rng)
+    options = {**_options(rng, seed), **_dialect(random.Random(seed ^ 0x7E5))}
     actions: list[Action] = []
     at = 0
     for _ in range(rng.randint(4, 40)):
         at += rng.choice((0, 0, 0, 10, 300, 1000, 5000, 30_000))
         actions.append(_send(rng, at, options))
+    options["ack"] = _ack(random.Random(seed ^ 0xAC4), options)
     span = at + 50_000
     for _ in range(rng.choice((0, 1, 1, 2))):
         actions.append(Action(rng.randrange(span), "flush"))
     for kind in rng.choices(list(FAULTS), list(FAULTS.values()), k=rng.choice((0, 2, 4, 8, 12, 16))):
         actions.append(_fault(rng, kind, rng.randrange(span), nodes))
     actions += _connection_faults(random.Random(seed ^ 0x11F0), span, nodes)
+    actions += _unknown_groups(random.Random(seed ^ 0x1150), span, nodes, options)
     actions.sort(key=lambda action: action.at)
     return Plan(
         seed=seed,
@@ -97,7 +99,18 @@ def _connection_faults(rng: random.Random, span: int, nodes: int) -> list[Action
     return found
 
 
-def _options(rng: random.Random) -> dict[str, Any]:
+def _unknown_groups(rng: random.Random, span: int, nodes: int, options: dict[str, Any]) -> list[Action]:
+    """Draw times in which proxies do not know the groups, and how long the producer waits for that."""
+    options["unknown_group_timeout"] = rng.choice((60.0, 60.0, 60.0, 0.5, 0.02, 0.0))
+    found = []
+    for _ in range(rng.choice((0, 0, 0, 1, 3))):
+        which = range(nodes) if rng.random() < 0.5 else (rng.randrange(nodes),)
+        at, lasts = rng.randrange(span), rng.choice((20, 100, 600, 3000)) * MS
+        found += [Action(at, "strange", (node, lasts)) for node in which]
+    return found
+
+
+def _options(rng: random.Random, seed: int) -> dict[str, Any]:
     pick = rng.choice
     delivery = pick((0.05, 0.3, 2.0, 2.0, 5.0))
     options: dict[str, Any] = {
@@ -131,10 +144,45 @@ def _options(rng: random.Random) -> dict[str, Any]:
     if options["on_full"] == "block":
         options["max_block"] = 0.0  # nobody else could move the clock meanwhile
     options["max_frame_bytes"] = pick((2048, 4096, 1 << 19))
+    options.update(_balance(random.Random(f"balance {seed}")))
     most = min(options["buffer_bytes"], options["max_frame_bytes"] - 1024)
     options["batch_bytes"] = min(options["batch_bytes"], most)
     options["linger"] = min(options["linger"], delivery - 1.5 * options["ack_timeout"])
     return options
+
+
+def _dialect(rng: random.Random) -> dict[str, Any]:
+    """Return options of the layouts and protocols that few use, for some seeds."""
+    return rng.choice(
+        (
+            *({},) * 8,
+            {"message_type": 6},
+            {"message_type": 2},
+            {"message_type": 7, "joined_lines": True, "compression": "none"},
+            {"message_type": 7, "trace_address": "10.0.0.1"},
+            {"protocol": "v1", "compression": "none"},
+            {"protocol": "v1", "trace_address": "10.0.0.1", "compression": "none"},
+            {"protocol": "http", "message_type": 3, "compression": "none", "max_frame_bytes": 1 << 19},
+            {"protocol": "http", "message_type": 3, "compression": "none", "max_frame_bytes": 8192},
+        )
+    )
+
+
+def _ack(rng: random.Random, options: dict[str, Any]) -> str:
+    """Return the answer that frames ask for; without any there is no order by key; other protocols have one kind."""
+    if options.get("protocol", "tcp") != "tcp":
+        return "source"
+    unordered = ("none", "none") if options["ordering"] == "none" else ()
+    return rng.choice(("source",) * 6 + ("sink", "sink", *unordered))
+
+
+def _balance(rng: random.Random) -> dict[str, Any]:
+    """Return how many proxies are in use and stand by, drawn apart so that old seeds keep their other options."""
+    return {
+        "active_proxies": rng.choice((0, 0, 1, 2)),
+        "standby_proxies": rng.choice((0, 1, 2)),
+        "eject_outliers": rng.random() < 0.8,
+    }
 
 
 def _node_options(rng: random.Random) -> dict[str, Any]:
@@ -157,8 +205,10 @@ def _send(rng: random.Random, at: int, options: dict[str, Any]) -> Action:
     key = rng.choice(("", "k0", "k0", "k1", "k2", "k3")) if options["ordering"] == "key" else ""
     when = rng.choice((None, None, None, rng.randrange(4) * 700))
     attrs = None
-    own_id = options["message_type"] == 7 and kind != "batch" and rng.random() < 0.1
-    if options["message_type"] == 7:
+    v1 = options.get("protocol") == "v1"
+    single = options["message_type"] == 7 and not options.get("joined_lines") and not v1  # items have their own ids
+    own_id = single and kind != "batch" and rng.random() < 0.1
+    if single or (options["message_type"] == 6 and not v1):
         attrs = rng.choice((None, None, None, None, {"a": "1"}, {"b": "xy"}))
     return Action(at, kind, (many, size, stream, key, when, attrs, own_id))
 

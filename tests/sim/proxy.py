@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 
 from tests.native.probe_wire import Server
 
-__all__ = ["OUT_OF_STEP", "Proxy", "Temper", "answer_of", "frame_seq", "take_frame"]
+__all__ = [
+    "OUT_OF_STEP", "Proxy", "Temper", "answer_of", "frame_seq", "is_http", "is_refusal", "message_size", "take_frame",
+]  # fmt: skip
 
+_LENGTH = re.compile(rb"\r\nContent-Length: (\d+)")
 #: The code of a server that finds no frame where one should begin.
 OUT_OF_STEP = 94
 _DATA = 7
@@ -137,12 +141,40 @@ def answer_of(answer: bytes) -> tuple[int, int] | None:
     return int.from_bytes(answer[5:9], "big"), codes[0] if codes else 0
 
 
+def is_http(data: bytes | bytearray) -> bool:
+    """Tell whether a stream begins with a request or an answer of HTTP; the length of a frame begins with a 0."""
+    return data[:1] in (b"P", b"G", b"H")
+
+
+def message_size(data: bytes | bytearray) -> int:
+    """Return the size of the first message of a stream: of a frame, a bare answer of V1, or HTTP; 0: not whole."""
+    if is_http(data):
+        head = data.find(b"\r\n\r\n") + 4
+        found = _LENGTH.search(data, 0, head)
+        size = head + (int(found[1]) if found else 0)
+        return size if head >= 4 and len(data) >= size else 0
+    if data[:1] != b"\x08":
+        size = 4 + int.from_bytes(data[:4], "big")
+        return size if len(data) >= max(4, size) else 0
+    at = 1
+    for _ in range(2):
+        while at < len(data) and data[at] >= 0x80:
+            at += 1
+        at += 2
+    return at - 1 if at - 1 <= len(data) else 0
+
+
+def is_refusal(answer: bytes) -> bool:
+    """Tell whether an answer refuses its frame."""
+    if is_http(answer):
+        return b'"code":"0"' not in answer
+    return answer[1] != 0 if answer[:1] == b"\x08" else b"errCode" in answer
+
+
 def take_frame(received: bytearray) -> bytes | None:
     """Cut the first whole frame off, or return None."""
-    if len(received) < 4:
-        return None
-    size = 4 + int.from_bytes(received[:4], "big")
-    if len(received) < size:
+    size = message_size(received)
+    if size == 0:
         return None
     frame = bytes(received[:size])
     del received[:size]

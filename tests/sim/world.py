@@ -85,6 +85,7 @@ class World:
         proxies = rng.randint(5, 14) if self.many else rng.randint(1, 4)
         self.proxies = [Proxy(f"p{i}:1", self._temper()) for i in range(proxies)]
         self.wanted = self._how_many()
+        self.standbys = random.Random(f"standbys {seed}").choice((0, 0, 1, 2))
         self.sockets: dict[int, Socket] = {}
         self.sent: dict[int, Sent] = {}
         self.by_seq: dict[int, Sent] = {}
@@ -303,7 +304,7 @@ class World:
         self.wanted = self._how_many()
         self.most_connections = max(self.most_connections, self.wanted)
         self._say("list", [p.label for p in chosen], self.wanted)
-        self.pool.endpoints([p.label for p in chosen], self.wanted, self.now)
+        self.pool.endpoints([p.label for p in chosen], self.wanted, self.now, standbys=self.standbys)
 
     def _drop(self, sock: Socket, event: int, detail: int) -> None:
         sock.alive = False

@@ -39,6 +39,7 @@ class FakeProducer:
             (
                 "accepted",
                 "delivered",
+                "sent",
                 "failed",
                 "expired",
                 "dropped",

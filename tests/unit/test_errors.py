@@ -112,15 +112,15 @@ def test_repr_is_short():
 
 
 # Classification of the protocol's specification, written out a second time on purpose.
-NODE = {1, 3}
+NODE = {1, 3, 500, 502, 503, 504}
 DRAINED = {2}
-BACK = {114, 116, 117, 118, 119}
-FEW = {codes.UNKNOWN_ERROR}
+BACK = {114, 116, 117, 118, 119, 408, 429}
+FEW = {codes.UNKNOWN_ERROR, 200, 301, 302, 307, 308, 401, 403, 404, 407}
 LATE = {113, 115, 121}
 OK = {0, 120}
 FRAMING = {94}
 SPLIT = {104, 123}
-NO = {10, *range(31, 37), 95, 96, *range(100, 104), *range(105, 113), 122, 150, 151}
+NO = {10, *range(31, 37), 95, 96, *range(100, 104), *range(105, 113), 122, 150, 151, 400, 413}
 
 
 def test_retry_classes():

@@ -64,7 +64,7 @@ def test_a_zip_is_named_as_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ("module", "library", "program", "package"),
     [
-        ("base/compress", "libsnappy", "from dataproxy import Producer", "apt-get install libsnappy1v5"),
+        ("base/snappy/compress", "libsnappy", "from dataproxy import Producer", "apt-get install libsnappy1v5"),
         ("server/store/env", "liblmdb", "from dataproxy.hub import Hub; Hub()", "apt-get install liblmdb0"),
     ],
 )
@@ -128,10 +128,10 @@ def test_where_no_module_was_built_the_error_says_which_command_helps(tmp_path, 
     ("program", "module"),
     [
         ("from dataproxy import Producer", "dataproxy._core.producer.producer"),
-        ("from dataproxy import AsyncProducer", "dataproxy._core.conn.router"),
+        ("from dataproxy import AsyncProducer", "dataproxy._core.conn.balance.router"),
         ("from dataproxy.hub import Hub", "dataproxy._core.server.core"),
         ("from dataproxy.hub import Hub", "dataproxy._core.server.store.env"),
-        ("import dataproxy.stored.entry", "dataproxy._core.base.compress"),
+        ("import dataproxy.stored.entry", "dataproxy._core.base.snappy.compress"),
     ],
 )
 def test_a_single_missing_module_is_named_with_the_command(tmp_path, program, module):

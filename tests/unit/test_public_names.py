@@ -17,6 +17,7 @@ MODULES = (
     "dataproxy",
     "dataproxy.codes",
     "dataproxy.config",
+    "dataproxy.doctor",
     "dataproxy.errors",
     "dataproxy.hub",
     "dataproxy.outcomes",
@@ -24,6 +25,7 @@ MODULES = (
     "dataproxy.spark",
     "dataproxy.testing",
     "dataproxy.types",
+    "inlong_dataproxy",
 )
 SPARKS_OWN = "dataproxy.spark.DataProxyDataSource"  # not there with older Sparks
 OPTIONS = {
@@ -47,7 +49,8 @@ def documented_here() -> list[str]:
 
 def ours(kind: type) -> list[type]:
     """Return the classes of this package that a class is made of."""
-    return [base for base in kind.__mro__ if base.__module__.split(".")[0] in ("dataproxy", "pyspark_dataproxy")]
+    own = ("dataproxy", "inlong_dataproxy", "pyspark_dataproxy")
+    return [base for base in kind.__mro__ if base.__module__.split(".")[0] in own]
 
 
 def names_of(kind: type) -> set[str]:

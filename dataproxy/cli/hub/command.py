@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["run_hub"]
 
 _PORTS: Final = {"port": 46801, "manager_port": 8083}
+_HTTP_PORT: Final = 46802
+_HTTP_HELP: Final = (
+    "TCP port of the HTTP report, 0 for a free one, -1 for none. [default: 46802, or the one after all nodes' ports]"
+)
 #: Seconds for answers after a signal.  Together with the end of the process this makes the documented 10 s.
 _ANSWER_SECONDS: Final = 9.0
 
@@ -36,8 +40,12 @@ def run_hub(
     port: Annotated[
         int | None, typer.Option(metavar="PORT", help="TCP port for producers, 0 for a free one. [default: 46801]")
     ] = None,
+    http_port: Annotated[int | None, typer.Option(metavar="PORT", help=_HTTP_HELP)] = None,
     manager_port: Annotated[
         int | None, typer.Option(metavar="PORT", help="HTTP port of the Manager, 0 for a free one. [default: 8083]")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="Act as this many proxies, on consecutive ports. [default: 1]")
     ] = None,
     config: Annotated[str | None, typer.Option(metavar="FILE", help="TOML or JSON file with options.")] = None,
     option: Annotated[
@@ -64,17 +72,14 @@ def run_hub(
     from dataproxy.hub.descriptors import raise_limit
 
     named = named_options(option or [])
-    if "store" in named:
-        if store is not None:
-            raise ConfigError("--store and -o store were both given", hint="keep one")
-        store = named.pop("store")
+    given = {
+        "store": store, "host": host, "port": port, "http_port": http_port, "manager_port": manager_port,
+        "nodes": nodes, "insecure": insecure or None,
+    }  # fmt: skip
+    options = _together(named, given)
+    store = options.pop("store", None)
     if memory and store is not None:
         raise ConfigError("--store and --memory were both given", hint="choose one")
-    given = {"host": host, "port": port, "manager_port": manager_port, "insecure": insecure or None}
-    for name, value in given.items():
-        if value is not None and name in named:
-            raise ConfigError(f"--{name.replace('_', '-')} and -o {name} were both given", hint="keep one")
-    options = {**named, **{name: value for name, value in given.items() if value is not None}}
     settled = _settle("" if memory else store, config, options)
     if not memory and not settled.store:
         raise ConfigError("no store was given", hint="give --store DIR, or --memory")
@@ -83,12 +88,23 @@ def run_hub(
         _serve(Hub(config=settled), ending, print_urls=print_urls)
 
 
+def _together(named: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of ``-o`` and those of their own.  Raises ConfigError if one was given in both ways."""
+    own = {name: value for name, value in given.items() if value is not None}
+    for name in own:
+        if name in named:
+            raise ConfigError(f"--{name.replace('_', '-')} and -o {name} were both given", hint="keep one")
+    return {**named, **own}
+
+
 def _settle(store: str | None, file: str | None, options: dict[str, Any]) -> HubConfig:
     """Return the configuration, with the well-known ports unless other ports were given.  Raises ConfigError."""
     from dataproxy.config import load_hub_config
 
     settled = load_hub_config(store, file=file, **options)
     ports = {name: number for name, number in _PORTS.items() if settled.origin(name).startswith("default")}
+    if "port" in ports and settled.origin("http_port").startswith("default"):
+        ports["http_port"] = _HTTP_PORT + settled.nodes - 1  # behind the ports of all nodes
     return load_hub_config(store, file=file, **{**options, **ports})
 
 
@@ -105,8 +121,9 @@ def _serve(running: Hub, ending: _Ending, *, print_urls: bool) -> None:
         say(f"hub: token {token or 'as configured'}{f', in {token_file}' if token_file else ''}")
         if print_urls:
             urls = {
-                "target": running.target, "manager_url": running.manager_url, "store": running.store_path,
-                "token": token, "token_file": token_file or None,
+                "target": running.target, "http_target": running.http_target if running.http_port > 0 else None,
+                "manager_url": running.manager_url, "store": running.store_path, "token": token,
+                "token_file": token_file or None,
             }  # fmt: skip
             try:
                 with ending.raised():

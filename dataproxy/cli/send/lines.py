@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import InvalidMessageError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delimiter_bytes", "read_lines"]
 
+_LOOK_SECONDS: Final = 1.0  # until a pipe that does not block is read again without news
 _CHUNK_BYTES: Final = 1 << 20
 
 
@@ -34,7 +36,7 @@ def read_lines(descriptor: int, delimiter: bytes, longest: int) -> Iterator[list
     """
     rest = b""
     count = 0
-    while chunk := os.read(descriptor, _CHUNK_BYTES):
+    while chunk := _read(descriptor):
         lines = (rest + chunk).split(delimiter)
         rest = lines.pop()
         if lines:
@@ -49,3 +51,12 @@ def read_lines(descriptor: int, delimiter: bytes, longest: int) -> Iterator[list
             )
     if rest:
         yield [rest]
+
+
+def _read(descriptor: int) -> bytes:
+    """Return the next bytes, also of a pipe that another program has made not to block; empty at the end."""
+    while True:
+        try:
+            return os.read(descriptor, _CHUNK_BYTES)
+        except BlockingIOError:
+            select.select([descriptor], [], [], _LOOK_SECONDS)

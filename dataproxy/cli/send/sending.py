@@ -85,8 +85,9 @@ class Accounting:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every line that is not empty was delivered."""
-        return self.report is not None and self.report.delivered == self.lines - self.empty and not self.problem
+        """Tell whether every line that is not empty was delivered, or sent with ``ack=none``."""
+        done = self.report.delivered + self.report.sent if self.report is not None else -1
+        return done == self.lines - self.empty and not self.problem
 
 
 def run(job: Job, accounting: Accounting, progress: bool | None) -> None:
@@ -176,7 +177,7 @@ def finish(accounting: Accounting, *, json: bool) -> ExitCode:
         return ExitCode.TERMINATED if accounting.terminated else ExitCode.INTERRUPTED
     if accounting.complete:
         return ExitCode.OK
-    delivered = accounting.report.delivered if accounting.report is not None else 0
+    delivered = accounting.report.delivered + accounting.report.sent if accounting.report is not None else 0
     return ExitCode.FAILED if accounting.connected or delivered or accounting.unreadable else ExitCode.UNREACHABLE
 
 
@@ -202,7 +203,8 @@ def _print_json(accounting: Accounting) -> None:
 def _in_short(accounting: Accounting) -> str:
     report = accounting.report
     delivered = report.delivered if report is not None else 0
-    return f"{accounting.lines:,} lines read, {delivered:,} messages delivered"
+    sent = f", {report.sent:,} sent" if report is not None and report.sent else ""
+    return f"{accounting.lines:,} lines read, {delivered:,} messages delivered{sent}"
 
 
 def _check_files(files: tuple[str, ...]) -> None:
@@ -256,7 +258,7 @@ def _close(producer: Producer, accounting: Accounting) -> None:
     except KeyboardInterrupt as error:
         accounting.interrupt(error)
         accounting.report = producer.close(0)
-    accounting.connected = accounting.connected or accounting.report.delivered > 0
+    accounting.connected = accounting.connected or accounting.report.delivered + accounting.report.sent > 0
 
 
 @contextlib.contextmanager
@@ -307,9 +309,11 @@ def _progress_line(accounting: Accounting, pace: _Pace) -> Text:
         return Text("")
     stats: ProducerStats = accounting.producer.stats()
     active = sum(connection.state == "active" for connection in stats.connections)
+    done = stats.delivered + stats.sent
+    word = "sent" if stats.sent else "delivered"
     parts = [
         f"{accounting.lines:,} read",
-        f"{stats.delivered:,} delivered ({pace.rate(stats.seconds, stats.delivered):,.0f}/s)",
+        f"{done:,} {word} ({pace.rate(stats.seconds, done):,.0f}/s)",
         f"{stats.pending:,} in flight",
         f"{active}/{len(stats.connections)} connected",
     ]
@@ -330,7 +334,7 @@ def _as_dict(accounting: Accounting) -> dict[str, Any]:
     }
     if report is not None:
         for name in (
-            "accepted", "delivered", "failed", "expired", "dropped", "pending",
+            "accepted", "delivered", "sent", "failed", "expired", "dropped", "pending",
             "accepted_bytes", "delivered_bytes", "retries", "duplicates_possible",
         ):  # fmt: skip
             shown[name] = getattr(report, name)
@@ -356,7 +360,10 @@ def _table(accounting: Accounting) -> Table:
     report = accounting.report
     if report is None:
         return table
-    for name in ("accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"):
+    names = ["accepted", "delivered", "failed", "expired", "dropped", "pending", "retries", "duplicates_possible"]
+    if report.sent:
+        names.insert(2, "sent")
+    for name in names:
         alarm = name in ("failed", "expired", "dropped", "pending") and values[name] > 0
         table.add_row(name.replace("_", " "), f"{values[name]:,}", style="red" if alarm else None)
     for code, count in report.errors.items():
@@ -366,5 +373,6 @@ def _table(accounting: Accounting) -> Table:
     table.add_row("bytes accepted", f"{report.accepted_bytes:,}")
     table.add_row("seconds", f"{report.seconds:.2f}")
     if report.seconds > 0:
-        table.add_row("delivered a second", f"{report.delivered / report.seconds:,.0f}")
+        word = "sent" if report.sent else "delivered"
+        table.add_row(f"{word} a second", f"{(report.delivered + report.sent) / report.seconds:,.0f}")
     return table

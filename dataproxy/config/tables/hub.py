@@ -6,6 +6,7 @@ from typing import Final
 
 from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.rules import HUB_RULES, LARGEST_FRAME_BYTES
+from dataproxy.config.secret import Secret
 
 __all__ = ["HUB"]
 
@@ -39,12 +40,20 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="high",
     ),
     Option(
-        "listeners",
+        "http_port",
+        "int",
+        0,
+        "TCP port of the HTTP report, for producers with `protocol=http`; 0 takes a free one, -1 opens none.",
+        low=-1,
+        high=65535,
+        importance="high",
+    ),
+    Option(
+        "nodes",
         "int",
         1,
-        "Number of TCP ports for producers; each acts as a separate proxy. With a `port` that is not 0, these are"
-        " consecutive"
-        " ports that begin there.",
+        "Number of nodes. Each has a TCP port and a port of the HTTP report, and acts as a separate proxy. With a"
+        " `port` or an `http_port` that is not 0, these are consecutive ports that begin there.",
         low=1,
         high=64,
     ),
@@ -188,7 +197,32 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         " Empty: no credentials are needed.",
         importance="high",
     ),
-    Option("secret_key", "text", "", "Key that belongs to `secret_id`.", importance="high", secret=True),
+    Option("secret_key", "secret", Secret(), "Key that belongs to `secret_id`.", importance="high", secret=True),
+    Option(
+        "tls_certificate",
+        "text",
+        "",
+        "File (PEM) with the hub's certificate and the ones between it and its authority. With it, the ports for"
+        " producers and the Manager's port speak TLS.",
+        importance="high",
+    ),
+    Option("tls_key", "text", "", "File (PEM) with the key of `tls_certificate`; empty: it is in the same file."),
+    Option("tls_key_password", "secret", Secret(), "Password of an encrypted key.", secret=True),
+    Option(
+        "tls_client_ca",
+        "text",
+        "",
+        "File (PEM) with the certificates of the authorities that clients' certificates must be signed by; empty:"
+        " clients need none.",
+    ),
+    Option(
+        "tls_min_version",
+        "choice",
+        "1.2",
+        "Oldest version of TLS that is accepted.",
+        choices=("1.2", "1.3"),
+        importance="low",
+    ),
     Option(
         "insecure",
         "bool",
@@ -206,8 +240,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "token",
-        "text",
-        "",
+        "secret",
+        Secret(),
         "Token that requests have to send if they change something, as `Authorization: Bearer TOKEN`. Empty: a new"
         " one is made"
         " at each start.",

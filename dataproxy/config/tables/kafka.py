@@ -18,11 +18,13 @@ def _bytes(native: str, example: int) -> str:
 
 
 _RETRIES: Final = "retries have no number here: a message is sent again until {delivery_timeout} (seconds) has passed"
-_ACKS: Final = "every message is acknowledged here ({ack}='source'): leave it out"
+_ACKS: Final = (
+    "every message is acknowledged here ({ack}='source'): leave it out; {ack}='none' for those that ask for none"
+)
 _BODIES: Final = "a body is bytes here: encode it before send"
 _SECURITY: Final = (
-    "connections to proxies have no encryption and no authentication here; a Manager accepts {manager_secret_id},"
-    " {manager_secret_key} and https://"
+    "encryption is {tls}=True here; proxies know a client by its certificate alone ({tls_certificate}), and a Manager"
+    " accepts {manager_secret_id}, {manager_secret_key} and https://"
 )
 _REPORTS: Final = "here it is the argument on_delivery, called with the DeliveryResult of each message"
 _TRANSACTIONS: Final = "there are no transactions here"
@@ -77,7 +79,13 @@ KAFKA_WORDS: Final[tuple[Word, ...]] = (
     ),
     Word(("socket_nagle_disable",), "here it is {nagle}, with the opposite meaning: {nagle}=False"),
     Word(("security_protocol", "sasl_mechanism", "sasl_mechanisms", "sasl_username", "sasl_password"), _SECURITY),
-    Word(("sasl_plain_username", "sasl_plain_password", "ssl_context", "ssl_cafile", "ssl_ca_location"), _SECURITY),
+    Word(("sasl_plain_username", "sasl_plain_password"), _SECURITY),
+    Word(("ssl_context",), "here files are given: {tls_ca}, {tls_certificate}, {tls_key}"),
+    Word(("ssl_cafile", "ssl_ca_location"), "here it is {tls_ca}, with {tls}=True"),
+    Word(("ssl_certfile", "ssl_certificate_location"), "here it is {tls_certificate}, with {tls}=True"),
+    Word(("ssl_keyfile", "ssl_key_location"), "here it is {tls_key}"),
+    Word(("ssl_password", "ssl_key_password"), "here it is {tls_key_password}"),
+    Word(("ssl_check_hostname", "ssl_endpoint_identification_algorithm"), "here it is {tls_verify}='full' or 'chain'"),
     Word(("loop",), "an AsyncProducer uses the loop that is running"),
     Word(("dr_cb", "dr_msg_cb"), _REPORTS),
     Word(("stats_cb", "statistics_interval_ms"), _STATS),

@@ -6,6 +6,7 @@ from typing import Final
 
 from dataproxy.config.option import Option, OptionTable
 from dataproxy.config.rules import FRAME_OVERHEAD_BYTES, LARGEST_FRAME_BYTES, LEAST_FRAME_BYTES, PRODUCER_RULES
+from dataproxy.config.secret import Secret
 from dataproxy.config.tables.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
 from dataproxy.config.tables.kafka import KAFKA_WORDS
 
@@ -27,8 +28,10 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "target",
         "",
         "Where to send: proxies as `tcp://host1:port,host2:port` (port 46801 when left out) or as a list of"
-        " `host:port`, or a Manager as `http://host:8083` or `https://host`, several as `http://host1:8083,host2:8083`."
-        " Required.",
+        " `host:port`, with TLS as `tls://host1:port,host2:port`; a Manager as `http://host:8083` or `https://host`,"
+        " several as `http://host1:8083,host2:8083`, with `/getIpListByClusterName/NAME` at the end for the proxies of"
+        " one cluster whatever the group; a file that lists proxies, and is read again when it changes, as"
+        " `file:///path`; all addresses of a name as `dns://name:port`. docs/cluster.md explains each. Required.",
         importance="high",
         url=True,
     ),
@@ -38,6 +41,13 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "",
         "Group (InLong groupId) of messages that do not name one.",
         importance="high",
+    ),
+    Option(
+        "group_ids",
+        "names",
+        (),
+        "More groups that the producer sends to. A Manager is asked about each of them at the start. Messages may name"
+        " other groups, too: the Manager is asked when the first of them is sent.",
     ),
     Option("executors", "int", 1, "Native network threads.", low=1, high=64),
     Option(
@@ -54,9 +64,38 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "connections",
         "int",
         0,
-        "Number of connections; 0 means one for each proxy, at most 8, at least one for each executor.",
+        "Number of connections that take messages; 0 means one for each proxy in use (`active_proxies`), at least one"
+        " for each executor.",
         low=0,
         high=1024,
+    ),
+    Option(
+        "active_proxies",
+        "int",
+        0,
+        "Number of proxies in use at the same time, a part of all that is another one in each process. 0 means all of"
+        " up to 8 proxies, and of more than 8 two thirds, at least 8 and at most 64. At most `connections`, if that is"
+        " given.",
+        low=0,
+        high=1024,
+    ),
+    Option(
+        "standby_proxies",
+        "int",
+        2,
+        "Further proxies that are connected, answer heartbeats and get no messages until a proxy in use fails, does"
+        " worse than its peers, or is busier. Where all proxies are in use there are none.",
+        low=0,
+        high=1024,
+        importance="low",
+    ),
+    Option(
+        "eject_outliers",
+        "bool",
+        True,
+        "Take a proxy out of use for a while that fails, refuses or answers late while its peers do not. At most half"
+        " of the connected proxies are out at the same time.",
+        importance="low",
     ),
     Option(
         "buffer_bytes",
@@ -158,7 +197,8 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "bool",
         False,
         "Send the exact milliseconds of a message's own data time as an attribute of that message; the frame keeps"
-        " the time of its first message, in seconds with `message_type` 7. Not with `message_type` 3.",
+        " the time of its first message, in seconds with `message_type` 7. Not with lines (`message_type` 3 and 2,"
+        " `joined_lines`).",
         importance="low",
     ),
     Option(
@@ -216,9 +256,9 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "choice",
         "resolve",
         "What the constructor waits for: `resolve` looks up names and asks the Manager, and raises where no proxy is"
-        " found (of several names or Managers one that answers is enough); `connect` also waits for a first connection,"
-        " for `connect_timeout` and a second; `lazy` waits for nothing, and messages wait for proxies within"
-        " `delivery_timeout`.",
+        " found (of several names or Managers one that answers is enough) and `cache_dir` has no list; `connect` also"
+        " waits for a first connection, for `connect_timeout` and a second; `lazy` waits for nothing, and messages wait"
+        " for proxies within `delivery_timeout`.",
         choices=("resolve", "connect", "lazy"),
     ),
     Option(
@@ -254,11 +294,22 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "int",
         20,
         "How many frames may be sent again without success for each 100 delivered ones. In addition, each executor"
-        " has 256 at once and 10 a second. Further retries wait (until `delivery_timeout` at most), so that retries do"
-        " not overload a cluster in trouble.",
+        " has 256 at once and 10 a second. All this counts for each cluster. Further retries wait (until"
+        " `delivery_timeout` at most), so that retries do not overload a cluster in trouble.",
         low=0,
         high=100_000,
         importance="low",
+    ),
+    Option(
+        "unknown_group_timeout",
+        "duration",
+        60.0,
+        "How long messages are sent again that a proxy refuses because it does not know their group or stream (code"
+        " 115): a group that the Manager has just approved is known to all proxies after some 30 s. Never beyond"
+        " `delivery_timeout`. What waits for unknown groups takes at most a quarter of `buffer_bytes`. With 0 such a"
+        " message fails at once.",
+        low=0.0,
+        high=7 * _DAY,
     ),
     Option(
         "reconnect_backoff", "duration", 0.1, "First pause before a connection is tried again.", low=0.0, high=600.0
@@ -314,20 +365,51 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="low",
     ),
     Option(
+        "protocol",
+        "choice",
+        "tcp",
+        "How messages travel. `tcp`: in frames of InLong's protocol V0 (`message_type`). `v1`: in its protobuf packs,"
+        " over the same TCP port; messages have no attributes of their own and no ids of yours, and InLong's servers"
+        " store no attributes of streams with them. `http`: in HTTP reports, for networks that let nothing else"
+        " through; bodies are lines of UTF-8 text, and a body takes at most a third of a frame.",
+        choices=("tcp", "v1", "http"),
+    ),
+    Option(
         "message_type",
         "choice",
         7,
-        "Frame layout: 7 binary; 5 text with length-prefixed items (any character in attributes); 3 text with lines"
-        " (bodies without line feeds; readers see a whole pack as one record).",
-        choices=(7, 5, 3),
+        "Frame layout: 7 binary; 5 text with length-prefixed items (any character in attributes), 6 the same with"
+        " an attribute text for each message (`_=` for one without attributes); 3 and 2 text with lines (bodies"
+        " without line feeds; readers see a whole pack as one record).",
+        choices=(7, 6, 5, 3, 2),
+        importance="low",
+    ),
+    Option(
+        "joined_lines",
+        "bool",
+        False,
+        "With `message_type` 7: the bodies of a frame are joined by line feeds in one item, as the Java SDK does"
+        " by option (bit 0x20). Bodies have no line feeds, single messages no attributes; readers see a whole pack"
+        " as one record.",
+        importance="low",
+    ),
+    Option(
+        "trace_address",
+        "text",
+        "",
+        "With `message_type` 7: address of this machine that frames carry for tracing (`node1ip`, with the time in"
+        " `rtime1`; bit 0x02). The proxy adds its own hop. Empty: no trace.",
         importance="low",
     ),
     Option(
         "ack",
         "choice",
         "source",
-        "What counts as delivered: `source` means that the proxy has accepted the message.",
-        choices=("source",),
+        "What ends a message. `source`: the proxy's ack, given when it has accepted the frame. `sink`: an ack from"
+        " behind its message queue, given by hubs after their commit and never by DataProxies up to 2.5, with which"
+        " each message ends expired and possibly stored. `none`: no ack is asked for; the message is `sent` when its"
+        " frame is written to the socket, and nobody knows whether it arrived.",
+        choices=("source", "sink", "none"),
     ),
     Option(
         "max_frame_bytes",
@@ -344,13 +426,130 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "discovery_interval",
         "duration",
         120.0,
-        "Time between two requests for the Manager's list of proxies. No good connection is closed because of it.",
+        "Time between two requests for the Manager's list of proxies, or between two look-ups of names. Each producer"
+        " varies it at random by a tenth, and asks at once when no proxy is left. No good connection is closed because"
+        " of it.",
         low=1.0,
         high=_DAY,
     ),
     Option("manager_timeout", "duration", 5.0, "Longest wait for one answer of the Manager.", low=0.01, high=600.0),
     Option("manager_secret_id", "text", "", "Secret id for the Manager (HTTP Basic).", secret=True),
-    Option("manager_secret_key", "text", "", "Secret key for the Manager (HTTP Basic).", secret=True),
+    Option(
+        "manager_secret_key",
+        "secret",
+        Secret(),
+        "Secret key for the Manager (HTTP Basic). As every secret: the value itself, `env:NAME` for an environment"
+        " variable, `file:PATH` for the first line of a file, or (as an argument) a function that returns it. A value"
+        " that begins with one of these words is written `value:...`.",
+        secret=True,
+    ),
+    Option(
+        "tls",
+        "bool",
+        False,
+        "Encrypt the connections to all proxies with TLS, also of those that a Manager names. A target `tls://...`"
+        " means the same.",
+        importance="high",
+    ),
+    Option(
+        "tls_ca",
+        "text",
+        "",
+        "File (PEM) or directory with the certificates of the authorities that the proxies' certificates are signed"
+        " by; empty: those of the system.",
+    ),
+    Option(
+        "tls_verify",
+        "choice",
+        "full",
+        "What is checked of a proxy's certificate: `full`: who signed it, and that it is for this host; `chain`: only"
+        " who signed it; `none`: nothing, so that anyone between can read and change all messages.",
+        choices=("full", "chain", "none"),
+    ),
+    Option(
+        "tls_server_name",
+        "text",
+        "",
+        "Name for which the proxies' certificates must be, and which is sent to them (SNI); empty: the host of each"
+        " proxy as the target or the Manager names it.",
+        importance="low",
+    ),
+    Option(
+        "tls_certificate",
+        "text",
+        "",
+        "File (PEM) with the own certificate and the ones between it and its authority, for proxies that ask for one.",
+    ),
+    Option("tls_key", "text", "", "File (PEM) with the key of `tls_certificate`; empty: it is in the same file."),
+    Option("tls_key_password", "secret", Secret(), "Password of an encrypted key.", secret=True),
+    Option(
+        "tls_min_version",
+        "choice",
+        "1.2",
+        "Oldest version of TLS that is accepted.",
+        choices=("1.2", "1.3"),
+        importance="low",
+    ),
+    Option(
+        "manager_tls_ca",
+        "text",
+        "",
+        "The same as `tls_ca` for a Manager with `https://`; empty: `tls_ca`; `system`: the system's authorities.",
+    ),
+    Option(
+        "manager_tls_certificate",
+        "text",
+        "",
+        "The same as `tls_certificate` for a Manager; empty: `tls_certificate`, with its key.",
+    ),
+    Option("manager_tls_key", "text", "", "File with the key of `manager_tls_certificate`.", importance="low"),
+    Option(
+        "manager_tls_key_password",
+        "secret",
+        Secret(),
+        "Password of the key of `manager_tls_certificate`.",
+        importance="low",
+        secret=True,
+    ),
+    Option(
+        "manager_secret_file",
+        "text",
+        "",
+        "File with one line `id:key` for the Manager (HTTP Basic). It is read again when it changes, so that secrets"
+        " may rotate. In the place of `manager_secret_id` and `manager_secret_key`.",
+        importance="low",
+    ),
+    Option(
+        "manager_header_file",
+        "text",
+        "",
+        "File with one line `name: value`, a header for the Manager such as `Authorization: Bearer ...`. It is read"
+        " again when it changes.",
+        importance="low",
+    ),
+    Option(
+        "manager_tenant",
+        "text",
+        "",
+        "Tenant of the groups, sent to the Manager as header `tenant`. Empty: no header, which means `public`.",
+        importance="low",
+    ),
+    Option(
+        "cache_dir",
+        "text",
+        "",
+        "Folder in which the Manager's lists are kept, one small file for each Manager, group and protocol. They are"
+        " used when no Manager answers at the start. Empty: nothing is written.",
+    ),
+    Option(
+        "cache_max_age",
+        "duration",
+        _DAY,
+        "A list in `cache_dir` that is older is not used.",
+        low=1.0,
+        high=366 * _DAY,
+        importance="low",
+    ),
     Option(
         "empty_value",
         "choice",

@@ -2,8 +2,9 @@
 
 What lives here.  `manager`: the server and its routes.  `access`, `connections`, `pageslots`: who may ask, and limits
 for peers, connections and pages in memory.  `recordpages`, `jsonpages`, `entrypages`: stored records as pages, decoded
-or as they are.  `frontpages`: pages for people and for Prometheus.  `faultapi`: faults armed over HTTP.  `served`:
-what all of these need of a hub.
+or as they are.  `frontpages`: pages for people and for Prometheus.  `faultapi`: faults armed over HTTP.  `settings`,
+`settingsapi`: what the Manager answers and how nodes are set, changed while the hub runs.  `served`: what all of these
+need of a hub.
 
 Threads.  The server's event loop on a thread of its own; pages that read the store are made on its four reading
 threads.

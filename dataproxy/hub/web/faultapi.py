@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -77,17 +77,18 @@ class FaultApi:
         return _json({"faults": [armed.to_json() for armed in gone]})
 
     async def _listeners(self, _request: web.Request) -> web.Response:
-        return _json({"listeners": [_described(listener) for listener in self._allowed().listeners]})
+        return _json({"listeners": [listener.to_json() for listener in _listeners(self._allowed())]})
 
     async def _command(self, request: web.Request) -> web.Response:
         hub = self._allowed()
         index = int(request.match_info["number"])
-        if index >= len(hub.listeners):
+        listeners = _listeners(hub)
+        if index >= len(listeners):
             raise web.HTTPNotFound(reason=f"there is no listener {index}")
-        listener = hub.listeners[index]
+        listener = listeners[index]
         act = {"kill": listener.kill, "refuse": listener.refuse, "restart": listener.restart}
         await asyncio.to_thread(act[request.match_info["what"]])
-        return _json(_described(listener))
+        return _json(listener.to_json())
 
 
 async def disturb(hub: Served, request: web.Request, group: str) -> web.Response | None:
@@ -116,13 +117,9 @@ def _armed(hub: Served, request: web.Request) -> ArmedFault:
     return armed
 
 
-def _described(listener: Listener) -> dict[str, Any]:
-    return {
-        "index": listener.index,
-        "port": listener.port,
-        "listens": listener.listens,
-        "accepted": listener.accepted,
-    }
+def _listeners(hub: Served) -> list[Listener]:
+    """Return the listeners of all nodes in the order of their indices: TCP, then HTTP."""
+    return sorted((one for node in hub.nodes for one in node.listeners), key=lambda one: one.index)
 
 
 def _json(value: object, status: int = 200) -> web.Response:

@@ -12,8 +12,7 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
@@ -31,11 +30,18 @@ from dataproxy.hub.web.jsonpages import counts_page, records_page
 from dataproxy.hub.web.pageslots import PageSlots
 from dataproxy.hub.web.recordpages import Place
 from dataproxy.hub.web.served import Served
+from dataproxy.hub.web.settings import ManagerCluster, ManagerSettings
+from dataproxy.hub.web.settingsapi import SettingsApi
 from dataproxy.logs import logger
 from dataproxy.problems import shown
 from dataproxy.shown import json_text
 
-__all__ = ["ManagerServer", "ManagerSettings"]
+if TYPE_CHECKING:
+    import ssl
+
+    from dataproxy.trust.watched import Trust
+
+__all__ = ["ManagerServer"]
 
 _log: Final = logger("hub.manager")
 _STOP_SECONDS: Final = 60.0
@@ -54,6 +60,7 @@ _OFFSET_MOST: Final = 2**63 - 1
 _PARTITION_MOST: Final = 2**32 - 1
 _DIGITS: Final = 20  # of a number; Python refuses to convert very long texts
 _UNKNOWN_LOAD: Final = 65535
+_PROTOCOLS: Final = ("TCP", "HTTP")
 _WORKERS: Final = "dataproxy-hub-reader"
 _JSON: Final = "application/json"
 _MAPPED: Final = "::ffff:"  # an IPv4 address on a socket of both families
@@ -61,38 +68,30 @@ _OPENAPI: Final = "/inlong/manager/openapi/dataproxy"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclass(slots=True)
-class ManagerSettings:
-    """Hold the values of the Manager's answers; every attribute may be changed while the hub runs.
-
-    ``nodes`` lists (address, port) of the proxies to name, empty for this hub alone.  ``denied`` groups get
-    ``success: false``.  ``secrets`` maps ids to keys for Basic authentication; empty switches it off.
-    ``max_packet_length`` is in bytes, None for no limit.
-    """
-
-    cluster_id: int = 1
-    is_intranet: int | None = None
-    is_switch: int | None = None
-    load: int = 20
-    max_packet_length: int | None = None
-    nodes: tuple[tuple[str, int], ...] = ()
-    denied: frozenset[str] = frozenset()
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
 class ManagerServer:
     """Serve HTTP on its own thread until ``close``.
 
-    Raises HubError when the address cannot be listened on.
+    With ``trust`` connections have TLS, with its newest settings.  Raises HubError when the address cannot be listened
+    on.
     """
 
-    def __init__(self, hub: Served, addresses: tuple[str, ...], port: int, limits: HttpLimits | None = None) -> None:
+    def __init__(
+        self,
+        hub: Served,
+        addresses: tuple[str, ...],
+        port: int,
+        limits: HttpLimits | None = None,
+        *,
+        trust: Trust | None = None,
+    ) -> None:
         config = hub.config
         self.settings = ManagerSettings(cluster_id=config.cluster_id)
         if config.secret_id:
-            self.settings.secrets = {config.secret_id: config.secret_key}
+            self.settings.secrets = {config.secret_id: config.secret_key.reveal()}
         self.port = port
+        self._ids: dict[tuple[str, int], int] = {}
         self._addresses = addresses
+        self._trust = trust
         self.limits = limits or HttpLimits()
         # Weak: the running thread must not keep a forgotten hub alive.
         self._hub_ref = weakref.ref(hub)
@@ -150,10 +149,25 @@ class ManagerServer:
         for one in sockets:
             # On the listening socket, so that its connections have it from the beginning.
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
-            server = await self._loop.create_server(connections, sock=one, backlog=128, start_serving=False)
+            server = await self._loop.create_server(
+                connections, sock=one, backlog=128, start_serving=False, **self._encryption()
+            )
             self._listeners.append(server)
         for listener in self._listeners:
             await listener.start_serving()
+
+    def _encryption(self) -> dict[str, Any]:
+        """Return the arguments with which connections of a server have TLS."""
+        trust = self._trust
+        if trust is None:
+            return {}
+
+        def newest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            connection.context = trust.context
+
+        context = trust.context
+        context.sni_callback = newest  # called for each handshake
+        return {"ssl": context, "ssl_handshake_timeout": self.limits.request}
 
     @property
     def _hub(self) -> Served:
@@ -237,6 +251,7 @@ class ManagerServer:
         hub.router.add_get("/logs", self._logs)
         hub.router.add_get("/entries", self._entries)
         FaultApi(lambda: self._hub, self.limits.request).add_routes(hub.router)
+        SettingsApi(lambda: self._hub, self.settings, self.limits.request).add_routes(hub.router)
         application.add_subapp("/hub", hub)
         return application
 
@@ -290,41 +305,59 @@ class ManagerServer:
             return _json({"success": False, "errMsg": f"inlong group {group} is not allowed", "data": None})
         if topics and group not in {topic.partition("/")[0] for topic in topics}:
             return _json({"success": False, "errMsg": f"inlong group {group} does not exist", "data": None})
-        return await self._node_list(request, group)
+        return await self._node_list(request, group, self.settings.groups.get(group, ""))
 
     async def _by_cluster(self, request: web.Request) -> web.StreamResponse:
-        return await self._node_list(request, "")
+        """Answer for a cluster by its name; without ``clusters`` every name is that of this hub."""
+        name = request.match_info["name"]
+        if self.settings.clusters and name not in self.settings.clusters:
+            return _json({"success": False, "errMsg": f"cluster {name} does not exist", "data": None})
+        return await self._node_list(request, "", name)
 
-    async def _node_list(self, request: web.Request, group: str) -> web.StreamResponse:
+    async def _node_list(self, request: web.Request, group: str, cluster: str) -> web.StreamResponse:
         wrong = await disturb(self._hub, request, group)
         if wrong is not None:
             return wrong
         settings = self.settings
         async with asyncio.timeout(self.limits.request):
             wanted = (await _parameter(request, "protocolType")).upper()
-        nodes = self._nodes(request) if wanted in ("", "TCP") else []
+        values = settings.clusters.get(cluster, settings)
+        nodes = self._nodes(request, wanted or "TCP", values) if wanted in ("", *_PROTOCOLS) else []
         data: dict[str, Any] = {
-            "clusterId": settings.cluster_id if nodes else None,
+            "clusterId": values.cluster_id if nodes else None,
             "reportSourceType": None,
             "isIntranet": settings.is_intranet,
-            "isSwitch": settings.is_switch,
+            "isSwitch": values.is_switch,
             "load": settings.load,
-            "maxPacketLength": settings.max_packet_length,
+            "maxPacketLength": values.max_packet_length,
             "nodeList": nodes or None,
         }
         return _json({"success": True, "errMsg": None, "data": data})
 
-    def _nodes(self, request: web.Request) -> list[dict[str, Any]]:
-        nodes = self.settings.nodes or self._own_nodes(request)
+    def _nodes(
+        self, request: web.Request, protocol: str, values: ManagerSettings | ManagerCluster
+    ) -> list[dict[str, Any]]:
+        """Return the entries of a list; an address keeps its id, since clients take another id for another proxy."""
+        given = values.nodes if protocol == "TCP" else values.http_nodes
+        nodes = [(*one, _UNKNOWN_LOAD) for one in given]
+        if not nodes and (values is self.settings or not (values.nodes or values.http_nodes)):
+            nodes = self._own_nodes(request, protocol)
         return [
-            {"id": i, "ip": host, "port": port, "protocolType": "TCP", "nodeLoad": _UNKNOWN_LOAD}
-            for i, (host, port) in enumerate(nodes, start=1)
+            {
+                "id": self._ids.setdefault((host, port), len(self._ids) + 1),
+                "ip": host,
+                "port": port,
+                "protocolType": protocol,
+                "nodeLoad": load,
+            }
+            for host, port, load in nodes
         ]
 
-    def _own_nodes(self, request: web.Request) -> tuple[tuple[str, int], ...]:
-        """Return the listeners that are not drained."""
+    def _own_nodes(self, request: web.Request, protocol: str) -> list[tuple[str, int, int]]:
+        """Return address, port and load of the nodes that are not drained and have a listener of the protocol."""
         address, drained = self._own_address(request), self._hub.faults._drained()
-        return tuple((address, one.port) for one in self._hub.listeners if one.index not in drained)
+        found = [(node, node.tcp if protocol == "TCP" else node.http) for node in self._hub.nodes if not node.drained]
+        return [(address, one.port, node._told_load) for node, one in found if one and one.index not in drained]
 
     def _own_address(self, request: web.Request) -> str:
         """Return the address for the answer: of several, the one that the caller's connection came to."""

@@ -9,6 +9,7 @@ from dataproxy._core.server.store.view import StoreView
 from dataproxy.config import HubConfig
 from dataproxy.hub.faults.armed import Faults
 from dataproxy.hub.listeners import Listener
+from dataproxy.hub.nodes import Node
 from dataproxy.stored.entry import StoredEntry
 
 __all__ = ["CountRow", "Served", "StreamPlace"]
@@ -42,7 +43,12 @@ class Served(Protocol):
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Return the listeners for producers."""
+        """Return the listeners for producers, over TCP."""
+        ...
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes, with a listener or two each."""
         ...
 
     @property

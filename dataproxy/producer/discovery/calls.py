@@ -6,27 +6,30 @@ import contextlib
 import socket
 import threading
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["Calls"]
 
 
 class Calls:
-    """Hold a pool of HTTP connections and the sockets of all of them.
+    """Hold a pool of HTTP connections and the sockets of all of them.  ``context``: for those with TLS.
 
     ``end`` may be called by any thread; a thread that waits on a connection then gets an error, except during a TLS
     handshake, which has its own time limit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self._lock = threading.Lock()
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # a response may keep a socket alive
         self._ended = False
-        self.pool = urllib3.PoolManager(retries=False)
+        self.pool = urllib3.PoolManager(retries=False, ssl_context=context)
         self.pool.pool_classes_by_scheme = {
             "http": self._pool_class(urllib3.HTTPConnectionPool, HTTPConnection),
             "https": self._pool_class(urllib3.HTTPSConnectionPool, HTTPSConnection),

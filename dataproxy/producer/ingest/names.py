@@ -9,6 +9,7 @@ from dataproxy.errors import InvalidMessageError
 from dataproxy.escapes import ESCAPED_KEYS, escape_attrs, needs_escape
 from dataproxy.messagetypes import ascii_only
 from dataproxy.problems import plain_text, shown
+from dataproxy.producer.ingest.reserved import RESERVED_ATTRS, instead_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,7 +18,6 @@ __all__ = [
     "ATTRS_MAX_BYTES",
     "FRAME_OWN_BYTES",
     "NAME_MAX_BYTES",
-    "RESERVED_ATTRS",
     "check_attrs",
     "check_item_attrs",
     "check_name",
@@ -31,48 +31,6 @@ ATTRS_MAX_BYTES: Final = 32000
 #: Bytes that a frame may add to the attribute text by itself: sid, dt, mid, cnt, cp.
 FRAME_OWN_BYTES: Final = 100
 
-#: Attributes that the protocol, the servers or the SDKs set themselves.
-RESERVED_ATTRS: Final = frozenset(
-    {
-        "groupId",
-        "streamId",
-        "dt",
-        "msgUUID",
-        "cp",
-        "cnt",
-        "mt",
-        "m",
-        "sid",
-        "t",
-        "NodeIP",
-        "messageId",
-        "isAck",
-        "proxySend",
-        "errCode",
-        "errMsg",
-        "rtms",
-        "sdkVersion",
-        "_file_status_check",
-        "_secretId",
-        "_signature",
-        "_timeStamp",
-        "_nonce",
-        "_userName",
-        "_clientIP",
-        "_encyVersion",
-        "_encyAesKey",
-        "mid",
-        "wid",
-        "rt",
-        "dpIp",
-        "dpIP",
-        "uniq",
-        "topic",
-        "msgid",
-        "dtMs",
-        ESCAPED_KEYS,
-    }
-)
 _BESIDE_MARK: Final = RESERVED_ATTRS - {ESCAPED_KEYS}
 
 _FORBIDDEN: Final = ("&", "=", "\0")
@@ -237,16 +195,8 @@ def _check_each(attrs: Mapping[str, str], message_type: int, reserved: frozenset
                 "remove the blanks at its ends; servers cut them off, and then keys that"
                 " differ in nothing else become equal",
             )
-        if key == ESCAPED_KEYS and key in reserved:
-            raise _bad_attr(
-                key,
-                value,
-                "its key is reserved: readers use it as the list of values to unescape",
-                "choose another key; attribute_escape='percent' escapes values by itself",
-            )
         if key in reserved:
-            names = ", ".join(sorted(reserved))
-            raise _bad_attr(key, value, "its key is reserved", f"choose another; reserved are {names}")
+            raise _bad_attr(key, value, "its key is reserved", instead_of(key))
 
 
 def _cut(text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dataproxy._core.producer.ingest.arrowtable import ArrowTable
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
-from dataproxy._core.producer.ingest.tablesend import send_table
+from dataproxy._core.producer.ingest.columnar.arrowtable import ArrowTable
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.tablesend import send_table
 from dataproxy.errors import ConfigError, DataProxyError, InvalidMessageError
 from dataproxy.rows.badfile import FAIL, SKIP, BadFile, read_bad_records, refuser
 from dataproxy.rows.options import read_row_options

@@ -20,13 +20,25 @@ from dataproxy.numbers import (
     CE_DEAF,
     CE_DRAINED,
     CE_FRAMING,
+    CE_HANDSHAKE,
     CE_LOST,
     CE_MISDIRECTED,
+    CE_OUT,
     CE_PROTOCOL,
     CE_REFUSED,
+    CE_RETURNED,
     CE_SILENT,
+    CE_SWAPPED,
     CE_UNEXPECTED,
     CE_UNKNOWN_FRAME,
+    CE_UNKNOWN_GROUP,
+    OR_FAILURES,
+    OR_REFUSALS,
+    OR_SILENT,
+    OR_SLOW,
+    SR_LOAD,
+    SR_LOST,
+    SR_OUT,
 )
 from dataproxy.outcomes import DeliveryResult, ResultFields, Watch
 from dataproxy.producer.results.callbacks import CallbackPlace
@@ -39,12 +51,14 @@ __all__ = ["Dispatcher", "EventLog"]
 
 _LOG = logger("conn")
 _ACKS = logger("ack")
+_ROUTE = logger("route")
 _CALLBACKS = logger("callback")
 
 # Of each event: logger, level, text with address and detail.
 _EVENTS: dict[int, tuple[Log, int, str]] = {
     CE_CONNECTED: (_LOG, logging.INFO, "connected to %s"),
     CE_CONNECT_FAILED: (_LOG, logging.WARNING, "could not connect to %s: %s"),
+    CE_HANDSHAKE: (_LOG, logging.WARNING, "the connection to %s is not ready: %s"),
     CE_LOST: (_LOG, logging.WARNING, "lost the connection to %s: %s"),
     CE_SILENT: (_LOG, logging.WARNING, "%s did not answer within ack_timeout; its connection is replaced"),
     CE_PROTOCOL: (_LOG, logging.ERROR, "%s sent bytes that are not a reply; its connection is replaced"),
@@ -67,8 +81,28 @@ _EVENTS: dict[int, tuple[Log, int, str]] = {
         logging.INFO,
         "%s answered an unknown frame (a late or repeated answer, or a frame never sent); the answer is ignored",
     ),
+    CE_UNKNOWN_GROUP: (
+        _ROUTE,
+        logging.WARNING,
+        (
+            "group %r is unknown to %s (code %s): its messages are sent again for unknown_group_timeout, and take"
+            " at most a quarter of the buffer; if the Manager has just approved it, this ends by itself within a"
+            " minute, otherwise correct the name or have the group approved"
+        ),
+    ),
+    CE_OUT: (_ROUTE, logging.WARNING, "%s is out of use for a while, since %s"),
+    CE_RETURNED: (_ROUTE, logging.INFO, "%s is in use again; it was out since %s"),
+    CE_SWAPPED: (_ROUTE, logging.INFO, "the standby %s came into use, since another proxy %s"),
     13: (_LOG, logging.ERROR, "an illegal change of state of the connection to %s was not made; please report this"),
 }
+_OUTS = {
+    OR_FAILURES: "it failed several times in a row",
+    OR_REFUSALS: "it refused most frames",
+    OR_SLOW: "it answers much later than its peers",
+    OR_SILENT: "frames wait there and nothing comes",
+}
+_SWAPS = {SR_LOST: "was lost", SR_OUT: "is out of use", SR_LOAD: "is busier"}
+_WORDS = {CE_OUT: _OUTS, CE_RETURNED: _OUTS, CE_SWAPPED: _SWAPS}
 _WITH_DETAIL = {CE_UNKNOWN_FRAME, CE_DRAINED, CE_REFUSED, CE_FRAMING}
 _OF_CONNECTIONS = {
     CE_CONNECTED,
@@ -79,8 +113,9 @@ _OF_CONNECTIONS = {
     CE_DRAINED,
     CE_DEAF,
     CE_FRAMING,
+    CE_HANDSHAKE,
 }
-_EACH = CE_CONNECTED  # the event kind that is logged every time
+_EACH = {CE_CONNECTED, CE_OUT, CE_RETURNED, CE_SWAPPED}  # the kinds of events that are logged every time
 _REPEAT_SECONDS = 10.0
 _REMEMBERED = 1000  # kinds, addresses and details
 _TIDY_SECONDS = 5.0  # between two searches for unused handles, which calls by name have made
@@ -89,20 +124,24 @@ _AT_ONCE = 256  # results that are made before they are handed over: so few that
 
 
 class EventLog:
-    """Turn events of the core into log records; equal events at most once in ten seconds, except connects."""
+    """Turn events of the core into log records; equal events at most once in ten seconds, except rare ones."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, str, int], float] = {}
         self._suppressed: dict[tuple[int, str, int], int] = {}
+        self._unknown: set[str] = set()
 
     def write(self, kind: int, address: str, detail: int, said: str = "") -> None:
         """Log one event, with the proxy's message ``said``.  Dispatcher's thread."""
         logger, level, text = _EVENTS[kind]
+        if kind == CE_UNKNOWN_GROUP:
+            self._tell_unknown(said, address, detail)
+            return
         if not logger.isEnabledFor(level):
             return
         key = (kind, address, detail)
         now = time.monotonic()
-        if kind != _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
+        if kind not in _EACH and now - self._last.get(key, -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             self._suppressed[key] = self._suppressed.get(key, 0) + 1
             return
         if len(self._last) >= _REMEMBERED:  # a proxy may send any number of different codes
@@ -111,11 +150,13 @@ class EventLog:
         self._last[key] = now
         again = self._suppressed.pop(key, 0)
         values = [address]
-        if kind in (CE_CONNECT_FAILED, CE_LOST):
+        if kind in (CE_CONNECT_FAILED, CE_LOST, CE_HANDSHAKE):
             values.append(why(kind, detail, said))
             said = ""
         elif kind == CE_PROTOCOL:
             text = "%s was taken for a DataProxy, and " + why(kind, detail, said) if detail else text
+        elif kind in _WORDS:
+            values.append(_WORDS[kind].get(detail, str(detail)))
         elif kind in _WITH_DETAIL:
             values.append(str(detail))
         elif detail:
@@ -127,6 +168,14 @@ class EventLog:
         if again:
             text += f" ({again} more like this were not logged)"
         logger.log(level, text, *values)
+
+    def _tell_unknown(self, group: str, address: str, code: int) -> None:
+        """Log that a proxy does not know a group: once for each group, as long as this log lives."""
+        logger, level, text = _EVENTS[CE_UNKNOWN_GROUP]
+        if group in self._unknown or len(self._unknown) >= _REMEMBERED:
+            level = logging.DEBUG
+        self._unknown.add(group)
+        logger.log(level, text, group, address, code)
 
 
 class UntoldLog:
@@ -144,7 +193,7 @@ class UntoldLog:
             return
         _CALLBACKS.warning(
             "callbacks are slower than results: on_delivery was not called for %d messages (since the producer was"
-            " opened %d delivered, %d failed, %d expired, %d dropped); all are counted, see stats().untold",
+            " opened %d delivered, %d failed, %d expired, %d dropped, %d sent); all are counted, see stats().untold",
             count - self._said, *untold,
         )  # fmt: skip
         self._said = count
@@ -177,7 +226,7 @@ class Dispatcher:
         self._bytes = 0  # buffer bytes that the results in ``_calls`` hold
         self._at_once = _AT_ONCE
         self._untold = UntoldLog()
-        self._last_untold: Sequence[int] = (0, 0, 0, 0)
+        self._last_untold: Sequence[int] = (0, 0, 0, 0, 0)
 
     def run(self) -> None:
         """Work until the queue ends; the body of the dispatcher's thread."""
@@ -237,6 +286,8 @@ class Dispatcher:
             self._events.write(kind, address, detail, said)
             if kind in _OF_CONNECTIONS:
                 self._readiness.hear(kind)
+                if kind != CE_CONNECTED:
+                    core._source.lost()
         look_in = self._readiness.look(core)
         self._look_in = _IDLE_SECONDS if look_in is None else look_in
         if lost:

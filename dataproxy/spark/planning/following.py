@@ -46,13 +46,14 @@ NOT_ASKED: Final = KnownProxies("")
 def asking(found: KnownProxies, config: ProducerConfig) -> ProducerConfig | None:
     """Return the configuration with which a task asks the Manager; None if it cannot or need not ask.
 
-    A plan holds no secrets.  If the Manager requires them, they must be in the executors' environment; else the task
-    keeps the driver's list.
+    A plan holds no secrets.  If the Manager requires them, they must be in the executors' environment, or in a file
+    that an option names; else the task keeps the driver's list.
     """
     if not found.manager:
         return None
-    values = {name: os.environ.get(f"DATAPROXY_{name.upper()}", "") for name in _SECRETS} if found.secret else {}
-    if found.secret and not all(values.values()):
+    wanted = found.secret and not (config.manager_secret_file or config.manager_header_file)
+    values = {name: os.environ.get(f"DATAPROXY_{name.upper()}", "") for name in _SECRETS} if wanted else {}
+    if wanted and not all(values.values()):
         _log.debug(
             "the Manager %s requires credentials, and this executor has none: its list is not refreshed", found.manager
         )

@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config import PRODUCER, Option, ProducerConfig, load_producer_config, plain_name, spark_options
+from dataproxy.config import (
+    PRODUCER,
+    Option,
+    ProducerConfig,
+    concealed,
+    load_producer_config,
+    plain_name,
+    spark_options,
+)
+from dataproxy.config.secret import Secret
 from dataproxy.config.tables.spark import FORMAT_OPTIONS, SINK_OPTIONS
 from dataproxy.errors import ConfigError
-from dataproxy.messagetypes import has_item_ids
+from dataproxy.messagetypes import frame_family, has_item_ids
 from dataproxy.rows.bodies import RAW, BodyOptions
 from dataproxy.shown import without_secrets
 from dataproxy.spark.badrecords import read_policy
@@ -81,12 +90,20 @@ class SinkSettings:
         values = {
             name: value
             for name, value in self.config.as_dict().items()
-            if not PRODUCER.by_name[name].secret and value != PRODUCER.by_name[name].default
+            if value != PRODUCER.by_name[name].default and (not PRODUCER.by_name[name].secret or _portable(name, value))
         }
         values["target"] = proxies.target
         return SinkOptions(
             tuple(sorted(values.items())), self.stream_id or self.null_stream_id, self.null_group_id, proxies
         )
+
+
+def _portable(name: str, value: object) -> bool:
+    """Tell whether a secret is only the name of a variable or file, which each executor looks at itself.
+
+    The Manager's key stays here with its id, which is no such name: without the id it is a wrong option.
+    """
+    return name != "manager_secret_key" and isinstance(value, Secret) and value.portable
 
 
 def read_options(options: Mapping[str, str]) -> SinkSettings:
@@ -95,11 +112,12 @@ def read_options(options: Mapping[str, str]) -> SinkSettings:
     The driver's ``DATAPROXY_*`` variables fill in what the options leave out.  Names are compared without
     case.  Raises ConfigError for unknown names (with the nearest one), bad values and a missing target.
     """
+    options = concealed(options)
     with sparks_words():
         return _read(options)
 
 
-def _read(options: Mapping[str, str]) -> SinkSettings:
+def _read(options: Mapping[str, Any]) -> SinkSettings:
     given = {key.lower(): value for key, value in options.items()}
     if "path" in given:
         raise ConfigError(f"the write was given the path {given['path']!r}", hint=_NO_PATH)
@@ -115,12 +133,17 @@ def _read(options: Mapping[str, str]) -> SinkSettings:
     config = load_producer_config(
         **spark_options(options, known=[*_SPARKS_OWN, *(option.name for option in SINK_OPTIONS)])
     )
+    if config.tls_key_password and not config.tls_key_password.portable:
+        raise ConfigError(
+            "a plan of Spark holds no secrets, and option tlsKeyPassword is one",
+            hint="write tlsKeyPassword=env:NAME or file:PATH, which each executor looks at",
+        )
     if config.on_full != "block":
         raise ConfigError(
             f"option onFull={config.on_full!r} cannot be used in Spark",
             hint="leave it out: a full buffer makes the task wait, which is Spark's back-pressure",
         )
-    row_ids = own["rowIds"] and has_item_ids(config.message_type)
+    row_ids = own["rowIds"] and has_item_ids(frame_family(config.message_type, config.joined_lines, config.protocol))
     if own["runId"] and not row_ids:
         raise ConfigError("option runId needs ids of rows, but rows have none", hint="use rowIds=true, messageType=7")
     if own["idFrom"] and not row_ids:
@@ -173,7 +196,9 @@ def _with_sink_defaults(config: ProducerConfig) -> ProducerConfig:
     if config.origin("max_block").startswith("default"):
         longer = config.delivery_timeout + _LATER
         changes["max_block"] = min(longer, PRODUCER.by_name["max_block"].high or longer)
-    if config.origin("exact_time").startswith("default") and has_item_ids(config.message_type):
+    if config.origin("exact_time").startswith("default") and has_item_ids(
+        frame_family(config.message_type, config.joined_lines, config.protocol)
+    ):
         changes["exact_time"] = True
     if config.origin("linger").startswith("default"):
         changes["linger"] = max(config.linger, min(_LINGER, config.delivery_timeout / 4))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import ConfigError, DiscoveryError, TransportError
 from dataproxy.logs import logger
-from dataproxy.messagetypes import has_item_attributes, has_item_ids
+from dataproxy.messagetypes import frame_family, has_item_attributes, has_item_ids
+from dataproxy.numbers import FAMILY_BINARY_LINES
 from dataproxy.producer.ingest.names import check_name
 from dataproxy.rows.bodies import BodyFormat
 from dataproxy.spark.badrecords import FAIL, SKIP
@@ -79,7 +80,7 @@ def check_write(options: Mapping[str, str], schema: StructType) -> SinkSettings:
     settings = read_options(options)
     config, stream_id = settings.config, settings.stream_id
     columns = _columns(settings, schema)
-    _check_travel(columns, config.message_type)
+    _check_travel(columns, frame_family(config.message_type, config.joined_lines, config.protocol))
     if settings.bad_records not in (FAIL, SKIP):
         check_kept_types(schema)
     if config.group_id:
@@ -105,14 +106,17 @@ def _columns(settings: SinkSettings, schema: StructType) -> ColumnPlan:
     )
 
 
-def _check_travel(columns: ColumnPlan, message_type: int) -> None:
-    """Refuse columns for which a message type has no place.  Raises ConfigError."""
+_LAYOUT: Final = {FAMILY_BINARY_LINES: "joinedLines=true"}
+
+
+def _check_travel(columns: ColumnPlan, family: int) -> None:
+    """Refuse columns for which a layout of frames has no place.  Raises ConfigError."""
     wanted = {"msg_id": (columns.msg_id, "use message type 7"), "attrs": (columns.attrs, "use message type 7 or 5")}
     for name, (place, way) in wanted.items():
-        carried = has_item_ids(message_type) or (name == "attrs" and has_item_attributes(message_type))
+        carried = has_item_ids(family) or (name == "attrs" and has_item_attributes(family))
         if place != ABSENT and not carried:
             raise ConfigError(
-                f"the column {name!r} cannot be sent with messageType={message_type}",
+                f"the column {name!r} cannot be sent with {_LAYOUT.get(family, f'messageType={family}')}",
                 hint=f"{way}, or drop the column, or send it as data (options format and columns)",
             )
 

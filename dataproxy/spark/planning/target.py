@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from dataproxy.errors import ConfigError, TransportError
 from dataproxy.logs import logger
 from dataproxy.producer.discovery.limited import side_by_side
+from dataproxy.producer.discovery.listfile import read_list
 from dataproxy.producer.discovery.managers import ask_managers
 from dataproxy.producer.discovery.targets import parse_target
 from dataproxy.spark.planning.following import KnownProxies
-from dataproxy.types import Endpoint, ManagerTarget
+from dataproxy.trust.files import uses_tls
+from dataproxy.types import DnsTarget, Endpoint, FileTarget, ManagerTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +27,19 @@ _log = logger("spark.target")
 
 
 def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
-    """Return the proxies of a write: those that the target names, or the Manager's list for the group.
+    """Return the proxies of a write: those that the target or its file names, or the Manager's list.
 
     Raises ConfigError for a bad target and for a Manager without the option ``groupId`` (a Manager answers for one
-    group), DiscoveryError when the Manager gives no list.
+    group), DiscoveryError when the Manager gives no list, or the file has none.
     """
     target = parse_target(config.target)
+    if isinstance(target, DnsTarget):
+        return (target.endpoint,)  # each task looks the name up
+    if isinstance(target, FileTarget):
+        return read_list(target.path, config.protocol.upper()).endpoints
     if not isinstance(target, ManagerTarget):
         return target.endpoints
-    if not config.group_id:
+    if not config.group_id and not target.cluster:
         raise ConfigError(
             f"the Manager {target} lists the proxies of one group, but the groups are in a column",
             hint='set the option "groupId", or name the proxies as target="tcp://host:port,..."',
@@ -42,16 +48,17 @@ def find_proxies(config: ProducerConfig) -> tuple[Endpoint, ...]:
     return answer.endpoints
 
 
-def static_target(endpoints: Sequence[Endpoint]) -> str:
+def static_target(endpoints: Sequence[Endpoint], *, tls: bool = False) -> str:
     """Return the target text that names these proxies."""
-    return "tcp://" + ",".join(str(endpoint) for endpoint in endpoints)
+    return ("tls://" if tls else "tcp://") + ",".join(str(endpoint) for endpoint in endpoints)
 
 
 def known_proxies(config: ProducerConfig, endpoints: Sequence[Endpoint]) -> KnownProxies:
     """Return the proxies, found at this moment, in the form for tasks."""
     target = parse_target(config.target)
     manager = str(target) if isinstance(target, ManagerTarget) else ""
-    return KnownProxies(static_target(endpoints), manager, bool(manager and config.manager_secret_id), time.time())
+    secret = bool(manager and (config.manager_secret_id or config.manager_secret_file or config.manager_header_file))
+    return KnownProxies(static_target(endpoints, tls=uses_tls(config)), manager, secret, time.time())
 
 
 def unreachable(endpoints: Sequence[Endpoint], each: float, total: float) -> dict[Endpoint, str]:

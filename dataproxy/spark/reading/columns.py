@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from dataproxy.errors import ConfigError
-from dataproxy.producer.ingest.names import RESERVED_ATTRS
+from dataproxy.producer.ingest.reserved import RESERVED_ATTRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dataproxy.config import PRODUCER, load_producer_config, plain_name, spark_options
+from dataproxy.config import PRODUCER, concealed, load_producer_config, plain_name, spark_options
 from dataproxy.config.spark import camel_case
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
@@ -66,8 +66,9 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
     The driver's ``DATAPROXY_*`` variables fill in target, group and credentials.  Names are compared without case.
     Raises ConfigError for unknown names (with the nearest one), bad values, and what is missing.
     """
+    options = concealed(options)
     known = {name.lower(): name for name in (*_SHARED, *(option.name for option in READ_OPTIONS))}
-    given: dict[str, str] = {}
+    given: dict[str, Any] = {}
     for key, value in options.items():
         _take(given, known, key, value)
     target = given.get("target", "")
@@ -90,7 +91,7 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
     if found.others:
         raise ConfigError(f"target {config.target!r} names several addresses, but a read needs one hub", hint=_ADDRESS)
     hub = HubAddress.of(
-        found.url, own["token"], config.manager_secret_id, config.manager_secret_key, own["requestTimeout"]
+        found.url, own["token"], config.manager_secret_id, config.manager_secret_key.reveal(), own["requestTimeout"]
     )
     return ReadSettings(
         hub,
@@ -103,7 +104,7 @@ def read_settings(options: Mapping[str, str]) -> ReadSettings:
     )
 
 
-def _take(given: dict[str, str], known: dict[str, str], key: str, value: str) -> None:
+def _take(given: dict[str, Any], known: dict[str, str], key: str, value: Any) -> None:
     """Add an option under its own name.  Raises ConfigError for an option that is unknown or comes twice."""
     word = plain_name(key)
     if word == "path":

@@ -129,13 +129,14 @@ class AttemptRecord:
         """
         if not self.token:
             return
-        if not (accounting.errors or accounting.maybe_delivered or accounting.pending):
+        possible = accounting.maybe_delivered + accounting.pending + accounting.sent
+        if not (accounting.errors or possible):
             self._leave(f"{_ENDED}-{accounting.delivered}-{accounting.duplicates_filtered}", instead_of=_BEGUN)
         else:
             counts = {
                 "acked": accounting.delivered,
                 "filtered": accounting.duplicates_filtered,
-                "possibly_stored": accounting.maybe_delivered + accounting.pending,
+                "possibly_stored": possible,
                 "failed": list(accounting.errors.items()),
             }
             self._leave(_ENDED, json.dumps(counts).encode())

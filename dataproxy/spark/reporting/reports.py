@@ -25,7 +25,7 @@ ABORTED: Final = "aborted"
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does not follow pyspark
-    """The counts of one finished task: ``acked + skipped + refused == rows``.
+    """The counts of one finished task: ``acked + sent + skipped + refused == rows``.
 
     Times are seconds, `bytes` those of acknowledged bodies, `retries` frames that were sent again.  `copies_possible`
     counts rows in frames that were sent again though an earlier attempt may be stored, `duplicates_filtered` rows that
@@ -35,7 +35,7 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     write: a job, or a query and its micro-batch.  `latencies` are microseconds from a pack's first message to its ack,
     and messages.  `refused` counts bad records, `reasons` has their codes, `bad_file` names the file that got them.
     `times` are the earliest and the latest data time of the column ``dt`` in milliseconds; None without one.  `record`
-    names the file of the attempt in the report folder.
+    names the file of the attempt in the report folder.  `sent` counts rows that were written with ``ack=none``.
     """
 
     run: str
@@ -58,6 +58,7 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     bad_file: str = ""
     times: tuple[int, int] | None = None
     record: str = ""
+    sent: int = 0
 
     @property
     def duplicates_possible(self) -> int:
@@ -66,8 +67,8 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
 
     @property
     def balanced(self) -> bool:
-        """Tell whether every row was acknowledged, skipped by policy or refused as a bad record."""
-        return self.acked + self.skipped + self.refused == self.rows
+        """Tell whether every row was acknowledged (or sent), skipped by policy or refused as a bad record."""
+        return self.acked + self.sent + self.skipped + self.refused == self.rows
 
     @property
     def latency_p50(self) -> float | None:
@@ -82,7 +83,8 @@ class PartitionReport(WriterCommitMessage):  # type: ignore[misc]  # mypy does n
     def line(self) -> str:
         """Return the report as one line of text."""
         return (
-            f"{self.rows} rows, {self.acked} acknowledged ({self.bytes} bytes), {self.skipped} skipped, "
+            f"{self.rows} rows, {self.acked} acknowledged ({self.bytes} bytes), {_sent_text(self.sent)}"
+            f"{self.skipped} skipped, "
             f"{self.refused} refused, {self.retries} frames sent again, {self.duplicates_filtered} rows were stored "
             f"already, {latency_text(self.latency_p50, self.latency_p99)}, {self.seconds:.2f} s"
         )
@@ -102,7 +104,7 @@ class JobReport:
     say it) are not in that number.  Latencies are seconds from a pack's first message to its ack, over the messages of
     all tasks; None without messages.  `refused` counts bad records, `reasons` by code, and `bad_files` names what they
     were written to.  `earliest_dt` and `latest_dt` are the ends of the column ``dt`` in milliseconds since 1970; None
-    without one.
+    without one.  `sent` counts rows that were written with ``ack=none``: nobody knows whether they arrived.
 
     `outcome` is ``committed`` or ``aborted``.  All counts above are those of partitions that were written to their end;
     `uncommitted` has those of all other attempts, `unfinished_partitions` counts the partitions that were not, and
@@ -135,6 +137,7 @@ class JobReport:
     unknown_partitions: int = 0
     named: bool = False
     known_since: float | None = None
+    sent: int = 0
 
     @classmethod
     def of(
@@ -169,6 +172,7 @@ class JobReport:
             uncommitted=Uncommitted.of(others, reports),
             named=named,
             known_since=_known_since(reports),
+            sent=sum(part.sent for part in reports),
         )
 
     @classmethod
@@ -200,7 +204,8 @@ class JobReport:
         """Return the report as one line of text."""
         line = (
             f"job {self.job}: {self.rows} rows in {self.partitions} partitions, {self.acked} acknowledged "
-            f"({self.bytes} bytes), {self.skipped} skipped, {self.refused} refused, {self.retries} frames sent again, "
+            f"({self.bytes} bytes), {_sent_text(self.sent)}{self.skipped} skipped, {self.refused} refused, "
+            f"{self.retries} frames sent again, "
             f"{self.resent_partitions} partitions ({self.resent_rows} rows) written by a later attempt, "
             f"{self.duplicates_filtered} rows were stored already, {self.duplicates_possible} rows possibly stored "
             f"twice, {latency_text(self.latency_p50, self.latency_p99)}, longest task {self.seconds:.2f} s"
@@ -247,6 +252,10 @@ def _summed(reasons: Iterable[Iterable[tuple[str | int, int]]]) -> dict[str | in
     for part in reasons:
         total.update(dict(part))
     return dict(total)
+
+
+def _sent_text(sent: int) -> str:
+    return f"{sent} sent without an ack, " if sent else ""
 
 
 def latency_text(p50: float | None, p99: float | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from dataproxy._core.producer.ingest.rowkeys import RowKeys
+from dataproxy._core.producer.ingest.columnar.rowkeys import RowKeys
 from dataproxy.codes import describe
 from dataproxy.errors import BufferFullError, DataProxyError, InvalidMessageError, UndeliveredError
 from dataproxy.logs import logger
@@ -58,7 +58,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
     try:
         rows, skipped, size = _send(times.seen(batches), plan, place, producer, bad)
         accounting = producer.settle()
-        if accounting.delivered + skipped + bad.count != rows:
+        if accounting.delivered + accounting.sent + skipped + bad.count != rows:
             raise _undelivered(plan, place, rows, skipped + bad.count, accounting, producer.proxies())
         bad_file = bad.close()
     except BaseException as error:
@@ -90,6 +90,7 @@ def _write(batches: Iterator[pa.RecordBatch], plan: WritePlan, place: TaskPlace)
         bad_file=bad_file,
         times=times.milliseconds,
         record=record.token,
+        sent=accounting.sent,
     )
     _log.debug("%s: %s", place, report.line())
     if plan.tally is not None:
@@ -143,9 +144,10 @@ def _ids(plan: WritePlan, place: TaskPlace) -> bytes | RowKeys | None:
 def _leave_counts(error: BaseException, record: AttemptRecord, accounting: Accounting, plan: WritePlan) -> None:
     """Leave the counts of a failed attempt where the driver finds them, and tell of them in its error."""
     record.end(accounting)
+    possible = accounting.maybe_delivered + accounting.pending + accounting.sent
     words = (
         f"when this attempt had ended, {accounting.delivered} rows of it were acknowledged and "
-        f"{accounting.maybe_delivered + accounting.pending} others are possibly stored; {record.so_far()}"
+        f"{possible} others are possibly stored; {record.so_far()}"
     ).removesuffix("; ")
     if plan.room and not record.token:
         words += f"; the report lacks these counts, since the task's machine cannot reach the folder {plan.room!r}"
@@ -183,7 +185,7 @@ def _undelivered(
 ) -> UndeliveredError:
     """Return the error for rows without an acknowledgement; it begins with what went wrong where."""
     group = plan.options.group_name or "of the column group_id"
-    missing = rows - left_out - accounting.delivered
+    missing = rows - left_out - accounting.delivered - accounting.sent
     unsent = missing - accounting.failed - accounting.expired - accounting.dropped - accounting.pending
     worst = max(accounting.errors, key=accounting.errors.__getitem__, default="")
     advice = describe(worst)[1]

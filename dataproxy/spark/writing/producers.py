@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.errors import DataProxyError, FlushTimeout
 from dataproxy.logs import logger
 from dataproxy.producer.producer import Producer
@@ -22,8 +22,8 @@ from dataproxy.spark.writing.givenids import own_ids
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dataproxy._core.producer.ingest.bodies import BodyEncoder
-    from dataproxy._core.producer.ingest.rowkeys import RowKeys
+    from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
+    from dataproxy._core.producer.ingest.columnar.rowkeys import RowKeys
     from dataproxy.spark.planning.columns import ColumnPlan
     from dataproxy.spark.planning.options import SinkOptions
 
@@ -44,10 +44,10 @@ _ABANDON: Final = 0.2  # seconds that a producer gets to close after an error; i
 class Accounting:
     """Counts of the messages of one lease by result; `retries` counts frames.
 
-    `copies_possible` counts messages of frames that were sent again although an earlier attempt may be stored,
-    `duplicates_filtered` those that a server did not store because it had them, and `conflicts` those whose id it knew
-    with another body.  `remembered` is for how many seconds every server that was used remembers stored messages; None
-    if one did not say it.
+    `sent` counts messages that were written with ``ack="none"``. `copies_possible` counts messages of frames that
+    were sent again although an earlier attempt may be stored, `duplicates_filtered` those that a server did not
+    store because it had them, and `conflicts` those whose id it knew with another body. `remembered` is for how
+    many seconds every server that was used remembers stored messages; None if one did not say it.
     """
 
     accepted: int = 0
@@ -64,6 +64,7 @@ class Accounting:
     remembered: int | None = None
     maybe_delivered: int = 0
     errors: dict[str | int, int] = field(default_factory=dict)
+    sent: int = 0
 
 
 def _lost(accounting: Accounting) -> int:
@@ -189,6 +190,7 @@ class TaskProducer:
         return Accounting(
             accepted=now.accepted - before.accepted,
             delivered=now.delivered - before.delivered,
+            sent=now.sent - before.sent,
             failed=now.failed - before.failed,
             expired=now.expired - before.expired,
             dropped=now.dropped - before.dropped,

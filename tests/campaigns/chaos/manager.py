@@ -19,6 +19,7 @@ class Manager:
         self.ports = list(ports)
         self.mood = "good"
         self.asked = 0
+        self._ids: dict[int, int] = {}
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -47,7 +48,10 @@ class Manager:
         mood = self.mood
         if mood == "slow":
             time.sleep(0.7)
-        nodes = [{"id": i + 1, "ip": "127.0.0.1", "port": port} for i, port in enumerate(self.ports)]
+        nodes = [
+            {"id": self._ids.setdefault(port, len(self._ids) + 1), "ip": "127.0.0.1", "port": port}
+            for port in list(self.ports)
+        ]
         data = {"clusterId": 1, "isIntranet": 1, "isSwitch": 0, "load": 20, "nodeList": nodes}
         text = json.dumps({"success": True, "errMsg": None, "data": data}).encode()
         if mood == "garbage":

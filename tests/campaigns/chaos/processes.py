@@ -33,13 +33,27 @@ def _spawn(module: str, *arguments: str, log: Path) -> subprocess.Popen[str]:
 
 
 class HubProcess:
-    """A hub that keeps its directory and its ports over kills; one in memory keeps its ports alone."""
+    """A hub that keeps its directory and its ports over kills; one in memory keeps its ports alone.
 
-    def __init__(self, folder: Path, name: str, *, durable: bool = True) -> None:
+    ``identity``: for a hub with TLS, a file with certificate and key, and one with the authority of its clients.
+    ``reports``: it has a port of the HTTP report.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        durable: bool = True,
+        identity: tuple[Path, Path] | None = None,
+        reports: bool = False,
+    ) -> None:
+        self._identity = identity
         self.durable = durable
         self.folder = folder / name
         self.log = folder / f"{name}.log"
         self.port = free_port()
+        self.http_port = free_port() if reports else -1
         self.manager_port = free_port()
         self.process: subprocess.Popen[str] | None = None
         self.frozen = False
@@ -50,7 +64,9 @@ class HubProcess:
             "tests.campaigns.chaos.hubmain",
             str(self.folder) if self.durable else "-",
             str(self.port),
+            str(self.http_port),
             str(self.manager_port),
+            *map(str, self._identity or ()),
             log=self.log,
         )
         assert self.process.stdout is not None

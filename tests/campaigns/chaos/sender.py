@@ -20,6 +20,7 @@ from typing import Any
 
 from dataproxy import Producer
 from dataproxy.errors import BufferFullError, DeliveryError
+from dataproxy.outcomes import Sent
 from tests.campaigns.chaos.toldlog import ToldLog
 from tests.campaigns.histories.bodies import make_body
 
@@ -50,7 +51,8 @@ class Sender:
         except DeliveryError as error:
             self.failed(who, sequence, error)
         else:
-            self.log.line("R", who, sequence, "delivered", 0, f"{time.time():.6f}", good.id)
+            outcome = "sent" if isinstance(good, Sent) else "delivered"
+            self.log.line("R", who, sequence, outcome, 0, f"{time.time():.6f}", good.id)
 
     def failed(self, who: str, sequence: int, error: DeliveryError, own: str | None = None) -> None:
         """Log an error as the result of one message."""
@@ -108,7 +110,8 @@ class Sender:
                 if i in errors:
                     self.failed(who, sequence + i, errors[i], "")
                 else:
-                    self.log.line("R", who, sequence + i, "delivered", 0, f"{time.time():.6f}", "")
+                    outcome = "sent" if done.sent else "delivered"
+                    self.log.line("R", who, sequence + i, outcome, 0, f"{time.time():.6f}", "")
             sequence += len(bodies)
             time.sleep(self.pace * rng.random())
 
@@ -122,7 +125,7 @@ class Sender:
         buffered = 0 if final else s.buffered_bytes
         self.log.line(
             "B", self.name, f"{time.time():.6f}", s.accepted, s.delivered, s.failed, s.expired, s.dropped, s.pending,
-            buffered, self.config.buffer_bytes, int(final),
+            buffered, self.config.buffer_bytes, int(final), s.sent,
         )  # fmt: skip
 
     def run(self) -> None:

@@ -44,8 +44,8 @@ def read_told(path: Path, history: History) -> int:
             result = Result(outcome, float(at), maybe == "1", own)
             told[name] = told[name]._replace(results=(*told[name].results, result))
         elif kind == "B":
-            producer, at, *numbers, final = words
-            history.accounting.append(Accounting(producer, float(at), *map(int, numbers), final == "1"))
+            producer, at, *numbers, final, sent = words
+            history.accounting.append(Accounting(producer, float(at), *map(int, numbers), final == "1", int(sent)))
         elif kind == "X":
             again += int(words[1])
         elif kind == "C":

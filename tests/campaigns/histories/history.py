@@ -9,7 +9,7 @@ __all__ = ["Accounting", "Close", "Dip", "History", "Idle", "Result", "Stored", 
 
 
 class Result(NamedTuple):
-    """One result of one message: delivered, failed, expired or dropped."""
+    """One result of one message: delivered, sent, failed, expired or dropped."""
 
     outcome: str
     at: float
@@ -66,6 +66,7 @@ class Accounting(NamedTuple):
     buffered: int = 0
     limit: int = 0
     final: bool = False  # nothing was accepted afterwards
+    sent: int = 0
 
 
 class Close(NamedTuple):
@@ -112,6 +113,7 @@ class History:
     idle: list[Idle] = field(default_factory=list)
     grace: float = 0.25  # how much later than its limit a result may come
     close_grace: float = 1.0
+    with_ids: bool = True  # the hubs were told ids
     most_duplicates: int | None = None  # messages that may have a second copy: those in flight at the faults
     extra_frames: int = 0  # stored beyond the first copy of each
     resent_frames: int | None = None  # that the clients count as sent once more

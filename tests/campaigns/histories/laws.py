@@ -17,7 +17,7 @@ __all__ = ["RECOVERY_SECONDS", "judge"]
 
 RECOVERY_SECONDS = 3.0
 _IDLE_SHARE = 0.01
-_OUTCOMES = ("delivered", "failed", "expired", "dropped")
+_OUTCOMES = ("delivered", "sent", "failed", "expired", "dropped")
 _SHOWN = 5  # violations of one law that are spelled out
 
 Copies = dict[tuple[str, int], list[Stored]]
@@ -47,7 +47,7 @@ def _name(one: Told | Stored) -> str:
 def _balance(history: History, copies: Copies) -> Iterator[str]:
     counted: dict[str, Accounting] = {}
     for b in history.accounting:
-        if b.accepted != b.delivered + b.failed + b.expired + b.dropped + b.pending:
+        if b.accepted != b.delivered + b.sent + b.failed + b.expired + b.dropped + b.pending:
             yield f"S1 the accounting of {b.producer} do not balance at {b.at:.6f}: {b}"
         if b.final:
             counted[b.producer] = b
@@ -84,7 +84,9 @@ def _truth(history: History, copies: Copies) -> Iterator[str]:
         for result in told.results[:1]:
             if result.outcome == "delivered" and not here:
                 yield f"S3 {_name(told)} was reported delivered and is at no hub"
-            elif result.outcome != "delivered" and not result.maybe and here:
+            elif result.outcome == "sent" and len(here) > 1:
+                yield f"S3 {_name(told)} was sent once, without asking for an answer, and is stored {len(here)} times"
+            elif result.outcome not in ("delivered", "sent") and not result.maybe and here:
                 yield f"S3 {_name(told)} was reported {result.outcome}, surely not delivered, and is at {here[0].log}"
 
 
@@ -155,7 +157,7 @@ def _ids(history: History, copies: Copies) -> Iterator[str]:
         if len({copy.id for copy in here}) > 1:
             yield f"S7 the copies of {_name(here[0])} have several ids: {sorted({copy.id for copy in here})}"
     for told in history.told:
-        here = copies.get((told.producer, told.sequence))
+        here = copies.get((told.producer, told.sequence)) if history.with_ids else None
         if here and told.results and told.results[0].id and told.results[0].id != here[0].id:
             yield f"S7 {_name(told)} was told the id {told.results[0].id}, the hub has {here[0].id}"
 

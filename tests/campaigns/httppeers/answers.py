@@ -20,11 +20,15 @@ _DRIP_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class HostileAnswer:
-    """Send ``data``, then ``again`` every 10 ms until the client is gone, or nothing more while ``holds``."""
+    """Send ``data``, then ``again`` every 10 ms until the client is gone, or nothing more while ``holds``.
+
+    With ``unasked`` that happens at once, otherwise behind a whole request.
+    """
 
     data: bytes
     again: bytes = b""
     holds: bool = False
+    unasked: bool = False
 
     @property
     def ends(self) -> bool:
@@ -145,12 +149,8 @@ class HostileServer:
         with peer:
             peer.settimeout(60)
             try:
-                asked = b""
-                while b"\r\n\r\n" not in asked:
-                    chunk = peer.recv(1 << 16)
-                    if not chunk:
-                        return
-                    asked = asked[-3:] + chunk
+                if not (self._answer.unasked or _take_request(peer)):
+                    return
                 peer.sendall(self._answer.data)
                 while not self._answer.ends and not self._stop.wait(_DRIP_S):
                     if self._answer.again:
@@ -169,3 +169,14 @@ class HostileServer:
         for thread in self._threads:
             thread.join()
         self._listener.close()
+
+
+def _take_request(peer: socket.socket) -> bool:
+    """Read one request to the end of its body: to close before that resets the connection under the answer."""
+    with peer.makefile("rb") as asked:
+        length = 0
+        while (line := asked.readline()) not in (b"\r\n", b""):
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        return line != b"" and len(asked.read(length)) == length

@@ -8,9 +8,11 @@ do.  A patch that does not apply, does not compile, or that no test notices is a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +21,7 @@ from pathlib import Path
 
 from tests.campaigns.counters import keep
 
-__all__ = ["PATCHES", "applies", "attempt", "main", "names", "table"]
+__all__ = ["PATCHES", "applies", "attempt", "ended_whole", "main", "names", "table"]
 
 ROOT = Path(__file__).parents[3]
 PATCHES = Path(__file__).parent
@@ -87,6 +89,22 @@ def _build(name: str, tree: Path) -> str:
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-3000:]
 
 
+def ended_whole(command: list[str], tree: Path, seconds: float) -> subprocess.CompletedProcess[str] | None:
+    """Run a command and return its result, None if it takes longer; processes that it left behind are ended with it."""
+    with subprocess.Popen(
+        command, cwd=tree, env=_environment(tree), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
 def _fails(tree: Path, tests: list[str], seconds: float) -> str:
     """Return the first failure of some tests, empty when they pass."""
     if tests[0].startswith(_TSAN):
@@ -95,11 +113,8 @@ def _fails(tree: Path, tests: list[str], seconds: float) -> str:
     else:
         limits = (f"--timeout={_TEST_SECONDS}", "--timeout-method=thread")  # ends a thread that waits without the GIL
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *limits, *tests]
-    try:
-        done = subprocess.run(
-            command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False, timeout=seconds
-        )
-    except subprocess.TimeoutExpired:
+    done = ended_whole(command, tree, seconds)
+    if done is None:
         return "the tests do not end"
     if done.returncode == 0:
         return ""

@@ -75,7 +75,7 @@ def test_bytes_travel_as_hexadecimal_digits(hub):
         (b'{"kind": "refuse", "code": "114"}', "code='114'"),
         (b'{"kind": "refuse", "cod": 114}', "did you mean 'code'"),
         (b'{"kind": "garbage", "data": "0g"}', "hexadecimal"),
-        (b'{"kind": "drop_reply", "listener": 3}', "listener 3 does not exist"),
+        (b'{"kind": "drop_reply", "listener": 6}', "listener 6 does not exist"),
         (b'{"kind": "drop_reply", "nth": 0}', "nth=0"),
         (b'{"kind": "drop_reply", "group": "\\ud800"}', "group="),
     ],
@@ -96,7 +96,10 @@ def test_too_many_faults(hub):
 
 
 def test_listeners_over_http(hub, dial):
-    assert [one["listens"] for one in call(hub, "GET", "/hub/listeners")[1]["listeners"]] == [True] * 3
+    found = call(hub, "GET", "/hub/listeners")[1]["listeners"]
+    assert [(one["index"], one["protocol"], one["listens"]) for one in found] == [
+        (i, "tcp" if i < 3 else "http", True) for i in range(6)
+    ]
     assert call(hub, "POST", "/hub/listeners/1/kill")[1]["listens"] is False
     with pytest.raises(ConnectionRefusedError):
         dial(hub, 1)

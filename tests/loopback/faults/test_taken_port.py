@@ -15,7 +15,7 @@ from dataproxy.hub import Hub
 
 @pytest.fixture
 def hub():
-    with Hub(listeners=3, fault_api="on") as one:
+    with Hub(nodes=3, fault_api="on") as one:
         yield one
 
 

@@ -53,7 +53,7 @@ def refuses(address, port):
 @pytest.mark.usefixtures("point_name")
 @pytest.mark.parametrize("way", ["tcp", "manager"])
 def test_messages_arrive_by_both_families_on_one_port(start_hub, way):
-    hub = start_hub(host=NAME, listeners=2)
+    hub = start_hub(host=NAME, nodes=2)
     for address in BOTH:
         host = bracketed(address)
         target = f"tcp://{host}:{hub.port}" if way == "tcp" else f"http://{host}:{hub.manager_port}"
@@ -68,7 +68,7 @@ def test_messages_arrive_by_both_families_on_one_port(start_hub, way):
 
 @pytest.mark.usefixtures("point_name")
 def test_a_listener_is_refused_killed_and_restarted_in_both_families(start_hub):
-    hub = start_hub(host=NAME, listeners=2)
+    hub = start_hub(host=NAME, nodes=2)
     one, other = hub.listeners
     with hub.faults.add("refuse_connections", listener=0):
         assert [refuses(address, one.port) for address in BOTH] == [True, True]

@@ -72,7 +72,7 @@ def test_the_ways_of_the_sdks_to_ask(hub, ask, path, body, headers):
 
 
 def test_other_protocols_have_no_nodes(ask):
-    _, _, found = ask("POST", BY_GROUP + "g?protocolType=HTTP")
+    _, _, found = ask("POST", BY_GROUP + "g?protocolType=UDP")
     assert found["success"] is True
     assert found["data"]["clusterId"] is None
     assert found["data"]["nodeList"] is None

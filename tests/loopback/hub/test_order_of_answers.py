@@ -114,7 +114,7 @@ def test_compat_answers_an_order_message_when_its_queue_is_full_and_never_otherw
 
 
 def test_compat_writes_the_port_where_the_trace_wants_an_address(start_hub, connect):
-    hub = start_hub(profile="compat", listeners=2)
+    hub = start_hub(profile="compat", nodes=2)
     for listener in hub.listeners:
         with socket.create_connection(("127.0.0.1", listener.port), timeout=30) as connection:
             frame = bytearray(binary_frame(1, [b"x"]))

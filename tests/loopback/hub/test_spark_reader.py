@@ -15,7 +15,7 @@ from dataproxy._core.wire.inlong import message
 from dataproxy.errors import ConfigError, DataProxyError, HubError, StoreError, TransportError
 from dataproxy.hub import Hub, LogInfo
 from dataproxy.hub.web import entrypages
-from dataproxy.producer.ingest.names import RESERVED_ATTRS
+from dataproxy.producer.ingest.reserved import RESERVED_ATTRS
 from dataproxy.spark.reading.columns import READ_SCHEMA, Shape
 from dataproxy.spark.reading.plan import plan_read
 from dataproxy.spark.reading.source import HubReader

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 
 BODIES = [b"a", b"bb", b"ccc", b"a body that is longer than twelve bytes", b"e"]
 

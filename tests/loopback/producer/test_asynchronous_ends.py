@@ -1,6 +1,7 @@
 """AsyncProducers that are closed while they open, and by several event loops at once."""
 
 import asyncio
+import socket
 import threading
 
 import dataproxy
@@ -26,6 +27,34 @@ def test_what_comes_while_a_producer_opens_and_closes_is_told() -> None:
         assert report.accepted == 0
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_closing_ends_a_batch_that_waits_for_room() -> None:
+    """The batch holds the worker thread, on which the closing comes after it."""
+
+    async def main() -> None:
+        producer = dataproxy.AsyncProducer(NOBODY, group_id="g", buffer_bytes="64KiB", max_block="10m")
+        await producer.open()
+        batch = asyncio.ensure_future(producer.send_batch("s", [b"x" * 100] * 20_000))
+        await asyncio.sleep(0)
+        report = await producer.close(0.1)
+        assert isinstance((await asyncio.gather(batch, return_exceptions=True))[0], dataproxy.ClosedError)
+        assert 0 < report.accepted == report.failed < 20_000
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_closing_leaves_an_opening_behind_that_has_no_answer() -> None:
+    async def main(url: str) -> None:
+        producer = dataproxy.AsyncProducer(url, group_id="g", manager_timeout="10m")
+        opening = asyncio.ensure_future(producer.open())
+        await asyncio.sleep(0)
+        assert (await producer.close(0.1)).accepted == 0
+        assert not opening.done()
+        opening.cancel()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asyncio.run(asyncio.wait_for(main(f"http://127.0.0.1:{silent.getsockname()[1]}"), 60))
 
 
 def test_several_loops_may_close_one_producer() -> None:

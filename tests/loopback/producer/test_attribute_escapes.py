@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproxy import InvalidMessageError, Producer
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.hub import Hub, open_store
 from dataproxy.spark.writing.attrcolumn import escape_column
 from tests.support.scripted import Scripted
@@ -75,8 +75,8 @@ def test_without_the_option_such_values_are_refused_and_marks_of_others_are_read
 
 OWN_MARK = {"k": "a%26b", "_escaped": "k"}
 REFUSAL = (
-    "attribute '_escaped'='k': its key is reserved: readers use it as the list of values to unescape;"
-    " choose another key; attribute_escape='percent' escapes values by itself"
+    "attribute '_escaped'='k': its key is reserved; readers use it as the list of values to unescape;"
+    " attribute_escape='percent' escapes values by itself"
 )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from tests.support.scripted import Scripted, silent
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from tests.native.probe_wire import Server
 from tests.support.scripted import Peer, Scripted, ack, silent
 

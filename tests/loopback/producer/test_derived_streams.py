@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.hub import Hub
 
 NAMES = [f"s{i}" for i in range(100)]

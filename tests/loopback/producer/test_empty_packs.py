@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from tests.support.scripted import Scripted, silent
 
 MODES = ("block", "raise", "drop_newest", "drop_oldest")
-TYPES = (7, 5, 3)
+TYPES = (7, 6, 5, 3, 2)
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import dataproxy
 from dataproxy import ConfigError, InvalidMessageError, Producer
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.hub import Hub
 from tests.native.probe_wire import Server
+from tests.support.discovery import refresh
 from tests.support.scripted import Peer, Scripted, ack
 
 BODY = b"x" * 100
@@ -28,7 +29,7 @@ def sizes(server: Scripted) -> list[int]:
 
 
 @pytest.mark.parametrize("way", ["nowait", "batch"])
-@pytest.mark.parametrize("kind", [7, 5, 3])
+@pytest.mark.parametrize("kind", [7, 6, 5, 3, 2])
 def test_wide_attributes_take_their_room_from_the_pack(kind, way) -> None:
     with Scripted() as server, Producer(server.target, group_id="g", max_frame_bytes="64KiB", message_type=kind) as p:
         stream = p.stream("s", attrs=WIDE)
@@ -63,7 +64,7 @@ def test_a_limit_that_the_manager_lowers_at_run_time() -> None:
             quick(BODY)
         small.send_nowait(BODY)
         hub.manager.max_packet_length = 20_000
-        p._source._refresh()
+        refresh(p._source)
         stats = p.stats()  # one look: the acks are on their way
         assert stats.in_flight + stats.delivered == 300  # larger than a frame may be now: sent as it was
         assert stats.open == 1
@@ -75,14 +76,14 @@ def test_a_limit_that_the_manager_lowers_at_run_time() -> None:
             quick(BODY)
         stream.send_batch([BODY] * 300)
         hub.manager.max_packet_length = 3000
-        p._source._refresh()
+        refresh(p._source)
         with pytest.raises(InvalidMessageError, match=r"over the limit of 2[0-9]{3} bytes"):
             quick(b"x" * 3000)
         hub.manager.max_packet_length = 5  # nothing would fit: not followed below the smallest frame
-        p._source._refresh()
+        refresh(p._source)
         quick(b"x" * 1000)
         hub.manager.max_packet_length = None
-        p._source._refresh()
+        refresh(p._source)
         quick(b"x" * 100_000)
         report = p.flush(30)
         assert (report.accepted, report.delivered) == (903, 903)
@@ -164,7 +165,7 @@ def calls(draw: Any) -> tuple[str, dict[str, Any]]:
 def offer(p: Producer, stream: Any, way: str, c: dict[str, Any], kind: int) -> None:
     """Make one call; what it raises has accepted what the report says."""
     own = "i" * 128 if c["ids"] and kind == 7 else None
-    item = c["item"] if kind != 3 else None
+    item = c["item"] if kind > 3 else None
     plain = {"attrs": item, "dt": c["dt"]}
     bodies = [b"b" * n for n in c["sizes"] * c["times"]]
     if way == "nowait":
@@ -196,7 +197,7 @@ def offer(p: Producer, stream: Any, way: str, c: dict[str, Any], kind: int) -> N
 
 @settings(max_examples=60, deadline=None)
 @given(
-    kind=st.sampled_from([7, 5, 3]),
+    kind=st.sampled_from([7, 6, 5, 3, 2]),
     largest=st.integers(2048, 70_000),
     compression=st.sampled_from(["none", "snappy"]),
     exact=st.booleans(),
@@ -208,7 +209,7 @@ def test_whatever_is_accepted_by_any_call_is_taken_by_a_server(
     kind, largest, compression, exact, name, frame, todo
 ) -> None:
     frame = {"f" + k: v for k, v in frame.items()} if frame else None
-    exact = exact and kind != 3
+    exact = exact and kind > 3
     with Scripted() as server:
         options = {"message_type": kind, "max_frame_bytes": largest, "compression": compression, "exact_time": exact}
         with Producer(server.target, group_id="g", max_open_packs=4, **options) as p:
@@ -227,4 +228,4 @@ def test_whatever_is_accepted_by_any_call_is_taken_by_a_server(
         assert max(sizes(server), default=0) <= largest
         answers = [judge.serve(f, 0) for _, f in server.frames]
         assert {a["code"] for a in answers} <= {0}
-        assert kind == 3 or sum(a["records"] for a in answers) == report.accepted
+        assert kind in (2, 3) or sum(a["records"] for a in answers) == report.accepted

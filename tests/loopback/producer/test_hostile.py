@@ -195,13 +195,17 @@ def test_discovery_goes_on(logs: Callable[[logging.Handler], None], kind: type[B
     with Scripted() as server, make(server.target) as producer:
         source = producer._source
 
-        def fetch(*, strict: bool) -> Any:
+        def ask(group: str, known: object) -> Any:
             asked.release()
             raise ZeroDivisionError
 
-        source.fetch = fetch  # type: ignore[method-assign, assignment]
+        def wait(_: float) -> bool:
+            source._schedule.at_once(0.0)
+            return next(waits)
+
+        source._questions.ask = ask  # type: ignore[method-assign, assignment]
         waits = iter([False, False, False, True])
-        source._stop.wait = lambda _: next(waits)  # type: ignore[method-assign, assignment]
+        source._pause.wait = wait  # type: ignore[method-assign]
         thread = threading.Thread(target=source._run)
         thread.start()
         thread.join(SECONDS)

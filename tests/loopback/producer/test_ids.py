@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dataproxy
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.hub import Hub
 from tests.support.scripted import Scripted, ack, good, refusal
 
@@ -269,8 +269,8 @@ def test_bad_ids_of_batches(hub):
 @pytest.mark.parametrize("message_type", [5, 3])
 def test_ids_need_type_7(hub, message_type):
     text = (
-        f"message ids need frames of type 7, not message_type={message_type}; "
-        "use message_type=7, or put the id into the body [BAD_ID]"
+        "message ids need frames of type 7 whose items are not joined, and this producer has others; "
+        "use protocol='tcp' and message_type=7 without joined_lines, or put the id into the body [BAD_ID]"
     )
     table = pa.table({"value": [b"x"], "id": ["a"]})
     with dataproxy.Producer(hub.target, group_id="g", message_type=message_type) as p:

@@ -199,3 +199,29 @@ def test_order_at_a_hub_with_many_keys():
             last[key] = int(number)
             n += 1
         assert n == 23_000
+
+
+def test_ids_ascend_within_a_key() -> None:
+    """So a reader behind a message queue that mixes frames can bring the messages of a key in order again."""
+    with (
+        Hub() as hub,
+        dataproxy.Producer(hub.target, group_id="g", ordering="key", executors=2, connections=4, batch_bytes=256) as p,
+    ):
+        rng = random.Random(7)
+        for i in range(5000):
+            key = b"%d" % rng.randrange(40)
+            p.send_nowait("s", b"%b:%d" % (key, i), key=key, attrs={"a": "b"} if rng.random() < 0.1 else None)
+        p.flush()
+        mixed = list(hub.records("g", "s"))
+    rng.shuffle(mixed)
+
+    def place(text: str) -> tuple[int, int]:
+        frame, _, index = text.rpartition("-")[2].partition(".")
+        return int(frame, 16), int(index)
+
+    last: dict[bytes, int] = {}
+    for record in sorted(mixed, key=lambda record: place(record.message_id)):
+        key, _, number = record.body.partition(b":")
+        assert last.get(key, -1) < int(number)
+        last[key] = int(number)
+    assert len(mixed) == 5000 and len(last) == 40

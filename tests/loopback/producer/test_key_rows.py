@@ -10,8 +10,8 @@ import pytest
 
 import dataproxy
 from dataproxy._core.producer.accumulate.keys import bucket_of
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy._core.wire.inlong.message import records
 from tests.loopback.producer.test_key_order import Cluster, check
 from tests.native.probe_wire import Server

@@ -5,28 +5,17 @@ import logging
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 import dataproxy
 from dataproxy.errors import LocalProtocolError
+from dataproxy.hub import Hub
 from dataproxy.producer import readiness
 from tests.support.scripted import Scripted, good, silent
-
-SECONDS = 30.0
-
-
-def eventually(condition: Callable[[], object]) -> bool:
-    """Wait until something becomes true."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
+from tests.support.waiting import SECONDS, eventually
 
 
 @contextmanager
@@ -189,6 +178,15 @@ def test_a_port_of_another_protocol_is_told_as_such(data: bytes, words: str, cap
     assert words in caplog.text or data.startswith(b"SSH")
 
 
+def test_a_broken_answer_to_the_http_report_is_not_that_of_another_protocol() -> None:
+    broken = b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"
+    with answers(broken) as address:
+        p = producer(address, protocol="http", delivery_timeout=2.0, reconnect_backoff_max=0.1)
+        caught = p.send("s", b"x").exception(SECONDS)
+        p.close(0)
+    assert f"{address}: it sent bytes that are not a reply" in str(caught)
+
+
 def test_a_frame_over_the_servers_limit_is_told_as_such() -> None:
     with answers(b"", reads=100_000) as address:
         p = producer(address, delivery_timeout=2.0, reconnect_backoff_max=0.1, compression="none")
@@ -197,7 +195,27 @@ def test_a_frame_over_the_servers_limit_is_told_as_such() -> None:
     assert caught is not None
     assert "while a frame of 300" in str(caught)
     assert "max-msg-length" in str(caught)
+    assert caught.hint is not None
+    for option in ("max_frame_bytes", "batch_bytes", "max-msg-length", "doctor"):
+        assert option in caught.hint
+    assert "reachable" not in str(caught)  # it is reached; that is not what is wrong
     assert caught.details["cause"] in ("CONNECTION_LOST", "EXPIRED")
+
+
+@pytest.mark.parametrize("messages", [1, 3000])
+def test_a_hub_with_a_small_limit_plays_such_a_server(messages: int) -> None:
+    """It closes the connection without a byte, as a DataProxy does; smaller frames pass."""
+    with Hub(max_frame_bytes=65_536) as hub:
+        p = producer(hub.target.removeprefix("tcp://"), delivery_timeout=2.0, reconnect_backoff_max=0.1, linger=0.2)
+        large = p.send_batch("s", [bytes(100_000 // messages) + b"x"] * messages * 2)
+        assert p.send("other", b"small").result(SECONDS)
+        failures = large.result(SECONDS).failures
+        p.close(0)
+        assert hub.counts()["g", "other"].records == 1
+    for failure in failures:
+        assert "max-msg-length" in failure.error.hint
+        assert "reachable" not in str(failure.error)
+    assert sum(failure.messages for failure in failures) == messages * 2
 
 
 def test_waiting_for_a_proxy() -> None:

@@ -3,8 +3,7 @@
 import logging
 import socket
 import threading
-import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,22 +11,12 @@ import pytest
 import dataproxy
 from dataproxy.hub import Hub
 from dataproxy.observe.logship import LogHandler
-from dataproxy.producer.discovery import proxies
+from dataproxy.producer.discovery import pace
 from dataproxy.producer.discovery import targets as discovery
 from tests.support.scripted import Scripted
+from tests.support.waiting import SECONDS, eventually
 
-SECONDS = 30.0
 REAL = socket.getaddrinfo
-
-
-def eventually(condition: Callable[[], object]) -> bool:
-    """Wait until something becomes true."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class Names:
@@ -55,8 +44,8 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     """Replace the name service, and have questions come soon after each other."""
     found = Names()
     monkeypatch.setattr(discovery.socket, "getaddrinfo", found.look_up)
-    monkeypatch.setattr(proxies, "_SOON_SECONDS", 0.01)
-    monkeypatch.setattr(proxies, "_MISSING_SECONDS", 0.02)
+    monkeypatch.setattr(pace, "_SOON_SECONDS", 0.01)
+    monkeypatch.setattr(pace, "_SOON_MOST", 0.02)
     return found
 
 
@@ -120,6 +109,18 @@ def test_lazily_a_constructor_waits_for_no_name_service(names: Names) -> None:
     finally:
         p.close(0)
         names.hangs.set()
+
+
+def test_what_was_accepted_before_a_proxy_was_known_is_delivered_by_close(names: Names) -> None:
+    names.hangs = threading.Event()
+    names.known.add("slow.example")
+    with Scripted() as server, ThreadPoolExecutor(1) as pool:
+        p = dataproxy.Producer(f"tcp://slow.example:{server.port}", group_id="g", start="lazy")
+        p.send_nowait("s", b"x")
+        closing = pool.submit(p.close, SECONDS)
+        assert eventually(lambda: p.closed)
+        names.hangs.set()
+        assert closing.result(SECONDS).delivered == 1
 
 
 def test_an_absent_manager_comes_later(names: Names) -> None:

@@ -6,7 +6,6 @@ import gc
 import os
 import re
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,24 +17,14 @@ from dataproxy.outcomes import DeliveryResult
 from dataproxy.producer import lifecycle
 from dataproxy.producer.results import dispatcher
 from tests.support.scripted import Peer, Scripted, ack, silent
+from tests.support.waiting import SECONDS, eventually
 
-SECONDS = 30.0
 CELL = """
 import dataproxy
 producer = dataproxy.Producer(target, group_id="g")
 producer.send("s", b"x")
 producer.send_nowait("t", b"y")
 """
-
-
-def eventually(condition: Callable[[], object]) -> bool:
-    """Wait until something becomes true."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def ours() -> set[threading.Thread]:

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from dataproxy import Producer
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.errors import InvalidMessageError
 from dataproxy.hub import Hub
 from dataproxy.rows.zones import zone_table

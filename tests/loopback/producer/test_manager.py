@@ -8,6 +8,7 @@ import re
 import socket
 import ssl
 import threading
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ import pytest
 
 from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, DiscoveryError
+from dataproxy.producer.discovery.credentials import Credentials
 from dataproxy.producer.discovery.targets import Endpoint, ManagerClient, ProxyList, parse_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "errors.md"
@@ -43,6 +45,7 @@ class Stub(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen = []
+        self.redirects = []  # (status, location), used up one by one
         self.release = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -51,6 +54,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"])).decode()
         self.server.seen.append(SimpleNamespace(path=self.path, headers=self.headers, body=body))
+        if self.server.redirects:
+            status, where = self.server.redirects.pop(0)
+            self.send_response(status)
+            self.send_header("location", where)
+            self.send_header("content-length", "0")
+            self.end_headers()
+            return
         if self.server.reply is None:
             self.server.release.wait(30)
             return
@@ -89,7 +99,7 @@ def fetch(url, group="b_app", **options):
 
 def test_request(stub):
     secret = {"manager_secret_id": "admin", "manager_secret_key": "87haw3VYTPqK5fK0"}
-    assert fetch(stub.url + "/gate", "b/a b?&", **secret) == ProxyList(1, (Endpoint("10.0.0.1", 46801),), 20, 0, 0)
+    assert fetch(stub.url + "/gate", "b/a b?&", **secret) == ProxyList(1, (Endpoint("10.0.0.1", 46801),), ids=("1",))
     (request,) = stub.seen
     assert request.path == "/gate/inlong/manager/openapi/dataproxy/getIpList/b%2Fa%20b%3F%26"
     assert request.headers["authorization"] == "Basic YWRtaW46ODdoYXczVllUUHFLNWZLMA=="
@@ -129,7 +139,107 @@ def test_nodes(stub):
         {"id": 4, "ip": "h1", "port": 46801, "protocolType": "TCP"},
     ]
     stub.reply = (200, "application/json", answer(nodeList=nodes))
-    assert fetch(stub.url).endpoints == (Endpoint("h1", 46801), Endpoint("h3", 1))
+    found = fetch(stub.url)
+    assert found.endpoints == (Endpoint("h1", 46801), Endpoint("h3", 1))
+    assert found.ids == ("a", "3")
+
+
+def test_a_bad_entry_hides_no_good_one(stub):
+    bad = [
+        {"ip": "h", "port": 0},
+        {"ip": 4, "port": 1},
+        None,
+        {"ip": "a b", "port": 1},
+        {"port": 1},
+        {"ip": "h", "port": []},
+    ]
+    stub.reply = (200, "application/json", answer(nodeList=[*bad, {"id": {"odd": 1}, "ip": "good", "port": 1}, *bad]))
+    found = fetch(stub.url)
+    assert (found.endpoints, found.ids) == ((Endpoint("good", 1),), ())
+    assert len(found.ignored) == 12
+    assert found.ignored[:3] == (
+        "port 0 - at `$.data.nodeList[0].port`",
+        "Expected `str`, got `int` - at `$.data.nodeList[1].ip`",
+        "Expected `object`, got `null` - at `$.data.nodeList[2]`",
+    )
+
+
+def test_a_cluster_by_its_name(stub):
+    assert fetch(stub.url + "/getIpListByClusterName/west%20one", "").endpoints == (Endpoint("10.0.0.1", 46801),)
+    assert stub.seen[0].path == "/inlong/manager/openapi/dataproxy/getIpListByClusterName/west%20one"
+    stub.reply = (200, "application/json", b'{"success":false,"errMsg":"no such cluster"}')
+    with pytest.raises(DiscoveryError, match="refused cluster 'west': 'no such cluster'; check that it exists"):
+        fetch(stub.url + "/getIpListByClusterName/west", "g")
+    stub.reply = (200, "application/json", answer(nodeList=[]))
+    with pytest.raises(DiscoveryError, match="has no TCP proxy for cluster 'west'; check that the cluster has"):
+        fetch(stub.url + "/getIpListByClusterName/west", "g")
+
+
+def test_the_tenant_is_a_header(stub):
+    fetch(stub.url)
+    fetch(stub.url, manager_tenant="blue")
+    assert [request.headers["tenant"] for request in stub.seen] == [None, "blue"]
+    for bad in ("a\r\nb", " a", "\N{SNOWMAN}"):
+        with pytest.raises(ConfigError, match="manager_tenant="):
+            fetch(stub.url, manager_tenant=bad)
+
+
+def test_a_header_from_a_function_comes_with_each_question(stub):
+    tokens = iter(["Bearer 1", ("X-Token", "2")])
+    config = load_producer_config(stub.url, env={})
+    credentials = Credentials(config, lambda: next(tokens))
+    for _ in range(2):
+        with closing(ManagerClient(parse_target(stub.url), config, credentials=credentials)) as client:
+            client.fetch("g")
+    assert [(one.headers["authorization"], one.headers["x-token"]) for one in stub.seen] == [
+        ("Bearer 1", None),
+        (None, "2"),
+    ]
+
+
+def test_a_function_that_hangs_is_bounded_by_the_timeout(stub):
+    config = load_producer_config(stub.url, env={}, manager_timeout="200ms")
+    hang = threading.Event()
+    credentials = Credentials(config, lambda: hang.wait(60) and "Bearer late")
+    client = ManagerClient(parse_target(stub.url), config, credentials=credentials)
+    try:
+        with pytest.raises(DiscoveryError) as caught:
+            client.fetch("g")
+    finally:
+        hang.set()
+        client.close()
+    assert caught.value.code == "MANAGER_TIMEOUT"
+    assert stub.seen == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_on_the_same_address_is_followed(stub, status):
+    stub.redirects = [(status, "/gate" + "/other/path")]
+    assert fetch(stub.url, manager_secret_id="a", manager_secret_key="b").cluster_id == 1
+    assert [one.path for one in stub.seen][1:] == ["/gate/other/path"]
+    assert stub.seen[1].body == stub.seen[0].body
+    assert stub.seen[1].headers["authorization"] == stub.seen[0].headers["authorization"]
+
+
+@pytest.mark.parametrize(
+    "where", ["http://evil.example/x", "//evil.example/", "https://127.0.0.1/", "http://127.0.0.1:1/", "http://[::1"]
+)
+def test_a_redirect_to_another_address_is_refused(stub, where):
+    stub.redirects = [(302, where + "?token=s3cret")]
+    with pytest.raises(
+        DiscoveryError, match=r"redirects to another address, .*, which is not asked; give that"
+    ) as caught:
+        fetch(stub.url, manager_secret_id="a", manager_secret_key="b")
+    assert caught.value.code == "MANAGER_URL"
+    assert "s3cret" not in str(caught.value)
+    assert len(stub.seen) == 1
+
+
+def test_redirects_end(stub):
+    stub.redirects = [(307, "/again")] * 10
+    with pytest.raises(DiscoveryError, match="redirects more than 3 times") as caught:
+        fetch(stub.url)
+    assert (caught.value.code, len(stub.seen)) == ("MANAGER_URL", 4)
 
 
 def retriable_by_the_page():
@@ -147,9 +257,16 @@ BASE = "check that the target is a Manager's base URL"
     ("reply", "code", "retriable", "message"),
     [
         (
-            (200, "text/html", HTML), "MANAGER_ANSWER", True,
-            "answered with text/html that is not JSON (JSON is malformed: invalid character (byte 0)), starting"
-            " \"<!DOCTYPE html><html><head><title>Welcome to the company's o...\"; " + BASE,
+            (200, "text/html;charset=utf-8", HTML), "MANAGER_LOGIN", True,
+            'answered with an HTML page instead of a list of proxies, starting "<!DOCTYPE html><html><head><title>',
+        ),
+        (
+            (200, "", b"\n <HTML><body>Please log in"), "MANAGER_LOGIN", True,
+            "answered with an HTML page instead of a list of proxies, starting '<HTML><body>Please log in'; a login",
+        ),
+        (
+            (200, "text/plain", b"Please log in"), "MANAGER_ANSWER", True,
+            "answered with text/plain that is not JSON (JSON is malformed: invalid character (byte 0)), starting 'Pl",
         ),
         (
             (200, "", b""), "MANAGER_ANSWER", True,
@@ -208,8 +325,12 @@ BASE = "check that the target is a Manager's base URL"
             "that has the wrong form: Expected `int`, got `str` - at `$.data.nodeList[0].port`",
         ),
         (
-            (200, "application/json", answer(nodeList=[*NODES, {"ip": "h", "port": 0}])), "MANAGER_ANSWER", True,
-            "that has the wrong form: port 0 - at `$.data.nodeList[1].port`",
+            (200, "application/json", answer(nodeList=[{"ip": "h", "port": 0}, {}, []])), "MANAGER_ANSWER", True,
+            "that has the wrong form: port 0 - at `$.data.nodeList[0].port` (and 2 other entries)",
+        ),
+        (
+            (200, "application/json", answer(nodeList=NODES * 10_001)), "MANAGER_ANSWER", True,
+            "that names 10001 proxies, more than 10000",
         ),
         (
             (200, "application/json", answer(nodeList=[{"ip": " ", "port": 1}])), "MANAGER_ANSWER", True,
@@ -298,7 +419,7 @@ def test_unknown_host(monkeypatch):
 
 
 def test_https_towards_http(stub):
-    with pytest.raises(DiscoveryError, match=r"failed the TLS handshake: .*; check the scheme"):
+    with pytest.raises(DiscoveryError, match=r"failed the TLS handshake: .*; write http:// in place of https://"):
         fetch(stub.url.replace("http", "https"))
 
 
@@ -307,7 +428,7 @@ def test_certificates_are_verified(stub, monkeypatch):
     context.load_cert_chain(CERTIFICATE)
     stub.socket = context.wrap_socket(stub.socket, server_side=True)
     url = stub.url.replace("http", "https")
-    with pytest.raises(DiscoveryError, match=r"CERTIFICATE_VERIFY_FAILED.*install its authority's certificate"):
+    with pytest.raises(DiscoveryError, match=r"self-signed certificate; give the authority's .* as manager_tls_ca"):
         fetch(url)
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     assert fetch(url).cluster_id == 1

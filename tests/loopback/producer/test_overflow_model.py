@@ -20,7 +20,7 @@ from tests.support.scripted import Scripted
 STREAMS = ("a", "b", "c")
 KEYS = ("", "", "k0", "k1")
 BUCKETS = {"": None, **{key: bucket_of(key, 2) for key in KEYS if key}}
-FRAMING = {7: 4, 5: 4, 3: 1}
+FRAMING = {7: 4, 6: 10, 5: 4, 3: 1, 2: 1}
 KEY_QUEUE = tuple[str, int | None]  # a stream and the bucket of a key, None without one
 
 
@@ -198,7 +198,7 @@ def fates_of(batch: dataproxy.BatchDelivery) -> list[bool]:
 @given(
     st.sampled_from(("raise", "drop_newest", "drop_oldest")),
     st.integers(1024, 1100), st.sampled_from((0, 0, 1, 5, 20)), st.sampled_from((1, 200, 500)),
-    st.sampled_from((2, 65535)), st.sampled_from((7, 5, 3)), STEPS,
+    st.sampled_from((2, 65535)), st.sampled_from((7, 6, 5, 3, 2)), STEPS,
 )  # fmt: skip
 def test_every_message_has_the_fate_of_the_model(
     nowhere, mode, limit, most, batch_bytes, batch_messages, message_type, steps

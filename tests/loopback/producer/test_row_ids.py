@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproxy import InvalidMessageError, Producer
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
 from dataproxy.hub import Hub
 from dataproxy.spark.writing.blocks import BLOCK_ROWS, whole_blocks
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataproxy import InvalidMessageError, Producer
-from dataproxy._core.producer.ingest.recordbatch import send_record_batch
-from dataproxy._core.producer.ingest.rowkeys import RowKeys
+from dataproxy._core.producer.ingest.columnar.recordbatch import send_record_batch
+from dataproxy._core.producer.ingest.columnar.rowkeys import RowKeys
 from dataproxy.hub import Hub
 
 PREFIX = b"runs_run.17.~"

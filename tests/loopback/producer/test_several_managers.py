@@ -42,7 +42,7 @@ def test_the_one_that_answered_is_asked_first_the_next_time(absent, caplog):
     with Hub() as hub, caplog.at_level("WARNING", logger="dataproxy.route"):
         found, target = ask(f"http://{absent},{hub.manager_url.removeprefix('http://')}")
         assert [str(one) for one in found.endpoints] == [hub.listeners[0].address]
-        assert target == (hub.manager_url, (f"http://{absent}",))
+        assert target == (hub.manager_url, (f"http://{absent}",), "")
         (warning,) = caplog.messages
         assert warning.startswith(f"the Manager at http://{absent} cannot be reached: ")
         assert warning.endswith(f"; the Manager at {hub.manager_url} answered")

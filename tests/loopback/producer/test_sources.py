@@ -38,7 +38,13 @@ RECORDS = np.array([(1, b"ab"), (2, b"cdef")], dtype=[("n", "<i4"), ("Other", "S
         ([memoryview(b"abcdef")[::2]], [b"ace"]),
         ((c for c in (b"1", b"2")), [b"1", b"2"]),
         ({b"only": 1}, [b"only"]),
-        (np.array([b"a", b"bcd"]), [b"a\0\0", b"bcd"]),
+        (np.array([b"a", b"bcd"]), [b"a", b"bcd"]),
+        (np.array([b"\0a\0b\0", b"bcd"], "S20"), [b"\0a\0b", b"bcd"]),
+        (np.array([b"x" * n for n in range(1, 40)]), [b"x" * n for n in range(1, 40)]),
+        (np.array([b"a", b"bcd", b"ef"])[::-2], [b"ef", b"a"]),
+        (memoryview(np.array([b"a", b"bcd"])), [b"a", b"bcd"]),
+        (np.array([b"a", b"bcd"], "S4").view("V4"), [b"a\0\0\0", b"bcd\0"]),
+        (np.array([b"a", b"bcd"], "S4").view(np.uint8).reshape(2, 4), [b"a\0\0\0", b"bcd\0"]),
         (np.array([b"ab", b"cd", b"ef", b"gh"])[::2], [b"ab", b"ef"]),
         (np.array([b"ab", b"cd"])[::-1], [b"cd", b"ab"]),
         (np.array([b"abc", b"def"], dtype="V3"), [b"abc", b"def"]),
@@ -59,6 +65,25 @@ RECORDS = np.array([(1, b"ab"), (2, b"cdef")], dtype=[("n", "<i4"), ("Other", "S
 )
 def test_batches(server, producer, bodies, expected) -> None:
     assert sent(server, producer, bodies) == expected
+
+
+@pytest.mark.parametrize("items", [[b"", b"a", b"bcd"], [b"bcd", b"", b"efg"], [b""], [b"\0", b"x"]])
+def test_an_item_of_nothing_but_padding_is_an_empty_body(server, items) -> None:
+    """As the same elements in a list are: NumPy gives them out without the NUL bytes at their end."""
+    texts = np.array(items, "S3")
+    assert texts.tolist() == [item.rstrip(b"\0") for item in items]
+    server.frames.clear()
+    with dataproxy.Producer(server.target, group_id="g") as p:
+        for bodies in (texts, texts.tolist()):
+            with pytest.raises(dataproxy.InvalidMessageError, match="empty") as caught:
+                p.send_batch("s", bodies)
+            assert caught.value.details["item"] == texts.tolist().index(b"")
+        assert p.report().accepted == 0
+    with dataproxy.Producer(server.target, group_id="g", empty_value="skip") as p:
+        got = p.send_batch("s", texts).result(20)
+        kept = [item for item in texts.tolist() if item]
+        assert (got.accepted, got.skipped) == (len(kept), len(items) - len(kept))
+    assert server.bodies() == kept
 
 
 def repr_short(body: object) -> str:

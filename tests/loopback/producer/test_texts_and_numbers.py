@@ -238,3 +238,14 @@ def test_huge_numbers_in_loops(server) -> None:
                     await call(10**400)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("value", ["1", b"1", bytearray(b"1"), memoryview(b"1"), True, "soon"])
+def test_timeouts_that_are_no_numbers(producer, value) -> None:
+    for use in (
+        lambda: seconds(value), lambda: producer.flush(value), lambda: producer.close(value),
+        lambda: producer.send("s", b"x").result(value), lambda: producer.send_batch("s", [b"x"]).result(value),
+    ):  # fmt: skip
+        with pytest.raises(dataproxy.ConfigError) as caught:
+            use()
+        assert caught.value.code == "BAD_TIMEOUT"

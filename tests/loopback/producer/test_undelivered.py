@@ -13,7 +13,7 @@ from tests.support.scripted import Peer, Scripted, refusal, silent
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])
-@pytest.mark.parametrize("message_type", [7, 5, 3])
+@pytest.mark.parametrize("message_type", [7, 6, 5, 3, 2])
 def test_bodies_come_back_whole(message_type: int, compression: str) -> None:
     bodies = [b"bad-%d-" % i + bytes([65 + i % 20]) * (i * 7 % 300) for i in range(100)]
     with Scripted(moody if compression == "none" else lambda peer, frame: peer.send(refusal(frame, 110))) as server:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.campaigns.planted import PATCHES, applies, attempt, names, table
+from tests.campaigns.planted import PATCHES, applies, attempt, ended_whole, names, table
 
 _DAILY = 1
 _RUNS_IN_SECONDS = 900
@@ -31,6 +32,26 @@ def test_there_are_twenty_and_each_has_its_row() -> None:
 @pytest.mark.parametrize("name", names())
 def test_it_applies(name: str) -> None:
     assert applies(name) == ""
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_processes_that_tests_leave_behind_are_ended(tmp_path: Path, ends: bool) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    program = f"""
+import os, time
+os.open({str(fifo)!r}, os.O_WRONLY)
+if os.fork() == 0:
+    os.closerange(0, 3)
+    time.sleep(600)
+time.sleep({0 if ends else 600})
+"""
+    done = ended_whole([sys.executable, "-c", program], tmp_path, 60.0 if ends else 3.0)
+    assert (done is None) is not ends
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b"", "nobody holds the other end any more"
+    os.close(reader)
 
 
 @pytest.mark.skipif(not os.environ.get("CI"), reason="builds a changed tree: CI does it, and `make planted` for all")

@@ -43,6 +43,8 @@ SEND = "send -t {tcp} -g g -s s"
 CALLS = {
     "hub": Case("hub --memory --port 0 --manager-port 0 --print-urls", 0),
     "send": Case(f"{SEND} --json", 0, data=b"a\nb\n"),
+    "doctor": Case("doctor {tcp} --group g", 0),
+    "doctor of a Manager": Case("doctor {hub} -g g -s s --send --json", 0),
     "tail": Case("tail g s --hub {hub}", 0),
     "tail of a store": Case("tail g s --store {store}", 0),
     "stats": Case("stats --hub {hub}", 0),
@@ -75,6 +77,11 @@ WRONG_FILES = {
         Case(f"{SEND} -c {{missing}}", 2, "No such file or directory"),
         Case(f"{SEND} -c {{folder}}", 2, "Is a directory"),
         Case(f"{SEND} -c {{noise}}", 2, "noise"),
+    ],
+    "doctor": [
+        Case("doctor {tcp} -c {missing}", 2, "No such file or directory"),
+        Case("doctor {tcp} -c {folder}", 2, "Is a directory"),
+        Case("doctor {tcp} -c {noise}", 2, "noise"),
     ],
     "tail of a store": [
         Case("tail g s --store {missing}", 1, "missing"),
@@ -120,6 +127,11 @@ NO_SERVER = {
     "send": [
         Case(f"send -t tcp://{NOBODY} -g g -s s --delivery-timeout 300ms", 3, "Connection refused", b"a\n"),
         Case(f"send -t http://{NOBODY} -g g -s s", 3, f"{NOBODY}"),
+    ],
+    "doctor": [
+        Case(f"doctor tcp://{NOBODY}", 3, REFUSED),
+        Case(f"doctor http://{NOBODY} -g g --json", 3, REFUSED),
+        Case("doctor tcp://no-such-host.invalid", 3, "no address"),
     ],
     "tail": [Case(f"tail g s --hub http://{NOBODY}", 3, REFUSED)],
     "stats": [Case(f"stats --hub http://{NOBODY}", 3, REFUSED)],

@@ -128,7 +128,7 @@ def test_a_reader_that_has_had_enough(arguments: str) -> None:
         ("hub --memory --manager-port 0 -o manager_port=0", 2, "--manager-port and -o manager_port were both given"),
         ("hub --memory --host ::1 -o host=::1", 2, "both given"),
         ("hub --memory --insecure -o insecure=false", 2, "both given"),
-        ("hub --memory --port 65534 -o listeners=3", 2, "need ports up to 65536"),
+        ("hub --memory --port 65534 -o nodes=3", 2, "need ports up to 65536"),
         ("hub --memory 2>/dev/full --port 99999", 2, ""),
     ],
 )

@@ -112,7 +112,7 @@ def test_faults(dataproxy_hub, dataproxy_faults):
 
 
 def test_factory(dataproxy_hubs, tmp_path):
-    hubs = [dataproxy_hubs(), dataproxy_hubs(listeners=2), dataproxy_hubs(tmp_path / "store")]
+    hubs = [dataproxy_hubs(), dataproxy_hubs(nodes=2), dataproxy_hubs(tmp_path / "store")]
     send("tcp://" + ",".join(hub.target.removeprefix("tcp://") for hub in hubs))
     assert sum(count.records for hub in hubs for count in hub.counts().values()) == 1
 

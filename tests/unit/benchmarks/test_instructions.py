@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.callgrind import inclusive
-from benchmarks.instructions import ACKS, BOUNDS, CALLS, LINES, ROWS, bounds, judge, least, per_record
+from benchmarks.instructions import ACKS, BOUNDS, CALLS, COUNTS, LINES, ROWS, bounds, judge, least, per_record
 
 WRITTEN = """\
 version: 1
@@ -69,8 +69,8 @@ def test_a_passed_bound_is_told_with_both_numbers():
     [
         ([{"ack": 510.0, "send": 9.0}], {"ack": 510.0, "send": 9.0}, 1),
         ([{"ack": 520.0, "send": 9.0}, {"ack": 505.0, "send": 11.0}], {"ack": 505.0, "send": 9.0}, 2),
-        ([{"ack": 530.0, "send": 9.0}, {"ack": 520.0, "send": 9.0}, {"ack": 511.0, "send": 8.0}],
-         {"ack": 511.0, "send": 8.0}, 3),
+        ([{"ack": 530.0 - n, "send": 9.0 - n} for n in range(COUNTS + 1)],
+         {"ack": 531.0 - COUNTS, "send": 10.0 - COUNTS}, COUNTS),
     ],
 )  # fmt: skip
 def test_what_passes_its_bound_is_counted_again_and_the_least_holds(runs, figures, counted):

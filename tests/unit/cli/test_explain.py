@@ -93,7 +93,11 @@ def test_every_option_is_explained() -> None:
             "pack_timeout  (option of InLong's SDKs)",
             "It is accepted and means `linger`, milliseconds.",
         ),
-        ("retry_num", "retry_num  (option of InLong's SDKs)", "It is refused: retries are limited by time"),
+        (
+            "retry_num",
+            "retry_num  (option of InLong's SDKs)",
+            "It has no counterpart here: retries are limited by time",
+        ),
         ("ROWIDS", "rowIds  (option of the Spark sink)", "Give each row an id that stays the same"),
         ("dataproxy.startingOffsets", "startingOffsets  (option of the Spark reader)", "First offset of each log"),
     ],

@@ -143,7 +143,6 @@ def test_the_limit_of_unpacking():
         (["/"], 2, "Is a directory"),
         (["00", "zz"], 2, "of several arguments each is hex digits; give one file"),
         (["00", "--sender", "me"], 2, "--sender 'me' is unknown; choose client, server or auto"),
-        (["/dev/null"], 1, "the input is empty"),
         ([""], 1, "the input is empty"),
         (["00"], 1, "only 1 of its 4 bytes are there"),
     ],
@@ -181,3 +180,34 @@ def test_a_text_answer_with_a_body_is_the_servers():
     answer = frames.text_frame(5, b"2", b"mid=3")
     assert "answer to items, sent by the server" in run(answer.hex()).stdout
     assert "sent by the client" in run(frames.text_frame(5, frames.join_items([b"x"]), NAMES + b"&mid=3").hex()).stdout
+
+
+def test_an_empty_file(place):
+    result = run(place(b""))
+    assert result.exit_code == 1
+    assert "the input is empty" in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_digits_behind_a_byte_order_mark(place, encoding):
+    """Editors and shells of Windows write hex digits as UTF-16, or put a mark before them."""
+    text = FRAME.hex(" ")
+    if encoding.endswith("e"):
+        text = "\ufeff" + text
+    result = run(place(text.encode(encoding)))
+    assert (result.exit_code, result.stdout) == (0, run(FRAME.hex()).stdout)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff\xfe\x00", "frames wrong"),
+        (b"\xff\xfe\x00\xd8zz", "frames wrong"),
+        (b"\xef\xbb\xbfno digits", "frames wrong"),
+        (b"\xfe\xff", "the input is empty"),
+    ],
+)
+def test_a_mark_before_no_digits(place, data, said):
+    result = run(place(data))
+    assert result.exit_code == 1
+    assert said in result.stderr

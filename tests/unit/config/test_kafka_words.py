@@ -23,7 +23,7 @@ FIRST = {
     "retries": "retries have no number here: a message is sent again until delivery_timeout (seconds) has passed",
     "buffer_memory": "here it is buffer_bytes, in bytes: buffer_bytes=67108864",
     "batch_size": "here it is batch_bytes, in bytes: batch_bytes=262144",
-    "acks": "every message is acknowledged here (ack='source'): leave it out",
+    "acks": "every message is acknowledged here (ack='source'): leave it out; ack='none' for those that ask for none",
     "max_in_flight_requests_per_connection": "buffer_bytes limits what is in flight here",
     "compression_type": "here it is compression, 'snappy' or 'none': compression='snappy'",
     "request_timeout_ms": "here it is ack_timeout, in seconds: ack_timeout=10",

@@ -23,6 +23,7 @@ def test_class_and_table_agree(table, kind):
     assert names == [option.name for option in table.options]
     types = {
         "text": "str",
+        "secret": "Secret",
         "target": "str",
         "bool": "bool",
         "int": "int",
@@ -115,8 +116,8 @@ def test_no_target():
         ({"linger": -1}, "option linger (argument): -1 is too small; allowed is 0s .. 1m"),
         ({"buffer_bytes": 5}, "option buffer_bytes (argument): 5 is too small; allowed is 1KiB .. 1TiB"),
         ({"heartbeat": "on"}, "option heartbeat (argument): 'on' is not one of 'binary', 'message', 'off'"),
-        ({"message_type": 6}, "option message_type (argument): 6 is not one of 7, 5, 3"),
-        ({"message_type": True}, "option message_type (argument): True is not one of 7, 5, 3"),
+        ({"message_type": 4}, "option message_type (argument): 4 is not one of 7, 6, 5, 3, 2"),
+        ({"message_type": True}, "option message_type (argument): True is not one of 7, 6, 5, 3, 2"),
         ({"nagle": "perhaps"}, "option nagle (argument): 'perhaps' is neither true nor false; write true or false"),
         ({"nagle": 1}, "option nagle (argument): 1 is neither true nor false; write true or false"),
         ({"group_id": 5}, "option group_id (argument): 5 is of type int; give text"),

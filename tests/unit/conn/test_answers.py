@@ -16,6 +16,7 @@ from tests.unit.conn.test_pool import (
     write_all,
 )
 
+NO_ACK = 2
 CONNECTED, LOST, SILENT, DEAF, FRAMING, MISDIRECTED, UNEXPECTED = 1, 3, 4, 9, 10, 11, 12
 
 
@@ -305,6 +306,16 @@ def test_a_code_that_doubts_the_framing_replaces_the_connection() -> None:
     connect_all(pool, 30)
     assert pool.connection(0)["connects"] == 2
     assert write_all(pool, 0, 40) == other
+
+
+def test_it_does_so_where_no_answer_was_asked_for() -> None:
+    pool = opened(["a:1"], heartbeat=0, ack=NO_ACK)
+    pool.submit(1, 1, [b"x"], 100 * SECOND, 0)
+    write_all(pool, 0, 0)
+    while pool.take_work() is not None:
+        pass
+    pool.feed(0, refusal(77, 94, b"magicInMsg(1) != 60929"), 10)
+    assert pool.take_work() == (0, "close", FRAMING)
 
 
 @pytest.mark.parametrize("answer", ["strange number", "no number", "settled", "elsewhere", "older attempt"])

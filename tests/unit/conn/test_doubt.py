@@ -63,7 +63,7 @@ def test_the_first_answer_over_any_connection_ends_the_doubt_for_all() -> None:
     assert silent not in chosen(pool, SECOND + 1)
     one, _ = (i for i in range(6) if i != at and pool.connection(i)["peer"] == silent)
     pool.feed(one, STRANGE, SECOND + 2)
-    assert {pool.choose(SECOND + 2) for _ in range(300)} == set(range(6))
+    assert {pool.choose(SECOND + 2) for _ in range(300)} == set(range(6)) - {holder(pool, 99)}  # it has more to do
 
 
 def test_what_one_silent_proxy_says_does_not_end_the_doubt_about_another() -> None:

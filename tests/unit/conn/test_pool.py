@@ -6,7 +6,7 @@ from tests.native.probe_wire import Server
 from tests.sim.proxy import frame_seq
 
 SECOND = 1_000_000
-CLASSES = {code: int(kind) for code, kind in RETRY_CLASS.items() if code < 256}
+CLASSES = {code: int(kind) for code, kind in RETRY_CLASS.items()}
 DELIVERED, FAILED, EXPIRED = 1, 2, 3
 STRANGE = b"\x00\x00\x00\x05\x7fABCD"  # a frame of an unknown type, which answers nothing
 

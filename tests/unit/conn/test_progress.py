@@ -193,7 +193,7 @@ def test_a_proxy_that_was_silent_gets_nothing_until_it_says_something(heartbeat:
     pool = opened(
         ["a:1", "b:1"], ack_timeout=SECOND, heartbeat=heartbeat, reconnect_backoff=0, reconnect_backoff_max=0
     )  # fmt: skip
-    pool.submit(1, 7, [b"x"], FAR, 0)
+    frame = pool.submit(1, 7, [b"x"], FAR, 0)
     at = holder(pool, 1)
     write_all(pool, at, 0)
     pool.expire(SECOND)
@@ -203,6 +203,8 @@ def test_a_proxy_that_was_silent_gets_nothing_until_it_says_something(heartbeat:
     connect_all(pool, SECOND)
     assert pool.connection(at)["state"] == "active"
     assert {pool.choose(SECOND) for _ in range(50)} == {1 - at}
+    write_all(pool, 1 - at, SECOND)
+    pool.feed(1 - at, ack(frame), SECOND)
     if heartbeat:  # it is asked at once
         pool.expire(SECOND + 1000)
         data = write_all(pool, at, SECOND + 1000)
@@ -234,7 +236,7 @@ def test_a_standstill_is_noticed_when_it_is_due() -> None:
 
 def test_other_connections_to_a_proxy_that_was_silent_are_avoided_until_they_hear_something() -> None:
     pool = opened(["a:1", "b:1"], 4, ack_timeout=SECOND, heartbeat=30 * SECOND)
-    pool.submit(1, 7, [b"x"], FAR, 0)
+    frame = pool.submit(1, 7, [b"x"], FAR, 0)
     at = holder(pool, 1)
     write_all(pool, at, 0)
     pool.expire(SECOND)
@@ -242,6 +244,9 @@ def test_other_connections_to_a_proxy_that_was_silent_are_avoided_until_they_hea
     pool.lost(at, SILENT, 0, SECOND)
     peer = pool.connection(at)["peer"]
     (other,) = [i for i in range(4) if i != at and pool.connection(i)["peer"] == peer]
+    heir = holder(pool, 1)
+    write_all(pool, heir, SECOND)
+    pool.feed(heir, ack(frame), SECOND)
     fine = {i for i in range(4) if pool.connection(i)["peer"] != peer}
     assert {pool.choose(SECOND) for _ in range(50)} == fine
     pool.expire(SECOND + 1000)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dataproxy._core.wire.inlong.message import records
+from dataproxy.numbers import OUT_MIXED as MIXED
 from tests.native.probe_connections import Connections
 from tests.native.probe_wire import Server
 from tests.sim.proxy import frame_seq, take_frame
 from tests.unit.conn.test_pool import DELIVERED, EXPIRED, FAILED, SECOND, ack, connect_all, opened, write_all
 
 ITEMS, SIZE = 123, 104
-MIXED = 5
 PACK = b"pack-1"
 NUMBER = 77
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
 from dataproxy.errors import ConfigError, InvalidMessageError
 from dataproxy.rows.zones import find_zone, zone_table
 from tests.unit.encode.oracle import columns, java_number, json_object, plain, split_csv, split_kv

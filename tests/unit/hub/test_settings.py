@@ -6,18 +6,19 @@ from dataproxy.config import load_hub_config
 from dataproxy.errors import ConfigError, HubError
 from dataproxy.hub.addresses import addresses_of
 from dataproxy.hub.listeners import listen_error
-from dataproxy.hub.server import _load, _store_limit
+from dataproxy.hub.nodes import checked_load
+from dataproxy.hub.server import _store_limit
 
 
 @pytest.mark.parametrize(("text", "load"), [("auto", "queue"), ("unknown", None), ("0", 0), ("65534", 65534)])
 def test_loads(text, load):
-    assert _load(text) == load
+    assert checked_load(text) == load
 
 
 @pytest.mark.parametrize("text", ["", "-1", "65535", "1.5", "full", "٣"])
 def test_wrong_loads(text):
     with pytest.raises(ConfigError, match="65534"):
-        _load(text)
+        checked_load(text)
 
 
 def test_a_store_in_memory_is_bounded_by_default():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
 from dataproxy.errors import InvalidMessageError
 from dataproxy.rows.zones import zone_table
 from tests.fuzz.arrow import DOWN, NO_BUFFER, NO_CHILD, NO_LIST, NO_NAME, NO_TYPE, Tree, node

@@ -12,7 +12,17 @@ from dataproxy.config import load_producer_config
 from dataproxy.errors import ConfigError, DiscoveryError
 from dataproxy.producer.discovery import targets as discovery
 from dataproxy.producer.discovery.proxies import ProxySource
-from dataproxy.producer.discovery.targets import Endpoint, ManagerTarget, StaticTarget, diff, parse_target, resolve
+from dataproxy.producer.discovery.targets import (
+    DnsTarget,
+    Endpoint,
+    FileTarget,
+    ManagerTarget,
+    StaticTarget,
+    diff,
+    parse_target,
+    resolve,
+)
+from tests.support.discovery import Told, refresh
 
 
 @pytest.mark.parametrize(
@@ -27,7 +37,9 @@ from dataproxy.producer.discovery.targets import Endpoint, ManagerTarget, Static
     ],
 )
 def test_static_targets(text, endpoints):
-    assert parse_target(text) == StaticTarget(tuple(Endpoint(*pair) for pair in endpoints))
+    expected = tuple(Endpoint(*pair) for pair in endpoints)
+    assert parse_target(text) == StaticTarget(expected)
+    assert parse_target(text.lower().replace("tcp://", "tls://")) == StaticTarget(expected, tls=True)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +59,29 @@ def test_manager_targets(text, url):
 
 
 @pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("http://m:8083/getIpListByClusterName/west", ManagerTarget("http://m:8083", (), "west")),
+        (
+            "http://a,b/gate/getIpListByClusterName/w%20%2Fx/",
+            ManagerTarget("http://a/gate", ("http://b/gate",), "w /x"),
+        ),
+        (
+            "https://m/inlong/manager/openapi/dataproxy/getIpListByClusterName/west",
+            ManagerTarget("https://m", (), "west"),
+        ),
+        ("file:///etc/proxies.json", FileTarget("/etc/proxies.json")),
+        ("FILE:///a%20b/@c", FileTarget("/a b/@c")),
+        ("dns://Proxies.example", DnsTarget(Endpoint("proxies.example", 46801))),
+        ("dns://proxies.example:7", DnsTarget(Endpoint("proxies.example", 7))),
+    ],
+)
+def test_targets_of_other_kinds(text, target):
+    assert parse_target(text) == target
+    assert parse_target(str(target)) == target
+
+
+@pytest.mark.parametrize(
     ("text", "urls"),
     [
         ("http://a:8083,b:8084", ["http://a:8083", "http://b:8084"]),
@@ -63,7 +98,7 @@ def test_several_managers(text, urls):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "target '' is not an address; write 'tcp://host1:46801,host2:46801' for proxies or 'http://"),
+        ("", "target '' is not an address; write 'tcp://host1:46801,host2:46801' for proxies, 'http://"),
         (None, "target None is not an address"),
         ("h:46801", "target 'h:46801' has no scheme; write 'tcp://"),
         ("htpp://m", "target 'htpp://m' has the unknown scheme 'htpp'; did you mean http://? write"),
@@ -71,6 +106,8 @@ def test_several_managers(text, urls):
         ("tcp://", "target 'tcp://' has an empty address"),
         ("tcp://a,,b", "target 'tcp://a,,b' has an empty address"),
         ("tcp://a b", "target 'tcp://a b': 'a b' is not a host name or an address"),
+        ("tcp://a\x01b", "'a\\x01b' is not a host name or an address"),
+        ("tcp://" + "a" * 256, "a...' is not a host name or an address"),
         ("tcp://:5", "target 'tcp://:5': '' is not a host name or an address"),
         ("tcp://a:", "target 'tcp://a:': port '' is not a number; allowed is 1 .. 65535"),
         ("tcp://a:0", "target 'tcp://a:0': port 0 is out of range; allowed is 1 .. 65535"),
@@ -79,6 +116,8 @@ def test_several_managers(text, urls):
         ("tcp://a:-1", "port '-1' is not a number"),
         ("tcp://a:٣", "port '٣' is not a number"),
         ("tcp://a:1/x", "port '1/x' is not a number"),
+        ("tls://a,tcp://b", "target 'tls://a,tcp://b' mixes tls:// and tcp://; give one kind of target"),
+        ("tcp://a,http://b", "target 'tcp://a,http://b' mixes tcp:// and http://"),
         ("tcp://a:1,A:1", "target 'tcp://a:1,A:1' names a:1 twice; name each proxy once"),
         ("tcp://::1", "'::1' has several colons; write IPv6 as [2001:db8::1]:46801"),
         ("tcp://[::1", "'[::1' is not an address; write IPv6 as"),
@@ -90,6 +129,28 @@ def test_several_managers(text, urls):
         ("http://a,,b", "target 'http://a,,b' has an empty address"),
         ("http://a:1,http://A:1", "names http://a:1 twice; name each Manager once"),
         ("http://a,https://b", "contains several schemes; write several Managers as 'http://host1:8083,host2:8083'"),
+        ("http://a,tcp://b", "mixes http:// and tcp://; give one kind of target"),
+        ("dns://a,file:///b", "mixes dns:// and file://; give one kind of target"),
+        ("tcp://a:1,tcp://b:2", "repeats 'tcp://'; write it once: 'tcp://host1:46801,host2:46801'"),
+        ("http://a/getIpListByClusterName", "names no cluster; write its name behind getIpListByClusterName/"),
+        ("http://a/getIpListByClusterName/", "names no cluster"),
+        ("http://a/getIpListByClusterName/x/y", "has '/' in the name of a cluster; write it as %2F"),
+        (
+            "http://a/getIpListByClusterName/x,http://b",
+            "names different clusters; ask all Managers for the same cluster",
+        ),
+        (
+            "file://",
+            "target 'file://' names no file by an absolute path; write e.g. 'file:///etc/dataproxy/proxies.json'",
+        ),
+        ("file://relative/path", "names no file by an absolute path"),
+        ("file:///folder/", "names no file by an absolute path"),
+        ("file:///a%00b", "names no file by an absolute path"),
+        ("dns://", "target 'dns://' has an empty address"),
+        ("dns://a,b", "contains several names; give one name, whose addresses are the proxies"),
+        ("dns://10.0.0.1:5", "10.0.0.1 is an address, not a name; write 'tcp://10.0.0.1:5'"),
+        ("dns://[::1]:5", "::1 is an address, not a name; write 'tcp://[::1]:5'"),
+        ("dns://a/b", "'a/b' is not a host name"),
         ("http://a/x,b/y", "contains ',' in a path; write several Managers as"),
         ("http://a?b", "holds '?'; give the Manager's base URL only"),
         ("http://a/b#c", "holds '#'"),
@@ -111,7 +172,7 @@ def test_credentials_in_a_target_are_refused_and_not_repeated(text):
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_target_or_a_config_error(text):
-    for prefix in ("", "tcp://", "http://"):
+    for prefix in ("", "tcp://", "http://", "file://", "dns://", "http://m/getIpListByClusterName/"):
         with contextlib.suppress(ConfigError):
             parse_target(prefix + text)
 
@@ -143,20 +204,33 @@ def test_resolve(monkeypatch):
     fake_resolver(monkeypatch, table)
     found = resolve([Endpoint(host, 7) for host in table])
     assert found == [
-        ("both", 7, socket.AF_INET, "10.0.0.5", "both:7 (10.0.0.5)", "::5"),
-        ("lots", 7, socket.AF_INET, "10.0.0.7", "lots:7 (10.0.0.7)", "::8"),
-        ("lots", 7, socket.AF_INET, "10.0.0.8", "lots:7 (10.0.0.8)", "::9"),
-        ("lots", 7, socket.AF_INET, "10.0.0.9", "lots:7 (10.0.0.9)", "::8"),
-        ("six", 7, socket.AF_INET6, "::6", "six:7 (::6)", ""),
-        ("many", 7, socket.AF_INET, "10.0.0.1", "many:7 (10.0.0.1)", ""),
-        ("many", 7, socket.AF_INET, "10.0.0.2", "many:7 (10.0.0.2)", ""),
+        ("both", 7, socket.AF_INET, "10.0.0.5", "both:7 (10.0.0.5)", "::5", ""),
+        ("lots", 7, socket.AF_INET, "10.0.0.7", "lots:7 (10.0.0.7)", "::8", ""),
+        ("lots", 7, socket.AF_INET, "10.0.0.8", "lots:7 (10.0.0.8)", "::9", ""),
+        ("lots", 7, socket.AF_INET, "10.0.0.9", "lots:7 (10.0.0.9)", "::8", ""),
+        ("six", 7, socket.AF_INET6, "::6", "six:7 (::6)", "", ""),
+        ("many", 7, socket.AF_INET, "10.0.0.1", "many:7 (10.0.0.1)", "", ""),
+        ("many", 7, socket.AF_INET, "10.0.0.2", "many:7 (10.0.0.2)", "", ""),
     ]
+    every = resolve([Endpoint("lots", 7)], every=True)
+    assert [one.address for one in every] == ["10.0.0.7", "10.0.0.8", "10.0.0.9", "::8", "::9"]
+    assert {one.other for one in every} == {""}
+
+
+def test_a_name_without_an_address_is_named(monkeypatch):
+    fake_resolver(monkeypatch, {"empty": [], "good": ["10.0.0.1"]})
+    with pytest.raises(
+        DiscoveryError, match=r"'empty' \(the name service knows the name, and no address of it\)"
+    ) as caught:
+        resolve([Endpoint("empty", 7)], strict=False, every=True)
+    assert caught.value.code == "UNRESOLVED_HOST"
+    assert [one.host for one in resolve([Endpoint("empty", 7), Endpoint("good", 7)], strict=False)] == ["good"]
 
 
 def test_resolve_numeric_addresses():
     assert resolve([Endpoint("127.0.0.1", 5), Endpoint("::1", 6)]) == [
-        ("127.0.0.1", 5, socket.AF_INET, "127.0.0.1", "127.0.0.1:5", ""),
-        ("::1", 6, socket.AF_INET6, "::1", "[::1]:6", ""),
+        ("127.0.0.1", 5, socket.AF_INET, "127.0.0.1", "127.0.0.1:5", "", ""),
+        ("::1", 6, socket.AF_INET6, "::1", "[::1]:6", "", ""),
     ]
 
 
@@ -182,6 +256,18 @@ def test_unresolvable_hosts_are_all_named(monkeypatch):
         resolve(endpoints[1:], strict=False)
 
 
+def test_errors_show_the_beginning_of_what_is_very_long(monkeypatch):
+    names = [f"n{i}" for i in range(1000)]
+    for text in ("tcp://" + "a" * 100_000, "tcp://h:" + "1" * 100_000, "tcp://" + ",".join(["h:1"] * 10_000)):
+        with pytest.raises(ConfigError) as caught:
+            parse_target(text)
+        assert len(str(caught.value)) < 1000
+    fake_resolver(monkeypatch, {name: socket.gaierror(-2, "Name or service not known") for name in names})
+    with pytest.raises(DiscoveryError, match=r"'n4' \(.*\), and 995 more names; check") as failed:
+        resolve([Endpoint(name, 7) for name in names])
+    assert set(failed.value.details["hosts"]) == set(names)
+
+
 def test_a_name_that_fails_for_a_moment_keeps_what_is_known_of_it(monkeypatch):
     table = {"a": ["10.0.0.1"], "b": ["10.0.0.2", "::2"], "c": ["10.0.0.3"]}
     fake_resolver(monkeypatch, table)
@@ -205,24 +291,15 @@ def test_a_refresh_without_a_name_changes_nothing(monkeypatch):
     table = {"a": ["10.0.0.1"], "b": ["10.0.0.2"]}
     fake_resolver(monkeypatch, table)
     told = Told()
-    source = ProxySource(load_producer_config("tcp://a:7,b:7", env={}), told.take)
-    before = source.fetch()
+    source = ProxySource(load_producer_config("tcp://a:7,b:7", env={}), told)
+    source.begin()
+    before = source.known
     table["a"] = OSError(5, "the name service is away")
-    source._refresh()
-    assert (told.lists, source.known) == ([], before)
+    refresh(source)
+    assert (told.pictures, source.known) == ([], before)
     table["a"] = ["10.0.0.3"]
-    source._refresh()
-    assert [[one.address for one in proxies] for proxies in told.lists] == [["10.0.0.3", "10.0.0.2"]]
-
-
-class Told:
-    """Who is told of new proxies."""
-
-    def __init__(self):
-        self.lists = []
-
-    def take(self, proxies):
-        self.lists.append(proxies)
+    refresh(source)
+    assert told.addresses() == [["10.0.0.3", "10.0.0.2"]]
 
 
 def test_names_are_looked_up_side_by_side(monkeypatch):

@@ -9,10 +9,10 @@ from dataproxy.producer.ingest.names import (
     ATTRS_MAX_BYTES,
     FRAME_OWN_BYTES,
     NAME_MAX_BYTES,
-    RESERVED_ATTRS,
     check_attrs,
     check_name,
 )
+from dataproxy.producer.ingest.reserved import RESERVED_ATTRS
 
 # Reserved words of the protocol's description, written out a second time on purpose.
 RESERVED = [
@@ -47,6 +47,20 @@ RESERVED = [
     "wid",
     "rt",
     "dpIp",
+    "dpIP",
+    "syncSend",
+    "partitionKey",
+    "clientIp",
+    "node1ip",
+    "rtime1",
+    "node2ip",
+    "rtime2",
+    "uniq",
+    "topic",
+    "auditVersion",
+    "bid",
+    "tid",
+    "dup",  # of a hub's answer: an echo of the request would be read as the hub's
 ]
 
 
@@ -126,8 +140,36 @@ def test_bad_attrs(attrs, problem):
 @pytest.mark.parametrize("key", RESERVED)
 def test_reserved(key):
     assert key in RESERVED_ATTRS
-    with pytest.raises(InvalidMessageError, match="its key is reserved; choose another; reserved are NodeIP, "):
+    with pytest.raises(InvalidMessageError, match=f"attribute '{key}'='1': its key is reserved; .") as caught:
         check_attrs({"fine": "1", key: "1"})
+    assert caught.value.details["key"] == key
+
+
+@pytest.mark.parametrize(
+    ("key", "option"),
+    [
+        ("syncSend", "ordering='key'"),
+        ("partitionKey", "ordering='key'"),
+        ("isAck", "the option ack"),
+        ("proxySend", "the option ack"),
+        ("dt", "dt="),
+        ("dtMs", "exact_time=True"),
+        ("msgid", "message_id="),
+        ("groupId", "group_id="),
+        ("streamId", "stream_id"),
+        ("cp", "the option compression"),
+        ("mt", "message_type"),
+    ],
+)
+def test_an_option_takes_the_place_of_a_reserved_name(key, option):
+    with pytest.raises(InvalidMessageError) as caught:
+        check_attrs({key: "true"})
+    assert option in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("key", ["f", "__addcol1__reptime", "traceparent", "IsAck", "x_dt"])
+def test_names_that_only_travel_are_the_caller_s(key):
+    assert check_attrs({key: "1"}) == f"{key}=1"
 
 
 def test_the_mark_of_escapes_is_reserved():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataproxy.numbers import FAMILY_BINARY_LINES
 from tests.native.probe_wire import Wire, pack
 from tests.support.reference.snappy import unpack
 from tests.support.reference.vectors import NOW_MS, VECTORS, by_name, named
@@ -78,7 +79,13 @@ def test_a_packed_binary_frame_is_the_golden_one_around_its_block():
     assert frame.hex() == vector["hex"]
 
 
-TEXT = [("text5_cpp", 5, LENGTH, 5), ("text6_cpp_attr_pairs", 5, ATTRS, 6), ("text3_java_lf", 3, LINES, 3)]
+TEXT = [
+    ("text5_cpp", 5, LENGTH, 5),
+    ("text6_cpp_attr_pairs", 5, ATTRS, 6),
+    ("text6_cpp_attr_pairs", 6, ATTRS, 6),
+    ("text3_java_lf", 3, LINES, 3),
+    ("text2_single", 2, LINES, 2),
+]
 
 
 @pytest.mark.parametrize(("name", "family", "items", "msg_type"), TEXT)
@@ -106,3 +113,32 @@ def test_packed_text_frames_say_so_at_the_end():
 def test_heartbeats_are_the_golden_ones():
     assert WIRE.heartbeat(1, NOW_MS).hex() == by_name("heartbeats", "hb1_short")["hex"]
     assert WIRE.heartbeat(8, DT).hex() == by_name("heartbeats", "hb8_cpp")["hex"]
+
+
+@pytest.mark.parametrize(("name", "level"), [("bin7_isack_false", 2), ("bin7_proxysend", 1)])
+def test_the_asked_answer_is_named_behind_all_attributes(name, level):
+    vector = by_name("requests", name)
+    fields = vector["fields"]
+    frame = WIRE.frame(bytes.fromhex(fields["body"]), IDS, seq=fields["uniq"], count=fields["cnt"], data_time_ms=DT,
+                       ack=level)  # fmt: skip
+    assert frame.hex() == vector["hex"]
+
+
+def test_joined_lines_have_a_family_of_their_own():
+    vector = by_name("requests", "bin7_lf_ext_0x24")
+    fields = vector["fields"]
+    body = bytes.fromhex(fields["body"])[4:]
+    frame = WIRE.frame(body, IDS, family=FAMILY_BINARY_LINES, items=LINES, seq=fields["uniq"], count=fields["cnt"],
+                       data_time_ms=DT)  # fmt: skip
+    assert frame.hex() == vector["hex"]
+
+
+def test_the_trace_is_the_golden_one_and_stands_between_id_and_answer():
+    vector = by_name("requests", "bin7_trace_ext_0x6")
+    fields = vector["fields"]
+    body, trace = bytes.fromhex(fields["body"]), {"origin": b"10.0.0.1", "origin_ms": 1700000000000}
+    frame = WIRE.frame(body, IDS, seq=fields["uniq"], count=fields["cnt"], data_time_ms=DT, **trace)
+    assert frame.hex() == vector["hex"]
+    frame = WIRE.frame(body, IDS, sid=b"abc-1", ack=2, **trace)
+    assert IDS + b"&sid=abc-1&node1ip=10.0.0.1&rtime1=1700000000000&isAck=false\xee\x01" in frame
+    assert WIRE.frame(body, IDS, family=5, **trace) == WIRE.frame(body, IDS, family=5), "text frames have no such bit"

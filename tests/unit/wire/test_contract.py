@@ -3,6 +3,7 @@
 import pytest
 
 from tests.native.probe_wire import Server, Wire
+from tests.support.reference import report
 from tests.support.reference.vectors import NOW_MS, VECTORS, named
 from tests.unit.wire.contract import check_corruption, check_splits, check_truncation, read_all
 
@@ -63,6 +64,27 @@ def test_the_server_survives_every_changed_byte(vector, compat):
             if outcome["reply"]:
                 assert WIRE.delimit(outcome["reply"]) == (0, len(outcome["reply"]))
                 assert WIRE.parse_reply(outcome["reply"])["code"] == outcome["code"]
+
+
+FRAMES = [
+    *(bytes.fromhex(entry["hex"]) for kind in ("requests", "malformed", "heartbeats") for entry in VECTORS[kind]),
+    *(bytes.fromhex(entry["hex"]) for entry in VECTORS["v1"] if "hex" in entry),
+    *(
+        report.build(entry["method"], entry["target"], entry.get("body", "").encode(), entry["headers"])
+        for entry in VECTORS["http"]
+    ),
+]
+
+
+@pytest.mark.parametrize("wire", ["inlong", "inlongv1", "http"])
+def test_nothing_is_left_of_the_frame_before(wire):
+    """The hub's loops use one request for all connections and wires, and trust ``serve`` with it."""
+    used = Server(wire=wire)
+    for frame in FRAMES:
+        fresh = Server(wire=wire)
+        expected = fresh.serve(frame, NOW_MS), fresh.left()
+        used.soil()
+        assert (used.serve(frame, NOW_MS), used.left()) == expected
 
 
 def test_an_unknown_wire_is_named():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataproxy.numbers import FAMILY_BINARY_LINES
 from tests.native.probe_wire import ProbeError, Wire
 from tests.support.reference.frames import text_frame
 
@@ -32,6 +33,11 @@ def status_of(call, *args, **kwargs):
         (IDS, {"family": 4}, INVALID),
         (IDS, {"family": 3}, INVALID),  # length-prefixed items in a text of lines
         (IDS, {"family": 5, "items": 2}, INVALID),
+        (IDS, {"family": 6}, INVALID),  # items without attribute texts
+        (IDS, {"family": FAMILY_BINARY_LINES}, INVALID),
+        (IDS, {"family": FAMILY_BINARY_LINES, "items": 2, "compressed": True}, INVALID),
+        (b"a" * 31990, {"ack": 2}, LIMIT),
+        (b"a" * 31980, {"origin": b"10.0.0.1"}, LIMIT),
     ],
 )
 def test_what_no_frame_can_say_is_refused(attrs, kwargs, status):
@@ -45,7 +51,7 @@ def test_the_limits_themselves_are_allowed():
 
 
 def test_the_body_is_never_moved():
-    for family, items in ((7, 0), (7, 1), (7, 2), (5, 0), (5, 1), (3, 2)):
+    for family, items in ((7, 0), (7, 1), (7, 2), (5, 0), (5, 1), (3, 2), (2, 2), (6, 1), (FAMILY_BINARY_LINES, 2)):
         assert b"BODY" * 9 in WIRE.frame(b"BODY" * 9, IDS, family=family, items=items)
     assert WIRE.head_room >= 29
 

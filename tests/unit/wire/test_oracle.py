@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dataproxy._core.wire.inlong import message
 from dataproxy.errors import RemoteProtocolError
+from dataproxy.numbers import FAMILY_BINARY_LINES
 from tests.native.probe_wire import ProbeError, Server, Wire, pack
 from tests.support.reference import containers, frames, server
 from tests.support.reference.vectors import NOW_MS
@@ -130,11 +131,31 @@ def test_what_the_client_frames_the_oracle_accepts(items, form, compressed, seq,
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=30), st.just(b"k=v")), min_size=1, max_size=4), st.booleans(),
-       st.sampled_from([7, 5]))  # fmt: skip
+       st.sampled_from([7, 6, 5]))  # fmt: skip
 def test_pairs_that_the_client_frames_the_oracle_accepts(pairs, compressed, family):
     body = frames.join_pairs(pairs)
     frame = WIRE.frame(pack(body) if compressed else body, b"groupId=g", family=family, items=1, compressed=compressed)
     assert server.serve(frame, NOW_MS).records == [record for record, _ in pairs]
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=30).filter(lambda line: b"\n" not in line), min_size=1, max_size=4),
+    st.sampled_from([2, 3, FAMILY_BINARY_LINES]),
+    st.booleans(),
+    st.sampled_from([b"", b"10.0.0.1", b"fd00::1"]),
+)
+def test_lines_that_the_client_frames_the_oracle_accepts(lines, family, compressed, origin):
+    body = b"\n".join(lines)
+    compressed = compressed and family != FAMILY_BINARY_LINES
+    frame = WIRE.frame(pack(body) if compressed else body, b"groupId=g&streamId=s", family=family, items=2,
+                       compressed=compressed, count=len(lines), origin=origin, origin_ms=1_700_000_000_000)  # fmt: skip
+    outcome = server.serve(frame, NOW_MS)
+    assert outcome.action == "store"
+    ours = list(message.records(Server().serve(frame, NOW_MS)["entry"]))
+    assert [record for record, _ in ours] == outcome.records
+    if family == FAMILY_BINARY_LINES or not body.endswith(b"\r"):
+        assert outcome.records == [body]
+    assert ours[0][1].get("node1ip", "") == (origin.decode() if family == FAMILY_BINARY_LINES else "")
 
 
 reply_texts = st.lists(

@@ -3,7 +3,7 @@
 What lives here.  Growing buffers (``buf``) and borrowed bytes (``slice``); status codes (``status``); timers in a
 heap (``timers``); clocks that a simulation can replace (``clock``); the histogram of latencies (``hist``, ``hdr``);
 decimal numbers and UTF-8 (``text``); hashes, checksums and random numbers (``siphash``, ``crc``, ``rand``); snappy
-blocks, unpacked or read in place (``compress``, ``blockmap``, ``blockread``); columns in Arrow's layout (``column``);
+blocks (the folder ``snappy``); columns in Arrow's layout (``column``);
 addresses of sockets (``address``); the hook that runs in a forked child (``forks``); types with slots of C
 (``calltypes``), and what keeps Python code from making empty objects (``made``).
 

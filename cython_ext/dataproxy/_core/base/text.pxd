@@ -63,3 +63,12 @@ cdef inline bint is_ascii(Slice s) noexcept nogil:
 
 cdef size_t utf8_size(const uint8_t* p, size_t n) noexcept nogil    # of the character at p; 0: not well formed
 cdef bint is_utf8(Slice s) noexcept nogil
+
+
+cdef enum LineRule:
+    LINE_ANY = 0            # bodies are not joined as lines
+    LINE_BARE = 1           # no line feed
+    LINE_TEXT = 2           # no line feed, UTF-8, and not blank
+
+
+cdef bint is_line(int rule, const uint8_t* p, size_t n) noexcept nogil

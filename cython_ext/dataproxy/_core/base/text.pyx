@@ -3,6 +3,10 @@
 Locality: any thread.  Locks: none.
 """
 
+from libc.string cimport memchr
+
+from dataproxy._core.base.slice cimport slice_of
+
 
 cdef bint is_utf8(Slice s) noexcept nogil:
     """Tell whether the whole text is well formed."""
@@ -14,6 +18,20 @@ cdef bint is_utf8(Slice s) noexcept nogil:
             return False
         i += size
     return True
+
+
+cdef bint is_line(int rule, const uint8_t* p, size_t n) noexcept nogil:
+    """Tell whether a body may be joined with others, by a LineRule."""
+    cdef size_t i = 0
+    if rule == LINE_ANY:
+        return True
+    if n > 0 and memchr(p, 10, n) != NULL:
+        return False
+    if rule == LINE_BARE:
+        return True
+    while i < n and (p[i] == 32 or 9 <= p[i] <= 13 or 28 <= p[i] <= 31):
+        i += 1
+    return i < n and is_utf8(slice_of(p, n))
 
 
 cdef size_t utf8_size(const uint8_t* p, size_t n) noexcept nogil:

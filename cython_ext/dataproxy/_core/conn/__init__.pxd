@@ -1,11 +1,12 @@
 """Client connections, as far as they decide: no function here has a descriptor or asks for the time.
 
 What lives here.  ``connection``: the structs of a connection and of a pool of them, and the legal state changes.
-``pool``: connects, losses, new proxy lists.  ``router``: which connection a frame takes, and how long one waits
-(choice, doubt, load, backoff, retry budget).  ``sendq``, ``inflight``, ``replies``: a frame is queued and written,
-waits for its answer, and the answer is matched.  ``progress`` and ``heartbeat``: whether a connection still works.
-``retry``, ``split``, ``settle``: what follows a refusal or a loss, and the result.  ``framing``: a sealed pack
-becomes a frame.  ``keyqueues``: packs with a key go one after the other.
+``pool``: connects, losses, new proxy lists.  ``clusters``: which connections take frames of a group.  ``balance``:
+which proxies are used, and which connection a frame takes.  ``sendq``, ``inflight``, ``replies``: a frame is queued
+and written, waits for its answer, and the answer is matched.  ``progress`` and ``heartbeat``: whether a connection
+still works.  ``retry``, ``split``, ``settle``: what follows a refusal or a loss, and the result.  ``framing``: a
+sealed pack becomes a frame.  ``keyqueues``: packs with a key go one after the other.  ``unknown``: packs of streams
+that servers do not know yet.
 
 Threads.  The executor that owns the pool, without the GIL.  Other threads read only counters, with relaxed atomic
 operations.  In tests a simulator on virtual time takes the executor's place.

@@ -6,4 +6,5 @@ from dataproxy._core.conn.connection cimport Connection, ConnectionPool
 
 
 cdef void heartbeat_due(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil
+cdef void heartbeat_at(ConnectionPool* pool, Connection* conn, int64_t at_us) noexcept nogil
 cdef void connection_silent(ConnectionPool* pool, Connection* conn, int event) noexcept nogil

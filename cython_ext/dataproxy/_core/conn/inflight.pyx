@@ -195,6 +195,7 @@ cdef bint attempt_refused(Pack* p, const Connection* conn) noexcept nogil:
 
 cdef void attempts_end(Pack* p) noexcept nogil:
     """Forget all attempts of ``p``, which has its result."""
-    free(p.asked_more)
-    p.asked_more = NULL
+    if p.asked_more != NULL:
+        free(p.asked_more)
+        p.asked_more = NULL
     p.n_asked = 0

@@ -7,8 +7,8 @@ Locks: none.
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memset, strcmp
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memcpy, memset, strcmp, strlen
 
 from dataproxy._core.base.buf cimport buf_free
 from dataproxy._core.pack.pack cimport (
@@ -21,14 +21,23 @@ from dataproxy._core.base.timers cimport (
     Timer, timer_init, timers_arm, timers_cancel, timers_free, timers_init, timers_pop,
 )
 from dataproxy._core.base.address cimport Address
-from dataproxy._core.conn.router cimport backoff_us, budget_open, doubts_of, load_clear, proxy_doubt, proxy_doubted
+from dataproxy._core.conn.balance.router cimport (
+    backoff_us, budget_open, choose_connection, health_of, load_clear, proxy_doubt, proxy_doubted,
+)
+from dataproxy._core.conn.balance.outliers cimport outlier_connected, outlier_failure, outliers_judge
+from dataproxy._core.conn.balance.places cimport (
+    busy_connections, connection_leave, connection_rest, connection_use, endpoint_used, find_endpoint, pick_endpoint,
+)
+from dataproxy._core.conn.balance.standby cimport standbys_fill
+from dataproxy._core.conn.clusters cimport lists_copy, lists_free, part_at, part_of, parts_adopt
 from dataproxy._core.conn.heartbeat cimport heartbeat_due, connection_silent
 from dataproxy._core.conn.inflight cimport inflight_free, inflight_init
 from dataproxy._core.conn.keyqueues cimport key_queue_enter, key_queues_abort
 from dataproxy._core.conn.connection cimport (
     LC_ACK_TIMEOUT, LC_CONNECTION_LOST, LC_TIMEOUT, CE_CONNECTED, CE_CONNECT_FAILED, CE_DEAF, CE_LOST, CE_SILENT,
     CE_STATE, CF_CLOSE, CF_CONNECT, CF_LOOK, LOAD_STOPPED, LOAD_UNKNOWN, CS_ACTIVE, CS_BACKOFF, CS_CLOSED,
-    CS_CONNECTING, CS_IDLE, TK_CONNECTION, Doubt, Endpoint, EventSink, Connection, ConnectionConfig, ConnectionPool,
+    CS_CONNECTING, CS_IDLE, ONE_WEIGHT, TK_CONNECTION, ClusterPart, Connection, ConnectionConfig, ConnectionPool,
+    Endpoint, EventSink, Health, ProxyLists,
     connection_change_allowed,
     connection_state_name,
 )
@@ -38,12 +47,16 @@ from dataproxy._core.conn.sendq cimport mark_dirty
 from dataproxy._core.conn.settle cimport detach, settle_delivered, settle_failed
 from dataproxy._core.plat.assertion cimport DP_CHECKED, dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
-from dataproxy._core.wire.api cimport WireOps
+from dataproxy._core.wire.api cimport ACK_SINK, WireOps
 
 
 cdef enum:
     SMALL_FRAME = 65536     # bytes of a frame that every server accepts
     CHECKED_PACKS = 256     # of one list, where a debug build looks at all lists in each round
+    HANDSHAKE_US = 1500000  # without an end of the handshake, until that is told: people wait two seconds for a word
+
+
+cdef const char* UNHEARD = "nothing was heard"     # known to dataproxy/lasterror.py
 
 
 cdef int connections_open(
@@ -52,10 +65,12 @@ cdef int connections_open(
     """Make an empty pool; ST_OK or ST_NO_MEMORY.  Locality: the executor's creator."""
     memset(pool, 0, sizeof(ConnectionPool))
     pool.wire = wire
+    pool.in_turn = wire.in_turn
     memcpy(&pool.config, config, sizeof(ConnectionConfig))
     pool.event = event
     pool.event_context = context
     pool.reach = -1
+    pool.choose = choose_connection
     timers_init(&pool.timers)
     budget_open(&pool.budget, config.retry_share)
     return inflight_init(&pool.in_flight)
@@ -68,29 +83,12 @@ cdef void connections_free(ConnectionPool* pool) noexcept nogil:
         buf_free(&pool.connections[i].control)
         free(pool.connections[i])
     free(pool.connections)
-    free(pool.active)
-    free(pool.endpoints)
-    free(pool.doubts)
+    lists_free(&pool.lists)
+    free(pool.health)
+    free(pool.medians)
     inflight_free(&pool.in_flight)
     timers_free(&pool.timers)
     memset(pool, 0, sizeof(ConnectionPool))
-
-
-cdef void _activate(ConnectionPool* pool, Connection* conn) noexcept nogil:
-    if conn.active_slot < 0:
-        conn.active_slot = pool.n_active
-        pool.active[pool.n_active] = conn
-        pool.n_active += 1
-
-
-cdef void _deactivate(ConnectionPool* pool, Connection* conn) noexcept nogil:
-    cdef Connection* last
-    if conn.active_slot >= 0:
-        pool.n_active -= 1
-        last = pool.active[pool.n_active]
-        pool.active[conn.active_slot] = last
-        last.active_slot = conn.active_slot
-        conn.active_slot = -1
 
 
 cdef void connection_enter(ConnectionPool* pool, Connection* conn, int state) noexcept nogil:
@@ -107,50 +105,23 @@ cdef void connection_enter(ConnectionPool* pool, Connection* conn, int state) no
             text, sizeof(text), "from %s to %s", connection_state_name(conn.state), connection_state_name(state))
         pool.event(pool.event_context, CE_STATE, conn.peer.label, 0, slice_of(text, <size_t>n))
         return
-    if state == CS_ACTIVE:
-        _activate(pool, conn)
-    else:
-        _deactivate(pool, conn)
     conn.state = state
+    if state == CS_ACTIVE:
+        connection_use(pool, conn)
+    else:
+        connection_rest(pool, conn)
     relaxed_store(&conn.counters.state, state)
     if state != CS_ACTIVE:
         relaxed_store(&conn.counters.load, LOAD_STOPPED)
 
 
-cdef int _users(const ConnectionPool* pool, int endpoint, const Connection* but) noexcept nogil:
-    cdef int i, n = 0
-    for i in range(pool.n_connections):
-        if pool.connections[i].endpoint == endpoint and pool.connections[i] != but:
-            n += 1
-    return n
-
-
-cdef int _pick_endpoint(ConnectionPool* pool, const Connection* conn) noexcept nogil:
-    """Return the endpoint for the next connect of ``conn``.
-
-    A proxy that no connection uses is preferred.  Otherwise the connection stays with its proxy as long as other
-    connections of the pool work, so that a proxy that returns is used again.  If no connection works, it goes on to the
-    next proxy.
-    """
-    cdef int i, at, best = -1, fewest = 0, users
-    for i in range(pool.n_endpoints):
-        at = (pool.next_endpoint + i) % pool.n_endpoints
-        if at == conn.endpoint and pool.n_endpoints > 1:
-            continue
-        users = _users(pool, at, conn)
-        if best < 0 or users < fewest:
-            best = at
-            fewest = users
-    if fewest > 0 and conn.endpoint >= 0 and pool.n_active > 0:
-        return conn.endpoint
-    pool.next_endpoint = (best + 1) % pool.n_endpoints
-    return best
-
-
 cdef void _start_connect(ConnectionPool* pool, Connection* conn, int endpoint, int64_t now_us) noexcept nogil:
     conn.endpoint = endpoint
+    conn.part = part_at(pool, endpoint)
     memcpy(&conn.peer, &pool.endpoints[endpoint], sizeof(Endpoint))
     conn.retired = False
+    conn.shaking = False
+    relaxed_store(&conn.counters.out, pool.health[endpoint].out)
     conn.connect_deadline_us = now_us + pool.config.connect_timeout_us
     connection_enter(pool, conn, CS_CONNECTING)
     timers_arm(&pool.timers, &conn.timer, conn.connect_deadline_us)
@@ -184,19 +155,20 @@ cdef Connection* _new_connection(ConnectionPool* pool) noexcept nogil:
     cdef Connection* conn = <Connection*>calloc(1, sizeof(Connection))
     cdef size_t room = <size_t>(pool.n_connections + 1)
     cdef Connection** connections = <Connection**>realloc(pool.connections, room * sizeof(Connection*))
-    cdef Connection** active
+    cdef int64_t* medians = <int64_t*>realloc(pool.medians, room * sizeof(int64_t))
     if connections != NULL:
         pool.connections = connections
-    active = <Connection**>realloc(pool.active, <size_t>(pool.n_connections + 1) * sizeof(Connection*))
-    if active != NULL:
-        pool.active = active
-    if conn == NULL or connections == NULL or active == NULL:
+    if medians != NULL:
+        pool.medians = medians
+    if conn == NULL or connections == NULL or medians == NULL:
         free(conn)
         return NULL
     conn.index = pool.n_connections
     conn.state = CS_IDLE
     conn.active_slot = -1
     conn.endpoint = -1
+    conn.part = -1
+    conn.weight = ONE_WEIGHT
     conn.counters.load = LOAD_UNKNOWN
     timer_init(&conn.timer, TK_CONNECTION, conn)
     load_clear(&conn.load)
@@ -205,74 +177,150 @@ cdef Connection* _new_connection(ConnectionPool* pool) noexcept nogil:
     return conn
 
 
-cdef int _find_endpoint(const ConnectionPool* pool, const char* label) noexcept nogil:
-    cdef int i
-    for i in range(pool.n_endpoints):
-        if strcmp(pool.endpoints[i].label, label) == 0:
-            return i
-    return -1
+cdef int _make_connections(ConnectionPool* pool, ClusterPart* part, bint standby, int64_t now_us) noexcept nogil:
+    """Connect to a cluster until it has the connections that it shall have, standbys or others.
 
-
-cdef int connections_endpoints(
-    ConnectionPool* pool, const Endpoint* list, int n, int connections, int offset, int64_t now_us,
-) noexcept nogil:
-    """Take a new proxy list and the number of connections wanted; ST_OK or ST_NO_MEMORY (nothing changed).
-
-    Locality: executor.  A connection whose proxy is still listed is not changed.  A connection whose proxy left the
-    list takes no new frames, and is closed when no frame waits on it.  ``offset`` makes several executors begin at
-    different proxies.
+    Returns ST_OK or ST_NO_MEMORY.
     """
-    cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
-    cdef Doubt* doubts = doubts_of(pool, list, n)
+    cdef int busy = busy_connections(pool, part, standby)
+    cdef int i, wanted = part.shape.standbys if standby else part.shape.connections
     cdef Connection* conn
-    cdef int i
-    if copy == NULL or doubts == NULL:
-        free(copy)
-        free(doubts)
-        return ST_NO_MEMORY
-    memcpy(copy, list, <size_t>n * sizeof(Endpoint))
-    free(pool.endpoints)
-    free(pool.doubts)
-    pool.endpoints = copy
-    pool.doubts = doubts
-    pool.n_endpoints = n
-    pool.next_endpoint = offset % n
+    part.next = (part.shape.standby_offset if standby else part.shape.offset) % part.n
     for i in range(pool.n_connections):
         conn = pool.connections[i]
-        if conn.state == CS_IDLE:
-            continue
-        conn.endpoint = _find_endpoint(pool, conn.peer.label)
-        if conn.endpoint < 0:
-            conn.retired = True
-            _retire(pool, conn)
-        else:
-            conn.retired = False
-            if conn.state == CS_ACTIVE:
-                _activate(pool, conn)
-    route_waiting(pool, now_us)         # a connection that was being closed takes frames again if its proxy came back
-    for i in range(pool.n_connections):
-        conn = pool.connections[i]
-        if conn.state == CS_IDLE and _busy_connections(pool) < connections:
-            _start_connect(pool, conn, _pick_endpoint(pool, conn), now_us)
-    while _busy_connections(pool) < connections:  # a retired connection keeps its slot until its frames have results
+        if conn.state == CS_IDLE and busy < wanted:
+            _begin(pool, part, conn, standby, now_us)
+            busy += 1
+    while busy < wanted:        # a retired connection keeps its slot until its frames have results
         conn = _new_connection(pool)
         if conn == NULL:
-            return ST_NO_MEMORY if pool.n_connections == 0 else ST_OK
-        _start_connect(pool, conn, _pick_endpoint(pool, conn), now_us)
+            return ST_NO_MEMORY
+        _begin(pool, part, conn, standby, now_us)
+        busy += 1
     return ST_OK
 
 
-cdef int _busy_connections(const ConnectionPool* pool) noexcept nogil:
-    cdef int i, n = 0
+cdef void _begin(
+    ConnectionPool* pool, ClusterPart* part, Connection* conn, bint standby, int64_t now_us,
+) noexcept nogil:
+    _let_stand_by(conn, standby)
+    _start_connect(pool, conn, pick_endpoint(pool, part, conn), now_us)
+
+
+cdef void _let_stand_by(Connection* conn, bint standby) noexcept nogil:
+    conn.standby = standby
+    relaxed_store(&conn.counters.standby, standby)
+
+
+cdef void _use_standbys(ConnectionPool* pool) noexcept nogil:
+    """Let standbys be connections like the others where these are too few, and retire those that are too many."""
+    cdef Connection* conn
+    cdef const ClusterPart* part
+    cdef int i
     for i in range(pool.n_connections):
-        if pool.connections[i].state != CS_IDLE and not pool.connections[i].retired:
-            n += 1
-    return n
+        conn = pool.connections[i]
+        if not conn.standby or conn.part < 0 or conn.state == CS_IDLE:
+            continue
+        part = part_of(pool, conn)
+        if busy_connections(pool, part, False) < part.shape.connections:
+            _let_stand_by(conn, False)
+            connection_use(pool, conn)
+        elif busy_connections(pool, part, True) > part.shape.standbys:
+            _retire(pool, conn)
+
+
+cdef bint _in_slice(const ClusterPart* part, int endpoint) noexcept nogil:
+    """Tell whether a proxy is one of those of its cluster with which this pool would begin."""
+    return (endpoint - part.first - part.shape.offset % part.n + part.n) % part.n < part.shape.connections
+
+
+cdef void _welcome(ConnectionPool* pool, ClusterPart* part) noexcept nogil:
+    """Let some connections go on to proxies that are new in the list, so that many producers share those too.
+
+    Only as many as there are new proxies among those with which this pool would begin, and at most a quarter at once.
+    """
+    cdef Connection* conn
+    cdef int i, moves = 0
+    if part.shape.connections >= part.n:
+        return
+    for i in range(part.first, part.first + part.n):
+        if pool.health[i].added and _in_slice(part, i) and not endpoint_used(pool, i):
+            moves += 1
+    moves = min(moves, max(1, part.shape.connections // 4))
+    part.next = part.shape.offset % part.n
+    for i in range(pool.n_connections):
+        conn = pool.connections[i]
+        if moves > 0 and conn.part == part.index and conn.active_slot >= 0 and not _in_slice(part, conn.endpoint):
+            connection_leave(pool, conn)
+            moves -= 1
+
+
+cdef void _find_again(ConnectionPool* pool, Connection* conn) noexcept nogil:
+    """Find the proxy of a connection in new lists, and use the connection if it is there."""
+    conn.active_slot = -1
+    if conn.state == CS_IDLE:
+        return
+    conn.endpoint = find_endpoint(pool, &conn.peer)
+    if conn.endpoint < 0:
+        _retire(pool, conn)
+        return
+    conn.retired = False
+    conn.part = part_at(pool, conn.endpoint)
+    if conn.peer.node == 0:
+        conn.peer.node = pool.endpoints[conn.endpoint].node     # from now on another id is another proxy
+    connection_use(pool, conn)
+
+
+cdef int connections_endpoints(ConnectionPool* pool, const ProxyLists* lists, int64_t now_us) noexcept nogil:
+    """Take new lists of proxies, with the connections wanted for each cluster.
+
+    Locality: executor.  ST_OK, or ST_NO_MEMORY (nothing changed).  A connection whose proxy is still listed is kept,
+    except those that ``_welcome`` moves.  A connection whose proxy left the list takes no new frames, and is closed
+    when no frame waits on it.
+    """
+    cdef ProxyLists copy
+    cdef Health* health = health_of(pool, lists)
+    cdef int i
+    if health == NULL or lists_copy(&copy, lists) != ST_OK:
+        free(health)
+        return ST_NO_MEMORY
+    if not parts_adopt(pool, &copy):
+        lists_free(&copy)
+        free(health)
+        return ST_NO_MEMORY
+    lists_free(&pool.lists)
+    free(pool.health)
+    memcpy(&pool.lists, &copy, sizeof(ProxyLists))
+    pool.endpoints = pool.lists.endpoints
+    pool.n_endpoints = pool.lists.n_endpoints
+    pool.health = health
+    pool.n_active = 0
+    for i in range(pool.n_connections):
+        _find_again(pool, pool.connections[i])
+    _use_standbys(pool)
+    route_waiting(pool, now_us)         # a connection that was being closed takes frames again if its proxy came back
+    for i in range(pool.lists.n_parts):
+        if pool.lists.parts[i].n > 0 and not _connect_part(pool, &pool.lists.parts[i], now_us):
+            break               # the next list comes, and until then there are the connections that could be made
+    standbys_fill(pool, now_us)
+    route_waiting(pool, now_us)
+    return ST_OK if pool.n_connections > 0 or pool.n_endpoints == 0 else ST_NO_MEMORY
+
+
+cdef bint _connect_part(ConnectionPool* pool, ClusterPart* part, int64_t now_us) noexcept nogil:
+    """Make the connections that a cluster shall have; False if there is no memory."""
+    if _make_connections(pool, part, False, now_us) != ST_OK or _make_connections(pool, part, True, now_us) != ST_OK:
+        return False
+    _welcome(pool, part)
+    return True
 
 
 cdef void _retire(ConnectionPool* pool, Connection* conn) noexcept nogil:
-    """Stop using a connection whose proxy left the list; its frames may still be answered."""
-    _deactivate(pool, conn)             # no new frames
+    """Stop using a connection whose proxy left the list, or that is not needed; its frames may still be answered."""
+    conn.retired = True
+    connection_rest(pool, conn)         # no new frames
+    conn.endpoint = -1
+    conn.part = -1
     if conn.queue.head == NULL and conn.flight.head == NULL:
         mark_dirty(pool, conn, CF_CLOSE)
     # else its timer is armed for ack_timeout at most: then it closes if no frame is left
@@ -290,6 +338,17 @@ cdef void connections_submit(ConnectionPool* pool, Pack* p, int64_t now_us) noex
         route(pool, p, now_us)
 
 
+cdef void connections_shaking(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
+    """Note that the peer's host has accepted a connection, and that a handshake is under way.  Locality: executor.
+
+    If it takes long, ``CF_LOOK`` asks for a word about it (``CE_HANDSHAKE``).  It goes on: ``connect_timeout`` alone
+    ends it, because an honest peer may be slow.
+    """
+    if conn.state == CS_CONNECTING and not conn.shaking:
+        conn.shaking = True
+        timers_arm(&pool.timers, &conn.timer, min(now_us + <int64_t>HANDSHAKE_US, conn.connect_deadline_us))
+
+
 cdef void connections_connected(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
     """Begin to use a connection whose connect succeeded.  Locality: executor."""
     cdef bint doubted = proxy_doubted(pool, conn)
@@ -300,19 +359,25 @@ cdef void connections_connected(ConnectionPool* pool, Connection* conn, int64_t 
     conn.control.n = 0
     conn.control_sent = 0
     conn.unanswered = 0
-    conn.avoid_until_us = 0
+    if not conn.renewed:
+        conn.avoid_until_us = 0
     if doubted:
         proxy_doubt(pool, conn.peer.label, now_us)      # the time of the doubt begins now that the proxy can be asked
     conn.last_read_us = now_us
     conn.owed = 0
+    conn.read_before = relaxed_load(&conn.counters.read_bytes)
+    conn.renewed = False
     conn.reason_code = 0
-    conn.heartbeat_at_us = now_us if doubted else now_us + pool.config.heartbeat_us
+    conn.heartbeat_at_us = now_us if doubted or conn.standby else now_us + pool.config.heartbeat_us
     progress_begin(pool, conn, now_us)
     connection_enter(pool, conn, CS_ACTIVE)
     relaxed_store(&conn.counters.load, LOAD_UNKNOWN)
     relaxed_store(&conn.counters.unanswered, 0)
+    if conn.endpoint >= 0:
+        outlier_connected(pool, conn, now_us)
     _arm(pool, conn, now_us)
     pool.event(pool.event_context, CE_CONNECTED, conn.peer.label, 0, slice_of(NULL, 0))
+    standbys_fill(pool, now_us)
     route_waiting(pool, now_us)
 
 
@@ -366,8 +431,12 @@ cdef void _doubt(ConnectionPool* pool, const Connection* conn, int64_t now_us) n
             _arm(pool, other, now_us)
 
 
-cdef Slice _large_frame(const Connection* conn, int event, char* text, size_t room) noexcept nogil:
-    """Return a text for a large frame that was unanswered when the peer closed: the peer's limit may be smaller."""
+cdef Slice _suspicion(const Connection* conn, int event, char* text, size_t room) noexcept nogil:
+    """Return a text for the end of a connection on which bytes were sent.
+
+    For a large frame that was unanswered: the peer's limit may be smaller.  Else, for a peer that has never sent
+    anything: ``UNHEARD``; it may expect TLS.
+    """
     cdef const Pack* p = conn.flight.head
     cdef size_t largest = 0
     cdef int n
@@ -379,6 +448,8 @@ cdef Slice _large_frame(const Connection* conn, int event, char* text, size_t ro
     if conn.head_sent > 0 and conn.queue.head != NULL:
         largest = max(largest, conn.queue.head.frame_n)
     if largest <= SMALL_FRAME:
+        if largest > 0 and relaxed_load(&conn.counters.read_bytes) == conn.read_before:
+            return slice_of(UNHEARD, strlen(UNHEARD))
         return slice_of(NULL, 0)
     n = snprintf(text, room, "a frame of %zu bytes", largest)
     return slice_of(text, <size_t>n)
@@ -389,9 +460,10 @@ cdef void connections_lost(
 ) noexcept nogil:
     """Act on a failed connect or a lost connection; the executor has closed the socket.
 
-    Locality: executor.  The connection connects again after a backoff: to a proxy that no connection uses, else to its
-    own as long as other connections of the pool work, else to the next of the list.  If a proxy could not be reached,
-    its other address is tried next.
+    Locality: executor.  A standby takes its place, if there is one.  The connection connects again after a backoff: to
+    a proxy that no connection uses, else to its own as long as other connections to the cluster work, else to the next
+    of the list.  If a proxy could not be reached, its other address is tried next.  A connection that its server ends
+    after an answer (``renewed``) is no failure, and is made again at once.
     """
     cdef char text[48]
     if conn.state == CS_IDLE or conn.state == CS_CLOSED:
@@ -401,23 +473,34 @@ cdef void connections_lost(
     conn.flags = 0
     conn.close_event = 0
     conn.close_detail = 0
-    relaxed_add(&conn.counters.losses, 1)
+    if conn.state == CS_CONNECTING:
+        conn.renewed = False
+        _turn_endpoint(pool, conn)
+    if not conn.leaving:
+        relaxed_add(&conn.counters.losses, 1)
     timers_cancel(&pool.timers, &conn.timer)
     if event:
-        pool.event(pool.event_context, event, conn.peer.label, detail, _large_frame(conn, event, text, sizeof(text)))
-    conn.failures += 1
-    if conn.state == CS_CONNECTING:
-        _turn_endpoint(pool, conn)
+        pool.event(pool.event_context, event, conn.peer.label, detail, _suspicion(conn, event, text, sizeof(text)))
+    if not (conn.leaving or conn.renewed):
+        conn.failures += 1
     if event == CE_SILENT or event == CE_DEAF:
         _doubt(pool, conn, now_us)
     if conn.retired or pool.closing:
         connection_enter(pool, conn, CS_IDLE)
         conn.endpoint = -1
+        conn.part = -1
+        _let_stand_by(conn, False)
     else:
         connection_enter(pool, conn, CS_BACKOFF)
-        conn.reconnect_at_us = now_us + backoff_us(
-            conn.failures, pool.config.reconnect_backoff_us, pool.config.reconnect_backoff_max_us, &pool.random)
+        conn.reconnect_at_us = now_us
+        if not conn.renewed:
+            conn.reconnect_at_us += backoff_us(
+                conn.failures, pool.config.reconnect_backoff_us, pool.config.reconnect_backoff_max_us, &pool.random)
         timers_arm(&pool.timers, &conn.timer, conn.reconnect_at_us)
+    conn.leaving = False
+    if event and not conn.renewed:
+        outlier_failure(pool, conn, now_us)
+    standbys_fill(pool, now_us)
     _give_back(pool, conn, LC_ACK_TIMEOUT if event == CE_SILENT else LC_CONNECTION_LOST, now_us)
     relaxed_store(&conn.counters.waiting, 0)
     relaxed_store(&conn.counters.in_flight, 0)
@@ -430,9 +513,28 @@ cdef void _arm(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept 
         due = conn.moved_us + pool.config.ack_timeout_us
     if pool.config.heartbeat_us and conn.heartbeat_at_us < due:
         due = conn.heartbeat_at_us
-    if conn.flight.head != NULL and conn.flight.head.sent_us + pool.config.ack_timeout_us < due:
+    if (conn.flight.head != NULL and pool.config.ack != ACK_SINK
+            and conn.flight.head.sent_us + pool.config.ack_timeout_us < due):
         due = conn.flight.head.sent_us + pool.config.ack_timeout_us
     timers_arm(&pool.timers, &conn.timer, due if due > now_us else now_us + 1000)
+
+
+cdef void _ask_silent(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
+    """Ask a peer by a heartbeat whether it lives, if frames wait for sink acks and nothing came for ``ack_timeout``.
+
+    A sink ack comes when the message queue behind the proxy has stored the frame, however long that takes, and from
+    many servers it never comes: so a missing one says nothing about the connection.
+    """
+    cdef int64_t timeout = pool.config.ack_timeout_us
+    cdef const Pack* oldest = conn.flight.head
+    if pool.config.heartbeat_us == 0 or oldest == NULL or oldest.sent_us > now_us - timeout:
+        return
+    if conn.last_read_us > now_us - timeout:
+        return
+    if conn.unanswered == 0:
+        conn.heartbeat_at_us = now_us
+    elif conn.heartbeat_end <= conn.acked and conn.heartbeat_at_us - pool.config.heartbeat_us <= now_us - timeout:
+        connection_silent(pool, conn, CE_SILENT)
 
 
 cdef void _ack_timeouts(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
@@ -441,12 +543,17 @@ cdef void _ack_timeouts(ConnectionPool* pool, Connection* conn, int64_t now_us) 
     if progress_stalled(pool, conn, now_us):
         connection_silent(pool, conn, CE_SILENT)
         return
+    if pool.config.ack == ACK_SINK:
+        _ask_silent(pool, conn, now_us)
+        return
     while conn.flight.head != NULL and conn.flight.head.sent_us <= oldest:
         p = conn.flight.head
-        if conn.last_read_us <= p.sent_us:
-            # Nothing was received since the proxy had to answer: the connection is treated as lost.
+        if conn.last_read_us <= p.sent_us or pool.in_turn:
+            # Nothing was received since the proxy had to answer, or its answer could not be told from the next one:
+            # the connection is treated as lost.
             connection_silent(pool, conn, CE_SILENT)
             return
+        outlier_failure(pool, conn, now_us)
         retry_unanswered(pool, p, LC_ACK_TIMEOUT, now_us)
 
 
@@ -477,7 +584,7 @@ cdef void _check_list(const PackList* packs, int state, int conn, int64_t bytes)
 cdef void _check(const ConnectionPool* pool) noexcept nogil:
     """Compare lists, states and counters of a pool with each other.  Locality: executor."""
     cdef const Connection* conn
-    cdef int64_t flight_bytes = 0, unwritten = pool.waiting.n
+    cdef int64_t flight_bytes = 0, unwritten = pool.waiting.n - pool.aside
     cdef int i
     _check_list(&pool.waiting, PK_WAITING, -1, 0)
     _check_list(&pool.backoff, PK_BACKOFF, -1, 0)
@@ -487,7 +594,13 @@ cdef void _check(const ConnectionPool* pool) noexcept nogil:
         dp_assert(conn.state == CS_ACTIVE or (conn.queue.n == 0 and conn.flight.n == 0 and conn.active_slot < 0),
                   "frames are on an active connection: state=%s, queue.n=%ld, flight.n=%ld, active_slot=%d",
                   connection_state_name(conn.state), conn.queue.n, conn.flight.n, conn.active_slot)
-        dp_assert(conn.active_slot < 0 or pool.active[conn.active_slot] == conn,
+        dp_assert(conn.active_slot < 0 or not (conn.standby or conn.leaving or conn.retired),
+                  "what takes frames is no standby, nor leaves: connection=%d, standby=%d, leaving=%d, retired=%d",
+                  conn.index, conn.standby, conn.leaving, conn.retired)
+        dp_assert(conn.part == (part_at(pool, conn.endpoint) if conn.endpoint >= 0 else -1),
+                  "part is the cluster of the proxy: connection=%d, endpoint=%d, part=%d",
+                  conn.index, conn.endpoint, conn.part)
+        dp_assert(conn.active_slot < 0 or (conn.part >= 0 and part_of(pool, conn).active[conn.active_slot] == conn),
                   "active_slot names the connection: active_slot=%d, connection=%d", conn.active_slot, conn.index)
         dp_assert(conn.queue.head == NULL or conn.head_sent < conn.queue.head.frame_n,
                   "head_sent < frame_n: head_sent=%zu, frame_n=%zu", conn.head_sent, conn.queue.head.frame_n)
@@ -506,14 +619,21 @@ cdef void _check(const ConnectionPool* pool) noexcept nogil:
 
 
 cdef void _connection_timer(ConnectionPool* pool, Connection* conn, int64_t now_us) noexcept nogil:
+    cdef int endpoint
     dp_assert(conn.state != CS_IDLE and conn.state != CS_CLOSED, "a connection without a proxy has no timer: state=%s",
               connection_state_name(conn.state))
-    if conn.state == CS_CONNECTING:
+    if conn.state == CS_CONNECTING and now_us < conn.connect_deadline_us:
+        timers_arm(&pool.timers, &conn.timer, conn.connect_deadline_us)
+        mark_dirty(pool, conn, CF_LOOK)
+    elif conn.state == CS_CONNECTING:
         connection_silent(pool, conn, CE_CONNECT_FAILED)
     elif conn.state == CS_BACKOFF and not conn.retired:
-        _start_connect(pool, conn, _pick_endpoint(pool, conn), now_us)
+        endpoint = conn.endpoint
+        if not conn.renewed or endpoint < 0:
+            endpoint = pick_endpoint(pool, part_of(pool, conn), conn)
+        _start_connect(pool, conn, endpoint, now_us)
     elif conn.state == CS_ACTIVE:
-        if conn.retired and conn.queue.head == NULL and conn.flight.head == NULL:
+        if (conn.retired or conn.leaving) and conn.queue.head == NULL and conn.flight.head == NULL:
             mark_dirty(pool, conn, CF_CLOSE)
             return
         mark_dirty(pool, conn, CF_LOOK)
@@ -537,6 +657,7 @@ cdef void connections_expire(ConnectionPool* pool, int64_t now_us) noexcept nogi
         else:
             retry_due(pool, <Pack*>timer.owner, now_us)
         timer = timers_pop(&pool.timers, now_us)
+    outliers_judge(pool, now_us)
     if DP_CHECKED:
         _check(pool)
 

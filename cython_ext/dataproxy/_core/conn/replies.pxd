@@ -12,7 +12,7 @@ cdef enum ForeignProtocol:  # what bytes look like that are no reply: the detail
     FP_TLS = 2
 
 
-cdef int foreign_protocol(Slice data) noexcept nogil
+cdef int foreign_protocol(const ConnectionPool* pool, Slice data) noexcept nogil
 cdef int take_bytes(
     ConnectionPool* pool, Connection* conn, const uint8_t* p, size_t n, int64_t now_us, size_t* used,
 ) noexcept nogil

@@ -9,17 +9,21 @@ from libc.string cimport memcmp, memcpy
 from dataproxy._core.pack.pack cimport PK_BACKOFF, PK_IN_FLIGHT, PK_QUEUED, Pack
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
-from dataproxy._core.conn.router cimport load_add, load_average, proxy_doubted, proxy_heard
+from dataproxy._core.conn.clusters cimport part_of
+from dataproxy._core.conn.balance.outliers cimport outlier_answer, outlier_probed
+from dataproxy._core.conn.balance.router cimport load_add, load_average, proxy_doubted, proxy_heard, weigh_connections
 from dataproxy._core.conn.inflight cimport attempt_open, attempt_refused, inflight_get
 from dataproxy._core.conn.connection cimport (
-    CE_FRAMING, CE_MISDIRECTED, CE_REFUSED, CE_UNEXPECTED, CE_UNKNOWN_FRAME, CF_CLOSE, LOAD_UNKNOWN, RC_FRAMING, RC_OK,
-    Connection, ConnectionPool,
+    CE_DRAINED, CE_FRAMING, CE_MISDIRECTED, CE_REFUSED, CE_UNEXPECTED, CE_UNKNOWN_FRAME, CF_CLOSE, CF_WRITE,
+    LOAD_UNKNOWN, RC_DRAINED, RC_FRAMING, RC_OK, Connection, ConnectionPool,
 )
-from dataproxy._core.conn.retry cimport reason_note, reason_note_connection, retry_class, retry_refused
-from dataproxy._core.conn.sendq cimport mark_dirty
+from dataproxy._core.conn.retry cimport (
+    node_refused, reason_note, reason_note_connection, retry_class, retry_refused,
+)
+from dataproxy._core.conn.sendq cimport mark_dirty, sendq_cut, sendq_shake
 from dataproxy._core.conn.settle cimport settle_delivered
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
-from dataproxy._core.wire.api cimport EV_ACK, EV_HEARTBEAT_ACK, WireEvent
+from dataproxy._core.wire.api cimport ACK_NONE, EV_ACK, EV_HEARTBEAT_ACK, WireEvent
 
 cdef enum:
     TOLD_US = 1000000       # shortest time between two reports of ignored answers; all are counted
@@ -93,15 +97,38 @@ cdef void _note_known(ConnectionPool* pool, const WireEvent* event) noexcept nog
         relaxed_store(&pool.reach, event.reach)
 
 
+cdef void _unasked(
+    ConnectionPool* pool, Connection* conn, int kind, const WireEvent* event, int64_t now_us,
+) noexcept nogil:
+    """Act on an answer that nobody asked for: its frame has its result, ``sent``, which stays.
+
+    A success counts for nothing.  A refusal is told, because it is all that a user hears of lost messages, a drained
+    proxy is avoided, and a server that has lost its place gets a new connection.
+    """
+    if kind == RC_OK:
+        return
+    if kind == RC_FRAMING:
+        _out_of_step(pool, conn, event.code)
+    node_refused(pool, conn, kind, now_us)
+    if conn.told_us == 0 or now_us - conn.told_us >= TOLD_US:
+        conn.told_us = now_us if now_us else 1
+        pool.event(pool.event_context, CE_DRAINED if kind == RC_DRAINED else CE_REFUSED, conn.peer.label, event.code,
+                   event.message)
+
+
 cdef void _ack(ConnectionPool* pool, Connection* conn, const WireEvent* event, int64_t now_us) noexcept nogil:
     cdef Pack* p
     cdef int kind = RC_OK if event.code == 0 else retry_class(&pool.config, event.code)
     cdef bint success = kind == RC_OK
-    if kind == RC_FRAMING:
-        _out_of_step(pool, conn, event.code)
-    if not event.has_seq and not success:
-        _refused_unnamed(pool, conn, event, now_us)
+    if pool.config.ack == ACK_NONE:
+        _unasked(pool, conn, kind, event, now_us)
         return
+    if not success:
+        if kind == RC_FRAMING:
+            _out_of_step(pool, conn, event.code)
+        if not event.has_seq:
+            _refused_unnamed(pool, conn, event, now_us)
+            return
     p = inflight_get(&pool.in_flight, event.seq) if event.has_seq else NULL
     if p == NULL:
         _counts_for_nothing(pool, conn, CE_UNEXPECTED, event, now_us)
@@ -114,6 +141,7 @@ cdef void _ack(ConnectionPool* pool, Connection* conn, const WireEvent* event, i
     relaxed_add(&conn.counters.acked_frames, 1)
     if p.state == PK_IN_FLIGHT and p.conn == conn.index:
         p.sent_us = now_us          # the next frame's ack timeout starts now
+        outlier_answer(conn, now_us - p.written_us)
     if success:
         if event.reach >= 0:
             _note_known(pool, event)
@@ -122,16 +150,68 @@ cdef void _ack(ConnectionPool* pool, Connection* conn, const WireEvent* event, i
         _refused(pool, conn, p, event, now_us)
 
 
-cdef void _heartbeat_answered(ConnectionPool* pool, Connection* conn, int load) noexcept nogil:
+cdef void _answer_in_turn(
+    ConnectionPool* pool, Connection* conn, const WireEvent* event, int64_t now_us,
+) noexcept nogil:
+    """Act on an answer without a number: it belongs to the one request that waits on the connection.
+
+    An answer that nobody waits for ends the connection: it would be taken for the next one.  A server may refuse a
+    request that it has not read to its end, as gateways do with one that is too large.
+    """
+    cdef Pack* p
+    cdef int kind = RC_OK if event.code == 0 else retry_class(&pool.config, event.code)
+    cdef bint early = conn.owed == 0 and conn.head_sent > 0 and kind != RC_OK
+    if early:
+        sendq_cut(pool, conn, now_us)
+    p = conn.flight.head
+    if conn.owed == 0:
+        _counts_for_nothing(pool, conn, CE_UNEXPECTED, event, now_us)
+        mark_dirty(pool, conn, CF_CLOSE)
+        return
+    conn.owed = 0
+    if event.closes or early:
+        conn.renewed = True
+        mark_dirty(pool, conn, CF_CLOSE)
+    if p == NULL:
+        _heartbeat_noted(pool, conn, LOAD_UNKNOWN)
+        if kind != RC_OK:
+            pool.event(pool.event_context, CE_DRAINED if kind == RC_DRAINED else CE_REFUSED, conn.peer.label,
+                       event.code, event.message)
+            node_refused(pool, conn, kind, now_us)
+        else:
+            outlier_probed(pool, conn, now_us)
+    else:
+        relaxed_add(&conn.counters.acked_frames, 1)
+        outlier_answer(conn, now_us - p.written_us)
+        if kind == RC_OK:
+            memcpy(p.node, conn.peer.label, sizeof(p.node))
+            settle_delivered(pool, p)
+        elif event.unsure:          # the attempt stays open
+            reason_note(p, event.code, event.message)
+            retry_refused(pool, conn, p, event.code, event.message, now_us)
+        else:
+            _refused(pool, conn, p, event, now_us)
+    mark_dirty(pool, conn, CF_WRITE)
+
+
+cdef void _heartbeat_noted(ConnectionPool* pool, Connection* conn, int load) noexcept nogil:
     conn.unanswered = 0
     relaxed_store(&conn.counters.unanswered, 0)
     load_add(&conn.load, load if load >= 0 else LOAD_UNKNOWN)
     relaxed_store(&conn.counters.load, load_average(&conn.load))
+    sendq_shake(pool, conn)
 
 
-cdef int foreign_protocol(Slice data) noexcept nogil:
+cdef void _heartbeat_answered(ConnectionPool* pool, Connection* conn, int load, int64_t now_us) noexcept nogil:
+    _heartbeat_noted(pool, conn, load)
+    if conn.part >= 0:
+        weigh_connections(part_of(pool, conn))
+    outlier_probed(pool, conn, now_us)
+
+
+cdef int foreign_protocol(const ConnectionPool* pool, Slice data) noexcept nogil:
     """Return the ForeignProtocol that bytes which are no reply look like."""
-    if data.n >= 5 and memcmp(data.p, b"HTTP/", 5) == 0:
+    if not pool.in_turn and data.n >= 5 and memcmp(data.p, b"HTTP/", 5) == 0:
         return FP_HTTP
     if data.n >= 3 and (data.p[0] == 0x15 or data.p[0] == 0x16) and data.p[1] == 3 and data.p[2] <= 4:
         return FP_TLS
@@ -160,12 +240,14 @@ cdef int take_bytes(
             used[0] = at
             return ST_PROTOCOL
         conn.failures = 0
-        if proxy_doubted(pool, conn):
+        if pool.doubted and proxy_doubted(pool, conn):
             proxy_heard(pool, conn.peer.label)
-        if event.kind == EV_ACK:
+        if event.kind == EV_ACK and pool.in_turn:
+            _answer_in_turn(pool, conn, &event, now_us)
+        elif event.kind == EV_ACK:
             _ack(pool, conn, &event, now_us)
         elif event.kind == EV_HEARTBEAT_ACK:
-            _heartbeat_answered(pool, conn, event.load)
+            _heartbeat_answered(pool, conn, event.load, now_us)
         else:
             pool.event(pool.event_context, CE_UNKNOWN_FRAME, conn.peer.label, event.msg_type, slice_of(NULL, 0))
         at += size

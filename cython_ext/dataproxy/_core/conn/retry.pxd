@@ -10,10 +10,12 @@ from dataproxy._core.pack.pack cimport Pack
 cdef int retry_class(const ConnectionConfig* config, int code) noexcept nogil
 cdef void route(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil
 cdef void route_waiting(ConnectionPool* pool, int64_t now_us) noexcept nogil
+cdef void node_refused(ConnectionPool* pool, Connection* conn, int kind, int64_t now_us) noexcept nogil
 cdef void retry_refused(
     ConnectionPool* pool, Connection* conn, Pack* p, int code, Slice text, int64_t now_us,
 ) noexcept nogil
 cdef void retry_unanswered(ConnectionPool* pool, Pack* p, int code, int64_t now_us) noexcept nogil
+cdef void retry_yield(ConnectionPool* pool) noexcept nogil
 cdef void retry_expired(ConnectionPool* pool, Pack* p) noexcept nogil
 cdef void retry_due(ConnectionPool* pool, Pack* p, int64_t now_us) noexcept nogil
 cdef void reason_note(Pack* p, int code, Slice text) noexcept nogil

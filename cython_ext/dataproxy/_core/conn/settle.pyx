@@ -7,19 +7,21 @@ from libc.stdint cimport int64_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_QUEUED, PK_TAKEN,
-    PK_WAITING, Pack, list_push, list_remove, pack_enter, pack_hold, pack_state_name,
+    OUT_DELIVERED, OUT_DROPPED, OUT_FAILED, OUT_MIXED, OUT_SENT, PK_BACKOFF, PK_HELD, PK_IN_FLIGHT, PK_QUEUED,
+    PK_TAKEN, PK_WAITING, Pack, list_push, list_remove, pack_enter, pack_hold, pack_state_name,
 )
 from dataproxy._core.pack.settled cimport settled_mark
 from dataproxy._core.pack.parts cimport parts_new, parts_release
 from dataproxy._core.base.status cimport ST_FULL, ST_OK
 from dataproxy._core.base.timers cimport timers_arm, timers_cancel
-from dataproxy._core.conn.router cimport budget_earn
+from dataproxy._core.conn.clusters cimport part_for
+from dataproxy._core.conn.balance.router cimport budget_earn
 from dataproxy._core.conn.inflight cimport attempts_end, inflight_remove
-from dataproxy._core.conn.connection cimport LC_DISPLACED, Connection, ConnectionPool
+from dataproxy._core.conn.connection cimport LC_DISPLACED, ClusterPart, Connection, ConnectionPool
 from dataproxy._core.conn.split cimport (
-    split_attempts, split_begin, split_end, split_halve, split_next, split_rest, split_waits,
+    split_attempts, split_begin, split_end, split_halve, split_next, split_rest, split_tries, split_waits,
 )
+from dataproxy._core.conn.unknown cimport unknown_leave
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 
@@ -30,19 +32,7 @@ cdef void detach(ConnectionPool* pool, Pack* p) noexcept nogil:
     Not for a frame that is partly written: the peer would lose the frame boundaries.
     """
     cdef Connection* conn
-    if p.state == PK_WAITING:
-        list_remove(&pool.waiting, p)
-        relaxed_add(&pool.unwritten, -1)
-    elif p.state == PK_BACKOFF:
-        list_remove(&pool.backoff, p)
-    elif p.state == PK_QUEUED:
-        conn = pool.connections[p.conn]
-        list_remove(&conn.queue, p)
-        conn.queue_bytes -= <int64_t>p.frame_n
-        relaxed_add(&pool.unwritten, -1)
-        dp_assert(conn.queue_bytes >= 0, "queue_bytes >= 0: queue_bytes=%ld, frame_n=%zu", conn.queue_bytes, p.frame_n)
-        relaxed_store(&conn.counters.waiting, conn.queue.n)
-    elif p.state == PK_IN_FLIGHT:
+    if p.state == PK_IN_FLIGHT:
         conn = pool.connections[p.conn]
         if p.next != NULL and p.next.sent_us < p.sent_us:
             p.next.sent_us = p.sent_us
@@ -52,6 +42,21 @@ cdef void detach(ConnectionPool* pool, Pack* p) noexcept nogil:
                   conn.flight_bytes, p.frame_n)
         relaxed_add(&pool.flight_bytes, -<int64_t>p.frame_n)
         relaxed_store(&conn.counters.in_flight, conn.flight.n)
+    elif p.state == PK_WAITING:
+        list_remove(&pool.waiting, p)
+        if p.aside:
+            pool.aside -= 1
+        else:
+            relaxed_add(&pool.unwritten, -1)
+    elif p.state == PK_BACKOFF:
+        list_remove(&pool.backoff, p)
+    elif p.state == PK_QUEUED:
+        conn = pool.connections[p.conn]
+        list_remove(&conn.queue, p)
+        conn.queue_bytes -= <int64_t>p.frame_n
+        relaxed_add(&pool.unwritten, -1)
+        dp_assert(conn.queue_bytes >= 0, "queue_bytes >= 0: queue_bytes=%ld, frame_n=%zu", conn.queue_bytes, p.frame_n)
+        relaxed_store(&conn.counters.waiting, conn.queue.n)
     elif p.state == PK_HELD:
         list_remove(&(<KeyQueue*>p.key_queue).held, p)
     else:
@@ -71,6 +76,14 @@ cdef void _leave_key_queue(ConnectionPool* pool, Pack* p) noexcept nogil:
             pool.freed = key_queue
 
 
+cdef void _untie(ConnectionPool* pool, Pack* p, bint delivered) noexcept nogil:
+    """Tell those whom the result of ``p`` concerns."""
+    if p.key_queue != NULL:
+        _leave_key_queue(pool, p)
+    if p.unknown_counted or p.unknown_us != 0:
+        unknown_leave(pool, p, delivered)
+
+
 cdef void _settle(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:
     detach(pool, p)
     timers_cancel(&pool.timers, &p.timer)
@@ -78,8 +91,9 @@ cdef void _settle(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept
     attempts_end(p)
     if pool.sheds and outcome != OUT_DROPPED and not pack_hold(p):
         return                  # it has its result; `settle_dropped` follows
-    if p.key_queue != NULL:
-        _leave_key_queue(pool, p)
+    dp_assert(p.tied or p.key_queue == NULL, "a pack with a key queue is tied: seq=%u", p.seq)
+    if p.tied:
+        _untie(pool, p, outcome == OUT_DELIVERED)
     dp_assert(p.open_attempts >= 0, "open_attempts >= 0: open_attempts=%d, attempts=%d", p.open_attempts, p.attempts)
     settled_mark(p, outcome, code)
     p.conn = -1
@@ -160,14 +174,21 @@ cdef void settle_split(ConnectionPool* pool, Pack* p) noexcept nogil:
 
 cdef void settle_delivered(ConnectionPool* pool, Pack* p) noexcept nogil:
     """Give ``p`` its result: stored by the proxy."""
+    cdef ClusterPart* part = part_for(pool, p)
     if p.open_attempts > 1:         # the other open attempts may be stored too; a refused attempt is not
         relaxed_add(&pool.duplicates, p.open_attempts - 1)
         relaxed_add(&pool.copies, (p.open_attempts - 1) * <int64_t>p.count)
-    budget_earn(&pool.budget, split_attempts(p) > 1)
+    if part != NULL:
+        budget_earn(&part.budget, p.attempts > 1 and split_attempts(p) > 1 and split_tries(p) > 1)
     if p.parts != NULL:
         _settle_part(pool, p, OUT_DELIVERED, 0)
         return
     _settle(pool, p, OUT_DELIVERED, 0)
+
+
+cdef void settle_sent(ConnectionPool* pool, Pack* p) noexcept nogil:
+    """Give ``p``, which is in no list, its result: the socket took its last byte, and no answer was asked for."""
+    _settle(pool, p, OUT_SENT, 0)
 
 
 cdef void settle_failed(ConnectionPool* pool, Pack* p, int outcome, int code) noexcept nogil:

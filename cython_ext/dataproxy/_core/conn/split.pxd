@@ -14,6 +14,11 @@ cdef inline int split_attempts(const Pack* p) noexcept nogil:
     return p.attempts - p.parts.before if p.parts != NULL else p.attempts
 
 
+cdef inline int split_tries(const Pack* p) noexcept nogil:
+    """Return the attempts without those that were refused because the stream was unknown."""
+    return split_attempts(p) - p.unknown_n
+
+
 cdef inline bint split_waits(const Pack* p) noexcept nogil:
     """Tell whether ``p`` waits for memory to be split."""
     return p.parts != NULL and not p.parts.ready

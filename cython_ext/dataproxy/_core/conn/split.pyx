@@ -20,8 +20,8 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_reserve
-from dataproxy._core.base.compress cimport unpack_block
-from dataproxy._core.pack.pack cimport OUT_DELIVERED, OUT_FAILED, Pack, pool_count
+from dataproxy._core.base.snappy.compress cimport unpack_block
+from dataproxy._core.pack.pack cimport OUT_DELIVERED, OUT_FAILED, Pack, pack_solid, pool_count
 from dataproxy._core.pack.parts cimport Half, Part, Parts, parts_enter, parts_idle, parts_room
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK
@@ -29,7 +29,7 @@ from dataproxy._core.conn.inflight cimport inflight_get
 from dataproxy._core.conn.connection cimport LC_CLOSED, LC_ENCODE, LC_NO_MEMORY
 from dataproxy._core.plat.assertion cimport dp_assert
 from dataproxy._core.plat.atomic cimport relaxed_add
-from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES, FrameSpec
+from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES, ITEM_OBJECTS, FrameSpec
 
 cdef enum:
     SPLIT_BYTES = 262144            # of names, for all packs of an executor that are being split
@@ -40,7 +40,7 @@ cdef enum:
 
 cdef bint split_can(const ConnectionPool* pool, const Pack* p) noexcept nogil:
     """Tell whether the frame of ``p`` that is on its way can be sent in halves."""
-    if pool.rules == NULL or pool.closing or p.items == ITEM_LINES or p.id_n == 0:
+    if pool.rules == NULL or pool.closing or p.items == ITEM_LINES or p.items == ITEM_OBJECTS or p.id_n == 0:
         return False
     return p.count > 1 if p.parts == NULL or not p.parts.ready else p.parts.now.n > 1
 
@@ -55,6 +55,9 @@ cdef void _fill(const ConnectionPool* pool, const Pack* p, FrameSpec* spec) noex
     spec.data_time_ms = p.data_time_ms
     spec.attrs = p.attrs
     spec.id = slice_of(p.id, <size_t>p.id_n)
+    spec.ack = pool.rules.ack
+    spec.origin = slice_of(pool.rules.origin, pool.rules.origin_n)
+    spec.origin_ms = pool.rules.wall_offset_ms + p.opened_us // 1000
 
 
 cdef int _name(ConnectionPool* pool, Pack* p, Buf* out) noexcept nogil:
@@ -62,12 +65,12 @@ cdef int _name(ConnectionPool* pool, Pack* p, Buf* out) noexcept nogil:
     cdef Buf plain
     cdef FrameSpec spec
     cdef uint8_t* tight
-    cdef int status = ST_OK
+    cdef int status = pack_solid(p, 0)
     cdef const uint8_t* items = p.buf + p.head
     cdef size_t n = p.body_n
     _fill(pool, p, &spec)
     buf_init(&plain)
-    if p.compressed:
+    if status == ST_OK and p.compressed:
         status = unpack_block(items, n, LARGEST, &plain)
         items = plain.p
         n = plain.n
@@ -180,6 +183,7 @@ cdef void _restore(const ConnectionPool* pool, Pack* p) noexcept nogil:
 cdef void _begin_part(Pack* p) noexcept nogil:
     """Forget the attempts of the previous frame, because the next frame is another one."""
     p.parts.before = p.attempts
+    p.unknown_n = 0
     p.open_attempts = 0
     p.n_asked = 0
     p.answered = False
@@ -258,6 +262,7 @@ cdef bint split_halve(ConnectionPool* pool, Pack* p) noexcept nogil:
         relaxed_add(&pool.copies, p.open_attempts * <int64_t>p.count)
     p.parts.now.attempts += p.attempts - p.parts.before
     p.parts.before = p.attempts
+    p.unknown_n = 0
     _divide(p.parts)
     return _go_on(pool, p)
 

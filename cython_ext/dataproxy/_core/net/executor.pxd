@@ -7,9 +7,12 @@ from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.pack.pack cimport Pack, PackList, PackPool
 from dataproxy._core.pack.settled cimport SettledHook
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport Endpoint, EventSink, ConnectionConfig, ConnectionCounters, ConnectionPool
+from dataproxy._core.conn.connection cimport (
+    ConnectionConfig, ConnectionCounters, ConnectionPool, EventSink, ProxyLists, UnknownSink,
+)
 from dataproxy._core.net.poller cimport PollEvent, Poller, Wakeup
 from dataproxy._core.net.recvbuf cimport RecvBuf
+from dataproxy._core.net.tlsholder cimport TlsHolder
 from dataproxy._core.net.transport cimport Transport, TransportOps, TransportOptions
 from dataproxy._core.plat.atomic cimport atomic_load, relaxed_load
 from dataproxy._core.plat.thread cimport pthread_mutex_t
@@ -36,6 +39,9 @@ ctypedef struct ExecutorHooks:  # functions of the layer above; called on the ex
     SettledHook settled
     int64_t (*tick)(void* context, int64_t now_us) noexcept nogil       # returns its next due time, or -1
     EventSink event
+    UnknownSink unknown
+    int64_t* unknown_bytes
+    int64_t unknown_most
 
 
 ctypedef struct ExecutorCounts:     # what an executor counts by itself
@@ -47,10 +53,14 @@ ctypedef struct ExecutorCounts:     # what an executor counts by itself
     int64_t known           # messages of which a server said that it had stored them before
     int64_t differed        # messages of which a server said that it knew their ids with other bytes
     int64_t filtered        # successes that said how long the server remembers messages
+    int64_t outs[5]         # proxies taken out, by OutReason
+    int64_t returns         # proxies taken back
+    int64_t swaps[4]        # standbys that became active, by SwapReason
 
 
 ctypedef struct ConnectionCopy:  # of one connection, for statistics
     char label[64]
+    int cluster
     ConnectionCounters counters
 
 
@@ -68,6 +78,7 @@ ctypedef struct Executor:
     ExecutorHooks hooks         # constant
     TransportOptions options    # constant
     const TransportOps* transport   # constant
+    TlsHolder* tls              # settings for connections; NULL: they are plain; constant, one of its users
     const Clock* clock          # constant
     int64_t tick_due_us         # executor only
     int64_t busy_poll_us        # how long it looks for events before it sleeps; constant
@@ -77,17 +88,17 @@ ctypedef struct Executor:
     PackList inbox
     Pack* dropped               # oldest of the packs that senders gave up and that are still in some list
     Pack* last_dropped
-    Endpoint* new_endpoints
-    int n_new_endpoints
-    int new_connections
+    ProxyLists new_lists
+    bint has_lists          # new_lists were given and not taken yet
     bint tick_asked
+    bint yield_asked            # packs of unknown streams have to make room
     bint stop_asked
     pthread_mutex_t registry    # guards the connection table, which readers of statistics read
 
 
 cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const ConnectionConfig* config, const FrameRules* rules,
-    PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms,
+    PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms, TlsHolder* tls,
 ) noexcept nogil
 cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil
 cdef void executor_retire(Executor* e) noexcept nogil
@@ -95,8 +106,9 @@ cdef void executor_free(Executor* e) noexcept nogil
 cdef void executor_post(Executor* e, Pack* p) noexcept nogil
 cdef void executor_drop(Executor* e, Pack* p) noexcept nogil
 cdef void executor_ask_tick(Executor* e) noexcept nogil
+cdef void executor_ask_yield(Executor* e) noexcept nogil
 cdef void executor_wake(Executor* e) noexcept nogil
-cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int connections) noexcept nogil
+cdef int executor_set_proxies(Executor* e, const ProxyLists* lists) noexcept nogil
 cdef void executor_stop(Executor* e) noexcept nogil
 cdef bint executor_round(Executor* e, const PollEvent* ready, int n) noexcept nogil
 cdef void executor_end(Executor* e) noexcept nogil

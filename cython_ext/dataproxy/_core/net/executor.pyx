@@ -1,6 +1,6 @@
 """One executor: the loop that reads and writes sockets as ``conn`` decides.
 
-Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_wake``, ``executor_set_endpoints`` and
+Only ``executor_post``, ``executor_drop``, ``executor_ask_tick``, ``executor_wake``, ``executor_set_proxies`` and
 ``executor_stop`` may be called by other threads.  They put something into the inbox and wake the loop.
 
 Locks: none, except where a function says otherwise.
@@ -17,19 +17,22 @@ from dataproxy._core.base.rand cimport rand_next
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.base.timers cimport timers_next
+from dataproxy._core.conn.clusters cimport lists_copy, lists_free
 from dataproxy._core.conn.connection cimport (
-    LC_CLOSED, LC_ENCODE, CE_CONNECT_FAILED, CE_LOST, CE_PROTOCOL, CF_CLOSE, CF_CONNECT, CF_LOOK, CF_WRITE, CS_ACTIVE,
-    CS_CONNECTING, Endpoint, Connection, ConnectionConfig, ConnectionCounters, ConnectionPool,
+    LC_CLOSED, LC_ENCODE, CE_CONNECT_FAILED, CE_HANDSHAKE, CE_LOST, CE_PROTOCOL, CF_CLOSE, CF_CONNECT, CF_LOOK,
+    CF_WRITE, CS_ACTIVE, CS_CONNECTING, OUT_REASONS, SWAP_REASONS, Connection, ConnectionConfig, ConnectionCounters,
+    ConnectionPool, ProxyLists,
 )
 from dataproxy._core.conn.framing cimport FrameRules, frame_pack
 from dataproxy._core.conn.keyqueues cimport key_queues_advance
+from dataproxy._core.conn.retry cimport retry_yield
 from dataproxy._core.conn.pool cimport (
     connections_abort, connections_connected, connections_endpoints, connections_expire, connections_free,
-    connections_looked, connections_lost, connections_open,
+    connections_looked, connections_lost, connections_open, connections_shaking,
     connections_submit, connections_take_dirty,
 )
 from dataproxy._core.conn.replies cimport foreign_protocol, take_bytes
-from dataproxy._core.conn.sendq cimport sendq_empty, sendq_gather, sendq_wrote
+from dataproxy._core.conn.sendq cimport sendq_gather, sendq_waits, sendq_wrote
 from dataproxy._core.conn.settle cimport settle_dropped, settle_failed
 from dataproxy._core.net.poller cimport (
     POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_close, poller_open, poller_remove, poller_set,
@@ -39,6 +42,8 @@ from dataproxy._core.net.poller cimport (
 from dataproxy._core.net.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_room,
 )
+from dataproxy._core.net.tls cimport TLS_UNANSWERED, TLS_UNFINISHED, transport_tls
+from dataproxy._core.net.tlsholder cimport TlsHolder, holder_join, holder_leave
 from dataproxy._core.net.transport cimport transport_init, transport_tcp
 from dataproxy._core.pack.pack cimport (
     CL_DROPPED, OUT_FAILED, PK_POSTED, PK_TAKEN, Pack, PackList, PackPool, list_pop, list_push, pack_enter, pool_give,
@@ -55,9 +60,10 @@ from dataproxy._core.wire.api cimport WireOps
 
 cdef enum:
     ROUND_EVENTS = 64
-    GATHER = 64                     # frames of one sendmsg
-    GATHER_BYTES = 1048576
+    GATHER = 1024                   # parts of one sendmsg: a frame, or the pieces around and of its held bodies
+    GATHER_BYTES = 4194304
     WRITES_A_ROUND = 8              # after these, other connections and the inbox are served
+    ENCRYPTED_BYTES = 524288        # of one write with TLS, after which answers are read: it takes half a millisecond
     READ_CHUNK = 16384
     READS_A_ROUND = 16
     SLICE_NS = 100000               # shorter than the kernel's default: a sealed pack is sent while it is in the cache
@@ -65,20 +71,22 @@ cdef enum:
 
 cdef int executor_open(
     Executor* e, int index, const WireOps* wire, const ConnectionConfig* config, const FrameRules* rules,
-    PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms,
+    PackPool* spares, const ExecutorHooks* hooks, bint sheds, bint nagle, int64_t wall_offset_ms, TlsHolder* tls,
 ) noexcept nogil:
     """Make an executor that is ready to run; ST_OK, ST_NO_MEMORY or ST_SYSTEM.  Locality: its creator.
 
-    ``sheds``: senders may give up packs that they posted (``executor_drop``).
+    ``sheds``: senders may give up packs that they posted (``executor_drop``).  ``tls``: settings for all connections;
+    NULL: they are plain.
     """
     memset(e, 0, sizeof(Executor))
     e.index = index
     memcpy(&e.rules, rules, sizeof(FrameRules))
+    e.rules.wall_offset_ms = wall_offset_ms
     memcpy(&e.hooks, hooks, sizeof(ExecutorHooks))
     e.spares = spares
     e.options.nagle = nagle
     e.tick_due_us = -1
-    e.transport = transport_tcp()
+    e.transport = transport_tcp() if tls == NULL else transport_tls()
     e.clock = system_clock()
     pthread_mutex_init(&e.lock, NULL)
     pthread_mutex_init(&e.registry, NULL)
@@ -88,6 +96,9 @@ cdef int executor_open(
     e.pool.rules = &e.rules
     e.pool.spares = spares
     e.pool.sheds = sheds
+    e.pool.unknown = hooks.unknown
+    e.pool.unknown_bytes = hooks.unknown_bytes
+    e.pool.unknown_most = hooks.unknown_most
     if poller_open(&e.poller) != ST_OK:
         connections_free(&e.pool)
         return ST_SYSTEM
@@ -96,6 +107,7 @@ cdef int executor_open(
         poller_close(&e.poller)
         connections_free(&e.pool)
         return ST_SYSTEM
+    e.tls = holder_join(tls)
     forks_watch(&e.at_fork, _disown, e)
     return ST_OK
 
@@ -109,7 +121,10 @@ cdef void executor_seed(Executor* e, uint64_t seed) noexcept nogil:
 
 
 cdef void executor_retire(Executor* e) noexcept nogil:
-    """Close the descriptors; the thread has ended, and no thread posts any more.  Locality: its creator."""
+    """Close the descriptors; the thread has ended, and nobody posts any more, but may still wake.
+
+    Locality: its creator.
+    """
     forks_unwatch(&e.at_fork)
     wakeup_close(&e.wakeup)
     poller_close(&e.poller)
@@ -128,8 +143,9 @@ cdef void executor_free(Executor* e) noexcept nogil:
             e.channels[i].transport.ops.close(&e.channels[i].transport)
         recvbuf_free(&e.channels[i].received)
         free(e.channels[i])
+    holder_leave(e.tls)
     free(e.channels)
-    free(e.new_endpoints)
+    lists_free(&e.new_lists)
     connections_free(&e.pool)
     pthread_mutex_destroy(&e.lock)
     pthread_mutex_destroy(&e.registry)
@@ -169,17 +185,25 @@ cdef void executor_ask_tick(Executor* e) noexcept nogil:
     pthread_mutex_unlock(&e.lock)
 
 
-cdef int executor_set_endpoints(Executor* e, const Endpoint* list, int n, int connections) noexcept nogil:
-    """Give a new proxy list (n >= 1); ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: takes lock."""
-    cdef Endpoint* copy = <Endpoint*>malloc(<size_t>n * sizeof(Endpoint))
-    if copy == NULL:
-        return ST_NO_MEMORY
-    memcpy(copy, list, <size_t>n * sizeof(Endpoint))
+cdef void executor_ask_yield(Executor* e) noexcept nogil:
+    """Ask it to give up packs of unknown streams that hold more than their share; ``executor_wake`` follows.
+
+    Locality: any thread.  Locks: takes lock.
+    """
     pthread_mutex_lock(&e.lock)
-    free(e.new_endpoints)
-    e.new_endpoints = copy
-    e.n_new_endpoints = n
-    e.new_connections = connections
+    e.yield_asked = True
+    pthread_mutex_unlock(&e.lock)
+
+
+cdef int executor_set_proxies(Executor* e, const ProxyLists* lists) noexcept nogil:
+    """Give new lists of proxies, which are copied; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: takes lock."""
+    cdef ProxyLists copy
+    if lists_copy(&copy, lists) != ST_OK:
+        return ST_NO_MEMORY
+    pthread_mutex_lock(&e.lock)
+    lists_free(&e.new_lists)
+    memcpy(&e.new_lists, &copy, sizeof(ProxyLists))
+    e.has_lists = True
     pthread_mutex_unlock(&e.lock)
     wakeup_signal(&e.wakeup)
     return ST_OK
@@ -216,9 +240,15 @@ cdef void _watch(Executor* e, Connection* conn) noexcept nogil:
     cdef int want = POLL_READ
     if conn.state == CS_CONNECTING:
         want = POLL_WRITE
-    elif not sendq_empty(conn):
+    elif not sendq_waits(&e.pool, conn) or c.transport.unsent:
         want = POLL_READ | POLL_WRITE
-    if c.open and want != c.interest:
+    if c.open:
+        _await(e, conn, want)
+
+
+cdef void _await(Executor* e, Connection* conn, int want) noexcept nogil:
+    cdef Channel* c = e.channels[conn.index]
+    if want != c.interest:
         c.interest = want
         poller_set(&e.poller, &c.transport, conn, want)
 
@@ -253,6 +283,9 @@ cdef void _connect(Executor* e, Connection* conn) noexcept nogil:
         return
     c = e.channels[conn.index]
     transport_init(&c.transport, e.transport)
+    c.transport.context = e.tls
+    c.transport.name = conn.peer.name
+    c.transport.label = conn.peer.label
     recvbuf_init(&c.received, e.pool.config.max_reply + READ_CHUNK)
     if c.transport.ops.open(&c.transport, conn.peer.family, &e.options) != ST_OK:
         connections_lost(&e.pool, conn, CE_CONNECT_FAILED, c.transport.error, e.clock.now_us())
@@ -274,6 +307,9 @@ cdef void _finish_connect(Executor* e, Connection* conn, bint hung_up) noexcept 
     cdef Channel* c = e.channels[conn.index]
     cdef int status = c.transport.ops.finish(&c.transport)
     if (status == ST_WANT_WRITE or status == ST_WANT_READ) and not hung_up:
+        _await(e, conn, POLL_READ if status == ST_WANT_READ else POLL_WRITE)
+        if _handshake_fault(e, conn):
+            connections_shaking(&e.pool, conn, e.clock.now_us())
         return                      # the handshake is not complete; connect_timeout bounds it
     if status != ST_OK:
         _lose(e, conn, CE_CONNECT_FAILED, c.transport.error)
@@ -297,7 +333,7 @@ cdef void _read(Executor* e, Connection* conn) noexcept nogil:
         got = 0
         status = c.transport.ops.recv(&c.transport, p, room, &got)
         if status == ST_WANT_READ or status == ST_WANT_WRITE:
-            return
+            break
         if status != ST_OK:
             _lose(e, conn, CE_LOST, c.transport.error if status == ST_SYSTEM else 0)
             return
@@ -306,27 +342,30 @@ cdef void _read(Executor* e, Connection* conn) noexcept nogil:
         data = recvbuf_data(&c.received)
         status = take_bytes(&e.pool, conn, data.p, data.n, e.clock.now_us(), &used)
         if status != ST_OK:
-            _lose(e, conn, CE_PROTOCOL, foreign_protocol(slice_of(data.p + used, data.n - used)))
+            _lose(e, conn, CE_PROTOCOL, foreign_protocol(&e.pool, slice_of(data.p + used, data.n - used)))
             return
         dp_assert(used <= data.n, "used <= data.n: used=%zu, data.n=%zu", used, data.n)
         recvbuf_consume(&c.received, used)
-        if got < room:              # all was read; level-triggered epoll reports later bytes
-            return
+        if got < room and not c.transport.more:     # all was read; level-triggered epoll reports later bytes
+            break
+    if c.transport.unsent:
+        _watch(e, conn)
 
 
 cdef void _write(Executor* e, Connection* conn) noexcept nogil:
     cdef Channel* c = e.channels[conn.index]
     cdef iovec parts[GATHER]
     cdef size_t sent
-    cdef int n, status, rounds = WRITES_A_ROUND
+    cdef size_t most = GATHER_BYTES if e.tls == NULL else ENCRYPTED_BYTES
+    cdef int n, status, rounds = WRITES_A_ROUND if e.tls == NULL else 1
     while rounds > 0 and conn.state == CS_ACTIVE and c.open:
         rounds -= 1
-        n = sendq_gather(&e.pool, conn, parts, GATHER, GATHER_BYTES)
-        if n == 0:
+        n = sendq_gather(&e.pool, conn, parts, GATHER, most)
+        if n == 0 and not c.transport.unsent:
             break
         sent = 0
         status = c.transport.ops.send(&c.transport, parts, n, &sent)
-        sendq_wrote(&e.pool, conn, sent if status == ST_OK else 0, e.clock.now_us())
+        sendq_wrote(&e.pool, conn, sent, e.clock.now_us())      # with TLS, records may have gone before a failure
         if status == ST_WANT_WRITE or status == ST_WANT_READ:
             break
         if status != ST_OK:
@@ -343,6 +382,19 @@ cdef void _look(Executor* e, Connection* conn) noexcept nogil:
         connections_looked(&e.pool, conn, c.transport.ops.held(&c.transport), e.clock.now_us())
 
 
+cdef int _handshake_fault(const Executor* e, const Connection* conn) noexcept nogil:
+    """Return what is known about a connect that takes long: 0, or how far the peer has answered the handshake."""
+    cdef int error = e.channels[conn.index].transport.error if conn.index < e.n_channels else 0
+    return error if error == TLS_UNANSWERED or error == TLS_UNFINISHED else 0
+
+
+cdef void _tell_handshake(Executor* e, Connection* conn) noexcept nogil:
+    """Tell that a handshake takes long, if one is under way."""
+    cdef int detail = _handshake_fault(e, conn)
+    if detail:
+        e.pool.event(e.pool.event_context, CE_HANDSHAKE, conn.peer.label, detail, slice_of(NULL, 0))
+
+
 cdef void _work_on_connections(Executor* e) noexcept nogil:
     """Do the work that ``Connection.flags`` ask for: closes first, then connects, then writes and looks."""
     cdef Connection* conn = connections_take_dirty(&e.pool)
@@ -355,6 +407,8 @@ cdef void _work_on_connections(Executor* e) noexcept nogil:
             detail = conn.close_detail
             conn.close_event = 0
             conn.close_detail = 0
+            if event == CE_CONNECT_FAILED and detail == 0:
+                detail = _handshake_fault(e, conn)
             _lose(e, conn, event, detail)
         elif flags & CF_CONNECT:
             _connect(e, conn)
@@ -363,6 +417,8 @@ cdef void _work_on_connections(Executor* e) noexcept nogil:
                 _write(e, conn)
             if flags & CF_LOOK and conn.state == CS_ACTIVE:
                 _look(e, conn)
+            elif flags & CF_LOOK and conn.state == CS_CONNECTING:
+                _tell_handshake(e, conn)
         conn = connections_take_dirty(&e.pool)
 
 
@@ -376,22 +432,22 @@ cdef void _submit(Executor* e, Pack* p, int64_t now) noexcept nogil:
     connections_submit(&e.pool, p, now)
 
 
-cdef void _take_endpoints(Executor* e, Endpoint* list, int n, int connections, int64_t now) noexcept nogil:
+cdef void _take_lists(Executor* e, ProxyLists* lists, int64_t now) noexcept nogil:
     # Locks: takes registry, because the connection table may grow while statistics are read.
     pthread_mutex_lock(&e.registry)
-    connections_endpoints(&e.pool, list, n, connections, e.index * connections, now)
+    connections_endpoints(&e.pool, lists, now)
     pthread_mutex_unlock(&e.registry)
-    free(list)
+    lists_free(lists)
 
 
 cdef bint _take_inbox(Executor* e) noexcept nogil:
     """Act on what other threads put into the inbox; False if the loop has to end.  Locks: takes lock."""
+    cdef bint gives_way
     cdef PackList packs
     cdef Pack* p
     cdef Pack* dropped
-    cdef Endpoint* list
-    cdef int n, connections
-    cdef bint tick, stop
+    cdef ProxyLists lists
+    cdef bint tick, stop, listed
     cdef int64_t now, taken
     pthread_mutex_lock(&e.lock)
     packs = e.inbox
@@ -399,17 +455,21 @@ cdef bint _take_inbox(Executor* e) noexcept nogil:
     memset(&e.inbox, 0, sizeof(PackList))
     dropped = e.dropped
     e.dropped = NULL
-    list = e.new_endpoints
-    n = e.n_new_endpoints
-    connections = e.new_connections
-    e.new_endpoints = NULL
+    memcpy(&lists, &e.new_lists, sizeof(ProxyLists))
+    memset(&e.new_lists, 0, sizeof(ProxyLists))
+    listed = e.has_lists
+    e.has_lists = False
     tick = e.tick_asked
     e.tick_asked = False
     stop = e.stop_asked
+    gives_way = e.yield_asked
+    e.yield_asked = False
     pthread_mutex_unlock(&e.lock)
     now = e.clock.now_us()
-    if list != NULL:
-        _take_endpoints(e, list, n, connections, now)
+    if gives_way:
+        retry_yield(&e.pool)
+    if listed:
+        _take_lists(e, &lists, now)
     p = list_pop(&packs)
     while p != NULL:
         _submit(e, p, now)
@@ -530,6 +590,7 @@ cdef void executor_run(Executor* e) noexcept nogil:
 cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil:
     """Add what the executor has counted to ``sums``.  Locality: any thread."""
     cdef ConnectionPool* pool = &e.pool
+    cdef int i
     sums.retries += relaxed_load(&pool.retries)
     sums.held_back += relaxed_load(&pool.held_back)
     sums.unmatched += relaxed_load(&pool.unmatched)
@@ -538,6 +599,11 @@ cdef void executor_count(Executor* e, ExecutorCounts* sums) noexcept nogil:
     sums.known += relaxed_load(&pool.known)
     sums.differed += relaxed_load(&pool.differed)
     sums.filtered += relaxed_load(&pool.filtered)
+    for i in range(OUT_REASONS):
+        sums.outs[i] += relaxed_load(&pool.outs[i])
+    sums.returns += relaxed_load(&pool.returns)
+    for i in range(SWAP_REASONS):
+        sums.swaps[i] += relaxed_load(&pool.swaps[i])
 
 
 cdef int64_t executor_take_reach(Executor* e) noexcept nogil:
@@ -553,6 +619,7 @@ cdef int64_t executor_take_reach(Executor* e) noexcept nogil:
 cdef void _copy_connection(Connection* conn, ConnectionCopy* out) noexcept nogil:
     cdef ConnectionCounters* c = &conn.counters
     memcpy(out.label, conn.peer.label, sizeof(out.label))
+    out.cluster = conn.peer.cluster
     out.counters.state = relaxed_load(&c.state)
     out.counters.sent_bytes = relaxed_load(&c.sent_bytes)
     out.counters.read_bytes = relaxed_load(&c.read_bytes)
@@ -564,6 +631,9 @@ cdef void _copy_connection(Connection* conn, ConnectionCopy* out) noexcept nogil
     out.counters.load = relaxed_load(&c.load)
     out.counters.connects = relaxed_load(&c.connects)
     out.counters.losses = relaxed_load(&c.losses)
+    out.counters.standby = relaxed_load(&c.standby)
+    out.counters.out = relaxed_load(&c.out)
+    out.counters.answer_us = relaxed_load(&c.answer_us)
 
 
 cdef ConnectionCopy* executor_connections(Executor* e, int* n) noexcept nogil:
@@ -602,6 +672,7 @@ cdef void _disown(void* executor) noexcept nogil:
     _drop_fd(&e.poller.epfd)
     _drop_fd(&e.wakeup.fd)
     while c != NULL:
-        if c.transport.ops == transport_tcp():      # the number of another kind may stand for something else
+        # The number of another kind may stand for something else.
+        if c.transport.ops == transport_tcp() or c.transport.ops == transport_tls():
             _drop_fd(&c.transport.fd)
         c = c.next

@@ -3,7 +3,7 @@
 Its owner gives a tag to every member.  Many signals before the loop clears them cost one write.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.net.transport cimport Transport
 
@@ -52,10 +52,12 @@ cdef enum WakeupState:
 ctypedef struct Wakeup:     # an eventfd with a flag in front of it
     int fd                  # -1 while closed
     int64_t pending         # atomic: WakeupState
+    int64_t signallers      # atomic: threads inside of wakeup_signal
+    uint32_t generation     # of the process that opened it
 
 
 cdef int wakeup_open(Wakeup* w) noexcept nogil                              # ST_OK or ST_SYSTEM
-cdef void wakeup_close(Wakeup* w) noexcept nogil                            # nobody may signal any more
+cdef void wakeup_close(Wakeup* w) noexcept nogil                            # waits for signals under way
 cdef int wakeup_watch(Wakeup* w, Poller* p, void* tag) noexcept nogil       # reports POLL_READ with the tag
 cdef void wakeup_signal(Wakeup* w) noexcept nogil                           # any thread, after posting
 cdef void wakeup_clear(Wakeup* w) noexcept nogil                            # owner, before looking at the inbox

@@ -6,13 +6,15 @@ Locality: the loop that owns the set, except where a function says otherwise.  L
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint32_t
 
+from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.status cimport ST_OK, ST_SYSTEM
-from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace, atomic_store, atomic_swap
+from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_replace, atomic_store, atomic_swap
 from dataproxy._core.plat.epoll cimport (
     EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL,
     EPOLL_CTL_MOD, epoll_create1, epoll_ctl, epoll_event, epoll_wait,
 )
 from dataproxy._core.plat.eventfd cimport EFD_CLOEXEC, EFD_NONBLOCK, eventfd, eventfd_write
+from dataproxy._core.plat.sched cimport sched_yield
 from dataproxy._core.plat.socket cimport close
 
 
@@ -120,16 +122,26 @@ cdef int wakeup_open(Wakeup* w) noexcept nogil:
     Locality: owner.
     """
     atomic_store(&w.pending, WK_QUIET)
+    atomic_store(&w.signallers, 0)
+    w.generation = this_generation
     w.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
     return ST_OK if w.fd >= 0 else ST_SYSTEM
 
 
 cdef void wakeup_close(Wakeup* w) noexcept nogil:
-    """Release the eventfd.
+    """Release the eventfd; later signals do nothing.
 
-    Locality: owner, once no other thread can signal.
+    Locality: owner, or who has joined it, after its last look at the flag.
+
+    A thread that has put something into the inbox signals behind its lock, so it may still be on the way to the
+    eventfd, whose number may soon stand for something else.  It is waited for, for the length of a `write`.  Who
+    changes the flag after this function did finds it set; who did before has been counted.  A forked child has none
+    of the threads that its parent counted.
     """
     if w.fd >= 0:
+        atomic_swap(&w.pending, WK_CALLED)
+        while w.generation == this_generation and atomic_load(&w.signallers) > 0:
+            sched_yield()
         close(w.fd)
         w.fd = -1
 
@@ -147,8 +159,10 @@ cdef void wakeup_signal(Wakeup* w) noexcept nogil:
 
     Locality: any thread.
     """
+    atomic_add(&w.signallers, 1)
     if atomic_swap(&w.pending, WK_CALLED) == WK_QUIET:
         eventfd_write(w.fd, 1)
+    atomic_add(&w.signallers, -1)
 
 
 cdef void wakeup_clear(Wakeup* w) noexcept nogil:

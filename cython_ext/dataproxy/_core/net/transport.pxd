@@ -1,4 +1,4 @@
-"""A byte stream to a peer behind a function table; plain TCP is the only one so far.
+"""A byte stream to a peer behind a function table: plain TCP is here, TLS in ``tls``.
 
 Callers see statuses and no descriptor.  An operation that cannot continue returns the readiness it waits for.  This
 may be the other direction (a TLS transport may have to read before it can send).
@@ -33,6 +33,8 @@ ctypedef struct TransportOps:
     int (*send)(Transport* t, const iovec* parts, int n, size_t* sent) noexcept nogil
     # Number of written bytes that the peer's host has not acknowledged; 0 if that is not known.
     int64_t (*held)(Transport* t) noexcept nogil
+    # End this side of the stream; the peer's bytes can still be read: ST_OK or ST_SYSTEM.
+    int (*end)(Transport* t) noexcept nogil
     # Release the descriptor; does nothing if it is closed.
     void (*close)(Transport* t) noexcept nogil
 
@@ -40,8 +42,15 @@ ctypedef struct TransportOps:
 ctypedef struct Transport:  # owned by one loop; never copied while open
     const TransportOps* ops
     int fd                  # -1 while closed; only transport and poller touch it
-    int error               # errno of the last ST_SYSTEM
-    void* state             # the transport's own (TLS session); NULL for TCP
+    int error               # errno of the last ST_SYSTEM, or one of TlsFault (net/tls)
+    void* state             # the transport's own (TLS stream); NULL for TCP
+    # Bytes that `send` has taken and that are not in the socket: `send` without parts writes them.  0 for TCP.
+    size_t unsent
+    bint more               # `recv` has more to give, though the socket may be empty; False for TCP
+    # Set by the owner before `open`, for transports that need it; borrowed.
+    void* context           # TlsHolder
+    const char* name        # the peer's host, as the user knows it
+    const char* label       # of the peer; sessions are kept by it
 
 
 cdef const TransportOps* transport_tcp() noexcept nogil

@@ -10,8 +10,8 @@ from libc.string cimport memset
 from dataproxy._core.base.status cimport ST_EOF, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.plat.socket cimport (
     F_GETFL, F_SETFL, IPPROTO_TCP, MSG_NOSIGNAL, O_NONBLOCK, SIOCOUTQ, SO_ERROR, SO_KEEPALIVE, SO_RCVBUF, SO_SNDBUF,
-    SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, close, connect, fcntl, getpeername,
-    getsockopt, ioctl, msghdr, recv, sendmsg, setsockopt, sockaddr, socket, socklen_t,
+    SHUT_WR, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, close, connect, fcntl, getpeername,
+    getsockopt, ioctl, msghdr, recv, sendmsg, setsockopt, shutdown, sockaddr, socket, socklen_t,
 )
 
 
@@ -23,6 +23,7 @@ TCP.finish = tcp_finish
 TCP.recv = tcp_recv
 TCP.send = tcp_send
 TCP.held = tcp_held
+TCP.end = tcp_end
 TCP.close = tcp_close
 
 
@@ -43,6 +44,11 @@ cdef void transport_init(Transport* t, const TransportOps* ops) noexcept nogil:
     t.fd = -1
     t.error = 0
     t.state = NULL
+    t.unsent = 0
+    t.more = False
+    t.context = NULL
+    t.name = NULL
+    t.label = NULL
 
 
 cdef int tcp_open(Transport* t, int family, const TransportOptions* options) noexcept nogil:
@@ -169,6 +175,11 @@ cdef int64_t tcp_held(Transport* t) noexcept nogil:
     """Return the bytes that the socket still holds, unacknowledged by the peer's host.  Locality: owner."""
     cdef int waiting = 0
     return waiting if ioctl(t.fd, SIOCOUTQ, &waiting) == 0 else 0
+
+
+cdef int tcp_end(Transport* t) noexcept nogil:
+    """End this side of the stream.  Locality: owner."""
+    return ST_OK if shutdown(t.fd, SHUT_WR) == 0 else _failed(t)
 
 
 cdef void tcp_close(Transport* t) noexcept nogil:

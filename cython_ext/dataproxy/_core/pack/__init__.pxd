@@ -2,8 +2,9 @@
 
 What lives here.  ``pack``: the struct with bytes, number, deadline, state, attempts and result of a pack, the lists
 that hold packs, and the pool that counts their memory and keeps used buffers.  ``settled``: a pack gets its result,
-once.  ``parts``: the results of a pack that was divided because of one message.  ``keyqueue``: the queue of packs that
-have one key, of which one at a time is under way.
+once.  ``held``: large bodies that a pack does not copy.  ``parts``: the results of a pack that was divided because of
+one message.  ``keyqueue``: the queue of packs that have one key, of which one at a time is under way.  ``unknown``:
+what is noted about a stream that servers do not know.
 
 Threads.  A pack has one owner at a time: the batcher while it is open, an executor from the inbox until it is
 settled, then the dispatcher, then the pool.  Its ``state`` says in which list it is.  Only its owner writes to it.  A

@@ -7,7 +7,9 @@ Locality: any thread.  Locks: none.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
+from dataproxy._core.pack.held cimport Held
 from dataproxy._core.pack.parts cimport Parts
+from dataproxy._core.pack.unknown cimport Unknown
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.base.timers cimport Timer
 from dataproxy._core.plat.assertion cimport dp_assert
@@ -45,7 +47,8 @@ cdef enum Outcome:
     OUT_FAILED = 2
     OUT_EXPIRED = 3
     OUT_DROPPED = 4     # given up by its own producer because the buffer was full
-    OUT_MIXED = 5       # of a pack that was split: see its parts
+    OUT_SENT = 5        # written whole, and no answer was asked for
+    OUT_MIXED = 6       # of a pack that was split: see its parts
 
 
 cdef enum PackClaim:    # who decides over a sealed pack of a producer that drops the oldest
@@ -95,8 +98,8 @@ ctypedef struct Pack:
     uint8_t* buf
     size_t cap
     size_t head             # head room in front of the items
-    size_t body_n           # bytes of items
-    size_t most             # bytes of items that it takes; a larger message gets a pack of its own (open packs)
+    size_t body_n           # bytes of items in the buffer
+    size_t most             # the highest `body_n`, lowered by held bodies; a larger message is alone (open packs)
     void* stream
     int64_t bucket          # span of data time that its messages share (open packs)
     uint32_t count          # messages
@@ -106,10 +109,11 @@ ctypedef struct Pack:
     Pack* prev
     int state               # PackState
     bint own_ids            # some of its messages have an id that the caller gave
+    Held* held              # bodies that are not in the buffer; NULL: none
     PackResult* pack_result  # may be NULL
     bint compressed         # the items are one snappy block
     uint8_t* frame          # sealed: first byte of the frame inside buf
-    size_t frame_n
+    size_t frame_n          # bytes of the frame, held bodies included
     # Identity, the same in all attempts.
     uint32_t seq
     int id_n
@@ -119,6 +123,14 @@ ctypedef struct Pack:
     void* key_queue         # of a message with a key, else NULL; outlives the pack
     bint lingered           # still open after its linger time, because its key queue is busy
     bint counted            # counted in KeyQueue.unsettled
+    # Its stream may be unknown to servers (conn/unknown).
+    Unknown* unknown        # of its stream, NULL: nothing waits for it
+    int64_t unknown_us      # when it was first refused for that, 0: never
+    int unknown_n           # attempts of its frame, or of its part, that were refused for that
+    bint unknown_waits      # in backoff for that
+    bint unknown_counted    # its charge is in the sum of what waits for unknown streams
+    size_t noted            # open packs: its bytes in `Batcher.unknown_open`; guarded by the batcher's lock
+    bint tied               # its result concerns others: it has a key queue, or waits for an unknown stream
     # Accounting.
     int64_t memory          # its bytes in its pool's `in_use`; the owner sets it by pool_count and pool_uncount
     int64_t shed            # the part of `memory` that senders count as free already, because one gave the pack up
@@ -130,6 +142,7 @@ ctypedef struct Pack:
     int64_t opened_us
     int64_t deadline_us
     int64_t sent_us         # start of its ack timeout: conn/progress
+    int64_t written_us      # when its last byte was written to a socket, in the newest attempt
     int64_t sent_end        # bytes written to its connection up to and including its last byte
     int attempts            # times it was written whole
     int open_attempts       # attempts without an answer: the frame may be stored
@@ -141,6 +154,8 @@ ctypedef struct Pack:
     bint touched            # some byte of it was written to a socket
     bint answered           # a success arrived while a later attempt was half written
     int conn                # index of the connection it is queued or in flight on, -1 otherwise
+    int group               # number of its group, 0 where groups have none
+    bint aside              # while it waits: connections to other clusters work, so that it is no work for them
     Timer timer             # deadline, or the next attempt
     int64_t claim           # atomic: PackClaim
     int executor            # index of the executor that has it since it was sealed
@@ -170,7 +185,10 @@ ctypedef struct PackPool:   # counts the memory of a producer's packs, and keeps
     int64_t spare_bytes     # guarded by lock; only an estimate for readers without the lock
     int64_t max_bytes       # limit of spare_bytes; written under lock
     int64_t most            # constant: limit of all packs together; spare packs are released to keep it
+    int64_t spread          # constant: a pack without a frame counts so many times, since framing may make it so large
     int64_t in_use          # atomic: bytes of packs that were taken and not given back, with their whole buffers
+    Held* returned          # guarded by lock: of finished packs; a thread that holds the GIL gives the references back
+    int64_t returned_bytes  # guarded by lock: of their bodies; only an estimate for readers without the lock
 
 
 cdef inline int pack_after(int state) noexcept nogil:
@@ -230,6 +248,16 @@ cdef inline void pack_enter(Pack* p, int state) noexcept nogil:
     p.state = state
 
 
+cdef inline size_t pack_apart(const Pack* p) noexcept nogil:
+    """Return the bytes of bodies that belong to its items and are not in its buffer."""
+    return p.held.bytes if p.held != NULL else 0
+
+
+cdef inline size_t pack_items(const Pack* p) noexcept nogil:
+    """Return the bytes of all items, held bodies included."""
+    return p.body_n + pack_apart(p)
+
+
 cdef void list_push(PackList* l, Pack* p) noexcept nogil
 cdef void list_remove(PackList* l, Pack* p) noexcept nogil
 cdef Pack* list_pop(PackList* l) noexcept nogil
@@ -263,6 +291,9 @@ cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil
 cdef void pool_uncount(PackPool* pool, Pack* p) noexcept nogil
 cdef void pack_fit(PackPool* pool, Pack* p, size_t tail) noexcept nogil
 cdef void pack_strip(Pack* p) noexcept nogil
+cdef int pack_solid(Pack* p, size_t tail) noexcept nogil
+cdef void pool_return(PackPool* pool, Pack* p) noexcept nogil
+cdef Held* pool_take_returned(PackPool* pool) noexcept nogil
 cdef bint pack_hold(Pack* p) noexcept nogil
 cdef void pack_let_go(Pack* p) noexcept nogil
 cdef int pack_grow(Pack* p, size_t cap) noexcept nogil

@@ -3,10 +3,11 @@
 Locks: none, except where a function says otherwise.
 """
 
-from libc.stdint cimport int64_t, uint8_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
 
+from dataproxy._core.pack.held cimport HeldBody, held_bodies
 from dataproxy._core.pack.parts cimport parts_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.base.timers cimport timer_init
@@ -79,6 +80,7 @@ cdef void pool_open(PackPool* pool, size_t max_bytes, int64_t most) noexcept nog
     pthread_mutex_init(&pool.lock, NULL)
     pool.max_bytes = <int64_t>max_bytes
     pool.most = most
+    pool.spread = 1
 
 
 cdef inline int _class(size_t cap) noexcept nogil:
@@ -135,7 +137,7 @@ cdef void pool_count(PackPool* pool, Pack* p) noexcept nogil:
     To be called after each allocation, release or change of size of the pack's buffer.
     Locality: owner of the pack.  Locks: may take pool.lock.
     """
-    cdef int64_t now = pack_memory(p.cap)
+    cdef int64_t now = pack_memory(p.cap if p.frame != NULL else p.cap * <size_t>pool.spread)
     cdef int64_t more = now - p.memory
     cdef int64_t over
     if more == 0:
@@ -221,6 +223,39 @@ cdef Pack* pool_take(PackPool* pool, size_t head, size_t cap) noexcept nogil:
     return p
 
 
+cdef inline void _return(PackPool* pool, Pack* p) noexcept nogil:
+    """Put the references of a finished pack where threads that hold the GIL find them.  Locks: pool.lock is held."""
+    cdef const HeldBody* body
+    cdef uint32_t i
+    if p.held == NULL:
+        return
+    body = held_bodies(p.held)
+    for i in range(p.held.n):
+        relaxed_store(&pool.returned_bytes, pool.returned_bytes + <int64_t>body[i].n)
+    p.held.next = pool.returned
+    pool.returned = p.held
+    p.held = NULL
+
+
+cdef void pool_return(PackPool* pool, Pack* p) noexcept nogil:
+    """Return the references of a pack whose bytes nobody needs any more.  Locality: owner.  Locks: takes pool.lock."""
+    if p.held != NULL:
+        pthread_mutex_lock(&pool.lock)
+        _return(pool, p)
+        pthread_mutex_unlock(&pool.lock)
+
+
+cdef Held* pool_take_returned(PackPool* pool) noexcept nogil:
+    """Take all references that can be given back, or NULL.  Locality: any thread.  Locks: takes pool.lock."""
+    cdef Held* chain
+    pthread_mutex_lock(&pool.lock)
+    chain = pool.returned
+    pool.returned = NULL
+    relaxed_store(&pool.returned_bytes, 0)
+    pthread_mutex_unlock(&pool.lock)
+    return chain
+
+
 cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     """Take back a pack that nobody uses any more.  Locality: any thread.  Locks: takes pool.lock."""
     cdef int64_t cost = pack_cost(p.cap)
@@ -243,6 +278,7 @@ cdef void pool_give(PackPool* pool, Pack* p) noexcept nogil:
     p.error_text = NULL
     pool_uncount(pool, p)
     pthread_mutex_lock(&pool.lock)
+    _return(pool, p)
     kept = pool.spare_bytes + cost
     if kept <= pool.max_bytes and atomic_load(&pool.in_use) + kept <= pool.most:
         p.next = pool.spare[c]
@@ -268,6 +304,41 @@ cdef void pack_strip(Pack* p) noexcept nogil:
     p.buf = NULL
     p.cap = 0
     p.frame = NULL
+
+
+cdef int pack_solid(Pack* p, size_t tail) noexcept nogil:
+    """Copy held bodies into the buffer, so that all items are in one piece; ST_OK or ST_NO_MEMORY (nothing changed).
+
+    The new buffer has ``tail`` bytes behind the items; a frame that was made around them is gone.  The references stay
+    until the pack is given back.  If a pool counts the pack, call `pool_count`.
+    Locality: owner.
+    """
+    cdef const HeldBody* body
+    cdef uint8_t* solid
+    cdef size_t done = 0, at = p.head, cap
+    cdef uint32_t i
+    if pack_apart(p) == 0:
+        return ST_OK
+    cap = p.head + pack_items(p) + tail
+    solid = <uint8_t*>malloc(cap)
+    if solid == NULL:
+        return ST_NO_MEMORY
+    body = held_bodies(p.held)
+    for i in range(p.held.gaps):
+        memcpy(solid + at, p.buf + p.head + done, body[i].at - done)
+        at += body[i].at - done
+        done = body[i].at
+        memcpy(solid + at, body[i].p, body[i].n)
+        at += body[i].n
+    memcpy(solid + at, p.buf + p.head + done, p.body_n - done)
+    p.body_n = pack_items(p)
+    p.held.gaps = 0
+    p.held.bytes = 0
+    free(p.buf)
+    p.buf = solid
+    p.cap = cap
+    p.frame = NULL
+    return ST_OK
 
 
 cdef bint pack_hold(Pack* p) noexcept nogil:

@@ -17,11 +17,13 @@ from posix.time cimport CLOCK_MONOTONIC, itimerspec
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.hdr cimport hdr_add, hdr_clear, hdr_close, hdr_merge, hdr_open
 from dataproxy._core.pack.pack cimport (
-    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, PackResult, pack_result_release,
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_SENT, PackResult, pack_result_release,
 )
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
-from dataproxy._core.producer.accumulate.batcher cimport batcher_append, batcher_seal_all, batcher_seal_of
+from dataproxy._core.producer.accumulate.batcher cimport (
+    batcher_append, batcher_least, batcher_seal_all, batcher_seal_of,
+)
 from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, NO_KEY, NO_TIME, Extras
 from dataproxy._core.producer.results.accounting cimport (
     accounting_idle, accounting_turns, accounting_wait_result, accounting_wait_room,
@@ -197,10 +199,11 @@ cdef class Generator:
         cdef int status, course
         cdef Extras x
         x.when_ms = NO_TIME
-        x.attrs = slice_of(NULL, 0)
-        x.own_id = x.attrs
+        x.attrs = batcher_least(&self.core.engine.batcher)
+        x.own_id = slice_of(NULL, 0)
         x.key_bucket = self.buckets[self.number % self.n_buckets] if self.n_buckets else NO_KEY
         x.exempt = EX_NOTHING
+        x.owner = NULL
         self.number += 1
         while True:
             seen = accounting_turns(&self.core.engine.accounting)
@@ -268,7 +271,7 @@ cdef class Generator:
             raise ClosedError("the producer was closed while the load ran", hint="close it after run() has returned")
         if course == CO_TOO_LARGE:
             raise InvalidMessageError(
-                "a body of the load is too large for a frame, or contains a line feed with message_type=3",
+                "a body of the load is too large for a frame, or contains a line feed, which lines do not allow",
                 hint="choose smaller bodies, or raise max_frame_bytes")
         if course == CO_NO_MEMORY:
             raise MemoryError("no memory for the load's messages")
@@ -469,17 +472,18 @@ cdef class Generator:
 
     def counts(self):
         """Return counts of messages by result, and ``blocked``: seconds of waiting for room.  Any thread."""
-        cdef int64_t delivered, failed, expired, dropped
+        cdef int64_t delivered, sent, failed, expired, dropped
         pthread_mutex_lock(&self.tally.lock)
         delivered = self.tally.outcomes[<int>OUT_DELIVERED]
+        sent = self.tally.outcomes[<int>OUT_SENT]
         failed = self.tally.outcomes[<int>OUT_FAILED]
         expired = self.tally.outcomes[<int>OUT_EXPIRED]
         dropped = self.tally.outcomes[<int>OUT_DROPPED]
         pthread_mutex_unlock(&self.tally.lock)
         return {
             "due": relaxed_load(&self.due), "accepted": relaxed_load(&self.accepted),
-            "refused": relaxed_load(&self.refused), "delivered": delivered, "failed": failed, "expired": expired,
-            "dropped": dropped, "blocked": relaxed_load(&self.blocked_us) / 1e6,
+            "refused": relaxed_load(&self.refused), "delivered": delivered, "sent": sent,
+            "failed": failed, "expired": expired, "dropped": dropped, "blocked": relaxed_load(&self.blocked_us) / 1e6,
         }
 
     @property

@@ -12,7 +12,7 @@ from dataproxy._core.plat.thread cimport pthread_mutex_t
 
 cdef enum:
     BLOCK = 1024
-    OUTCOMES = 6                # values of Outcome
+    OUTCOMES = 7                # values of Outcome
 
 
 ctypedef struct Planned:        # messages of one call in one pack
@@ -32,7 +32,7 @@ ctypedef struct Tally:          # results by kind
     pthread_mutex_t lock
     Hdr whole                   # guarded by lock: microseconds from plan to result, of all messages with a result
     Hdr recent                  # guarded by lock: those since the last look
-    int64_t outcomes[6]         # guarded by lock: messages by Outcome
+    int64_t outcomes[7]         # guarded by lock: messages by Outcome
 
 
 ctypedef struct Pending:

@@ -47,6 +47,7 @@ cdef extern from "sys/socket.h" nogil:
     int SO_SNDBUF
     int MSG_NOSIGNAL
     int MSG_DONTWAIT
+    int MSG_MORE
     int SHUT_WR
     int SHUT_RDWR
 
@@ -61,6 +62,7 @@ cdef extern from "sys/socket.h" nogil:
     int getsockname(int fd, sockaddr* address, socklen_t* n) noexcept
     int getpeername(int fd, sockaddr* address, socklen_t* n) noexcept
     ssize_t recv(int fd, void* p, size_t n, int flags) noexcept
+    ssize_t send(int fd, const void* p, size_t n, int flags) noexcept
     ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept
 
 

@@ -9,8 +9,10 @@ from dataproxy._core.producer.results.accounting cimport Accounting
 from dataproxy._core.producer.results.completions cimport Completions
 from dataproxy._core.producer.results.undelivered cimport UndeliveredBuffer
 from dataproxy._core.net.executor cimport Executor
+from dataproxy._core.net.tlsholder cimport TlsHolder
 from dataproxy._core.conn.framing cimport FrameRules
 from dataproxy._core.conn.connection cimport ConnectionConfig
+from dataproxy._core.wire.api cimport WireOps
 
 
 ctypedef struct Engine:
@@ -26,8 +28,8 @@ ctypedef struct Engine:
 
 
 cdef int engine_open(
-    Engine* g, int executors, const ConnectionConfig* connections, const FrameRules* rules, int64_t undelivered_bytes,
-    bint nagle, int64_t busy_poll_us,
+    Engine* g, const WireOps* wire, int executors, const ConnectionConfig* connections, const FrameRules* rules,
+    int64_t undelivered_bytes, bint nagle, int64_t busy_poll_us, TlsHolder* tls,
 ) noexcept nogil
 cdef void engine_abandon_open(Engine* g) noexcept nogil
 cdef void engine_retire(Engine* g) noexcept nogil

@@ -17,6 +17,7 @@ cdef class CoreHandle:
     cdef int64_t max_block_us   # constant
     cdef int64_t waited_us      # that threads have waited for room, all together; GIL
     cdef int64_t limit_bytes    # of the buffer; constant
+    cdef size_t hold_from       # bytes from which on bodies are sent from where they lie; constant
     cdef int key_buckets        # 0: ordering is off; constant
     cdef bint blocks            # on_full="block"; constant
     cdef bint suspends          # of an AsyncProducer: only one thread may wait for room; constant

@@ -9,7 +9,7 @@ batcher.lock; no lock is held while Python code runs.
 cimport cython
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport SIZE_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -18,7 +18,8 @@ from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.batcher cimport (
-    batcher_close, batcher_limit_frames, batcher_max_frame, batcher_room, batcher_seal_all, batcher_stream,
+    batcher_close, batcher_group, batcher_limit_frames, batcher_max_frame, batcher_room, batcher_seal_all,
+    batcher_stream,
 )
 from dataproxy._core.producer.accumulate.state cimport (
     OF_BLOCK, OF_DROP_NEWEST, OF_DROP_OLDEST, OF_RAISE, PATIENCE_US, Batcher,
@@ -31,20 +32,27 @@ from dataproxy._core.producer.engine cimport Engine, engine_abandon_open, engine
 from dataproxy._core.producer.handle cimport CoreHandle, check_own, microseconds
 from dataproxy._core.producer.ingest.fastcall cimport nothing, quick_method
 from dataproxy._core.producer.ingest.idsource cimport exact_text
+from dataproxy._core.producer.ingest.owners cimport HOLD_FROM, owners_give_back
 from dataproxy._core.producer.ingest.stream cimport SendPolicy, Stream, send_quickly
-from dataproxy._core.producer.snapshot cimport counts_dict, latency_steps, connection_list, take_reach
+from dataproxy._core.producer.snapshot cimport active_clusters, counts_dict, latency_steps, connection_list, take_reach
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream, streams_text_size
 from dataproxy._core.producer.accumulate.newstreams cimport NewStreams, newstreams_leave
 from dataproxy._core.base.address cimport address_parse
-from dataproxy._core.net.executor cimport executor_run, executor_set_endpoints, executor_stop
+from dataproxy._core.net.executor cimport executor_run, executor_set_proxies, executor_stop
+from dataproxy._core.net.tlscontext cimport TlsContexts
+from dataproxy._core.net.tlsholder cimport TlsHolder
 from dataproxy._core.conn.framing cimport FrameRules
-from dataproxy._core.conn.connection cimport MAX_REPLY, Endpoint, ConnectionConfig
+from dataproxy._core.conn.clusters cimport lists_free
+from dataproxy._core.conn.connection cimport (
+    CLASSES, MAX_REPLY, ClusterPart, ConnectionConfig, Endpoint, ProxyLists, Shape,
+)
 from dataproxy._core.plat.atomic cimport atomic_swap
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.socket cimport AF_INET6
 from dataproxy._core.plat.pytype cimport call_again, count_args, dict_value, is_kind, is_text
-from dataproxy._core.wire.api cimport HB_BINARY, HB_MESSAGE
+from dataproxy._core.wire.api cimport ACK_NONE, ACK_SINK, ACK_SOURCE, HB_BINARY, HB_MESSAGE
+from dataproxy._core.wire.registry cimport wire_of_family
 
 from dataproxy.errors import ConfigError, InvalidMessageError, TransportError
 from dataproxy.problems import shown
@@ -53,12 +61,15 @@ __all__ = ["CompletionsWait", "ExecutorLoop", "ProducerCore"]
 
 cdef enum:
     SLICE_US = 100000
+    PAIR_COST = 8           # bytes of tags and lengths around a pair of attributes that is written apart
+    TRACE_SPARE = 96        # bytes that a trace adds to a frame, at most
     KEPT_NAMES = 4096       # handles by name before unused ones are dropped
 
+_ACKS = {"source": ACK_SOURCE, "sink": ACK_SINK, "none": ACK_NONE}
 _ON_FULL = {"block": OF_BLOCK, "raise": OF_RAISE, "drop_newest": OF_DROP_NEWEST, "drop_oldest": OF_DROP_OLDEST}
 
 
-cdef int _fill_batcher(Batcher* b, dict o, bint lines) except -1:
+cdef int _fill_batcher(Batcher* b, dict o, SendPolicy policy, size_t hold_from) except -1:
     b.batch_bytes = o["batch_bytes"]
     b.batch_messages = o["batch_messages"]
     b.max_others = o["max_open_packs"]
@@ -70,8 +81,13 @@ cdef int _fill_batcher(Batcher* b, dict o, bint lines) except -1:
     b.limit_messages = o["buffer_messages"]
     b.key_buckets = o["key_buckets"] if o["ordering"] == "key" else 0
     b.span_ms = o["pack_seconds"] * 1000
-    b.lines = lines
+    b.lines = policy.lines
+    b.pair_cost = PAIR_COST if policy.arranged else 0
+    b.hold_from = hold_from
+    b.least = policy.least
+    b.frame_spare = TRACE_SPARE if o["trace_address"] else 0
     b.report_all = o["report_all"]
+    b.by_group = o.get("by_group", False)
     b.max_frame = o["max_frame_bytes"]
     return 0
 
@@ -79,6 +95,7 @@ cdef int _fill_batcher(Batcher* b, dict o, bint lines) except -1:
 cdef int _fill_connections(ConnectionConfig* connections, dict o) except -1:
     cdef int code
     memset(connections, 0, sizeof(ConnectionConfig))
+    connections.ack = _ACKS[o["ack"]]
     connections.ack_timeout_us = microseconds(o["ack_timeout"])
     connections.connect_timeout_us = microseconds(o["connect_timeout"])
     connections.retry_backoff_us = microseconds(o["retry_backoff"])
@@ -90,14 +107,48 @@ cdef int _fill_connections(ConnectionConfig* connections, dict o) except -1:
     connections.heartbeat_retries = o["heartbeat_retries"]
     connections.avoid_us = 10 * 1000000
     connections.late_attempts = o["late_attempts"]
+    connections.unknown_us = microseconds(o["unknown_group_timeout"])
     connections.retry_share = o["retry_budget"] * 10
+    connections.keep_outliers = not o["eject_outliers"]
     connections.max_reply = MAX_REPLY
     connections.unknown_class = o["unknown_class"]
-    for code in range(256):
+    for code in range(<int>CLASSES):
         connections.classes[code] = connections.unknown_class
     for code, kind in o["classes"].items():
-        if 0 <= code < 256:
+        if 0 <= code < <int>CLASSES:
             connections.classes[code] = kind
+    return 0
+
+
+cdef int _fill_lists(ProxyLists* lists, list clusters, groups) except -1:
+    """Fill the arrays of ``lists``, except for what differs between executors.  Raises ConfigError."""
+    cdef Endpoint* one
+    cdef int i = 0, k
+    for k, (number, endpoints, _) in enumerate(clusters):
+        lists.parts[k].cluster = number
+        lists.parts[k].first = i
+        lists.parts[k].n = len(endpoints)
+        for label, address, port, family, other, host, node in endpoints:
+            one = &lists.endpoints[i]
+            i += 1
+            name = label.encode("utf-8", "replace")
+            name = name[max(0, len(name) - 63):]        # the end holds the port and the address
+            memcpy(one.label, <const char*>name, len(name))
+            name = host.encode("utf-8", "replace")
+            if len(name) >= sizeof(one.name):
+                raise ConfigError(f"the host name {shown(host)} has more than {sizeof(one.name) - 1} bytes")
+            memcpy(one.name, <const char*>name, len(name))
+            one.cluster = number
+            one.node = node
+            one.family = family
+            if address_parse(address.encode(), port, &one.address) != ST_OK:
+                raise ConfigError(f"{address!r} is not a numeric address")
+            if other:
+                if address_parse(other.encode(), port, &one.other) != ST_OK:
+                    raise ConfigError(f"{other!r} is not a numeric address")
+                one.other_family = AF_INET6
+    for k in range(lists.n_groups):
+        lists.groups[k] = groups[k]
     return 0
 
 
@@ -184,13 +235,20 @@ cdef class ProducerCore(CoreHandle):
         cdef FrameRules rules
         cdef int status
         cdef dict options = self.options
+        cdef TlsHolder* tls = NULL
         g = self.engine
         _fill_connections(&connections, options)
-        rules.family = options["message_type"]
+        memset(&rules, 0, sizeof(FrameRules))
+        rules.family = self.policy.family
+        rules.ack = connections.ack
         rules.compress = options["compression"] == "snappy"
         rules.compress_min = options["compression_min_bytes"]
         rules.max_frame = options["max_frame_bytes"]
-        _fill_batcher(&g.batcher, options, self.policy.lines)
+        origin = options["trace_address"].encode()
+        rules.origin_n = min(len(origin), sizeof(rules.origin))
+        memcpy(rules.origin, <const char*>origin, rules.origin_n)
+        self.hold_from = SIZE_MAX if rules.compress or self.policy.lines or self.policy.arranged else HOLD_FROM
+        _fill_batcher(&g.batcher, options, self.policy, self.hold_from)
         self.delivery_us = microseconds(options["delivery_timeout"])
         self.max_block_us = microseconds(options["max_block"])
         self.limit_bytes = options["buffer_bytes"]
@@ -198,9 +256,12 @@ cdef class ProducerCore(CoreHandle):
         self.blocks = options["on_full"] == "block"
         self.raises = options["on_full"] == "raise"
         self.opened_us = now_us()
+        if options["tls_contexts"] is not None:
+            tls = (<TlsContexts>options["tls_contexts"]).holder
         status = engine_open(
-            g, options["executors"], &connections, &rules, options["undelivered_bytes"], options["nagle"],
-            microseconds(options["busy_poll"]))
+            g, wire_of_family(self.policy.family), options["executors"], &connections, &rules,
+            options["undelivered_bytes"],
+            options["nagle"], microseconds(options["busy_poll"]), tls)
         self.made = status == ST_OK
         if not self.made:
             engine_free(g)
@@ -237,7 +298,8 @@ cdef class ProducerCore(CoreHandle):
         names[2] = slice_of(<const char*>attrs, len(attrs))
         text_n = streams_text_size(names[0], names[1], names[2])
         self.check_usable()
-        if batcher_room(&self.engine.batcher, text_n) == 0:     # in the table it would slow down all other streams
+        # In the table such a stream would slow down all others.
+        if batcher_room(&self.engine.batcher, text_n, attrs.count(b"=") + 2) == 0:
             raise InvalidMessageError(
                 f"names and attributes of {text_n} bytes leave no room for a body in a frame of "
                 f"{batcher_max_frame(&self.engine.batcher)} bytes",
@@ -257,8 +319,10 @@ cdef class ProducerCore(CoreHandle):
         out.particular = self.policy.lines or serializer is not None
         return out
 
-    def _open_again(self):
+    def _open_again(self, TlsContexts tls):
         """Make an empty engine; the engine that a forked child inherited stays as it is and is never touched again.
+
+        ``tls``: settings of this process for connections with TLS, None for plain ones.
 
         Call ``_adopt`` afterwards; until then all other calls see an inherited producer.  Raises MemoryError and
         TransportError.  Thread: one at a time.
@@ -268,6 +332,7 @@ cdef class ProducerCore(CoreHandle):
         if self.engine == NULL:
             self.engine = inherited
             raise MemoryError("no memory for a producer")
+        self.options = {**self.options, "tls_contexts": tls}
         self.made = self.finished = False
         self.dispatched = False
         self.watchers = {}
@@ -286,38 +351,51 @@ cdef class ProducerCore(CoreHandle):
         """Close a producer that was only inherited: it accepts nothing more, and it has no threads to stop."""
         self.closed = True
 
-    def _set_endpoints(self, list endpoints, list connections):
-        """Set (label, address, port, family, other address) of each proxy, and the connections of each executor.
+    def _add_group(self, str group_id, int number):
+        """Give a group its number, before the first stream of the group.  Raises MemoryError.  Any thread."""
+        cdef bytes group = group_id.encode()
+        if self.made and batcher_group(
+                &self.engine.batcher, slice_of(<const char*>group, len(group)), number) != ST_OK:
+            raise MemoryError("no memory for a group")
 
-        The other address is an IPv6 one, or "".
+    def _set_clusters(self, list clusters, groups):
+        """Set the proxies of each cluster, and which cluster takes the messages of each group.
+
+        ``clusters``: (number, endpoints, the Share of each executor).  An endpoint is (label, address, port, family,
+        other address, host, number of its id); the other address is an IPv6 one, or "", and the host is what a
+        certificate has to be for.  ``groups``: the number of a cluster by the number of a group, -1 for none; None: all
+        groups go to the one cluster.
 
         Raises ConfigError for an address that is not numeric, and MemoryError.  Any thread.
         """
-        cdef int i, n = len(endpoints), status = ST_OK
-        cdef Endpoint* array
+        cdef ProxyLists lists
+        cdef Shape* shape
+        cdef int i, k
         if self.finished:
             return                  # the discovery answered after the close: no executor needs the list
-        array = <Endpoint*>calloc(<size_t>max(1, n), sizeof(Endpoint))
-        if array == NULL:
-            raise MemoryError("no memory for the proxy list")
+        lists.n_endpoints = sum([len(endpoints) for _, endpoints, _ in clusters])
+        lists.n_parts = len(clusters)
+        lists.n_groups = 0 if groups is None else len(groups)
+        lists.endpoints = <Endpoint*>calloc(<size_t>lists.n_endpoints + 1, sizeof(Endpoint))
+        lists.parts = <ClusterPart*>calloc(<size_t>lists.n_parts + 1, sizeof(ClusterPart))
+        lists.groups = NULL if groups is None else <int*>calloc(<size_t>lists.n_groups + 1, sizeof(int))
         try:
-            for i, (label, address, port, family, other) in enumerate(endpoints):
-                name = label.encode("utf-8", "replace")
-                name = name[max(0, len(name) - 63):]        # the end holds the port and the address
-                memcpy(array[i].label, <const char*>name, len(name))
-                array[i].family = family
-                if address_parse(address.encode(), port, &array[i].address) != ST_OK:
-                    raise ConfigError(f"{address!r} is not a numeric address")
-                if other:
-                    if address_parse(other.encode(), port, &array[i].other) != ST_OK:
-                        raise ConfigError(f"{other!r} is not a numeric address")
-                    array[i].other_family = AF_INET6
+            if lists.endpoints == NULL or lists.parts == NULL or (lists.groups == NULL and groups is not None):
+                raise MemoryError("no memory for the proxy list")
+            _fill_lists(&lists, clusters, groups)
             for i in range(self.engine.n_executors):
-                status = executor_set_endpoints(self.engine.executors[i], array, n, connections[i])
-                if status != ST_OK:
+                for k in range(lists.n_parts):
+                    shape = &lists.parts[k].shape
+                    (shape.connections, shape.proxies, shape.standbys, shape.offset, shape.standby_offset) = (
+                        clusters[k][2][i])
+                if executor_set_proxies(self.engine.executors[i], &lists) != ST_OK:
                     raise MemoryError("no memory for the proxy list")
         finally:
-            free(array)
+            lists_free(&lists)
+
+    def _active_clusters(self):
+        """Return the numbers of the clusters to which a connection is established.  Any thread."""
+        return active_clusters(self.engine) if self.generation == this_generation else set()
 
     def _set_frame_limit(self, size_t size):
         """Accept from now on messages that fit a frame of ``size`` bytes; earlier ones are sent as they are.
@@ -375,6 +453,7 @@ cdef class ProducerCore(CoreHandle):
             self.look_for_signals()
             if now_us() >= deadline:
                 break
+        owners_give_back(&g.spares)
         return bool(settled)
 
     def _refuse_inside_callback(self, str what):

@@ -8,7 +8,9 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from dataproxy._core.base.hist cimport HIST_SLOTS, Hist, hist_bound, hist_percentile, hist_up_to
-from dataproxy._core.pack.pack cimport pool_bytes
+from dataproxy._core.pack.pack cimport (
+    OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_FAILED, OUT_SENT, pool_bytes,
+)
 from dataproxy._core.producer.accumulate.batcher cimport batcher_counts
 from dataproxy._core.producer.accumulate.state cimport BatcherCounts
 from dataproxy._core.producer.results.accounting cimport AccountingCounts, accounting_latency
@@ -20,11 +22,18 @@ from dataproxy._core.producer.results.undelivered cimport undelivered_counts
 from dataproxy._core.net.executor cimport (
     ExecutorCounts, ConnectionCopy, executor_count, executor_connections, executor_take_reach,
 )
-from dataproxy._core.conn.connection cimport LOAD_STOPPED, LOAD_UNKNOWN, ConnectionCounters, connection_state_name
+from dataproxy._core.conn.connection cimport (
+    CS_ACTIVE, LOAD_STOPPED, LOAD_UNKNOWN, ConnectionCounters, connection_state_name,
+)
 
 
 # Upper bounds in seconds: those of the OpenTelemetry conventions for the duration of a messaging operation.
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+
+
+# By OutReason and by SwapReason.
+_OUT = (None, "failures", "refusals", "slow", "silent")
+_SWAPPED = (None, "lost", "out", "load")
 
 
 cdef dict _latency_dict(const Hist* h):
@@ -33,6 +42,14 @@ cdef dict _latency_dict(const Hist* h):
     for name, percent in (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9)):
         out[name] = hist_percentile(h, percent) / 1e6 if h.n else None
     out["buckets"] = tuple([(bound, hist_up_to(h, <int64_t>(bound * 1e6))) for bound in _BOUNDS])
+    return out
+
+
+cdef dict _balance_dict(const ExecutorCounts* n):
+    """Return how often which change was made to the proxies in use."""
+    out = {f"out_{word}": n.outs[i] for i, word in enumerate(_OUT) if word}
+    out["returned"] = n.returns
+    out.update({f"swapped_{word}": n.swaps[i] for i, word in enumerate(_SWAPPED) if word})
     return out
 
 
@@ -46,7 +63,7 @@ cdef dict _pools_dict(Engine* g):
     return {
         "held_back": n.held_back, "retries": n.retries, "unmatched": n.unmatched, "duplicates_possible": n.duplicates,
         "copies_possible": n.copies, "duplicates_filtered": n.known, "conflicts": n.differed,
-        "filtered_frames": n.filtered,
+        "filtered_frames": n.filtered, "balance": _balance_dict(&n),
     }
 
 
@@ -76,12 +93,15 @@ cdef dict counts_dict(Engine* g):
     undelivered_counts(&g.undelivered, &kept, &not_kept)
     return {
         "accepted": b.accepted, "accepted_bytes": b.accepted_bytes, "open": b.open_messages, "in_flight": k.in_flight,
-        "in_flight_frames": k.in_flight_packs, "delivered": k.delivered, "failed": k.failed, "expired": k.expired,
-        "dropped": k.dropped, "maybe_delivered": k.maybe_delivered,
+        "in_flight_frames": k.in_flight_packs, "delivered": k.delivered, "sent": k.sent, "failed": k.failed,
+        "expired": k.expired, "dropped": k.dropped, "maybe_delivered": k.maybe_delivered,
         "delivered_bytes": k.delivered_bytes, "settled_frames": k.settled_packs, "resent": k.resent,
         "buffered_bytes": b.charged - k.released,
         "memory_bytes": pool_bytes(&g.spares), "results_bytes": completions_bytes(&g.completions),
-        "untold": {"delivered": untold[1], "failed": untold[2], "expired": untold[3], "dropped": untold[4]},
+        "untold": {
+            "delivered": untold[<int>OUT_DELIVERED], "failed": untold[<int>OUT_FAILED],
+            "expired": untold[<int>OUT_EXPIRED], "dropped": untold[<int>OUT_DROPPED], "sent": untold[<int>OUT_SENT],
+        },
         "undelivered_bytes": kept, "not_kept": not_kept,
         "codes": {k.codes[i]: k.code_counts[i] for i in range(k.n_codes)},
         "trouble": trouble_tuple(g),
@@ -119,6 +139,8 @@ cdef dict _connection_dict(int executor, ConnectionCopy* copy):
         "executor": executor,
         "address": copy.label.decode("utf-8", "replace"),
         "state": connection_state_name(<int>c.state).decode(),
+        "role": "standby" if c.standby else "active",
+        "out": _OUT[c.out],
         "sent_bytes": c.sent_bytes,
         "read_bytes": c.read_bytes,
         "sent_frames": c.sent_frames,
@@ -127,9 +149,29 @@ cdef dict _connection_dict(int executor, ConnectionCopy* copy):
         "in_flight_frames": c.in_flight,
         "unanswered_heartbeats": c.unanswered,
         "load": "stopped" if c.load == LOAD_STOPPED else (None if c.load == LOAD_UNKNOWN else c.load),
+        "answer_time": c.answer_us / 1e6 if c.answer_us else None,
         "connects": c.connects,
         "losses": c.losses,
     }
+
+
+cdef set active_clusters(Engine* g):
+    """Return the numbers of the clusters to which a connection is active.
+
+    Locality: GIL.  Locks: takes each executor's registry lock in turn.
+    """
+    cdef ConnectionCopy* copies
+    cdef int i, j, n = 0
+    out = set()
+    for i in range(g.n_executors):
+        copies = executor_connections(g.executors[i], &n)
+        if copies == NULL:
+            raise MemoryError("no memory for statistics")
+        for j in range(n):
+            if copies[j].counters.state == CS_ACTIVE:
+                out.add(copies[j].cluster)
+        free(copies)
+    return out
 
 
 cdef list connection_list(Engine* g):

@@ -11,7 +11,7 @@ Locality: server loop.  Locks: none, except where a function says otherwise.
 
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_OK
-from dataproxy._core.server.state cimport mark_dirty
+from dataproxy._core.server.state cimport is_compat, mark_dirty
 from dataproxy._core.server.faults.misbehaviour cimport misbehave_reply
 from dataproxy._core.server.session cimport (
     Answer, answer_free, session_keep, session_next, session_reply, session_unsent,
@@ -36,7 +36,7 @@ cdef bint answers_abound(const ServerLoop* d, const Session* s) noexcept nogil:
 cdef bint answers_subside(const ServerLoop* d, const Session* s) noexcept nogil:
     """Tell whether there is room for answers again.  With compat, a peer with too many unread answers is closed."""
     cdef size_t most = d.shared.reply_bytes // 2
-    cdef size_t unread = d.shared.reply_bytes if d.profile.compat else most
+    cdef size_t unread = d.shared.reply_bytes if is_compat(d, s) else most
     return session_unsent(s) + s.waiting_bytes <= unread and s.owed_bytes <= OWED * most
 
 

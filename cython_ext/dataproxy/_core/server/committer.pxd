@@ -1,4 +1,7 @@
-"""Group commit: many threads submit entries, one thread appends all waiting entries as one commit."""
+"""Group commit: many threads submit entries, one thread appends all waiting entries as one commit.
+
+A store that waits for nothing is also appended to by the thread that submits, while nobody else is in the store.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t
@@ -31,6 +34,8 @@ ctypedef struct Committer:
     size_t held_bytes       # of entries taken and not yet handed back
     void* waiting[COMMITTER_ORIGINS]    # origins that were refused with ST_FULL
     int waiting_count
+    bint busy               # a thread is in the store
+    bint wanted             # the committing thread waits for it
     bint stopping
     # Statistics, relaxed atomics.
     int64_t commits
@@ -46,6 +51,9 @@ cdef void committer_free(Committer* c) noexcept nogil
 # Submit a chain, from any thread: ST_OK; ST_FULL or ST_CLOSED, then the caller keeps the chain.  After ST_FULL,
 # done(origin, NULL) is called once when there is room; `origin` is that of the first entry.
 cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil
+# Commit a chain at once, on the submitting thread: false if the store may wait for a disk, or is not free; then nothing
+# has happened.  The caller keeps the chain, whose entries have their results.
+cdef bint committer_commit(Committer* c, Entry* chain) noexcept nogil
 cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil      # the loop's step, for one thread
 cdef void committer_run(Committer* c) noexcept nogil
 cdef void committer_stop(Committer* c) noexcept nogil

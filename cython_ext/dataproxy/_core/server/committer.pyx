@@ -12,7 +12,7 @@ from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_NO_MEMORY, ST_OK
 from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_footprint
 from dataproxy._core.server.store.stages cimport STAGE_ANSWERED, STAGE_COMMITTED, STAGE_TAKEN, stage_passed
 from dataproxy._core.plat.assertion cimport dp_assert
-from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_store
+from dataproxy._core.plat.atomic cimport atomic_store, relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
     pthread_cond_broadcast,
@@ -29,6 +29,10 @@ from dataproxy._core.plat.thread cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
+
+cdef enum:
+    LOOK_AGAIN_US = 1000000     # of a wait for the store that nobody has ended
+
 
 ctypedef struct Share:      # entries of a commit that one origin gets back
     void* origin
@@ -71,6 +75,7 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
     cdef Entry* tail = chain
     cdef size_t size = 0
     cdef int status = ST_OK
+    cdef bint first = False
     if chain == NULL:
         return ST_OK
     size = entry_footprint(chain)
@@ -87,15 +92,47 @@ cdef int committer_submit(Committer* c, Entry* chain) noexcept nogil:
         _wait_for_room(c, chain.origin)
     else:
         c.held_bytes += size
-        if c.head == NULL:
+        first = c.head == NULL
+        if first:
             c.head = chain
-            pthread_cond_signal(&c.cond)
         else:
             c.tail.next = chain
         c.tail = tail
         relaxed_store(&c.queued_bytes, <int64_t>c.held_bytes)
     pthread_mutex_unlock(&c.mutex)
+    if first:
+        pthread_cond_signal(&c.cond)    # behind the lock, which the committer takes as soon as it wakes up
     return status
+
+
+cdef bint committer_commit(Committer* c, Entry* chain) noexcept nogil:
+    """Commit a chain on the calling thread if nothing else waits or is in the store; false: nothing has happened.
+
+    A wake-up of the committing thread and one of the loop cost more than the append of a round to memory.
+    Locality: any thread.
+    Locks: takes mutex, but not during calls of the store.
+    """
+    cdef Entry* entry = chain
+    cdef bint others
+    if not c.ops.brief:
+        return False
+    pthread_mutex_lock(&c.mutex)
+    # Not before the loop runs or after it was stopped: then nobody would be woken for what comes meanwhile.
+    others = c.busy or c.wanted or c.held_bytes > 0 or c.stopping or relaxed_load(&c.running) == 0
+    if not others:
+        c.busy = True
+    pthread_mutex_unlock(&c.mutex)
+    if others:
+        return False
+    stage_passed(STAGE_TAKEN)
+    c.ops.append(c.store, chain)
+    stage_passed(STAGE_COMMITTED)
+    relaxed_add(&c.commits, 1)
+    while entry != NULL:
+        relaxed_add(&c.entries if entry.status == ST_OK else &c.refused, 1)
+        entry = entry.next
+    _leave(c)
+    return True
 
 
 cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
@@ -110,6 +147,7 @@ cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
         return False
     stage_passed(STAGE_TAKEN)
     c.ops.append(c.store, chain)
+    _leave(c)
     relaxed_add(&c.commits, 1)
     stage_passed(STAGE_COMMITTED)
     _hand_back(c, chain)
@@ -121,15 +159,67 @@ cdef bint committer_step(Committer* c, int64_t until_us) noexcept nogil:
 cdef void committer_run(Committer* c) noexcept nogil:
     """Commit until ``committer_stop``; then commit what is still queued, and return.
 
-    Locality: the committing thread, the only one that touches the store.
+    Locality: the committing thread, the only one that touches a store that may wait.
     Locks: takes mutex, but not during calls of the store and of ``done``.
     """
     cdef int64_t retain_at = now_us()
     atomic_store(&c.running, 1)
     while committer_step(c, retain_at) or not _is_stopping(c):
-        if now_us() >= retain_at and c.ops.retain(c.store) == 0:
+        if now_us() >= retain_at and _retain(c) == 0:
             retain_at = now_us() + c.limits.retain_every_ms * 1000
+    pthread_mutex_lock(&c.mutex)
+    _enter(c)           # whoever committed at once has left, and nobody comes after `stopping`
+    c.busy = False
+    pthread_mutex_unlock(&c.mutex)
     atomic_store(&c.running, 0)
+
+
+cdef int64_t _retain(Committer* c) noexcept nogil:
+    """Let the store drop what is past its limits; returns the number of entries.
+
+    Locality: committing thread.
+    Locks: takes mutex, but not during the call of the store.
+    """
+    cdef int64_t dropped
+    pthread_mutex_lock(&c.mutex)
+    _enter(c)
+    pthread_mutex_unlock(&c.mutex)
+    dropped = c.ops.retain(c.store)
+    _leave(c)
+    return dropped
+
+
+cdef void _enter(Committer* c) noexcept nogil:
+    """Wait until the store is free, and take it.  Locality: committing thread.  Locks: the caller holds mutex."""
+    cdef timespec deadline
+    c.wanted = True
+    while c.busy:
+        _set_deadline(&deadline, now_us() + LOOK_AGAIN_US)
+        pthread_cond_timedwait(&c.cond, &c.mutex, &deadline)
+    c.wanted = False
+    c.busy = True
+
+
+cdef void _set_deadline(timespec* deadline, int64_t at_us) noexcept nogil:
+    """Set a time of the monotonic clock.  Locality: any thread."""
+    deadline.tv_sec = at_us // 1000000
+    deadline.tv_nsec = (at_us % 1000000) * 1000
+
+
+cdef void _leave(Committer* c) noexcept nogil:
+    """Free the store, and wake the committing thread if it may wait for that.
+
+    Locality: the thread that is in the store.
+    Locks: takes mutex.
+    """
+    cdef bint wanted
+    pthread_mutex_lock(&c.mutex)
+    dp_assert(c.busy, "who leaves the store was in it: held_bytes=%zu", c.held_bytes)
+    c.busy = False
+    wanted = c.wanted
+    pthread_mutex_unlock(&c.mutex)
+    if wanted:
+        pthread_cond_signal(&c.cond)
 
 
 cdef void committer_stop(Committer* c) noexcept nogil:
@@ -165,7 +255,7 @@ cdef void _wait_for_room(Committer* c, void* origin) noexcept nogil:
 
 
 cdef Entry* _take(Committer* c, int64_t until_us, size_t* size) noexcept nogil:
-    """Take up to one commit of entries, waiting for the first until ``until_us``; NULL if none came.
+    """Take up to one commit of entries, and the store, waiting for the first until ``until_us``; NULL if none came.
 
     Locality: committing thread.
     Locks: takes mutex.
@@ -173,13 +263,14 @@ cdef Entry* _take(Committer* c, int64_t until_us, size_t* size) noexcept nogil:
     cdef timespec deadline
     cdef Entry* chain
     cdef Entry* last
-    deadline.tv_sec = until_us // 1000000
-    deadline.tv_nsec = (until_us % 1000000) * 1000
+    _set_deadline(&deadline, until_us)
     size[0] = 0
     pthread_mutex_lock(&c.mutex)
     while c.head == NULL and not c.stopping:
         if pthread_cond_timedwait(&c.cond, &c.mutex, &deadline) != 0:
             break
+    if c.head != NULL:
+        _enter(c)
     chain = c.head
     if chain != NULL:
         last = chain

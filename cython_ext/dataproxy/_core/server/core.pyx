@@ -24,16 +24,17 @@ from dataproxy._core.server.topics cimport (
 from dataproxy._core.server.session cimport CLOSE_REASONS
 from dataproxy._core.base.address cimport Address, address_parse
 from dataproxy._core.net.poller cimport wakeup_signal
+from dataproxy._core.net.tlscontext cimport TlsContexts
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load, atomic_store, relaxed_load, relaxed_store
 from dataproxy._core.plat.clock cimport now_us
 from dataproxy._core.plat.thread cimport (
     pthread_cond_destroy, pthread_cond_init, pthread_cond_wait, pthread_mutex_destroy, pthread_mutex_init,
     pthread_mutex_lock, pthread_mutex_unlock,
 )
-from dataproxy._core.wire.inlong.codec cimport inlong_ops
+from dataproxy._core.wire.registry cimport wire_of_reports, wire_of_server
 
 CLOSE_NAMES = ("none", "peer", "reset", "protocol", "oversize", "idle", "replies", "memory", "refused", "stopped",
-               "fault")
+               "fault", "tls", "answered")
 COUNTERS = ("accepted", "frames", "heartbeats", "entries", "records", "bytes_in", "bytes_out", "replies", "unanswered",
             "accept_pauses")
 
@@ -63,29 +64,39 @@ cdef class HubCore:
         pthread_cond_init(&self.shared.followed, NULL)
 
     def __init__(self, StoreCore store not None, FaultCore faults=None, *, str host not None,
-                 str other_host="", int port, int listeners=1, int threads, int64_t max_frame,
+                 str other_host="", int port, int http_port=-1, int nodes=1, int threads, int64_t max_frame,
                  int64_t max_connections, double read_idle, int64_t reply_bytes, int64_t queue_bytes, bint compat,
-                 bint compress_entries, str node_ip not None, int partitions, topics, numbers=()):
+                 bint compress_entries, str node_ip not None, int partitions, topics, numbers=(), TlsContexts tls=None):
         """Take over checked settings: times in seconds, sizes in bytes; ``topics`` lists what is known.
 
-        ``other_host`` is an address of the other family, to be listened on at the same ports.
+        ``other_host`` is an address of the other family, to be listened on at the same ports.  With ``http_port`` there
+        is a listener for HTTP reports beside each of the others, behind them in ``ports``; -1: none.
         A topic is ``group`` or ``group/stream``; an empty list knows everything.  ``numbers`` are (group number,
-        stream number, name) by rising numbers.
+        stream number, name) by rising numbers.  ``tls``: settings of all connections; None: they are plain.
         """
-        if not 1 <= listeners <= <int>LISTENERS_MOST:
-            raise ValueError(f"{listeners} is not an allowed number of listeners")
+        cdef int i
+        if not 1 <= nodes <= <int>LISTENERS_MOST // 2:
+            raise ValueError(f"{nodes} is not an allowed number of nodes")
         self.store = store
         self.faults = FaultCore() if faults is None else faults
         self.shared.faults = &self.faults.table
-        self.shared.listener_count = listeners
+        self.nodes = nodes
+        self.shared.listener_count = 2 * nodes if http_port >= 0 else nodes
+        for i in range(self.shared.listener_count):
+            self.listeners[i].wire = wire_of_server() if i < nodes else wire_of_reports()
+            self.listeners[i].compat = compat
+            self.listeners[i].load = LOAD_UNKNOWN
         self.host = host
         self.other_host = other_host
         self.port = port
+        self.http_port = http_port
         self.threads = threads
         self.node_ip = node_ip.encode()
         self.shared.committer = store.committer
         self.shared.window_key = store.window_key()
-        self.shared.wire = inlong_ops()
+        self.tls = tls
+        self.shared.tls = NULL if tls is None else tls.holder
+        self.shared.wire = wire_of_server()
         self.shared.max_frame = <size_t>max_frame
         self.shared.max_connections = max_connections
         self.shared.read_idle_us = <int64_t>(read_idle * 1e6)
@@ -93,9 +104,8 @@ cdef class HubCore:
         self.shared.queue_bytes = max(queue_bytes // threads, 1)
         self.shared.held_bytes = max(queue_bytes // threads, 2 * max_frame)
         self.shared.partitions = <unsigned int>partitions
-        self.shared.load = LOAD_UNKNOWN
-        self.shared.profile.compat = compat
         self.shared.profile.compress_entries = compress_entries
+        self.shared.profile.max_frame = <size_t>max_frame
         self.shared.profile.load = -1
         self.shared.profile.node_ip = slice_of(<char*>self.node_ip, <size_t>len(self.node_ip))
         self.shared.profile.context = &self.names
@@ -154,8 +164,8 @@ cdef class HubCore:
     def open(self) -> int:
         """Bind and listen; return the first port, ``ports`` has all.
 
-        A port that is not 0 is that of the first listener, the others follow it.  Raises OSError, and ValueError
-        for a host that is not a numeric address.
+        A port that is not 0 is that of the first listener of its kind, the others follow it.  Raises OSError, and
+        ValueError for a host that is not a numeric address.
         """
         cdef int i
         if self.opened:
@@ -180,12 +190,13 @@ cdef class HubCore:
         cdef bytes host = self.host.encode()
         cdef bytes other_host = self.other_host.encode()
         cdef Listener* one
-        cdef int port
+        cdef int port, first
         cdef int i
         ports = []
         for i in range(self.shared.listener_count):
             one = &self.listeners[i]
-            port = self.port + i if self.port else 0
+            first = self.port if i < self.nodes else self.http_port
+            port = first + i % self.nodes if first else 0
             if port > 65535 or address_parse(host, <unsigned short>port, &address) != ST_OK:
                 self.close_listener()
                 raise ValueError(f"{self.host!r} with port {port} is not a numeric address")
@@ -194,7 +205,7 @@ cdef class HubCore:
                 raise ValueError(f"{self.other_host!r} is not a numeric address")
             if listener_open(one, &address, other, BACKLOG) != ST_OK:
                 self.close_listener()
-                raise OSError(one.error, os.strerror(one.error), f"port {port}")
+                raise OSError(one.error, os.strerror(one.error), f"{'tcp' if i < self.nodes else 'http'} {port}")
             one.port = listener_port(one)
             ports.append(one.port)
         return tuple(ports)
@@ -288,16 +299,38 @@ cdef class HubCore:
         for i in range(self.loop_count):
             wakeup_signal(&self.loops[i].wakeup)
 
-    def set_service(self, int code) -> None:
-        """Answer data requests normally (0), with "not ready" (1) or with "stopped" (2)."""
-        relaxed_store(&self.shared.service_code, code)
+    cdef tuple _of_node(self, int node):
+        """Return the listeners of a node, of TCP and of HTTP; -1: all."""
+        if not -1 <= node < self.nodes:
+            raise IndexError(f"there is no node {node}")
+        return tuple([i for i in range(self.shared.listener_count) if node < 0 or i % self.nodes == node])
+
+    def set_service(self, int code, int node=-1) -> None:
+        """Answer data requests of a node (-1: all) normally (0), with "not ready" (1) or with "stopped" (2)."""
+        cdef int i
+        for i in self._of_node(node):
+            relaxed_store(&self.listeners[i].service_code, code)
         self.wake()
 
-    def set_load(self, load) -> None:
+    def set_load(self, load, int node=-1) -> None:
         """Answer heartbeats with a number, with None for unknown, or with "queue": how full the queue is."""
-        relaxed_store(&self.shared.load,
-                      LOAD_UNKNOWN if load is None else LOAD_QUEUE if load == "queue" else <int64_t>load)
+        cdef int64_t value = LOAD_UNKNOWN if load is None else LOAD_QUEUE if load == "queue" else <int64_t>load
+        cdef int i
+        for i in self._of_node(node):
+            relaxed_store(&self.listeners[i].load, value)
         self.wake()
+
+    def set_compat(self, bint compat, int listener) -> None:
+        """Make a listener copy the reference server's quirks, or be strict."""
+        relaxed_store(&self._listener(listener).compat, compat)
+        self.wake()
+
+    def settings(self, int listener) -> tuple:
+        """Return (compat, service code, load) of a listener; the load is "queue", None or a number."""
+        cdef Listener* one = self._listener(listener)
+        cdef int64_t load = relaxed_load(&one.load)
+        return (relaxed_load(&one.compat) != 0, relaxed_load(&one.service_code),
+                "queue" if load == LOAD_QUEUE else None if load == LOAD_UNKNOWN else load)
 
     def advance_clock(self, double seconds) -> None:
         """Move the server loops' clock forward, so that tests need not wait for idle limits."""
@@ -355,5 +388,6 @@ cdef class HubCore:
             out[COUNTERS[k]] = sums[k]
         out["refused"] = self._refused_counts()
         out["closed"] = self._closed_counts()
-        out["service_code"] = relaxed_load(&self.shared.service_code)
+        codes = [relaxed_load(&self.listeners[i].service_code) for i in range(self.shared.listener_count)]
+        out["service_code"] = next((code for code in codes if code), 0)
         return out

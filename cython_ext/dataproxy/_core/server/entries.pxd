@@ -20,7 +20,7 @@ cdef enum EntryIdConst:
 cdef enum EntryIdKind:
     ID_MADE = 0             # by a producer or the Spark sink, or by place
     ID_GIVEN = 1            # by an application
-    ID_ROWS = 2             # rows of one block of the Spark sink (server/store/rowblocks), one after the other
+    ID_ROWS = 2             # rows of one block of the Spark sink (server/store/window/rowblocks), one after the other
 
 
 ctypedef struct EntryId:    # identity of one message, of several that share one, or of several rows
@@ -68,6 +68,7 @@ ctypedef struct StoreOps:   # a store as the committer sees it; called by one th
     # Drop what is past the retention limits, by the store's own clock.  Returns the number of entries dropped.
     int64_t (*retain)(void* store) noexcept nogil
     size_t room             # bytes in front of a value that let the store keep it without a copy; 0: it copies
+    bint brief              # append waits for no disk, so that a server loop may call it itself
 
 
 # Takes ownership back; called on the committing thread.  chain NULL: there is room again after ST_FULL.

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.address cimport Address
+from dataproxy._core.wire.api cimport WireOps
 
 
 cdef enum:
@@ -14,10 +15,14 @@ ctypedef struct Listener:
     int fds[FAMILIES]       # -1 while closed; the second one also where the host has one address alone
     int port                # constant while open
     int error               # errno of the last ST_SYSTEM
+    const WireOps* wire     # what is spoken there; constant
     # Atomics.
     int64_t shut            # 1: the kernel refuses connections
     int64_t kills           # times that all its connections were to be closed
     int64_t accepted        # connections so far
+    int64_t compat          # copies the reference server's quirks
+    int64_t service_code    # 0, or the code that every data request gets
+    int64_t load            # LoadSource (server/state), or 0..65534
 
 
 cdef void listener_init(Listener* l) noexcept nogil

@@ -16,19 +16,19 @@ from dataproxy._core.base.status cimport (
     ST_DISK_FULL, ST_FULL, ST_LIMIT, ST_OK, ST_STORE, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE,
 )
 from dataproxy._core.server.answers cimport answer_give, answers_abound, answers_subside
-from dataproxy._core.server.committer cimport committer_submit
+from dataproxy._core.server.committer cimport committer_commit, committer_submit
 from dataproxy._core.server.receive cimport READ_CHUNK, loop_read, loop_reread, read_share
 from dataproxy._core.server.state cimport (
-    LOOP_RUNS, LOOP_STOPS, LISTENERS_MOST, LOAD_QUEUE, TAG_END, TAG_LISTENER, close_session, count_code, loop_clock,
-    loop_take, end_session, hold_answers, mark_dirty, park_session, unpark_all,
+    LOOP_RUNS, LOOP_STOPS, LISTENERS_MOST, TAG_END, TAG_LISTENER, close_session, count_code, loop_clock, loop_take,
+    end_session, hold_answers, is_compat, mark_dirty, park_session, unpark_all,
 )
 from dataproxy._core.server.entries cimport Entry, entry_footprint, entry_free
 from dataproxy._core.server.faults.release cimport release_all, release_due, release_obsolete
 from dataproxy._core.server.faults.table cimport POINT_CONNECT, FaultWhat
 from dataproxy._core.server.session cimport (
-    CLOSE_FAULT, CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED, HOLD_ENDING,
-    HOLD_FROZEN, HOLD_QUEUE, HOLD_REPLIES, HOLD_SLOW, Session, session_delivered, session_discard, session_flush,
-    session_free, session_linger, session_unsent, session_watch, table_add, table_find, table_touch,
+    CLOSE_ANSWERED, CLOSE_FAULT, CLOSE_IDLE, CLOSE_MEMORY, CLOSE_REFUSED, CLOSE_REPLIES, CLOSE_RESET, CLOSE_STOPPED,
+    HOLD_ENDING, HOLD_FROZEN, HOLD_QUEUE, HOLD_REPLIES, HOLD_SLOW, Session, session_delivered, session_discard,
+    session_flush, session_free, session_linger, session_unsent, session_watch, table_add, table_find, table_touch,
 )
 from dataproxy._core.net.poller cimport (
     POLL_BATCH, POLL_HANGUP, POLL_READ, POLL_WRITE, PollEvent, poller_add, poller_add_fd, poller_remove,
@@ -42,6 +42,7 @@ from dataproxy._core.server.holders cimport holder_name, holders_join
 from dataproxy._core.server.listener cimport FAMILIES, Listener, listener_accept
 from dataproxy._core.server.faults.misbehaviour cimport misbehave_connect
 from dataproxy._core.base.address cimport Address, address_text
+from dataproxy._core.net.tls cimport tls_adopt
 from dataproxy._core.net.transport cimport transport_adopt
 from dataproxy._core.plat.socket cimport close
 
@@ -49,7 +50,6 @@ cdef enum:
     REFUSE_CODE = 114           # the request could not be queued
     NAME_CODE = 113             # the store cannot take this group or stream
     SCRATCH_KEEP = 4194304      # larger working buffers are given back
-    LOAD_FULL = 65534
     LINGER_US = 1000000         # time for a peer to end the stream after it got our last reply
     ACCEPT_ROUND = 64           # connections taken in one round
     ACCEPT_PAUSE_US = 100000    # after running out of descriptors
@@ -103,7 +103,6 @@ cdef void loop_round(ServerLoop* d, PollEvent* events, int n) noexcept nogil:
     cdef Session* s
     cdef uint64_t tag
     cdef int i
-    _refresh(d)
     d.read_share = read_share(n)
     for i in range(n):
         tag = <uint64_t>events[i].tag
@@ -167,17 +166,6 @@ cdef int64_t loop_timeout(ServerLoop* d) noexcept nogil:
     return until - d.now_us if until > d.now_us else 0
 
 
-cdef void _refresh(ServerLoop* d) noexcept nogil:
-    """Copy the settings that may change while the hub runs."""
-    cdef int64_t load = relaxed_load(&d.shared.load)
-    d.profile.service_code = <int>relaxed_load(&d.shared.service_code)
-    if load == LOAD_QUEUE:
-        load = relaxed_load(&d.queued_bytes) * LOAD_FULL // d.shared.queue_bytes
-        if load > LOAD_FULL:
-            load = LOAD_FULL
-    d.profile.load = <int>load
-
-
 cdef bint _goes_on(ServerLoop* d) noexcept nogil:
     """Tell whether the loop has more to do; starts draining when the hub stops."""
     cdef int64_t phase = atomic_load(&d.shared.phase)
@@ -226,7 +214,7 @@ cdef void _session_event(ServerLoop* d, Session* s, int ready) noexcept nogil:
         return
     if ready & POLL_WRITE:
         mark_dirty(d, s)
-    if ready & (POLL_READ | POLL_HANGUP):
+    if ready & (POLL_READ | POLL_HANGUP) or s.transport.more:
         if s.hold == 0 and d.choked:
             park_session(d, s)
         if s.hold == 0:
@@ -245,6 +233,11 @@ cdef void _submit(ServerLoop* d) noexcept nogil:
     cdef Entry* entry = chain
     cdef int status
     if chain == NULL:
+        return
+    if committer_commit(d.shared.committer, chain):
+        d.chain = NULL
+        d.chain_last = NULL
+        _settle(d, chain)
         return
     status = committer_submit(d.shared.committer, chain)
     if status == ST_FULL:
@@ -317,15 +310,14 @@ cdef void _answer(ServerLoop* d, Session* s, Entry* entry) noexcept nogil:
         if entry.status == ST_DISK_FULL:
             words = "Put msg event to channel failure: the disk of the store is full"
         other.n = 0
-        status = d.shared.wire.refuse(reply.p, reply.n, code, words, other)
+        status = s.wire.refuse(reply.p, reply.n, code, words, other)
         reply = slice_of(other.p, other.n)
         fault = NULL
     elif entry.unanswered:
         reply.n = 0
-    elif entry.reach_ms >= 0 and reply.n > 0 and not d.profile.compat:
+    elif entry.reach_ms >= 0 and reply.n > 0 and not is_compat(d, s):
         other.n = 0
-        status = d.shared.wire.tell_known(reply.p, reply.n, entry.duplicates, entry.conflicts, entry.reach_ms // 1000,
-                                          other)
+        status = s.wire.tell_known(reply.p, reply.n, entry.duplicates, entry.conflicts, entry.reach_ms // 1000, other)
         reply = slice_of(other.p, other.n)
     if status == ST_OK:
         status = answer_give(d, s, entry.place, reply, fault)
@@ -364,7 +356,7 @@ cdef void _flush(ServerLoop* d) noexcept nogil:
         unsent = session_unsent(s)
         if s.hold & HOLD_ENDING and s.pending == 0 and unsent == 0 and _part(d, s):
             continue
-        if unsent > d.shared.reply_bytes and d.profile.compat:
+        if unsent > d.shared.reply_bytes and is_compat(d, s):
             close_session(d, s, CLOSE_REPLIES)
             continue
         _bound_answers(d, s)
@@ -393,7 +385,8 @@ cdef bint _part(ServerLoop* d, Session* s) noexcept nogil:
     A hub that stops may leave requests unread.  Closing a socket with unread bytes resets the stream, and replies on
     their way would be lost.
     """
-    cdef bint gently = s.reason == CLOSE_STOPPED or (s.reason == CLOSE_FAULT and not s.faults.resets)
+    cdef bint gently = s.reason == CLOSE_STOPPED or s.reason == CLOSE_ANSWERED
+    gently = gently or (s.reason == CLOSE_FAULT and not s.faults.resets)
     if not s.lingers and gently and session_linger(s) == ST_OK:
         table_touch(&d.table, s, d.now_us)
     elif not s.lingers:
@@ -441,16 +434,15 @@ cdef void _watch(ServerLoop* d) noexcept nogil:
 cdef void _watch_one(ServerLoop* d, int listener, int family, bint wanted) noexcept nogil:
     """Add one socket of a listener to the poller, or remove it."""
     cdef int fd = d.shared.listeners[listener].fds[family]
-    cdef uint64_t bit = <uint64_t>1 << listener
     cdef uint64_t tag = TAG_LISTENER + <uint64_t>(family * <int>LISTENERS_MOST + listener)
-    if wanted and not d.watched[family] & bit:
+    if wanted and not d.watched[family][listener]:
         if poller_add_fd(&d.poller, fd, <void*>tag, POLL_READ) != ST_OK:
             d.accept_again_us = d.now_us + ACCEPT_PAUSE_US
             return
-        d.watched[family] |= bit
-    elif d.watched[family] & bit and not wanted:
+        d.watched[family][listener] = True
+    elif d.watched[family][listener] and not wanted:
         poller_remove_fd(&d.poller, fd)
-        d.watched[family] &= ~bit
+        d.watched[family][listener] = False
 
 
 cdef void _accept_pause(ServerLoop* d, int64_t again_us) noexcept nogil:
@@ -473,7 +465,8 @@ cdef void _accept_follow(ServerLoop* d) noexcept nogil:
     Connections that wait already are taken first, because they came before the change.
     """
     cdef Session* following = d.table.idle_first
-    cdef uint64_t killed = 0
+    cdef bint killed[LISTENERS_MOST]
+    cdef bint any_killed = False
     cdef int64_t kills
     cdef Session* s
     cdef int i, family
@@ -481,17 +474,17 @@ cdef void _accept_follow(ServerLoop* d) noexcept nogil:
         _watch(d)
     for i in range(d.shared.listener_count):
         for family in range(<int>FAMILIES):
-            if d.watched[family] & (<uint64_t>1 << i):
+            if d.watched[family][i]:
                 _accept_from(d, i, family)
     for i in range(d.shared.listener_count):
         kills = atomic_load(&d.shared.listeners[i].kills)
-        if kills != d.kills[i]:
-            d.kills[i] = kills
-            killed |= <uint64_t>1 << i
-    while killed and following != NULL:
+        killed[i] = kills != d.kills[i]
+        any_killed |= killed[i]
+        d.kills[i] = kills
+    while any_killed and following != NULL:
         s = following
         following = s.idle_next
-        if killed & (<uint64_t>1 << s.listener):
+        if killed[s.listener]:
             close_session(d, s, CLOSE_FAULT)
 
 
@@ -547,15 +540,23 @@ cdef void _welcome(ServerLoop* d, int fd, const Address* peer, int listener) noe
     address_text(peer, s.source)
     s.source_n = <unsigned char>strlen(s.source)
     s.listener = listener
+    s.wire = d.shared.listeners[listener].wire
     s.number = atomic_add(&d.shared.listeners[listener].accepted, 1)
     s.interest = POLL_READ
     if s.holder == NULL:
         transport_adopt(&s.transport, fd, NULL)
         close_session(d, s, CLOSE_MEMORY)
         return
-    if (transport_adopt(&s.transport, fd, NULL) != ST_OK
+    if (_adopt(d, s, fd) != ST_OK
             or poller_add(&d.poller, &s.transport, <void*>s.id, POLL_READ) != ST_OK):
         close_session(d, s, CLOSE_RESET)
         return
     if relaxed_load(&d.shared.faults.armed) & POINT_CONNECT:
         misbehave_connect(d, s)
+
+
+cdef int _adopt(ServerLoop* d, Session* s, int fd) noexcept nogil:
+    """Give a session its socket; ST_OK, ST_SYSTEM or ST_NO_MEMORY."""
+    if d.shared.tls != NULL:
+        return tls_adopt(&s.transport, fd, d.shared.tls)
+    return transport_adopt(&s.transport, fd, NULL)

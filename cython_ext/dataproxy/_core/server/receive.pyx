@@ -10,7 +10,7 @@ from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NEED_DATA, ST_OK, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.server.answers cimport answer_give, answer_place, answers_abound
 from dataproxy._core.server.state cimport (
-    close_session, count_code, end_session, hold_frames, mark_dirty, park_session, refuse_request,
+    close_session, count_code, end_session, hold_frames, mark_dirty, park_session, refuse_request, take_profile,
 )
 from dataproxy._core.server.entries cimport Entry, Middle, entry_footprint, entry_new, ids_read
 from dataproxy._core.server.faults.table cimport DO_REPLY, POINT_BYTES, FaultWhat
@@ -19,13 +19,16 @@ from dataproxy._core.server.faults.misbehaviour cimport (
     FRAME_GOES_ON, FRAME_STAYS, misbehave_after, misbehave_frame, misbehave_received, misbehave_room,
 )
 from dataproxy._core.server.session cimport (
-    CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, HOLD_ENDING, HOLD_FROZEN, HOLD_REPLIES,
-    session_source, table_touch,
+    CLOSE_ANSWERED, CLOSE_MEMORY, CLOSE_OVERSIZE, CLOSE_PEER, CLOSE_PROTOCOL, CLOSE_RESET, CLOSE_TLS, HOLD_ENDING,
+    HOLD_FROZEN,
+    HOLD_REPLIES, session_source, table_touch,
 )
 from dataproxy._core.net.recvbuf cimport (
     recvbuf_consume, recvbuf_data, recvbuf_filled, recvbuf_free, recvbuf_init, recvbuf_rest, recvbuf_room,
 )
+from dataproxy._core.net.tls cimport TLS_FIRST, transport_tls
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
+from dataproxy._core.plat.clock cimport wall_ms
 from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_STORE, Request
 
 cdef enum:
@@ -60,6 +63,7 @@ cdef void loop_read(ServerLoop* d, Session* s) noexcept nogil:
     if s.received.cap == 0 and d.spare.cap > 0:
         s.received = d.spare
         recvbuf_init(&d.spare, s.received.limit)
+    take_profile(d, s)
     while budget > 0 and s.hold == 0:
         if recvbuf_room(&s.received, READ_CHUNK, &p, &room) != ST_OK:
             end_session(d, s, CLOSE_MEMORY)
@@ -75,8 +79,10 @@ cdef void loop_read(ServerLoop* d, Session* s) noexcept nogil:
             end_session(d, s, CLOSE_PEER)
             break
         if status != ST_OK:
-            close_session(d, s, CLOSE_RESET)
+            close_session(d, s, CLOSE_TLS if s.transport.error > TLS_FIRST else CLOSE_RESET)
             return
+        if s.transport.ops == transport_tls():      # others took milliseconds of this round, for handshakes and records
+            d.wall_ms = receive_ms = wall_ms()
         relaxed_add(&d.counters.bytes_in, <int64_t>got)
         recvbuf_filled(&s.received, got)
         if not d.profile.compat:
@@ -89,8 +95,10 @@ cdef void loop_read(ServerLoop* d, Session* s) noexcept nogil:
         if relaxed_load(&d.queued_bytes) > d.shared.queue_bytes:
             d.choked = True
             park_session(d, s)
-        if got < room:
+        if got < room and not s.transport.more:
             break
+    if s.transport.unsent > 0 or s.transport.more:
+        mark_dirty(d, s)
     _rest(d, s, progress)
 
 
@@ -99,6 +107,7 @@ cdef void loop_reread(ServerLoop* d, Session* s) noexcept nogil:
 
     Locality: server loop.
     """
+    take_profile(d, s)
     _rest(d, s, _frames(d, s, d.wall_ms))
 
 
@@ -133,9 +142,8 @@ cdef bint _frames(ServerLoop* d, Session* s, int64_t receive_ms) noexcept nogil:
     cdef size_t size = 0
     cdef int64_t frames = 0
     cdef int status
-    d.profile.port = d.shared.listeners[s.listener].port
     while at < data.n and not s.hold & (HOLD_ENDING | HOLD_FROZEN | HOLD_REPLIES):
-        status = d.shared.wire.delimit(data.p + at, data.n - at, d.shared.max_frame, &size)
+        status = s.wire.delimit(data.p + at, data.n - at, d.shared.max_frame, &size)
         if status == ST_NEED_DATA:
             break
         if status == ST_LIMIT:
@@ -165,9 +173,7 @@ cdef bint _serve(ServerLoop* d, Session* s, const uint8_t* p, size_t n, int64_t 
     Locality: server loop.
     """
     cdef Request* r = &d.request
-    r.reply.n = 0
-    r.entry.n = 0
-    if d.shared.wire.serve(&d.profile, p, n, receive_ms, r) != ST_OK:
+    if s.wire.serve(&d.profile, p, n, receive_ms, r) != ST_OK:
         end_session(d, s, CLOSE_MEMORY)
         return True
     if relaxed_load(&d.shared.faults.armed) != 0:
@@ -175,6 +181,8 @@ cdef bint _serve(ServerLoop* d, Session* s, const uint8_t* p, size_t n, int64_t 
     if s.faults != NULL:
         s.faults.judged = False     # the frame that a freeze held up goes on after the last fault was taken out
     _act(d, s, r, receive_ms, NULL)
+    if r.closes:
+        end_session(d, s, CLOSE_ANSWERED)
     return True
 
 
@@ -189,6 +197,8 @@ cdef bint _serve_badly(ServerLoop* d, Session* s, const uint8_t* p, size_t n, in
     if fate == FRAME_GOES_ON:
         _act(d, s, &d.request, receive_ms, &what)
         misbehave_after(d, s, &what)
+        if d.request.closes:
+            end_session(d, s, CLOSE_ANSWERED)
     return fate != FRAME_STAYS
 
 
@@ -204,7 +214,7 @@ cdef void _act(ServerLoop* d, Session* s, Request* r, int64_t receive_ms, const 
         what = NULL
     if (r.action == REQ_STORE and d.profile.compat and r.order and r.reply.n > 0
             and relaxed_load(&d.queued_bytes) > d.shared.queue_bytes
-            and refuse_request(d, QUEUE_FULL, "Put msg event to channel failure: the queue is full") != ST_OK):
+            and refuse_request(d, s, QUEUE_FULL, "Put msg event to channel failure: the queue is full") != ST_OK):
         end_session(d, s, CLOSE_MEMORY)
         return
     if r.action == REQ_STORE:

@@ -10,6 +10,7 @@ from dataproxy._core.base.address cimport ADDRESS_TEXT
 from dataproxy._core.net.poller cimport Poller
 from dataproxy._core.net.recvbuf cimport RecvBuf
 from dataproxy._core.net.transport cimport Transport
+from dataproxy._core.wire.api cimport WireOps
 
 
 cdef enum CloseReason:
@@ -24,7 +25,9 @@ cdef enum CloseReason:
     CLOSE_REFUSED = 8       # over max_connections
     CLOSE_STOPPED = 9       # the hub stops
     CLOSE_FAULT = 10        # a fault was asked for
-    CLOSE_REASONS = 11
+    CLOSE_TLS = 11          # the handshake failed, or a record was not what the keys say
+    CLOSE_ANSWERED = 12     # the answer was the connection's last: the peer asked for that, or its code says so
+    CLOSE_REASONS = 13
 
 
 cdef enum Hold:             # why a session is not read; bits
@@ -71,6 +74,7 @@ ctypedef struct Session:    # owned by one server loop
     int interest            # what the poller was told
     int hold                # Hold bits
     int listener            # index of the listener that accepted it
+    const WireOps* wire     # of that listener
     int reason              # CloseReason of HOLD_ENDING
     bint dirty
     bint resumed

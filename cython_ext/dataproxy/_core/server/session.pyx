@@ -9,13 +9,13 @@ from libc.string cimport memcpy, memmove
 
 from dataproxy._core.base.buf cimport buf_free, buf_put_slice
 from dataproxy._core.base.slice cimport slice_of
-from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_SYSTEM, ST_WANT_READ, ST_WANT_WRITE
+from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_WANT_READ, ST_WANT_WRITE
 from dataproxy._core.server.faults.table cimport faultsession_free
 from dataproxy._core.net.poller cimport POLL_READ, POLL_WRITE, poller_set
 from dataproxy._core.net.recvbuf cimport recvbuf_free, recvbuf_init
 from dataproxy._core.net.transport cimport transport_init, transport_tcp
 from dataproxy._core.plat.assertion cimport dp_assert
-from dataproxy._core.plat.socket cimport SHUT_WR, SIOCOUTQ, ioctl, iovec, shutdown
+from dataproxy._core.plat.socket cimport SIOCOUTQ, ioctl, iovec
 
 cdef enum:
     OUTPUT_KEEP = 4096      # a larger reply buffer is given back once it is written
@@ -261,7 +261,7 @@ cdef size_t session_unsent(const Session* s) noexcept nogil:
 
     Locality: server loop.
     """
-    return s.output.n - s.output_start
+    return s.output.n - s.output_start + s.transport.unsent
 
 
 cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
@@ -273,14 +273,14 @@ cdef int session_flush(Session* s, size_t* sent) noexcept nogil:
     cdef size_t taken = 0
     cdef int status
     sent[0] = 0
-    while s.output_start < s.output.n:
+    while s.output_start < s.output.n or s.transport.unsent > 0:
         part.iov_base = s.output.p + s.output_start
         part.iov_len = s.output.n - s.output_start
         status = ST_OK
         if s.faults != NULL:
             status = _hamper(s, &part)
         if status == ST_OK:
-            status = s.transport.ops.send(&s.transport, &part, 1, &taken)
+            status = s.transport.ops.send(&s.transport, &part, 1 if part.iov_len > 0 else 0, &taken)
         if status != ST_OK:
             _compact(s)
             return status
@@ -323,7 +323,7 @@ cdef int session_linger(Session* s) noexcept nogil:
     Locality: server loop.
     """
     s.lingers = True
-    return ST_OK if shutdown(s.transport.fd, SHUT_WR) == 0 else ST_SYSTEM
+    return s.transport.ops.end(&s.transport)
 
 
 cdef bint session_delivered(const Session* s) noexcept nogil:
@@ -364,6 +364,8 @@ cdef int session_watch(Session* s, Poller* p) noexcept nogil:
         interest |= POLL_READ
     if session_unsent(s) > 0 and not (s.faults != NULL and s.faults.mute):
         interest |= POLL_WRITE
+    if interest & POLL_READ and s.transport.more:
+        interest |= POLL_WRITE      # what can be read is here already, and the socket says nothing about it
     if interest == s.interest:
         return ST_OK
     status = poller_set(p, &s.transport, <void*>s.id, interest)

@@ -1,6 +1,6 @@
 """State of one server loop, state that all server loops of a hub share, and functions that all parts of a loop use."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from dataproxy._core.base.siphash cimport HashKey
 from dataproxy._core.server.committer cimport Committer
@@ -9,6 +9,7 @@ from dataproxy._core.server.faults.table cimport FaultTable, Held
 from dataproxy._core.server.holders cimport Holders
 from dataproxy._core.server.listener cimport FAMILIES, Listener
 from dataproxy._core.server.session cimport CLOSE_REASONS, Session, SessionTable
+from dataproxy._core.net.tlsholder cimport TlsHolder
 from dataproxy._core.net.poller cimport Poller, Wakeup
 from dataproxy._core.net.recvbuf cimport RecvBuf
 from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
@@ -16,10 +17,10 @@ from dataproxy._core.wire.api cimport Request, ServerProfile, WireOps
 
 
 cdef enum:
-    LISTENERS_MOST = 64
+    LISTENERS_MOST = 128            # of both kinds, TCP and HTTP
     TAG_WAKEUP = 1                  # in the poller; session ids are larger than all tags
     TAG_LISTENER = 2                # and the index of the listener, for its second family LISTENERS_MOST more
-    TAG_END = 130
+    TAG_END = 258
     LOOP_CODES = 256                # error codes counted one by one; higher codes are counted in the last place
 
 
@@ -52,11 +53,11 @@ ctypedef struct LoopCounters:       # relaxed; added to by the server loop only
 ctypedef struct HubShared:          # constant while server loops run, except the atomics
     Committer* committer
     const HashKey* window_key       # of the store's de-duplication window; NULL without one
-    const WireOps* wire
+    const WireOps* wire             # of what is stored
     Listener* listeners
     int listener_count
     FaultTable* faults              # never NULL while server loops run
-    ServerProfile profile           # service_code and load are taken from the atomics
+    ServerProfile profile           # what is a listener's own is taken from there: state.take_profile
     size_t max_frame
     int64_t max_connections
     int64_t read_idle_us
@@ -64,10 +65,9 @@ ctypedef struct HubShared:          # constant while server loops run, except th
     int64_t queue_bytes             # accepted and not yet committed or answered in turn, for each server loop
     int64_t held_bytes              # half-received frames, and as much of unread answers, for each server loop
     uint32_t partitions
+    TlsHolder* tls                  # settings of all connections; NULL: they are plain
     # Atomics.
     int64_t connections
-    int64_t service_code
-    int64_t load                    # LoadSource, or 0..65534
     int64_t clock_skew_us           # added to the monotonic clock (tests)
     int64_t phase                   # LoopPhase
     int64_t deadline_us             # end of draining
@@ -104,7 +104,7 @@ ctypedef struct ServerLoop:
     bint collecting                 # connections that hold too much memory are being closed
     bint choked                     # the queue is full
     bint accepting
-    uint64_t watched[FAMILIES]      # the listeners in the poller, by bit
+    bint watched[FAMILIES][LISTENERS_MOST]      # the sockets in the poller
     int64_t kills[LISTENERS_MOST]   # of each listener: kills that were carried out
     Held* delayed                   # what faults delay, by time
     int64_t accept_again_us         # with accepting false: when to try again; 0 = never
@@ -124,6 +124,8 @@ cdef void loop_free(ServerLoop* d) noexcept nogil                       # after 
 cdef int64_t loop_clock(ServerLoop* d) noexcept nogil
 cdef void loop_done(void* origin, Entry* chain) noexcept nogil          # the committer's callback, any thread
 cdef Entry* loop_take(ServerLoop* d) noexcept nogil                     # everything in the inbox
+cdef bint is_compat(const ServerLoop* d, const Session* s) noexcept nogil
+cdef void take_profile(ServerLoop* d, Session* s) noexcept nogil        # that of the session's listener, as it is now
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil
 cdef void park_session(ServerLoop* d, Session* s) noexcept nogil
 cdef void unpark_all(ServerLoop* d) noexcept nogil
@@ -132,5 +134,5 @@ cdef void close_session(ServerLoop* d, Session* s, int reason) noexcept nogil   
 cdef void hold_frames(ServerLoop* d, Session* s, bint progress) noexcept nogil    # enter what they take, keep the bound
 cdef void hold_answers(ServerLoop* d, Session* s, bint progress) noexcept nogil
 # Turn the request that was just judged into a refusal: ST_OK or ST_NO_MEMORY.
-cdef int refuse_request(ServerLoop* d, int code, const char* words) noexcept nogil
+cdef int refuse_request(ServerLoop* d, const Session* s, int code, const char* words) noexcept nogil
 cdef void count_code(ServerLoop* d, int code) noexcept nogil

@@ -14,8 +14,8 @@ from dataproxy._core.server.holders cimport (
     holders_set,
 )
 from dataproxy._core.server.session cimport (
-    CLOSE_MEMORY, CLOSE_REPLIES, HOLD_ENDING, HOLD_QUEUE, session_free, session_unsent, session_watch, table_find,
-    table_free, table_init, table_remove, table_touch,
+    CLOSE_MEMORY, CLOSE_REPLIES, HOLD_ENDING, HOLD_QUEUE, session_free, session_source, session_unsent, session_watch,
+    table_find, table_free, table_init, table_remove, table_touch,
 )
 from dataproxy._core.net.poller cimport (
     poller_close, poller_open, poller_remove, wakeup_close, wakeup_open, wakeup_signal,
@@ -27,6 +27,10 @@ from dataproxy._core.plat.thread cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from dataproxy._core.wire.api cimport REQ_REPLY
+
+
+cdef enum:
+    LOAD_FULL = 65534
 
 
 cdef int loop_init(ServerLoop* d, HubShared* shared) noexcept nogil:
@@ -133,6 +137,32 @@ cdef Entry* loop_take(ServerLoop* d) noexcept nogil:
     d.inbox_last = NULL
     pthread_mutex_unlock(&d.mutex)
     return chain
+
+
+cdef bint is_compat(const ServerLoop* d, const Session* s) noexcept nogil:
+    """Tell whether the session's listener copies the reference server.
+
+    Locality: server loop.
+    """
+    return relaxed_load(&d.shared.listeners[s.listener].compat) != 0
+
+
+cdef void take_profile(ServerLoop* d, Session* s) noexcept nogil:
+    """Judge requests from now on by the settings of the session's listener.
+
+    Locality: server loop.
+    """
+    cdef Listener* listener = &d.shared.listeners[s.listener]
+    cdef int64_t load = relaxed_load(&listener.load)
+    if load == LOAD_QUEUE:
+        load = relaxed_load(&d.queued_bytes) * LOAD_FULL // d.shared.queue_bytes
+        if load > LOAD_FULL:
+            load = LOAD_FULL
+    d.profile.load = <int>load
+    d.profile.compat = relaxed_load(&listener.compat) != 0
+    d.profile.service_code = <int>relaxed_load(&listener.service_code)
+    d.profile.port = listener.port
+    d.profile.peer = session_source(s)
 
 
 cdef void mark_dirty(ServerLoop* d, Session* s) noexcept nogil:
@@ -277,7 +307,7 @@ cdef void hold_answers(ServerLoop* d, Session* s, bint progress) noexcept nogil:
     _collect(d, HOLDS_ANSWERS, CLOSE_REPLIES)
 
 
-cdef int refuse_request(ServerLoop* d, int code, const char* words) noexcept nogil:
+cdef int refuse_request(ServerLoop* d, const Session* s, int code, const char* words) noexcept nogil:
     """Turn the request that was just judged into a refusal; ST_OK or ST_NO_MEMORY.
 
     Locality: server loop.
@@ -287,7 +317,7 @@ cdef int refuse_request(ServerLoop* d, int code, const char* words) noexcept nog
     cdef int status = ST_OK
     r.entry.n = 0
     if success.n > 0:
-        status = d.shared.wire.refuse(success.p, success.n, code, words, &r.entry)
+        status = s.wire.refuse(success.p, success.n, code, words, &r.entry)
         r.reply = r.entry
         r.entry = success
         r.entry.n = 0

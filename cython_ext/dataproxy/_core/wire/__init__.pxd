@@ -9,11 +9,16 @@ protocol of Apache InLong's DataProxy:
   ``answer`` writes replies, ``misaddress`` makes them wrong for tests of clients;
 - both: ``const`` (the layout), ``attrs`` (attribute text), ``items`` (the items of a body);
 - stored form: ``container`` writes and reads InLongMsg containers, ``identity`` finds the ids of the messages in one;
+- ``http``: the HTTP report, a table of its own for the same messages and the same stored form;
 - ``codec`` is the table itself; ``message`` gives Python the parts that users and tests call.
+
+``inlongv1`` is the second protocol of the same servers, protobuf packs: ``const`` and ``fields`` (protobuf),
+``encode``, ``decode``, ``server`` and ``codec`` in the same roles.  Both share connections, containers and codes, so
+``inlongv1`` sees ``inlong``; its table takes the frames of both.  ``registry`` finds the table for a family of frames.
 
 Threads.  Any thread, without the GIL; the caller owns all buffers.  Locks: none.
 
-What it may use.  ``base`` and ``plat/endian``; a wire also sees ``wire/api`` and itself, and never another wire.  No
-sockets, clocks, threads, atomic operations, and no Python objects outside ``message``.  All other folders see
-``wire/api`` alone; only ``producer`` and ``server`` cimport a ``codec``, to pick the table.
+What it may use.  ``base`` and ``plat/endian``; a wire also sees ``wire/api`` and itself, and no other wire but for
+``inlongv1``.  No sockets, clocks, threads, atomic operations, and no Python objects outside ``message``.  All other
+folders see ``wire/api`` alone; only ``producer`` and ``server`` cimport ``registry``, to pick a table.
 """

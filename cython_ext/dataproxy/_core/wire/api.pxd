@@ -7,7 +7,7 @@ run on any thread.  Slices in results borrow from the bytes that were passed in.
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from dataproxy._core.base.buf cimport Buf
-from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.slice cimport Slice, slice_of
 
 
 cdef enum EventKind:
@@ -25,11 +25,21 @@ cdef enum ItemForm:         # how the items of a pack body are laid out
     ITEM_LENGTH = 0         # u32 length, body
     ITEM_ATTRS = 1          # u32 length, body, u32 length, attribute text
     ITEM_LINES = 2          # bodies joined by LF
+    ITEM_OBJECTS = 3        # what `arrange` made of ITEM_ATTRS: protobuf messages, field 1 of each holds fields 1 to 3
+
+
+cdef enum AckLevel:         # which answer a frame asks for
+    ACK_SOURCE = 0          # the proxy's own, when it has accepted the frame
+    ACK_SINK = 1            # one from behind the proxy's message queue, when the frame is stored there
+    ACK_NONE = 2            # none
 
 
 ctypedef struct FamilyForm:     # what messages of a family (FrameSpec) can carry
     int items               # ItemForm of messages that consist of a body alone
+    Slice least             # with ITEM_ATTRS: the attribute text of messages that have none; else empty
     bint ids                # they can have ids that the caller chooses
+    bint text               # they are UTF-8, and not blank
+    bint arranged           # their items are written again before they are framed: WireOps.arrange
 
 
 ctypedef struct WireEvent:
@@ -45,6 +55,8 @@ ctypedef struct WireEvent:
     int load                # heartbeat acks: 0..65534, or -1 when unknown
     int reach               # acks: seconds for which the server remembers such messages; -1: not given
     int differed            # acks: messages whose id was known with other bytes, stored or not
+    uint8_t closes          # the server ends the connection after this answer
+    uint8_t unsure          # with `closes` and a code: the frame may be stored all the same
 
 
 ctypedef struct FrameSpec:  # fields of one frame besides its items
@@ -56,6 +68,11 @@ ctypedef struct FrameSpec:  # fields of one frame besides its items
     int64_t data_time_ms
     Slice attrs             # groupId=...&streamId=...[&key=value]
     Slice id                # the pack's own id, an attribute of the frame; empty: none
+    size_t apart            # bytes of the body that lie elsewhere: they count, and are not in the buffer
+    Slice body              # the items, where they lie; `tail_room` may depend on them
+    int ack                 # AckLevel
+    Slice origin            # address of the sending host for a trace; empty: no trace
+    int64_t origin_ms       # when the frame was begun, for a trace
 
 
 cdef enum RequestAction:
@@ -64,7 +81,7 @@ cdef enum RequestAction:
     REQ_CLOSE = 3           # close the connection without a byte
 
 
-ctypedef struct Request:    # what a server does with one frame; Bufs are reused by the caller
+ctypedef struct Request:    # what a server does with one frame; used again for the next, after request_begin
     int action              # RequestAction
     int code                # error code that `reply` carries, 0 for success
     int msg_type            # for logs and tests
@@ -76,11 +93,33 @@ ctypedef struct Request:    # what a server does with one frame; Bufs are reused
     bint order              # syncSend=true
     Slice partition_key
     bint unanswered         # with REQ_STORE: a success gets no answer; a refusal is made from `reply`
+    bint closes             # the connection ends after this answer
     Buf reply               # the answer to send (after the commit for REQ_STORE)
     Buf entry               # InLongMsg container to store, without `body`
     Slice body              # part of the container, borrowed from the frame, that belongs into `entry` at `body_at`
     size_t body_at
     Buf scratch             # the wire's own working memory
+
+
+cdef inline void request_begin(Request* r) noexcept nogil:
+    """Forget the frame before, whatever wire read it.  Locality: server loop."""
+    r.action = REQ_CLOSE
+    r.code = 0
+    r.msg_type = 0
+    r.heartbeat = False
+    r.group = slice_of(NULL, 0)
+    r.stream = slice_of(NULL, 0)
+    r.records = 0
+    r.data_time_ms = 0
+    r.order = False
+    r.partition_key = slice_of(NULL, 0)
+    r.unanswered = False
+    r.closes = False
+    r.reply.n = 0
+    r.entry.n = 0
+    r.body = slice_of(NULL, 0)
+    r.body_at = 0
+    r.scratch.n = 0
 
 
 ctypedef struct NumberedNames:  # names that a server's mapping gives to numeric ids; the slices outlive the request
@@ -98,6 +137,8 @@ ctypedef struct ServerProfile:  # settings of the server role; constant while th
     int service_code        # 0, or the code that every data request gets (1 not ready, 2 stopped)
     int load                # answer to heartbeats, -1 unknown
     Slice node_ip           # dpIp=
+    Slice peer              # numeric address of the client
+    size_t max_frame        # 0: no limit
     int port                # with compat: written into the trace, where an address is expected
     bint (*known)(void* context, Slice group, Slice stream) noexcept nogil   # NULL: every topic is known
     # Look up numeric ids; NULL: requests that use them are refused.
@@ -119,6 +160,10 @@ ctypedef struct StoredIds:      # how the messages of a container are named; bor
 ctypedef struct WireOps:
     const char* name
     size_t head_room        # bytes a frame needs before its body
+    # Answers carry no number: a client writes one request at a time to a connection, and the next answer is its.
+    bint in_turn
+    bint shaken             # a server may keep its answers until a heartbeat asks for one
+    size_t spread           # bytes that one byte of a body becomes in a frame, at most
     # Find the first frame in p[0:n]: ST_OK with *size, ST_NEED_DATA (with *size, or 0 while unknown),
     # ST_LIMIT (frame over max_frame) or ST_PROTOCOL (stream out of step; close).
     int (*delimit)(const uint8_t* p, size_t n, size_t max_frame, size_t* size) noexcept nogil
@@ -129,9 +174,17 @@ ctypedef struct WireOps:
     int (*family)(int number, FamilyForm* out) noexcept nogil
     int (*heartbeat)(int kind, int64_t now_ms, Buf* out) noexcept nogil
     size_t (*tail_room)(const FrameSpec* spec) noexcept nogil   # bytes a frame needs after its body
-    # Write header and trailer around the body at buf[head_room : head_room + body_n]; buf has tail_room
-    # bytes behind the body.  On ST_OK the frame is buf[*start : *start + *size].  ST_LIMIT: a field overflows.
+    # Write the items of a pack again, in the same bytes and as ITEM_OBJECTS, and return their size; 0: a field
+    # overflows.  NULL: items are framed as they are.
+    size_t (*arrange)(const FrameSpec* spec, uint8_t* items, size_t n) noexcept nogil
+    # Write header and trailer around the body at buf[head_room : head_room + body_n]; buf has tail_room bytes behind
+    # the body.  On ST_OK the frame begins at buf[*start] and has *size bytes, those among them that spec.apart counts
+    # and buf does not have.  ST_LIMIT: a field overflows.
     int (*frame)(const FrameSpec* spec, uint8_t* buf, size_t body_n, size_t* start, size_t* size) noexcept nogil
+    # Turn the body that `frame` has changed where it lay into the n bytes that it was.  NULL: `frame` changes none.
+    void (*restore)(uint8_t* body, size_t n) noexcept nogil
+    # Write the name of the server (host:port) into a request that `frame` or `heartbeat` made.  NULL: they name none.
+    void (*address)(uint8_t* request, size_t n, Slice server) noexcept nogil
     # Append `count` items of a pack in the form ITEM_ATTRS, each with its own name, so that the name stays the same in
     # a frame with a part of the pack.  ends[2 * i] gets the end of item i in p, ends[2 * i + 1] its end in `out`,
     # counted from the old end of `out`.  ST_OK, ST_INVALID (items of this form have no names), ST_PROTOCOL (no such

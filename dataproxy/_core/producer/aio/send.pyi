@@ -10,7 +10,7 @@ from dataproxy._core.producer.handle import CoreHandle
 from dataproxy._core.producer.ingest.stream import Stream
 from dataproxy._core.producer.producer import ProducerCore
 from dataproxy._core.producer.results.delivery import BatchDelivery, Delivery
-from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult
+from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Sent
 
 __all__ = [
     "AsyncCore",
@@ -57,7 +57,7 @@ class AsyncCore:
         message_id: str | None = None,
         key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
-    ) -> Coroutine[Any, Any, Delivered]: ...
+    ) -> Coroutine[Any, Any, Delivered | Sent]: ...
     def send_soon(
         self,
         stream_id: str,
@@ -123,7 +123,7 @@ class AsyncStream:
         message_id: str | None = None,
         key: str | Buffer | None = None,
         on_delivery: Callable[[DeliveryResult], object] | None = None,
-    ) -> Coroutine[Any, Any, Delivered]: ...
+    ) -> Coroutine[Any, Any, Delivered | Sent]: ...
     def send_soon(
         self,
         body: Any,

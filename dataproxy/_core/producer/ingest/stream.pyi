@@ -16,7 +16,7 @@ class SendPolicy:
     def __init__(
         self,
         *,
-        message_type: int,
+        family: int,
         skip_null: bool,
         skip_empty: bool,
         item_text: Callable[[Mapping[str, str] | None, object, Collection[str]], tuple[int, bytes]],

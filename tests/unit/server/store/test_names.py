@@ -48,6 +48,16 @@ def test_beyond_the_limit_of_names_one_has_a_status_of_its_own(path):
     store.close()
 
 
+def test_names_that_are_not_utf8_are_read_as_they_are_counted(path):
+    store = StoreCore(path)
+    assert append_entries(store, [("g\udcff", "s\udcfe", b"x")])[0][1] == "ok"
+    assert [(log[0], store.read(log[0], log[1], 0)[0][2]) for log in store.logs()] == [("g\udcff", b"x")]
+    assert len(store.read("g\udcff", 0, 0, stream="s\udcfe")) == 1
+    assert store.read("g\udcff", 0, 0, stream="s") == []
+    assert store.read("no text \ud800", 0, 0) == []
+    store.close()
+
+
 def test_no_offset_is_used_again_and_no_name_is_taken_for_another(path):
     """Logs and streams come and go at random; a reader that was there before never sees a wrong name."""
     rng = random.Random(4)

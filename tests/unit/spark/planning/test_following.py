@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from dataproxy.config import load_producer_config
+from dataproxy.producer.discovery import proxies
+from dataproxy.producer.discovery.asking import Questions
 from dataproxy.producer.discovery.proxies import ProxySource
 from dataproxy.spark.planning.following import KnownProxies, asking, first_question
 from dataproxy.spark.planning.options import read_options
 from dataproxy.spark.planning.target import known_proxies
 from dataproxy.types import Endpoint
+from tests.support.discovery import Told
 
 MANAGER = "http://manager:8083"
 FOUND = KnownProxies("tcp://10.0.0.1:46801", MANAGER)
@@ -48,6 +51,14 @@ def test_credentials_come_from_the_executors_environment_alone(monkeypatch):
     assert asking(FOUND, config()).manager_secret_id == ""  # who wants none gets none
 
 
+def test_credentials_in_a_file_are_read_where_the_task_runs(tmp_path):
+    settings = read_options({"target": MANAGER, "groupId": "g", "managerSecretFile": str(tmp_path / "absent")})
+    found = known_proxies(settings.config, [Endpoint("10.0.0.1", 46801)])
+    assert found.secret
+    asked = asking(found, settings.config)
+    assert (asked.target, asked.manager_secret_file) == (MANAGER, str(tmp_path / "absent"))
+
+
 def test_the_same_proxies_found_later_share_a_producer():
     settings = read_options({"target": MANAGER, "groupId": "g"})
     one, other = (settings.for_tasks(replace(FOUND, found_at=when)) for when in (1.0, 2.0))
@@ -69,25 +80,23 @@ def test_the_age_counts_from_when_the_driver_asked():
     assert KnownProxies("tcp://h:1", MANAGER, found_at=time.time() - 100).age() >= 100
 
 
-class Told:
-    def take(self, proxies):
-        pass
-
-
 def test_the_first_question_has_a_time_of_its_own(monkeypatch):
     told = Told()
-    source = ProxySource(config(MANAGER), told.take)
+    first = ProxySource(config(), told)
+    first.begin()
     waits = []
 
-    def wait(seconds):
+    def wait(self, seconds):
         waits.append(seconds)
         return len(waits) == 3
 
-    source._known = ["known"]  # with none it asks sooner
-    monkeypatch.setattr(source, "_refresh", lambda: None)
-    monkeypatch.setattr(source._stop, "wait", wait)
-    source._run(7.0)
-    assert waits == [7.0, 120.0, 120.0]
-    waits.clear()
-    source._run(None)
-    assert waits == [120.0] * 3
+    monkeypatch.setattr(proxies._Pause, "wait", wait)
+    monkeypatch.setattr(proxies, "start_quiet", lambda _, body: body())
+    monkeypatch.setattr(proxies.time, "monotonic", lambda: sum(waits))
+    monkeypatch.setattr(Questions, "ask", lambda _, group, known: first._answers[""])
+    source = ProxySource(config(MANAGER), told, inherited=first, alone=True)
+    assert source.known == first.known
+    source.start(7.0)
+    assert waits[0] == 7.0
+    assert all(108 <= wait <= 132 for wait in waits[1:])
+    assert told.pictures == []  # the same proxies keep their connections

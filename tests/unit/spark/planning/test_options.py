@@ -114,6 +114,17 @@ def test_a_missing_target_is_refused():
         read_options({"groupId": "g"})
 
 
+@pytest.mark.parametrize("key", ["hush-hush", "env:KEY", "file:/nowhere/key"])
+def test_the_managers_key_goes_to_tasks_with_its_id_or_not_at_all(key):
+    settings = read(target="http://manager:8083", managerSecretId="me", managerSecretKey=key)
+    config = settings.for_tasks(KnownProxies("tcp://10.0.0.1:46801")).config()
+    assert (config.target, config.manager_secret_id, bool(config.manager_secret_key)) == (
+        "tcp://10.0.0.1:46801",
+        "",
+        False,
+    )
+
+
 def test_tasks_get_the_found_proxies_and_no_secret():
     settings = read(target="http://manager:8083", managerSecretId="me", managerSecretKey="hush-hush", linger="9ms")
     tasks = settings.for_tasks(KnownProxies("tcp://10.0.0.1:46801"))

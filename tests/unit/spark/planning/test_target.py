@@ -20,8 +20,9 @@ class FakeManager:
 
     closed = 0
 
-    def __init__(self, where, settings):
+    def __init__(self, where, settings, trust=None, *, credentials):
         assert where.url == "http://manager:8083"
+        assert not credentials.given
 
     def fetch(self, group):
         assert group == "g"
@@ -42,6 +43,26 @@ def test_a_manager_is_asked_for_the_group(monkeypatch):
     found = target.find_proxies(config("http://manager:8083", group_id="g"))
     assert target.static_target(found) == "tcp://10.0.0.1:46801,[fe80::1]:46802"
     assert FakeManager.closed == 1
+
+
+def test_a_cluster_is_asked_for_whatever_the_groups(monkeypatch):
+    asked = []
+
+    class ByCluster(FakeManager):
+        def fetch(self, group):
+            asked.append(group)
+            return super().fetch("g")
+
+    monkeypatch.setattr(managers, "ManagerClient", ByCluster)
+    found = target.find_proxies(config("http://manager:8083/getIpListByClusterName/west"))
+    assert (len(found), asked) == (2, [""])
+
+
+def test_a_file_and_a_name(tmp_path):
+    (tmp_path / "list").write_text("a:1\nb\n")
+    assert target.find_proxies(config(f"file://{tmp_path}/list")) == (Endpoint("a", 1), Endpoint("b", 46801))
+    assert target.find_proxies(config(f"file://{tmp_path}/list", protocol="http")) == (Endpoint("a", 1),)
+    assert target.find_proxies(config("dns://proxies.example:7")) == (Endpoint("proxies.example", 7),)
 
 
 def test_a_manager_without_a_group_is_not_asked(monkeypatch):

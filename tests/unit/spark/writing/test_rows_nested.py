@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from dataproxy._core.producer.ingest.bodies import BodyEncoder
+from dataproxy._core.producer.ingest.columnar.bodies import BodyEncoder
 from dataproxy.errors import ConfigError, InvalidMessageError
 from dataproxy.rows.zones import zone_table
 from dataproxy.spark.writing.rows import check_row_types, rows_to_batches

@@ -11,7 +11,8 @@ from dataproxy._core.producer.results.accounting cimport Accounting, AccountingC
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil
-cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil
+cdef int batcher_group(Batcher* b, Slice group, int number) noexcept nogil
+cdef size_t batcher_room(Batcher* b, size_t text_n, size_t pairs) noexcept nogil
 cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil
 cdef int batcher_append(
     Batcher* b, Stream* s, const uint8_t* body, size_t n, const Extras* extras, PackResult** pack_result,
@@ -36,3 +37,8 @@ cdef inline size_t batcher_max_frame(const Batcher* b) noexcept nogil:
 cdef inline int64_t batcher_span_ms(const Batcher* b) noexcept nogil:
     """Return the span of time in ms that messages with a time share a pack in.  Locality: any thread.  Locks: none."""
     return b.span_ms
+
+
+cdef inline Slice batcher_least(const Batcher* b) noexcept nogil:
+    """Return the attribute text of messages that have none of their own.  Locality: any thread.  Locks: none."""
+    return b.least

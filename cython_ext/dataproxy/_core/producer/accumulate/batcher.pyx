@@ -9,7 +9,10 @@ accounting.lock, then the lock of an executor's inbox.  In this module "lock" is
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from dataproxy._core.pack.pack cimport PK_OPEN, Pack, PackList, PackResult, list_push, list_remove, pack_memory
+from dataproxy._core.pack.held cimport held_reserve
+from dataproxy._core.pack.pack cimport (
+    PK_OPEN, Pack, PackList, PackResult, list_push, list_remove, pack_items, pack_memory,
+)
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.accounting cimport (
@@ -17,15 +20,20 @@ from dataproxy._core.producer.results.accounting cimport (
     accounting_turn,
 )
 from dataproxy._core.producer.ingest.ids cimport item_text_size
-from dataproxy._core.producer.accumulate.item cimport item_accepted, item_holds_lf, item_placed, item_size, item_write
+from dataproxy._core.producer.accumulate.item cimport (
+    item_accepted, item_hold, item_is_held, item_is_line, item_placed, item_size, item_write,
+)
 from dataproxy._core.producer.results.undelivered cimport undelivered_missed
 from dataproxy._core.producer.accumulate.openpacks cimport (
-    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_stream, openpack_placed, openpack_room,
+    openpack_claim, openpack_for, openpack_least, openpack_limit, openpack_limit_all, openpack_placed, openpack_room,
     openpack_seal, openpack_seal_old, openpack_stream, openpack_undo, openpacks_unlock,
 )
+from dataproxy._core.producer.accumulate.groups cimport groups_add
 from dataproxy._core.producer.accumulate.overflow cimport (
     has_room, make_room, memory_fits, memory_left, refuse, results_fit,
 )
+from dataproxy._core.producer.accumulate.share cimport unknown_note
+from dataproxy._core.producer.accumulate.unknown cimport unknown_yield
 from dataproxy._core.producer.ingest.rows cimport body_limit
 from dataproxy._core.producer.accumulate.staging cimport STAGED, staging_empty, staging_put
 from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, NO_KEY, NO_TIME, OF_BLOCK
@@ -52,23 +60,28 @@ cdef void _check(Batcher* b) noexcept nogil:
     cdef Accounting* k = b.accounting
     cdef const Pack* p = b.open.head
     cdef int64_t messages = b.staged.n
+    cdef int64_t noted = 0
     while p != NULL:
         dp_assert(p.count > 0, "an open pack holds a message: seq=%u", p.seq)
         dp_assert(p.state == PK_OPEN, "a pack in the list of open packs is open: state=%d, seq=%u", p.state, p.seq)
         messages += p.count
+        noted += <int64_t>p.noted
         p = p.next
+    dp_assert(b.unknown_open == noted, "unknown_open is the sum of open packs: unknown_open=%ld, sum=%ld",
+              b.unknown_open, noted)
     dp_assert(b.open_messages == messages, "open_messages is the sum of open packs: open_messages=%ld, sum=%ld",
               b.open_messages, messages)
     pthread_mutex_lock(&k.lock)
     dp_assert(
-        b.accepted == b.open_messages + k.in_flight + k.delivered + k.failed + k.expired + k.dropped,
-        "accepted = open + in_flight + delivered + failed + expired + dropped: %ld, %ld + %ld + %ld + %ld + %ld + %ld",
-        b.accepted, b.open_messages, k.in_flight, k.delivered, k.failed, k.expired, k.dropped)
+        b.accepted == b.open_messages + k.in_flight + k.delivered + k.sent + k.failed + k.expired + k.dropped,
+        "accepted = open + in_flight + delivered + sent + failed + expired + dropped: "
+        "%ld, %ld + %ld + %ld + %ld + %ld + %ld + %ld",
+        b.accepted, b.open_messages, k.in_flight, k.delivered, k.sent, k.failed, k.expired, k.dropped)
     pthread_mutex_unlock(&k.lock)
 
 
 cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) noexcept nogil:
-    """Find or add a stream and give the caller a reference; NULL without memory.
+    """Find or add a stream and give the caller a reference; NULL without memory, or if its group needs a number.
 
     Locality: any thread.  Locks: takes lock.
     """
@@ -82,11 +95,23 @@ cdef Stream* batcher_stream(Batcher* b, Slice group, Slice stream, Slice attrs) 
     return s
 
 
-cdef size_t batcher_room(Batcher* b, size_t text_n) noexcept nogil:
-    """Return the most bytes of a body in a frame with ``text_n`` bytes of text.  Locality: any.  Locks: takes lock."""
+cdef int batcher_group(Batcher* b, Slice group, int number) noexcept nogil:
+    """Give a group its number; ST_OK or ST_NO_MEMORY.  Locality: any thread.  Locks: takes lock."""
+    cdef int status
+    pthread_mutex_lock(&b.lock)
+    status = groups_add(&b.groups, group, number)
+    openpacks_unlock(b)
+    return status
+
+
+cdef size_t batcher_room(Batcher* b, size_t text_n, size_t pairs) noexcept nogil:
+    """Return the most bytes of a body in a frame with ``text_n`` bytes of text in ``pairs``.
+
+    Locality: any thread.  Locks: takes lock.
+    """
     cdef size_t room
     pthread_mutex_lock(&b.lock)
-    room = openpack_room(b, text_n)
+    room = openpack_room(b, text_n, pairs)
     openpacks_unlock(b)
     return room
 
@@ -99,17 +124,10 @@ cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
     """
     cdef Pack* p
     cdef Pack* following
-    cdef Stream* s
-    cdef size_t i
     pthread_mutex_lock(&b.lock)
     staging_empty(b)
     b.max_frame = max_frame
-    b.least_body = max_frame
-    for i in range(b.streams.mask + 1):
-        s = b.streams.slots[i]
-        while s != NULL:
-            openpack_limit_stream(b, s)
-            s = s.next
+    openpack_limit_all(b)
     p = b.open.head
     while p != NULL:
         following = p.next
@@ -122,7 +140,7 @@ cdef void batcher_limit_frames(Batcher* b, size_t max_frame) noexcept nogil:
 
 cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t need) noexcept nogil:
     """Accept a message without touching its pack; False if it must go into its pack now.  Locks: lock is held."""
-    if b.closed or n > b.least_body or not has_room(b, need):
+    if b.closed or b.least.n or n > b.least_body or not has_room(b, need):
         return False
     if b.staged.n == 0 and not memory_fits(b, STAGED_MEMORY):
         return False
@@ -137,19 +155,25 @@ cdef bint _stage(Batcher* b, Stream* s, const uint8_t* body, size_t n, size_t ne
 
 
 cdef inline int _take(
-    Batcher* b, Pack* p, const uint8_t* body, size_t n, size_t text_n, const Extras* extras, size_t need,
+    Batcher* b, Pack* p, const uint8_t* body, size_t n, size_t text_n, const Extras* extras, size_t need, bint held,
     PackResult** pack_result, uint32_t* index,
 ) noexcept nogil:
     """Accept a message into a pack that has room for it; results as of ``batcher_append``.  Locks: lock is held."""
     cdef int status = ST_OK
-    item_write(p, body, n, text_n, extras.own_id, extras.attrs)
-    if b.lines and item_holds_lf(p, n):
-        status = ST_INVALID
-    elif pack_result != NULL:
+    if held:
+        status = held_reserve(&p.held)
+    else:
+        item_write(p, body, n, text_n, extras.own_id, extras.attrs)
+        if b.lines and not item_is_line(b.lines, p, n):
+            status = ST_INVALID
+    if status == ST_OK and pack_result != NULL:
         status = openpack_claim(p, pack_result, index)
     if status == ST_OK:
+        if held:
+            item_hold(p, body, n, text_n, extras.own_id, extras.attrs, extras.owner[0])
+            extras.owner[0] = NULL
         item_accepted(b, n, need)
-        openpack_placed(b, p, need)
+        openpack_placed(b, p, need, need - n if held else need)
     elif p.count == 0:
         openpack_undo(b, p)
     return status
@@ -170,11 +194,13 @@ cdef int batcher_append(
     cdef size_t text_n = item_text_size(extras.own_id, extras.attrs)
     cdef size_t need = item_size(b, n, text_n)
     cdef int status = ST_OK
+    cdef bint held = extras.owner != NULL and item_is_held(b, n, extras.owner[0])
+    cdef size_t room = need - n if held else need
     cdef bint plain = (
         text_n == 0 and pack_result == NULL and extras.when_ms == NO_TIME and extras.key_bucket == NO_KEY
         and not b.lines)
     pthread_mutex_lock(&b.lock)
-    if plain and b.open.n >= MANY_OPEN and not b.report_all and _stage(b, s, body, n, need):
+    if plain and not held and b.open.n >= MANY_OPEN and not b.report_all and _stage(b, s, body, n, need):
         openpacks_unlock(b)
         return ST_OK
     if b.closed:
@@ -187,13 +213,14 @@ cdef int batcher_append(
         status = ST_FULL
     else:
         p = s.plain if plain else NULL
-        if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
-            status = openpack_for(b, s, extras, need, text_n != 0, &p)
-            if status == ST_FULL and make_room(b, need, openpack_least(b, s, need)):
-                status = openpack_for(b, s, extras, need, text_n != 0, &p)
+        if p == NULL or p.head + p.body_n + room > p.cap or p.body_n + need > p.most:
+            status = openpack_for(b, s, extras, need, room, text_n != 0, &p)
+            if status == ST_FULL and make_room(b, need, openpack_least(b, s, room)):
+                status = openpack_for(b, s, extras, need, room, text_n != 0, &p)
         if status == ST_OK:
-            status = _take(b, p, body, n, text_n, extras, need, pack_result, index)
+            status = _take(b, p, body, n, text_n, extras, need, held, pack_result, index)
     if status == ST_FULL:
+        unknown_yield(b, s)
         status = refuse(b, s, 1, <int64_t>n, extras.own_id, pack_result, index)
     openpacks_unlock(b)
     return status
@@ -237,10 +264,11 @@ cdef int batcher_append_plain(Batcher* b, Stream* s, const uint8_t* body, size_t
             return ST_OK
     openpacks_unlock(b)
     x.when_ms = NO_TIME
-    x.attrs = slice_of(NULL, 0)
-    x.own_id = x.attrs
+    x.attrs = b.least
+    x.own_id = slice_of(NULL, 0)
     x.key_bucket = NO_KEY
     x.exempt = EX_NOTHING
+    x.owner = NULL
     return batcher_append(b, s, body, n, &x, NULL, NULL)
 
 
@@ -371,10 +399,11 @@ cdef void batcher_abandon(Batcher* b, PackList* out) noexcept nogil:
         _give_up_staged(b, LC_CLOSED)
     while b.open.head != NULL:
         p = b.open.head
+        unknown_note(b, p, 0)
         streams_forget(<Stream*>p.stream, p)
         list_remove(&b.open, p)
         b.open_messages -= p.count
-        p.charge = p.body_n
+        p.charge = pack_items(p)
         accounting_sealed(b.accounting, p)
         list_push(out, p)
     openpacks_unlock(b)

@@ -1,10 +1,12 @@
 """One message as an item of an open pack: its size, its bytes, its place in the counts."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memchr, memcpy
+from libc.string cimport memcpy
 
+from dataproxy._core.pack.held cimport held_add
 from dataproxy._core.pack.pack cimport PK_OPEN, Pack
 from dataproxy._core.base.slice cimport Slice
+from dataproxy._core.base.text cimport is_line
 from dataproxy._core.producer.accumulate.state cimport Batcher
 from dataproxy._core.producer.ingest.ids cimport item_text_write
 from dataproxy._core.plat.assertion cimport dp_assert
@@ -17,6 +19,14 @@ cdef inline size_t item_size(const Batcher* b, size_t n, size_t text_n) noexcept
     if text_n:
         return 8 + n + text_n
     return n + 1 if b.lines else n + 4
+
+
+cdef inline bint item_is_held(const Batcher* b, size_t n, const void* owner) noexcept nogil:
+    """Tell whether a body of ``n`` bytes stays where it lies: it is large, and ``owner`` keeps it as it is.
+
+    Locality: any thread.  Locks: none.
+    """
+    return owner != NULL and n >= b.hold_from
 
 
 cdef inline void item_write(
@@ -37,13 +47,31 @@ cdef inline void item_write(
             p.own_ids = True
 
 
-cdef inline bint item_holds_lf(const Pack* p, size_t n) noexcept nogil:
-    """Tell whether the body of ``n`` bytes that was just written behind the others holds a line feed.
+cdef inline void item_hold(
+    Pack* p, const uint8_t* body, size_t n, size_t text_n, Slice own_id, Slice attrs, void* owner,
+) noexcept nogil:
+    """Write an item whose body stays where it lies; there is room, also in ``p.held``.
+
+    The pack takes over the reference to ``owner``.  Locality: any thread.  Locks: the batcher's is held.
+    """
+    cdef uint8_t* to = p.buf + p.head + p.body_n
+    store_be32(to, <uint32_t>n)
+    held_add(p.held, body, n, p.body_n + 4, owner)
+    p.most -= min(p.most, n)
+    if text_n:
+        store_be32(to + 4, <uint32_t>text_n)
+        item_text_write(to + 8, own_id, attrs)
+        if own_id.n:
+            p.own_ids = True
+
+
+cdef inline bint item_is_line(int rule, const Pack* p, size_t n) noexcept nogil:
+    """Tell whether the body of ``n`` bytes that was just written behind the others may be a line.
 
     Locality: any thread.  Locks: the batcher's is held.  The caller's memory was checked before the call waited for
     room, or for other threads; what counts among lines is what was copied.
     """
-    return memchr(p.buf + p.head + p.body_n, 10, n) != NULL
+    return is_line(rule, p.buf + p.head + p.body_n, n)
 
 
 cdef inline uint8_t* item_begin(Pack* p, const uint8_t* body, size_t n, size_t text_n) noexcept nogil:
@@ -67,9 +95,9 @@ cdef inline void item_accepted(Batcher* b, size_t n, size_t need) noexcept nogil
     b.open_messages += 1
 
 
-cdef inline void item_placed(Pack* p, size_t need) noexcept nogil:
-    """Count an item that was written to its pack.  Locality: any thread.  Locks: the batcher's is held."""
-    p.body_n += need
+cdef inline void item_placed(Pack* p, size_t room) noexcept nogil:
+    """Count an item that took ``room`` bytes of its pack.  Locality: any thread.  Locks: the batcher's is held."""
+    p.body_n += room
     p.count += 1
     dp_assert(p.state == PK_OPEN, "items are written to an open pack: state=%d, seq=%u", p.state, p.seq)
     dp_assert(p.head + p.body_n <= p.cap, "the items are in the buffer: head=%zu, body_n=%zu, cap=%zu",

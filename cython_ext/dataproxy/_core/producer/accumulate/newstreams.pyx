@@ -37,13 +37,14 @@ cdef bint _usual(Slice name) noexcept nogil:
 cdef Stream* _make(Batcher* b, NewStreams* made, Slice group, Slice stream) noexcept nogil:
     """Add a stream without attributes and note it in ``made``; NULL for names that Python has to judge.
 
-    NULL also without memory, or if no body fits a frame with these names.  Locks: the batcher's is held.
+    NULL also without memory, if no body fits a frame with these names, or if nobody has asked for the group's cluster
+    yet.  Locks: the batcher's is held.
     """
     cdef Slice none = slice_of(NULL, 0)
     cdef Stream** grown
     cdef Stream* s
     cdef int64_t cap
-    if not _usual(group) or not _usual(stream) or openpack_room(b, streams_text_size(group, stream, none)) == 0:
+    if not _usual(group) or not _usual(stream) or openpack_room(b, streams_text_size(group, stream, none), 2) == 0:
         return NULL
     if made.n == made.cap:
         cap = made.cap * 2 if made.cap else 64

@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from dataproxy._core.pack.pack cimport (
-    CL_DROPPED, CL_FREE, OUT_DROPPED, Pack, PackList, PackResult, list_push, list_remove,
+    CL_DROPPED, CL_FREE, OUT_DROPPED, Pack, PackList, PackResult, list_push, list_remove, pack_items,
 )
 from dataproxy._core.pack.settled cimport settled_mark, settled_tell
 from dataproxy._core.base.slice cimport Slice
@@ -27,6 +27,7 @@ from dataproxy._core.producer.ingest.ids cimport ids_next
 from dataproxy._core.producer.results.undelivered cimport undelivered_missed
 from dataproxy._core.producer.results.refusals cimport refusal, refusals_add
 from dataproxy._core.producer.accumulate.streams cimport Stream, streams_forget
+from dataproxy._core.producer.accumulate.share cimport unknown_note
 from dataproxy._core.net.executor cimport executor_drop
 from dataproxy._core.conn.connection cimport LC_DISPLACED, LC_DROPPED
 from dataproxy._core.plat.atomic cimport atomic_load, atomic_replace, relaxed_load
@@ -45,6 +46,7 @@ cdef bint _enough(Batcher* b, size_t need, int64_t memory) noexcept nogil:
     cdef int64_t bytes = b.charged + <int64_t>need - atomic_load(&k.released) - b.limit_bytes
     cdef int64_t messages = 0
     cdef int64_t shed = atomic_load(&k.shed_bytes)
+    cdef int64_t charges = atomic_load(&k.shed_charge)      # held bodies are not in the memory of packs
     cdef int64_t heap = atomic_load(&b.spares.in_use) - shed + memory - b.spares.most if memory else 0
     cdef Pack* p = accounting_unsent(k, NULL)
     if b.limit_messages:
@@ -54,12 +56,13 @@ cdef bint _enough(Batcher* b, size_t need, int64_t memory) noexcept nogil:
         messages -= p.count
         heap -= relaxed_load(&p.memory)
         shed += relaxed_load(&p.memory)
+        charges += <int64_t>p.charge
         p = accounting_unsent(k, p)
-    if shed > b.limit_bytes + SHED_SLACK:
+    if max(shed, charges) > b.limit_bytes + SHED_SLACK:
         return False                    # the executors have not freed enough packs yet: keeps memory bounded
     p = b.open.head
     while (bytes > 0 or messages > 0 or heap > 0) and p != NULL:
-        bytes -= <int64_t>p.body_n
+        bytes -= <int64_t>pack_items(p)
         messages -= p.count
         heap -= p.memory
         p = p.next
@@ -82,11 +85,12 @@ cdef bint _give_up(Batcher* b, PackList* opened, Pack** sealed) noexcept nogil:
         return True                     # its executor has claimed it in the meantime: try the next
     if young == NULL:
         return False
+    unknown_note(b, young, 0)
     streams_forget(<Stream*>young.stream, young)
     list_remove(&b.open, young)
     b.open_messages -= young.count
     young.claim = CL_DROPPED
-    young.charge = young.body_n
+    young.charge = pack_items(young)
     accounting_enter(b.accounting, young)
     accounting_drop(b.accounting, young, LC_DISPLACED, b.clock.now_us())
     settled_mark(young, OUT_DROPPED, LC_DISPLACED)

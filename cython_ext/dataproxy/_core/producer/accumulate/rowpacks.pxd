@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from dataproxy._core.producer.accumulate.state cimport Batcher, Extras
-from dataproxy._core.producer.ingest.columns cimport Run
-from dataproxy._core.producer.ingest.rowids cimport RowIds
+from dataproxy._core.producer.ingest.columnar.columns cimport Run
+from dataproxy._core.producer.ingest.columnar.rowids cimport RowIds
 from dataproxy._core.producer.ingest.rows cimport Rows
 from dataproxy._core.producer.results.segments cimport Segments
 from dataproxy._core.producer.accumulate.streams cimport Stream

@@ -9,21 +9,24 @@ Locality: any thread, without the GIL.  Locks: "lock" is ``Batcher.lock``.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from dataproxy._core.pack.pack cimport Pack, PackResult
+from dataproxy._core.pack.held cimport held_reserve
+from dataproxy._core.pack.pack cimport Pack, PackResult, pack_items
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_CLOSED, ST_FULL, ST_INVALID, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.staging cimport staging_empty
 from dataproxy._core.producer.accumulate.state cimport NO_TIME, OF_DROP_NEWEST, OF_DROP_OLDEST
 from dataproxy._core.producer.ingest.ids cimport item_text_size
 from dataproxy._core.producer.accumulate.item cimport (
-    item_accepted, item_begin, item_holds_lf, item_placed, item_size, item_write,
+    item_accepted, item_begin, item_hold, item_is_held, item_is_line, item_placed, item_size, item_write,
 )
 from dataproxy._core.producer.accumulate.openpacks cimport (
     openpack_claim, openpack_for, openpack_grow, openpack_least, openpack_seal, openpack_undo, openpacks_unlock,
 )
 from dataproxy._core.producer.accumulate.overflow cimport has_room, make_room, memory_fits, refuse
-from dataproxy._core.producer.ingest.rowids cimport row_ids_make, row_ids_put
-from dataproxy._core.producer.ingest.rows cimport ROWS_POINTERS, body_limit, rows_get
+from dataproxy._core.producer.accumulate.share cimport unknown_fits, unknown_note
+from dataproxy._core.producer.accumulate.unknown cimport unknown_yield
+from dataproxy._core.producer.ingest.columnar.rowids cimport row_ids_make, row_ids_put
+from dataproxy._core.producer.ingest.rows cimport ROWS_POINTERS, body_limit, row_owner, row_owner_taken, rows_get
 from dataproxy._core.producer.results.segments cimport segments_add
 from dataproxy._core.net.executor cimport executor_flight_bytes
 from dataproxy._core.plat.atomic cimport atomic_load
@@ -40,6 +43,7 @@ cdef enum:
     AHEAD_BYTES = 4194304   # unwritten bytes from which on a sender of batches pauses (docs/decisions/0010-pauses.md)
     STRIDE_BYTES = 262144   # accepted between two pauses
     PAUSE_US = 20           # the timer's slack makes it about 75
+    LONGEST = 32            # of these in one pause
     AHEAD = 3               # bodies prefetched: each is an object at an address of its own
     BODY_LINES = 16         # cache lines prefetched of each; the processor itself prefetches the rest of longer bodies
 
@@ -62,6 +66,37 @@ cdef inline void _fetch_body(const Rows* rows, int64_t i) noexcept nogil:
         p += LINE
 
 
+cdef int _hold(
+    Batcher* b, Pack* p, const Rows* rows, int64_t i, const uint8_t* body, size_t n, size_t text_n, Slice own_id,
+    Slice attrs, RowIds* made, int exempt,
+) noexcept nogil:
+    """Append row ``i``, whose body stays where it lies; results as of ``_fill``.  Locks: lock is held."""
+    cdef size_t need = item_size(b, n, text_n), room = need - n
+    cdef void* owner = row_owner(rows, i)
+    cdef int status = openpack_grow(b, p, room, exempt)
+    if status == ST_OK:
+        status = held_reserve(&p.held)
+    if status != ST_OK:
+        return status
+    row_owner_taken(rows, i)
+    if made != NULL:
+        row_ids_make(made, i)
+    item_hold(p, body, n, text_n, own_id, attrs, owner)
+    item_placed(p, room)
+    item_accepted(b, n, need)
+    return ST_OK
+
+
+cdef int _alone(Batcher* b, Stream* s, size_t n, size_t text_n, size_t need) noexcept nogil:
+    """Tell whether a row that is larger than a pack may have one of its own: ST_OK, ST_LIMIT or ST_FULL.
+
+    Locks: lock is held.  ST_LIMIT: frames became smaller since the rows were checked.
+    """
+    if n > body_limit(s.max_body, text_n):
+        return ST_LIMIT
+    return ST_OK if unknown_fits(b, s, need) else ST_FULL
+
+
 cdef int _fill(
     Batcher* b, Pack* p, const Rows* rows, int64_t* at, int64_t end, Slice attrs, RowIds* made, int exempt,
 ) noexcept nogil:
@@ -74,9 +109,10 @@ cdef int _fill(
     cdef size_t n = 0, need, text_n = attrs.n
     cdef int64_t i = at[0]
     cdef int status = ST_OK
+    cdef bint owned = rows.owners != NULL
     cdef Slice own_id = slice_of(NULL, 0)
     while i < end:
-        if rows.kind == ROWS_POINTERS and i + AHEAD < end:
+        if rows.kind == ROWS_POINTERS and i + AHEAD < end and not owned:
             _fetch_body(rows, i + AHEAD)
         if not rows_get(rows, i, &body, &n) or n == 0:
             i += 1                          # skipped by policy: the rows were checked before
@@ -88,21 +124,26 @@ cdef int _fill(
         if p.count >= b.batch_messages:
             break
         if p.body_n + need > p.most:
-            if p.count > 0:
-                break
-            if n > body_limit((<Stream*>p.stream).max_body, text_n):
-                status = ST_LIMIT           # frames became smaller since the rows were checked
+            if p.count == 0:
+                status = _alone(b, <Stream*>p.stream, n, text_n, need)
+            if p.count > 0 or status != ST_OK:
                 break
         if not has_room(b, need):
             status = ST_FULL
             break
+        if owned and item_is_held(b, n, row_owner(rows, i)):
+            status = _hold(b, p, rows, i, body, n, text_n, own_id, attrs, made, exempt)
+            if status != ST_OK:
+                break
+            i += 1
+            continue
         if p.head + p.body_n + need > p.cap:
             status = openpack_grow(b, p, need, exempt)
             if status != ST_OK:
                 break
         if made == NULL:
             item_write(p, body, n, text_n, own_id, attrs)
-            if b.lines and item_holds_lf(p, n):
+            if b.lines and not item_is_line(b.lines, p, n):
                 status = ST_INVALID
                 break
         elif attrs.n == 0:
@@ -142,7 +183,8 @@ cdef int _overflow(
                 text_n = item_text_size(own_id, attrs)
             need = item_size(b, n, text_n)
             memory = openpack_least(b, s, need)
-            if has_room(b, need) and memory_fits(b, memory) or count == 0 and make_room(b, need, memory):
+            if unknown_fits(b, s, need) and (
+                    has_room(b, need) and memory_fits(b, memory) or count == 0 and make_room(b, need, memory)):
                 break
             bytes += <int64_t>n
             count += 1
@@ -168,14 +210,20 @@ cdef int _one_pack(
         return ST_CLOSED
     if b.staged.n and staging_empty(b) != ST_OK:
         return ST_NO_MEMORY
-    status = openpack_for(b, s, extras, 1, extras.attrs.n != 0 or rows.ids != NULL, &p)
+    status = openpack_for(b, s, extras, 1, 1, extras.attrs.n != 0 or rows.ids != NULL, &p)
     if p == NULL:
+        if status == ST_FULL:
+            unknown_yield(b, s)
         if status == ST_FULL and b.on_full >= OF_DROP_NEWEST:
             status = _overflow(b, s, rows, at, end, extras.attrs, segments, made)
         return status
     before = p.count
     if status == ST_OK:
         status = _fill(b, p, rows, at, end, extras.attrs, made, extras.exempt)
+        if s.is_unknown:
+            unknown_note(b, p, pack_items(p))
+    if status == ST_FULL:
+        unknown_yield(b, s)
     full = status == ST_FULL and b.on_full >= OF_DROP_NEWEST
     if p.count > before and segments != NULL and _note(segments, p, before, p.count - before) != ST_OK:
         status = ST_NO_MEMORY
@@ -186,19 +234,24 @@ cdef int _one_pack(
     return _overflow(b, s, rows, at, end, extras.attrs, segments, made) if full else status
 
 
-cdef inline bint _far_ahead(Batcher* b) noexcept nogil:
-    """Tell whether it is time for a pause.  Locks: the batcher's is held."""
-    cdef int64_t unwritten
+cdef inline long _due_pause(Batcher* b) noexcept nogil:
+    """Return the microseconds of the pause that is due, 0: none.  Locks: the batcher's is held.
+
+    It is longer with each stride that the sender is ahead: executors that encrypt need more time for one than the
+    shortest pause gives them.  It stays short if nothing was sent that could be waited for.
+    """
+    cdef int64_t unwritten, sent = 0
     cdef int i
     if b.charged - b.paused_at < STRIDE_BYTES:
-        return False
+        return 0
     unwritten = b.charged - atomic_load(&b.accounting.released)
     for i in range(b.n_executors):
-        unwritten -= executor_flight_bytes(b.executors[i])
+        sent += executor_flight_bytes(b.executors[i])
+    unwritten -= sent
     if unwritten < AHEAD_BYTES:
-        return False
+        return 0
     b.paused_at = b.charged
-    return True
+    return PAUSE_US * (min(1 + (unwritten - AHEAD_BYTES) // STRIDE_BYTES, <int64_t>LONGEST) if sent else 1)
 
 
 cdef int rowpacks_append(
@@ -214,14 +267,14 @@ cdef int rowpacks_append(
     the cache still holds them.
     """
     cdef int status = ST_OK
-    cdef bint pause
+    cdef long pause
     while at[0] < end and status == ST_OK:
         pthread_mutex_lock(&b.lock)
         status = _one_pack(b, s, rows, at, end, extras, segments, NULL)
-        pause = may_pause and _far_ahead(b)
+        pause = _due_pause(b) if may_pause and rows.owners == NULL else 0
         openpacks_unlock(b)
         if pause:
-            pause_us(PAUSE_US)
+            pause_us(pause)
     return status
 
 
@@ -276,6 +329,7 @@ cdef int rowpacks_append_runs(
     cdef int64_t last
     x.own_id = slice_of(NULL, 0)
     x.exempt = exempt
+    x.owner = NULL
     while run[0] < n and status == ST_OK:
         last = run[0] + _window(&runs[run[0]], n - run[0])
         pthread_mutex_lock(&b.lock)

@@ -80,13 +80,14 @@ cdef int staging_empty(Batcher* b) noexcept nogil:
     x.own_id = x.attrs
     x.key_bucket = NO_KEY
     x.exempt = EX_ALL
+    x.owner = NULL
     _fetch(t)
     for i in range(t.n):
         n = t.ends[i] - at
         need = item_size(b, n, 0)
         p = t.streams[i].plain
         if p == NULL or p.head + p.body_n + need > p.cap or p.body_n + need > p.most:
-            if openpack_for(b, t.streams[i], &x, need, False, &p) != ST_OK:
+            if openpack_for(b, t.streams[i], &x, need, need, False, &p) != ST_OK:
                 p = NULL
         if p == NULL:
             _keep(t, i)
@@ -94,7 +95,7 @@ cdef int staging_empty(Batcher* b) noexcept nogil:
         if p.count == 0:
             p.opened_us = t.since_us
         item_write(p, t.bytes + at, n, 0, x.own_id, x.attrs)
-        openpack_placed(b, p, need)
+        openpack_placed(b, p, need, need)
         at = t.ends[i]
     t.n = 0
     return ST_OK

@@ -12,6 +12,7 @@ from dataproxy._core.net.executor cimport Executor
 from dataproxy._core.pack.pack cimport PackList, PackPool
 from dataproxy._core.pack.settled cimport SettledHook
 from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.producer.accumulate.groups cimport GroupTable
 from dataproxy._core.producer.accumulate.streams cimport Stream, StreamTable
 from dataproxy._core.producer.ingest.ids cimport PackIds
 from dataproxy._core.producer.results.accounting cimport Accounting
@@ -31,6 +32,7 @@ ctypedef struct Extras:     # what one call says about its bodies
     Slice own_id            # of a single message; rows have theirs beside the bodies
     int key_bucket          # NO_KEY for messages without a key
     int exempt              # Exempt
+    void** owner            # reference that keeps a single body: a pack that holds the body takes it and sets NULL
 
 
 cdef enum Exempt:           # which bounds of memory a call may exceed
@@ -84,13 +86,20 @@ ctypedef struct Batcher:
     int64_t spare_room      # bytes of memory kept for small packs: when no more is free, larger ones get what they need
     int64_t span_ms         # messages with a time of their own share a pack if they lie in the same span of so many ms
     int key_buckets         # 0: ordering is off
-    bint lines              # message type 3: bodies joined by LF
+    int lines               # LineRule: bodies joined by LF
+    size_t hold_from        # bytes from which on a body is not copied if its owner keeps it (`item_is_held`)
+    Slice least             # attribute text of messages that have none (wire: FamilyForm)
+    size_t pair_cost        # bytes that a frame needs for each pair of its attribute text beside the text
+    size_t frame_spare      # bytes that a frame needs beside what openpacks count
     bint report_all         # every pack's result goes to the completion queue
+    bint by_group           # groups have numbers, by which their packs find a cluster
     # Guarded by lock.
     pthread_mutex_t lock
     size_t max_frame        # bytes of the largest frame that the next message may be in
-    size_t least_body       # a body of at most so many bytes fits the frames of every stream
+    size_t least_room       # a body of at most so many bytes fits the frames of every stream
+    size_t least_body       # the same; 0 while every message needs a look at its stream, because it may be unknown
     StreamTable streams
+    GroupTable groups       # empty unless by_group
     PackList open           # in the order of opening
     int64_t accepted        # messages
     int64_t accepted_bytes  # of their bodies
@@ -104,5 +113,8 @@ ctypedef struct Batcher:
     uint64_t wakes          # bits of executors that got something since the lock was taken (`openpacks_unlock`)
     bint tick_armed
     bint closed
+    int unknown_streams     # streams that are marked as unknown (unknown)
+    int64_t unknown_open    # bytes in their open packs
     Staging staged          # accepted and counted as open, in no pack yet
+    int64_t unknown_bytes   # atomic: charges of sealed packs that wait for unknown streams
     int walks               # calls that use streams without a reference: until they end no stream is freed

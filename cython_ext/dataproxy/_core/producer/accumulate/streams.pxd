@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from dataproxy._core.pack.keyqueue cimport KeyQueue
 from dataproxy._core.pack.pack cimport Pack
+from dataproxy._core.pack.unknown cimport Unknown
 from dataproxy._core.base.slice cimport Slice
 
 
@@ -21,15 +22,19 @@ ctypedef struct Stream:         # lives as long as something refers to it; its t
     Slice attrs                 # inside text, empty: none
     uint8_t* text               # groupId=G&streamId=S[&attributes]; constant
     size_t text_n
+    size_t tail                 # bytes that a frame adds behind its items, at most; set under the batcher's lock
     # Guarded by the batcher's lock.
     Pack** others               # open packs of one span of time or with item attributes
     int n_others
     size_t size_hint            # bytes of the last sealed pack
+    int group_number            # of its group, for the choice of a cluster; constant
     Stream* bare  # the stream of the same names without attributes: owns the key queues; a reference; or NULL
     KeyQueue** key_queues       # by key bucket, NULL until needed
     int n_key_queues
     Pack* refused[2]            # dropped messages to be reported (results/refusals); guarded by Completions.lock
     int64_t users               # atomic: number of references
+    bint is_unknown             # packs wait because servers do not know it; guarded by the batcher's lock
+    Unknown unknown             # what executors note about that
     Stream* next_idle           # in StreamTable.idle
     int64_t used                # atomic: not 0 if a pack was opened since the last check
 

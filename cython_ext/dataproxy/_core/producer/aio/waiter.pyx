@@ -15,11 +15,11 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
 from dataproxy._core.base.made cimport BY_CORE, CORE_ARGS
-from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult, pack_result_release
+from dataproxy._core.pack.pack cimport OUT_DELIVERED, OUT_SENT, PackResult, pack_result_release
 from dataproxy._core.producer.aio.notifier cimport Notifier, WakeFunction, notifier_here, set_wake
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, new_delivery
-from dataproxy._core.producer.results.fields cimport delivered_at, fields_at, pack_result_fields
-from dataproxy._core.producer.results.outcomes cimport new_delivered
+from dataproxy._core.producer.results.fields cimport ended_well, fields_at, pack_result_fields
+from dataproxy._core.producer.results.outcomes cimport new_success
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.calltypes cimport SEND_NEXT, SEND_RETURN, Awaited
 from dataproxy._core.plat.pytype cimport is_builtin, make
@@ -97,7 +97,7 @@ cdef class Waiter(Awaited):
 
     def __dealloc__(self):
         if self.pack_result != NULL:
-            if not self.asked and self.state == DONE and not delivered_at(self.pack_result, self.index):
+            if not self.asked and self.state == DONE and not ended_well(self.pack_result, self.index):
                 self.tell_unasked()
             pack_result_release(self.pack_result)
 
@@ -154,7 +154,7 @@ cdef class Waiter(Awaited):
 
     @property
     def _log_traceback(self):
-        return self.state == DONE and not self.asked and not delivered_at(self.pack_result, self.index)
+        return self.state == DONE and not self.asked and not ended_well(self.pack_result, self.index)
 
     @_log_traceback.setter
     def _log_traceback(self, bint value):
@@ -190,14 +190,17 @@ cdef class Waiter(Awaited):
         return CancelledError() if self._cancel_message is None else CancelledError(self._cancel_message)
 
     def result(self):
-        """Return the Delivered, or raise the DeliveryError, CancelledError or InvalidStateError (not done)."""
+        """Return the Delivered (with ``ack="none"`` a Sent).
+
+        Raises the DeliveryError, CancelledError, or InvalidStateError (not done).
+        """
         self.check_done()
         return self.outcome()
 
     def exception(self):
         """Return the DeliveryError or None; raises CancelledError, or InvalidStateError when not done."""
         self.check_done()
-        if delivered_at(self.pack_result, self.index):
+        if ended_well(self.pack_result, self.index):
             return None
         self.asked = True
         return self.failure()
@@ -310,20 +313,20 @@ cdef class Waiter(Awaited):
         return 0
 
     cdef object outcome(self):
-        """Return the Delivered or raise the DeliveryError, each made once."""
+        """Return the Delivered (with ``ack="none"`` the Sent) or raise the DeliveryError, each made once."""
         cdef Notifier notifier = self.notifier
         self.asked = True
         if self.value is not None:
             return self.value
-        if self.pack_result.outcome == OUT_DELIVERED:
+        if self.pack_result.outcome == OUT_DELIVERED or self.pack_result.outcome == OUT_SENT:
             current = notifier.current != NULL and notifier.current.pack_result == self.pack_result
             fields = notifier.fields if current else None
             if fields is None:
                 fields = pack_result_fields(self.pack_result)
-            self.value = new_delivered(fields, self.index, self.own_id)
+            self.value = new_success(fields, self.index, self.own_id)
             return self.value
-        if delivered_at(self.pack_result, self.index):      # in a pack that was split
-            self.value = new_delivered(fields_at(self.pack_result, self.index), self.index, self.own_id)
+        if ended_well(self.pack_result, self.index):      # in a pack that was split
+            self.value = new_success(fields_at(self.pack_result, self.index), self.index, self.own_id)
             return self.value
         raise self.failure().with_traceback(None)
 

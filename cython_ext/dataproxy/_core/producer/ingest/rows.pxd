@@ -25,6 +25,12 @@ cdef enum RowProblem:
     ROW_BAD_ID = 5
 
 
+ctypedef struct RowOwners:  # what keeps large bodies after the call; a pack that holds a body takes one reference
+    void** each             # ROWS_POINTERS: for each body, NULL: it is copied; taken references become NULL
+    void* all               # of all bodies
+    int64_t left            # references to `all` that can be taken
+
+
 cdef struct Rows:           # borrowed; the owner outlives the call
     int kind
     const uint8_t** pointers
@@ -40,6 +46,7 @@ cdef struct Rows:           # borrowed; the owner outlives the call
     int64_t offset          # first row inside the column's buffers
     int64_t n
     const Rows* ids         # the caller's ids of these rows, NULL: none
+    RowOwners* owners       # NULL: all bodies are copied
 
 
 ctypedef struct RowsCheck:  # what a look at all rows found
@@ -49,6 +56,7 @@ ctypedef struct RowsCheck:  # what a look at all rows found
     int64_t nulls           # skipped by policy
     int64_t empties
     int64_t bytes           # of the bodies that will be sent
+    size_t largest          # of them
     int64_t id_bytes        # of their ids
 
 
@@ -95,6 +103,23 @@ cdef inline bint rows_get(const Rows* rows, int64_t i, const uint8_t** p, size_t
     return True
 
 
+cdef inline void* row_owner(const Rows* rows, int64_t i) noexcept nogil:
+    """Return what keeps body ``i`` after the call, or NULL.  Locality: any thread."""
+    if rows.owners == NULL:
+        return NULL
+    if rows.owners.each != NULL:
+        return rows.owners.each[i]
+    return rows.owners.all if rows.owners.left > 0 else NULL
+
+
+cdef inline void row_owner_taken(const Rows* rows, int64_t i) noexcept nogil:
+    """Note that the reference which `row_owner` has shown was taken.  Locality: any thread."""
+    if rows.owners.each != NULL:
+        rows.owners.each[i] = NULL
+    else:
+        rows.owners.left -= 1
+
+
 cdef void rows_check(
-    const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
+    const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, int lines, RowsCheck* out,
 ) noexcept nogil

@@ -1,13 +1,13 @@
 """Access to bodies in foreign memory, without a Python object for any of them."""
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memchr
 
+from dataproxy._core.base.text cimport is_line
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, own_id_valid
 
 
 cdef void rows_check(
-    const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, bint lines, RowsCheck* out,
+    const Rows* rows, size_t max_body, size_t attrs_n, bint skip_null, bint skip_empty, int lines, RowsCheck* out,
 ) noexcept nogil:
     """Check every row before any is accepted.  Locality: any thread.  Locks: none.
 
@@ -24,6 +24,7 @@ cdef void rows_check(
     out.nulls = 0
     out.empties = 0
     out.bytes = 0
+    out.largest = 0
     out.id_bytes = 0
     for i in range(rows.n):
         problem = ROW_GOOD
@@ -39,7 +40,7 @@ cdef void rows_check(
             problem = ROW_EMPTY
         elif n > limit:
             problem = ROW_TOO_LARGE
-        elif lines and memchr(p, 10, n) != NULL:
+        elif lines and not is_line(lines, p, n):
             problem = ROW_HAS_LF
         elif rows.ids != NULL:
             if not rows_get(rows.ids, i, &own_id, &id_n) or not own_id_valid(own_id, id_n):
@@ -53,3 +54,4 @@ cdef void rows_check(
             out.bad_size = <int64_t>n
             return
         out.bytes += <int64_t>n
+        out.largest = max(out.largest, n)

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.producer.accumulate.state cimport Extras
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery
@@ -14,11 +15,13 @@ from dataproxy._core.plat.calltypes cimport Callable
 
 
 cdef class SendPolicy:              # constant settings of the sending calls
-    cdef bint lines
+    cdef int lines              # LineRule
     cdef bint skip_null
     cdef bint skip_empty
-    cdef int message_type       # for messages to the user
+    cdef int family             # FrameSpec.family
     cdef bint ids               # messages can have ids that the caller chooses
+    cdef bint arranged          # items are written again before they are framed: their bodies must be in the pack
+    cdef Slice least            # attribute text of messages that have none; its bytes live as long as the process
     cdef object item_text           # (attrs, dt, frame keys) -> (data time in ms, attribute bytes)
 
     cdef int check_ids(self) except -1
@@ -54,7 +57,10 @@ cdef class Stream:
         self, const uint8_t* p, size_t n, const Extras* x, PackResult** pack_result, uint32_t* index) except -1
     cdef Delivery sent(self, object body, object attrs, object dt, object own_id, object key, object on_delivery)
     cdef int watch_batch(self, BatchDelivery out, object on_delivery) except -1
-    cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1
+    cdef int put_large(
+        self, object owner, const uint8_t* p, size_t n, Extras* x, PackResult** pack_result, uint32_t* index,
+    ) except -1
+    cdef int put_rows(self, Rows* rows, const Extras* x, BatchDelivery out, int64_t before, object owner) except -1
 
 
 cdef enum:

@@ -17,16 +17,15 @@ cimport cython
 from cpython.buffer cimport PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.object cimport Py_EQ, Py_NE, PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memchr
 
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.pack.pack cimport PackResult
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_FULL, ST_INVALID, ST_LIMIT, ST_OK
-from dataproxy._core.producer.ingest.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
+from dataproxy._core.producer.ingest.columnar.arrow cimport ArrowChunks, column_index, column_rows, open_arrow
 from dataproxy._core.producer.accumulate.batcher cimport (
     batcher_append, batcher_append_plain, batcher_fits, batcher_stream,
 )
@@ -34,16 +33,21 @@ from dataproxy._core.producer.accumulate.state cimport EX_NOTHING, EX_RESULTS, N
 from dataproxy._core.producer.ingest.buffers cimport buffer_bytes, buffer_copy, buffer_is_plain, buffer_open
 from dataproxy._core.producer.results.delivery cimport BatchDelivery, Delivery, keep_ids, new_delivery
 from dataproxy._core.producer.engine cimport Engine
+from dataproxy._core.base.text cimport LINE_ANY, LINE_BARE, LINE_TEXT, is_line
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.producer.ingest.fastcall cimport QUICK, nothing, quick_method
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY, item_text_size
 from dataproxy._core.producer.ingest.idsource cimport bad_id, exact_text, id_rows, own_id_of
 from dataproxy._core.producer.accumulate.keys cimport key_bucket
 from dataproxy._core.producer.accumulate.rowpacks cimport rowpacks_append
-from dataproxy._core.producer.ingest.rows cimport ROW_BAD_ID, Rows, RowsCheck, body_limit, rows_check, rows_get
+from dataproxy._core.producer.ingest.owners cimport body_owner, owners_end, owners_give_back, owners_lease
+from dataproxy._core.producer.ingest.rows cimport (
+    ROW_BAD_ID, RowOwners, Rows, RowsCheck, body_limit, rows_check, rows_get,
+)
 from dataproxy._core.producer.ingest.sources cimport BodyList, body_rows
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy
 from dataproxy._core.producer.accumulate.streams cimport Stream as CStream
+from dataproxy._core.producer.accumulate.unknown cimport unknown_full
 from dataproxy._core.producer.results.accounting cimport accounting_turns
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_message, watch_segments
 from dataproxy._core.producer.results.completions cimport completions_bytes, completions_crowd
@@ -55,7 +59,7 @@ from dataproxy._core.plat.pytype cimport (
     bind_method, bytes_size, bytes_text, call_again, count_args, is_bytes, type_of,
 )
 from dataproxy._core.wire.api cimport ITEM_LINES, FamilyForm
-from dataproxy._core.wire.inlong.codec cimport inlong_ops
+from dataproxy._core.wire.registry cimport wire_of_family
 
 from dataproxy.errors import BufferFullError, ConfigError, DataProxyError, InvalidMessageError
 from dataproxy.problems import (
@@ -69,13 +73,17 @@ __all__ = ["BoundSend", "SendPolicy", "Stream"]
 cdef class SendPolicy:
     """Hold the settings that the sending calls use."""
 
-    def __cinit__(self, *, int message_type, bint skip_null, bint skip_empty, item_text):
+    def __cinit__(self, *, int family, bint skip_null, bint skip_empty, item_text):
         cdef FamilyForm form
-        self.message_type = message_type
-        if inlong_ops().family(message_type, &form) != ST_OK:
-            raise ConfigError(f"there is no message type {message_type} for messages")
-        self.lines = form.items == ITEM_LINES
+        self.family = family
+        if wire_of_family(family).family(family, &form) != ST_OK:
+            raise ConfigError(f"there is no family {family} of frames for messages")
+        self.lines = LINE_ANY
+        if form.items == ITEM_LINES:
+            self.lines = LINE_TEXT if form.text else LINE_BARE
         self.ids = form.ids
+        self.least = form.least
+        self.arranged = form.arranged
         self.skip_null = skip_null
         self.skip_empty = skip_empty
         self.item_text = item_text
@@ -84,8 +92,9 @@ cdef class SendPolicy:
         """Raise InvalidMessageError when messages of this type cannot carry ids that the caller chooses."""
         if not self.ids:
             raise InvalidMessageError(
-                f"message ids need frames of type 7, not message_type={self.message_type}",
-                hint="use message_type=7, or put the id into the body", code="BAD_ID")
+                "message ids need frames of type 7 whose items are not joined, and this producer has others",
+                hint="use protocol='tcp' and message_type=7 without joined_lines, or put the id into the body",
+                code="BAD_ID")
         return 0
 
 
@@ -109,17 +118,25 @@ cdef int raise_full(CoreHandle core, int64_t accepted) except -1:
     limit = core.limit_bytes
     results = completions_bytes(&core.engine.completions)
     waited = core.max_block_us / 1e6 if core.blocks else 0.0
+    unknown = unknown_full(&core.engine.batcher)
     if core.suspended():
         raise BufferFullError(
             f"the buffer of {limit} bytes is full, and this call never waits",
             hint="await producer.send(...), or await producer.room() first",
-            details={"limit_bytes": limit, "accepted": accepted})
+            details={"limit_bytes": limit, "accepted": accepted, **({"unknown_group": True} if unknown else {})})
     if core.blocks and completions_crowd(&core.engine.completions, results):
         raise BufferFullError(
             f"{results} bytes of results wait for callbacks, and too few were told within max_block={waited:g} s"
             + (f"; {accepted} messages of this call were accepted" if accepted else ""),
             hint="let callbacks hand on what takes long, or use on_full='raise', with which the oldest are untold",
             details={"limit_bytes": limit, "accepted": accepted, "results_bytes": results})
+    if unknown:
+        raise BufferFullError(
+            f"messages for a group or stream that the proxies do not know take a quarter of the buffer of {limit} bytes"
+            + (f", and none got a result within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
+            + (f"; {accepted} messages of this call were accepted" if accepted else ""),
+            hint="approve the group in the Manager, or correct its name; the log names it",
+            details={"limit_bytes": limit, "accepted": accepted, "unknown_group": True})
     raise BufferFullError(
         f"the buffer of {limit} bytes is full"
         + (f" and no room came within max_block={waited:g} s" if core.blocks else " (on_full='raise')")
@@ -377,9 +394,24 @@ cdef class Stream:
         limit = body_limit(self.max_body(), item_text_size(x.own_id, x.attrs))
         if n == 0 or n > limit:
             raise size_problem(n, limit)
-        if self.policy.lines and memchr(p, 10, n) != NULL:
+        if self.policy.lines and not is_line(self.policy.lines, p, n):
             raise row_problem(0, "line", n, limit)
         return 0
+
+    cdef int put_large(
+        self, object owner, const uint8_t* p, size_t n, Extras* x, PackResult** pack_result, uint32_t* index,
+    ) except -1:
+        """Check and accept one large body that lies in ``owner``'s memory.  Locality and locks as ``put_bytes``."""
+        cdef void* reference = <void*>owner
+        if self.core.generation == this_generation:     # in a forked child the engine is still the parent's
+            owners_give_back(&self.core.engine.spares)
+        Py_INCREF(owner)
+        x.owner = &reference
+        try:
+            return self.put_bytes(p, n, x, pack_result, index)
+        finally:
+            if reference != NULL:           # no pack took it
+                Py_DECREF(owner)
 
     cdef int put_bytes(
         self, const uint8_t* p, size_t n, const Extras* x, PackResult** pack_result, uint32_t* index,
@@ -439,12 +471,14 @@ cdef class Stream:
         """Fill ``x``; the caller keeps the returned object as long as ``x``.  Raises for values that cannot be sent."""
         cdef object text = None
         x.when_ms = NO_TIME
-        x.attrs = slice_of(NULL, 0)
+        x.attrs = self.policy.least
         x.own_id = slice_of(NULL, 0)
         x.exempt = EX_NOTHING
+        x.owner = NULL
         if attrs is not None or dt is not None:
             x.when_ms, text = self.policy.item_text(attrs, dt, self.frame_keys)
-            x.attrs = slice_of(PyBytes_AS_STRING(text), <size_t>PyBytes_GET_SIZE(text))
+            if PyBytes_GET_SIZE(text):
+                x.attrs = slice_of(PyBytes_AS_STRING(text), <size_t>PyBytes_GET_SIZE(text))
         if own_id is not None:
             self.policy.check_ids()
             own_id_of(own_id, &x.own_id)
@@ -465,6 +499,10 @@ cdef class Stream:
         if self.serializer is not None:
             body = self.serialized(body, None)
         if PyBytes_CheckExact(body):
+            if <size_t>PyBytes_GET_SIZE(body) >= self.core.hold_from:
+                return self.put_large(
+                    body, <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, pack_result,
+                    index)
             return self.put_bytes(
                 <const uint8_t*>PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body), &x, pack_result, index)
         if isinstance(body, str) or not PyObject_CheckBuffer(body):
@@ -477,6 +515,9 @@ cdef class Stream:
                 copy = buffer_copy(&view)
                 return self.put_bytes(
                     <const uint8_t*>PyBytes_AS_STRING(copy), <size_t>view.len, &x, pack_result, index)
+            owner = body_owner(body) if <size_t>view.len >= self.core.hold_from else None
+            if owner is not None:
+                return self.put_large(owner, <const uint8_t*>view.buf, <size_t>view.len, &x, pack_result, index)
             return self.put_bytes(<const uint8_t*>view.buf, <size_t>view.len, &x, pack_result, index)
         finally:
             PyBuffer_Release(&view)
@@ -533,9 +574,13 @@ cdef class Stream:
         """
         return self.sent(body, attrs, dt, message_id, key, on_delivery)
 
-    cdef int put_rows(self, const Rows* rows, const Extras* x, BatchDelivery out, int64_t before) except -1:
-        """Check all rows, then accept them.  Locality: GIL, released for the work.  Locks: batcher.lock."""
+    cdef int put_rows(self, Rows* rows, const Extras* x, BatchDelivery out, int64_t before, object owner) except -1:
+        """Check all rows, then accept them; ``owner``, unless None, keeps the memory of them all.
+
+        Locality: GIL, released for the work.  Locks: batcher.lock.
+        """
         cdef RowsCheck check
+        cdef RowOwners owners
         cdef int64_t at = 0, messages
         cdef size_t max_body, overhead = 8 + x.attrs.n if x.attrs.n else 4
         cdef CoreHandle core = self.core
@@ -563,9 +608,17 @@ cdef class Stream:
                 &core.engine.batcher, check.bytes + check.id_bytes + <int64_t>overhead * messages, messages):
             raise_full(core, out.segments.messages)
         out.skipped += check.nulls + check.empties
+        owners_give_back(&core.engine.spares)
+        if check.largest < core.hold_from:
+            owner = None
+        if owner is not None:
+            owners_lease(&owners, owner, min(messages, check.bytes // <int64_t>core.hold_from))
+            rows.owners = &owners
         try:
             append_blocking(core, self.stream, rows, &at, rows.n, x, out, before)
         finally:
+            if owner is not None:
+                owners_end(&owners)
             if rows.ids != NULL:
                 with nogil:
                     status = keep_ids(rows, 0, at, &out.own_ids)
@@ -586,7 +639,8 @@ cdef class Stream:
 
         ``bodies`` is a sequence of bytes-like objects, or an array of fixed-width records by the buffer
         protocol (NumPy ``S``, ``V`` or structured dtypes, or two-dimensional ``uint8``; ctypes and shared memory too),
-        each record one body.  Items that hold objects, addresses or text are refused.
+        each record one body.  Elements of ``S`` end before the NUL bytes that fill them up, as NumPy's own do; one of
+        NUL bytes alone is empty and follows ``empty_value``.  Items that hold objects, addresses or text are refused.
         ``message_ids`` is a sequence with an id (text or bytes) for each body, ``key`` the key of all of them.
         All bodies are checked before the first is accepted.  Raises InvalidMessageError naming the item,
         BufferFullError with the exact ``details["accepted"]``, ClosedError, ForkedError.  ``on_delivery`` is called
@@ -599,7 +653,7 @@ cdef class Stream:
         out.core = self.core
         if self.serializer is not None:
             bodies = self.all_serialized(bodies)
-        source = body_rows(bodies)
+        source = body_rows(bodies, self.core.hold_from)
         _kept = self.extras(&x, attrs, dt, None, key)
         if message_ids is not None:
             self.policy.check_ids()
@@ -608,7 +662,7 @@ cdef class Stream:
         if on_delivery is not None:
             check_callback(on_delivery)
         try:
-            self.put_rows(&source.rows, &x, out, 0)
+            self.put_rows(&source.rows, &x, out, 0, None)
         finally:
             self.watch_batch(out, on_delivery)
         return out
@@ -619,9 +673,9 @@ cdef class Stream:
         ``data`` is anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``; ``column`` names the column
         of the bodies (not needed for a single one, or one called ``value`` or ``body``); ``id_column`` names
         a column with the messages' ids, as for ``message_id``, without nulls.  Null and empty bodies follow
-        ``null_value`` and ``empty_value``.  Raises as ``send_batch``; an error in a later chunk says how many
-        messages of the earlier ones were accepted.  ``on_delivery`` is called with one DeliveryResult for each
-        message.  Any thread.
+        ``null_value`` and ``empty_value``.  Memory of bodies of 4 KiB and more, also of a mapped file, must stay as it
+        is until their results.  Raises as ``send_batch``; an error in a later chunk says how many messages of the
+        earlier ones were accepted.  ``on_delivery`` is called with one DeliveryResult for each message.  Any thread.
         """
         cdef BatchDelivery out = BatchDelivery.__new__(BatchDelivery, BY_CORE)
         cdef ArrowChunks chunks = open_arrow(data)
@@ -645,7 +699,7 @@ cdef class Stream:
                 if id_column is not None:
                     column_rows(chunks.schema, chunk, id_at, &ids)
                     rows.ids = &ids
-                self.put_rows(&rows, &x, out, before)
+                self.put_rows(&rows, &x, out, before, chunks.owner())
                 before += rows.n
                 chunk = chunks.next_chunk()
         except DataProxyError as error:

@@ -25,6 +25,7 @@ ctypedef struct AccountingCounts:   # a copy of the counts of one moment
     int64_t in_flight
     int64_t in_flight_packs
     int64_t delivered
+    int64_t sent
     int64_t failed
     int64_t expired
     int64_t dropped
@@ -52,6 +53,7 @@ ctypedef struct Accounting:
     int64_t in_flight           # messages sealed and not settled
     int64_t in_flight_packs     # senders read it without the lock, as an estimate
     int64_t delivered
+    int64_t sent                # written, and no answer was asked for
     int64_t failed
     int64_t expired
     int64_t dropped
@@ -66,13 +68,14 @@ ctypedef struct Accounting:
     int64_t codes[64]
     int64_t code_counts[64]
     int n_codes
-    Hist latency                # microseconds from the first append of the pack, weighted by messages
+    Hist latency                # microseconds from the first append of the pack, of those delivered and sent
     # Read without the lock by the batcher: atomic.
     int64_t released            # bytes given back to the buffer limit
     int64_t released_messages
     int64_t turns               # grows whenever there may be room for waiting senders: bytes, memory or results
     int64_t awaiting            # 1 while senders may wait for a change of ``turns``
     int64_t shed_bytes          # memory of packs that were given up and not yet put away by their executors
+    int64_t shed_charge         # charges of these packs: held bodies are not in their memory
 
 
 cdef void accounting_open(Accounting* k) noexcept nogil

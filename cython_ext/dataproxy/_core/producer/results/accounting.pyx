@@ -2,7 +2,7 @@
 
 ``accepted`` and ``open`` are in the batcher under its lock; all counts after the seal are here, under
 ``Accounting.lock`` ("lock" below).  A message is moved from one to the other while both locks are held.  So at any
-moment, exactly, ``accepted = open + in_flight + delivered + failed + expired + dropped``.
+moment, exactly, ``accepted = open + in_flight + delivered + sent + failed + expired + dropped``.
 
 Locks: none, except where a function says otherwise.
 """
@@ -13,8 +13,8 @@ from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.base.hist cimport Hist, hist_add
 from dataproxy._core.pack.pack cimport (
-    CL_DROPPED, CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, OUT_PENDING, PK_SETTLED, Pack,
-    PackResult,
+    CL_DROPPED, CL_FREE, CL_SENT, OUT_DELIVERED, OUT_DROPPED, OUT_EXPIRED, OUT_MIXED, OUT_PENDING, OUT_SENT, PK_SETTLED,
+    Pack, PackResult,
 )
 from dataproxy._core.pack.parts cimport Part, parts_keep
 from dataproxy._core.producer.aio.loopqueue cimport LoopWait, waits_ring, waits_ring_due
@@ -149,6 +149,10 @@ cdef inline void _count(
         k.delivered_bytes += size
         hist_add(&k.latency, latency, messages)
         return
+    if outcome == OUT_SENT:
+        k.sent += messages
+        hist_add(&k.latency, latency, messages)
+        return
     if outcome == OUT_EXPIRED:
         k.expired += messages
     else:
@@ -234,6 +238,7 @@ cdef void accounting_drop(Accounting* k, Pack* p, int code, int64_t now_us) noex
     k.dropped += p.count
     p.shed = relaxed_load(&p.memory)    # its executor may be framing it at this moment
     atomic_add(&k.shed_bytes, p.shed)
+    atomic_add(&k.shed_charge, <int64_t>p.charge)
     _count_code(k, code, p.count)
     _unlink(k, p)
     if v != NULL:
@@ -253,6 +258,7 @@ cdef void accounting_put_away(Accounting* k, Pack* p) noexcept nogil:
     dp_assert(p.shed <= atomic_load(&k.shed_bytes), "shed <= shed_bytes: shed=%ld, shed_bytes=%ld",
               p.shed, k.shed_bytes)
     atomic_add(&k.shed_bytes, -p.shed)
+    atomic_add(&k.shed_charge, -<int64_t>p.charge)
     p.shed = 0
 
 
@@ -316,7 +322,7 @@ cdef bint accounting_idle(Accounting* k) noexcept nogil:
 
 
 cdef int64_t accounting_lost(Accounting* k) noexcept nogil:
-    """Return how many messages ended without an acknowledgement.  Locality: any thread.  Locks: takes lock."""
+    """Return how many messages were neither delivered nor sent.  Locality: any thread.  Locks: takes lock."""
     cdef int64_t lost
     pthread_mutex_lock(&k.lock)
     lost = k.failed + k.expired + k.dropped
@@ -426,6 +432,7 @@ cdef void accounting_counts(Accounting* k, AccountingCounts* out) noexcept nogil
     out.in_flight = k.in_flight
     out.in_flight_packs = k.in_flight_packs
     out.delivered = k.delivered
+    out.sent = k.sent
     out.failed = k.failed
     out.expired = k.expired
     out.dropped = k.dropped

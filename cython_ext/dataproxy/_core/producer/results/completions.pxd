@@ -13,7 +13,7 @@ from dataproxy._core.plat.thread cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
     EVENT_ROOM = 512        # events kept while the dispatcher is busy; further ones are counted
-    OUTCOMES = 5            # one more than the largest Outcome of a message
+    OUTCOMES = 6            # one more than the largest Outcome of a message
     WATCH_COST = 320        # bytes of a Watch, of the list that it is in, and of its own callback's arguments
     PACKS_AT_ONCE = 1024    # most packs that the dispatcher takes in one call
     MESSAGES_AT_ONCE = 16384    # and most messages in them
@@ -46,7 +46,7 @@ ctypedef struct Completions:
     # Guarded by lock.
     PackList owed           # older than all others: no reports of them are made, but their own callbacks are called
     PackList packs
-    int64_t untold[5]       # by Outcome: messages whose report was not made
+    int64_t untold[6]       # by Outcome: messages whose report was not made
     Event* events           # EVENT_ROOM of them
     Event* taken            # as many; only the dispatcher reads them, until its next call
     int n_events
@@ -70,7 +70,7 @@ cdef void completions_event(Completions* c, int kind, const char* label, int det
 cdef void completions_trouble(
     Completions* c, int kind, const char* label, int detail, Slice text, int64_t now) noexcept nogil
 cdef void completions_last_trouble(Completions* c, Trouble* out) noexcept nogil
-cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil
+cdef void completions_explain(Completions* c, Pack* p) noexcept nogil
 cdef bint completions_wait(Completions* c, int64_t deadline_us) noexcept nogil
 cdef bint completions_take(
     Completions* c, PackList* packs, Event** events, int* n, int64_t* lost, int64_t deadline_us,

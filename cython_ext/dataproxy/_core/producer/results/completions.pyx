@@ -13,14 +13,15 @@ from libc.string cimport memcpy, memset, strcmp, strncpy
 from posix.time cimport CLOCK_MONOTONIC, timespec
 
 from dataproxy._core.pack.pack cimport (
-    OUT_MIXED, Pack, PackList, list_pop, list_push, list_remove, pack_memory, pack_strip, pool_give,
+    OUT_EXPIRED, OUT_FAILED, OUT_MIXED, Pack, PackList, list_pop, list_push, list_remove, pack_memory, pack_strip,
+    pool_give,
 )
 from dataproxy._core.pack.parts cimport Part, Parts
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.accumulate.streams cimport Stream, StreamTable, stream_release
 from dataproxy._core.conn.connection cimport (
-    LC_CLOSED, CE_CONNECT_FAILED, CE_CONNECTED, CE_DEAF, CE_DRAINED, CE_FRAMING, CE_LOST, CE_PROTOCOL, CE_SILENT,
-    CE_STATE,
+    LC_CLOSED, CE_CONNECT_FAILED, CE_CONNECTED, CE_DEAF, CE_DRAINED, CE_FRAMING, CE_HANDSHAKE, CE_LOST, CE_PROTOCOL,
+    CE_SILENT,
 )
 from dataproxy._core.plat.atomic cimport atomic_add, atomic_load
 from dataproxy._core.plat.clock cimport now_us
@@ -29,6 +30,9 @@ from dataproxy._core.plat.thread cimport (
     pthread_condattr_destroy, pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t,
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
+
+cdef enum:
+    NOT_OF_CONNECTIONS = 100    # kinds of trouble from here on are not events of connections (dataproxy/lasterror.py)
 
 
 cdef int completions_open(
@@ -184,7 +188,7 @@ cdef bint _is_trouble(int kind) noexcept nogil:
     """Tell whether an event gives a reason why messages are not delivered that their own results do not give."""
     return (
         kind == CE_CONNECT_FAILED or kind == CE_LOST or kind == CE_SILENT or kind == CE_PROTOCOL or kind == CE_DRAINED
-        or kind == CE_DEAF or kind == CE_FRAMING or kind > CE_STATE)
+        or kind == CE_DEAF or kind == CE_FRAMING or kind == CE_HANDSHAKE or kind >= NOT_OF_CONNECTIONS)
 
 
 cdef void completions_trouble(
@@ -221,24 +225,32 @@ cdef void completions_last_trouble(Completions* c, Trouble* out) noexcept nogil:
     pthread_mutex_unlock(&c.lock)
 
 
-cdef bint trouble_explains(const Trouble* trouble, Pack* p) noexcept nogil:
-    """Put the trouble into the text of a pack for which no server has given a reason; True if it was put.
+cdef void completions_explain(Completions* c, Pack* p) noexcept nogil:
+    """Put what went wrong last into the text of a pack that expired or failed, if no server has given a reason.
 
     It belongs to the pack if it came while the pack was on its way, or if its proxy was not reached since then.
-    Locality: the owner of the pack.
+    Locality: the owner of the pack.  Locks: takes lock.
     """
-    if trouble.kind == 0 or p.refused != 0 or p.code >= 0 or p.code < LC_CLOSED or p.error_text != NULL:
+    if p.outcome != OUT_EXPIRED and p.outcome != OUT_FAILED:
+        return
+    if p.refused != 0 or p.code >= 0 or p.code < LC_CLOSED or p.error_text != NULL:
+        return
+    pthread_mutex_lock(&c.lock)
+    if _belongs(&c.trouble, p):
+        p.error_text = <char*>malloc(sizeof(Trouble))
+        if p.error_text != NULL:
+            snprintf(
+                p.error_text, sizeof(Trouble), "%d\x1f%d\x1f%s\x1f%s",
+                c.trouble.kind, c.trouble.detail, c.trouble.label, c.trouble.text)
+    pthread_mutex_unlock(&c.lock)
+
+
+cdef bint _belongs(const Trouble* trouble, const Pack* p) noexcept nogil:
+    """Tell whether a trouble can be why ``p`` was not delivered.  Locks: lock is held."""
+    if trouble.kind == 0:
         return False
-    if trouble.at_us < p.opened_us and (trouble.healed or not (
-            trouble.kind == CE_CONNECT_FAILED or trouble.kind > CE_STATE)):
-        return False
-    p.error_text = <char*>malloc(sizeof(Trouble))
-    if p.error_text == NULL:
-        return False
-    snprintf(
-        p.error_text, sizeof(Trouble), "%d\x1f%d\x1f%s\x1f%s", trouble.kind, trouble.detail, trouble.label,
-        trouble.text)
-    return True
+    return trouble.at_us >= p.opened_us or (not trouble.healed and (
+        trouble.kind == CE_CONNECT_FAILED or trouble.kind == CE_HANDSHAKE or trouble.kind >= NOT_OF_CONNECTIONS))
 
 
 cdef bint _has_news(const Completions* c) noexcept nogil:

@@ -11,14 +11,14 @@ from libc.string cimport memset
 from dataproxy._core.base.buf cimport buf_free, buf_init, buf_put, buf_put_u8
 from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.made cimport BY_CORE, CORE_ARGS
-from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult, pack_result_release
+from dataproxy._core.pack.pack cimport OUT_DELIVERED, OUT_SENT, PackResult, pack_result_release
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.producer.results.segments cimport Segment, segments_free
 from dataproxy._core.producer.accumulate.batcher cimport batcher_seal_of
 from dataproxy._core.producer.results.accounting cimport accounting_wait_result
-from dataproxy._core.producer.results.fields cimport delivered_at, fields_at, same_result
+from dataproxy._core.producer.results.fields cimport ended_well, fields_at, same_result
 from dataproxy._core.producer.handle cimport CoreHandle, check_own, microseconds
-from dataproxy._core.producer.results.outcomes cimport fields_once, new_delivered
+from dataproxy._core.producer.results.outcomes cimport fields_once, new_success
 from dataproxy._core.producer.ingest.rows cimport Rows, rows_get
 from dataproxy._core.producer.results.callbacks cimport check_callback, watch_done
 from dataproxy._core.plat.atomic cimport atomic_load
@@ -65,10 +65,13 @@ cdef Delivery new_delivery(CoreHandle core, PackResult* pack_result, uint32_t in
 
 
 cdef object outcome_of(tuple fields, uint32_t index, object own_id):
-    """Return the Delivered, or raise the DeliveryError, of a message in a pack with these fields.  Locality: GIL."""
-    if fields[0] != OUT_DELIVERED:
+    """Return the Delivered or Sent, or raise the DeliveryError, of a message in a pack with these fields.
+
+    Locality: GIL.
+    """
+    if fields[0] != OUT_DELIVERED and fields[0] != OUT_SENT:
         raise delivery_error(fields, index, own_id)
-    return new_delivered(fields, index, own_id)
+    return new_success(fields, index, own_id)
 
 
 cdef object _waiters = None
@@ -153,6 +156,8 @@ cdef class Delivery:
     def result(self, timeout=None):
         """Wait up to ``timeout`` seconds (None: until ``delivery_timeout`` has passed) and return a Delivered.
 
+        With ``ack="none"`` it is a Sent, which has the same fields and says that no answer was asked for.
+
         Raises DeliveryFailed, DeliveryExpired, or DeliveryPending if the result is not known in time (the message is
         still in flight).  Raises ForkedError in a forked child.  Ctrl-C interrupts the wait.  Any thread.
         """
@@ -174,7 +179,7 @@ cdef class Delivery:
         check_own(self, self.generation)
         if not _wait(self.core, self.pack_result, _deadline(self.core, timeout)):
             raise DeliveryPending(f"the message has no result after {timeout!r} s{self.core._trouble()}")
-        if delivered_at(self.pack_result, self.index):
+        if ended_well(self.pack_result, self.index):
             return None
         return delivery_error(fields_at(self.pack_result, self.index), self.index, self.own_id)
 
@@ -258,7 +263,7 @@ cdef class BatchDelivery:
         ``.failures``.  Any thread.
         """
         cdef int64_t deadline = _deadline(self.core, timeout)
-        cdef int64_t i, at = 0, good = 0
+        cdef int64_t i, at = 0, good = 0, sent = 0
         cdef uint32_t _k, place, end, n
         cdef size_t id_at = 0
         cdef PackResult* v
@@ -278,8 +283,11 @@ cdef class BatchDelivery:
             while place < end:
                 n = same_result(v, place, end - place)
                 own = self.own_id(&id_at)
-                if delivered_at(v, place):
-                    good += n
+                if ended_well(v, place):
+                    if v.outcome == OUT_SENT:
+                        sent += n
+                    else:
+                        good += n
                 else:
                     failures.append(Failure(at, n, delivery_error(fields_at(v, place), place, own)))
                 if own is not None:
@@ -287,7 +295,7 @@ cdef class BatchDelivery:
                         id_at += 1 + self.own_ids.p[id_at]
                 at += n
                 place += n
-        return BatchDelivered(at, good, self.skipped, tuple(failures), self.refused, self.refusals)
+        return BatchDelivered(at, good, self.skipped, tuple(failures), self.refused, self.refusals, sent)
 
     def __await__(self):
         """Wait in an event loop for what ``result`` returns; any number of tasks of any loops may wait."""

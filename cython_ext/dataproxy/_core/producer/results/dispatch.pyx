@@ -13,6 +13,7 @@ from dataproxy._core.producer.results.completions cimport (
 )
 from dataproxy._core.producer.results.fields cimport fields_of, reports_of, with_size
 from dataproxy._core.producer.handle cimport CoreHandle
+from dataproxy._core.producer.ingest.owners cimport owners_give_back
 from dataproxy._core.producer.results.packitems cimport pack_own_ids
 from dataproxy._core.producer.results.refusals cimport refusals_detach
 from dataproxy._core.producer.accumulate.streamlife cimport streams_leave, streams_tidy
@@ -48,6 +49,7 @@ def next_batch(CoreHandle core, double seconds):
     g = core.engine
     with nogil:
         going = completions_take(&g.completions, &packs, &events, &n, &lost, deadline)
+    owners_give_back(&g.spares)     # behind the take, which forgets that it was asked to: who returns more asks again
     if not going and not core.late:
         core.dispatched = True      # from here on callbacks run in the thread that registers them
         return None
@@ -81,7 +83,7 @@ def next_batch(CoreHandle core, double seconds):
             events[i].kind, events[i].label.decode("utf-8", "replace"), events[i].detail,
             events[i].text.decode("utf-8", "replace")))
     completions_untold(&g.completions, untold)
-    return reports, callbacks, said, lost, (untold[1], untold[2], untold[3], untold[4])
+    return reports, callbacks, said, lost, tuple([untold[i] for i in range(1, OUTCOMES)])
 
 
 def let_go(CoreHandle core, int64_t size):

@@ -7,4 +7,4 @@ from dataproxy._core.producer.handle cimport CoreHandle
 
 
 cdef tuple fields_once(CoreHandle core, PackResult* v, uint32_t place)
-cdef object new_delivered(tuple fields, uint32_t position, object own_id)
+cdef object new_success(tuple fields, uint32_t position, object own_id)

@@ -11,14 +11,14 @@ from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
-from dataproxy._core.pack.pack cimport OUT_DELIVERED, PackResult
+from dataproxy._core.pack.pack cimport OUT_DELIVERED, OUT_SENT, PackResult
 from dataproxy._core.producer.results.fields cimport fields_at, pack_result_fields
 from dataproxy._core.producer.handle cimport CoreHandle
 from dataproxy._core.plat.pytype cimport (
     ascii_bytes, is_ascii, new_ascii, new_instance, untrack,
 )
 
-from dataproxy.outcomes import Delivered, DeliveryResult, delivery_result, message_id
+from dataproxy.outcomes import Delivered, DeliveryResult, Sent, delivery_result, message_id
 
 __all__ = ["results"]
 
@@ -63,9 +63,9 @@ cdef inline void _put(object out, Py_ssize_t at, object value) noexcept:
     PyTuple_SET_ITEM(out, at, value)
 
 
-cdef object new_delivered(tuple fields, uint32_t position, object own_id):
-    """Return the Delivered of a message of a delivered pack."""
-    cdef object out = new_instance(<PyTypeObject*>Delivered, 6)
+cdef object new_success(tuple fields, uint32_t position, object own_id):
+    """Return the Delivered of a message of a delivered pack, or its Sent, which has the same fields."""
+    cdef object out = new_instance(<PyTypeObject*>(Sent if fields[0] == OUT_SENT else Delivered), 6)
     _put(out, 0, fields[5])
     _put(out, 1, fields[3])
     _put(out, 2, fields[6])
@@ -78,11 +78,12 @@ cdef object new_delivered(tuple fields, uint32_t position, object own_id):
 
 cdef object _result(object group, object stream, tuple fields, uint32_t position, object own_id):
     """Return the DeliveryResult of a message of a delivered pack."""
-    cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 4)
+    cdef object out = new_instance(<PyTypeObject*>DeliveryResult, 5)
     _put(out, 0, group)
     _put(out, 1, stream)
-    _put(out, 2, new_delivered(fields, position, own_id))
+    _put(out, 2, new_success(fields, position, own_id))
     _put(out, 3, None)
+    _put(out, 4, None)
     untrack(out)
     return out
 

@@ -8,13 +8,13 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memchr, memcmp
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_u8
-from dataproxy._core.base.compress cimport unpack_block
-from dataproxy._core.pack.pack cimport Pack, pack_strip
+from dataproxy._core.base.snappy.compress cimport unpack_block
+from dataproxy._core.pack.pack cimport Pack, pack_solid, pack_strip
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.producer.ingest.ids cimport OWN_ID_KEY
 from dataproxy._core.plat.endian cimport load_be32
-from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES
+from dataproxy._core.wire.api cimport ITEM_ATTRS, ITEM_LINES, ITEM_OBJECTS
 
 __all__: list = []
 
@@ -36,6 +36,45 @@ cdef bint _part(ItemWalk* w, Slice* part) noexcept nogil:
     return True
 
 
+cdef inline bint _number(ItemWalk* w, size_t* value) noexcept nogil:
+    """Take a varint of at most four bytes."""
+    cdef int shift = 0
+    value[0] = 0
+    while w.n > 0 and shift < 28:
+        value[0] |= <size_t>(w.p[0] & 0x7F) << shift
+        w.p += 1
+        w.n -= 1
+        if (w.p - 1)[0] < 0x80:
+            return True
+        shift += 7
+    return False
+
+
+cdef bint _object(ItemWalk* w, Slice* body) noexcept nogil:
+    """Take a protobuf message of this producer's own making: time, source, body."""
+    cdef size_t n
+    cdef int field
+    for field in range(4):              # the message itself, and its three fields
+        if w.n == 0:
+            return False
+        w.p += 1                        # the tag
+        w.n -= 1
+        if field == 1:
+            while w.n > 1 and w.p[0] >= 0x80:
+                w.p += 1
+                w.n -= 1
+            n = 1
+        elif not _number(w, &n) or n > w.n:
+            return False
+        if n > w.n:
+            return False
+        if field:
+            body[0] = slice_of(w.p, n)
+            w.p += n
+            w.n -= n
+    return True
+
+
 cdef bint item_next(ItemWalk* w, Slice* body, Slice* attrs) noexcept nogil:
     """Take the next item; False when no complete one is left.  Nothing is read beyond the last byte.
 
@@ -43,6 +82,8 @@ cdef bint item_next(ItemWalk* w, Slice* body, Slice* attrs) noexcept nogil:
     """
     cdef const uint8_t* lf
     attrs[0] = slice_of(NULL, 0)
+    if w.items == ITEM_OBJECTS:
+        return _object(w, body)
     if w.items != ITEM_LINES:
         return _part(w, body) and (w.items != ITEM_ATTRS or _part(w, attrs))
     if w.n == 0:
@@ -80,6 +121,7 @@ cdef void pack_keep_ids(Pack* p) noexcept nogil:
     cdef int status = ST_OK
     buf_init(&plain)
     buf_init(&ids)
+    status = pack_solid(p, 0)
     walk.p = p.buf + p.head
     walk.n = p.body_n
     walk.items = p.items

@@ -6,6 +6,7 @@ from dataproxy._core.pack.pack cimport Pack, PackResult
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.producer.accumulate.streams cimport Stream
 from dataproxy._core.plat.thread cimport pthread_mutex_t
+from dataproxy._core.wire.api cimport WireOps
 
 
 ctypedef struct UndeliveredPack:   # what remains of one pack
@@ -25,6 +26,7 @@ ctypedef struct UndeliveredPack:   # what remains of one pack
 
 ctypedef struct UndeliveredBuffer:
     int64_t limit           # constant; 0 keeps nothing
+    const WireOps* wire     # constant
     pthread_mutex_t lock
     # Guarded by lock.
     UndeliveredPack* first
@@ -33,7 +35,7 @@ ctypedef struct UndeliveredBuffer:
     int64_t not_kept        # messages that came when there was no room
 
 
-cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit) noexcept nogil
+cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit, const WireOps* wire) noexcept nogil
 cdef void undelivered_close(UndeliveredBuffer* l) noexcept nogil
 cdef void undelivered_keep(UndeliveredBuffer* l, Pack* p, int64_t now_us) noexcept nogil
 cdef void undelivered_missed(UndeliveredBuffer* l, int64_t messages) noexcept nogil

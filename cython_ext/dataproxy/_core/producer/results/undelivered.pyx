@@ -1,8 +1,9 @@
 """The buffers of packs that failed, expired or were dropped, up to a limit of their own.
 
-A pack's buffer moves here as it is, framed and compressed or not; nothing is copied or decoded before somebody
-iterates.  Messages that come after the limit is reached are counted and not kept, because the oldest losses say most
-about the cause.  In this module "lock" is ``UndeliveredBuffer.lock``.
+A pack's buffer moves here as it is, framed and compressed or not.  Nothing is unpacked before somebody iterates, and
+only bodies that the pack held by reference are copied; but what framing has changed where it lay becomes items again.
+Messages that come after the limit is reached are counted and not kept, because the oldest losses say most about the
+cause.  In this module "lock" is ``UndeliveredBuffer.lock``.
 
 Locks: none, except where a function says otherwise.
 """
@@ -12,8 +13,10 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init
-from dataproxy._core.base.compress cimport unpack_block
-from dataproxy._core.pack.pack cimport OUT_DELIVERED, Pack, pack_result_new, pack_result_release
+from dataproxy._core.base.snappy.compress cimport unpack_block
+from dataproxy._core.pack.pack cimport (
+    OUT_DELIVERED, Pack, pack_items, pack_result_new, pack_result_release, pack_solid,
+)
 from dataproxy._core.pack.parts cimport parts_find, parts_messages
 from dataproxy._core.base.status cimport ST_OK
 from dataproxy._core.producer.results.accounting cimport pack_result_fill
@@ -27,9 +30,13 @@ cdef enum:
     MOST_UNPACKED = 1073741824      # bytes; no pack is nearly so large
 
 
-cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit) noexcept nogil:
-    """Open a zeroed store that keeps ``limit`` bytes.  Locality: the producer's creator."""
+cdef void undelivered_open(UndeliveredBuffer* l, int64_t limit, const WireOps* wire) noexcept nogil:
+    """Open a zeroed store that keeps ``limit`` bytes of packs, which ``wire`` has framed.
+
+    Locality: the producer's creator.
+    """
     l.limit = limit
+    l.wire = wire
     pthread_mutex_init(&l.lock, NULL)
 
 
@@ -90,10 +97,13 @@ cdef void undelivered_keep(UndeliveredBuffer* l, Pack* p, int64_t now_us) noexce
 
     Locality: the thread that settles the pack, before the accounting counts it.  Locks: takes lock.
     """
-    cdef int64_t need = <int64_t>(p.head + p.body_n + sizeof(UndeliveredPack) + sizeof(p.pack_result[0]))
+    cdef int64_t need = <int64_t>(p.head + pack_items(p) + sizeof(UndeliveredPack) + sizeof(p.pack_result[0]))
     cdef UndeliveredPack* x = NULL
     pthread_mutex_lock(&l.lock)
-    if p.buf != NULL and l.charged + need <= l.limit:
+    if p.buf != NULL and l.charged + need <= l.limit and pack_solid(p, 0) == ST_OK:
+        if p.frame != NULL and l.wire.restore != NULL:
+            l.wire.restore(p.buf + p.head, p.body_n)
+            p.frame = NULL
         x = _from_pack(p, now_us)
     if x == NULL:
         l.not_kept += p.count if p.parts == NULL else p.count - parts_messages(p.parts, OUT_DELIVERED)

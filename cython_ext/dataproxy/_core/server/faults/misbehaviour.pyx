@@ -97,7 +97,7 @@ cdef int misbehave_frame(ServerLoop* d, Session* s, const uint8_t* p, size_t n, 
     what.actions = 0
     if r.action == REQ_CLOSE or not _event(s, &event, r.group, r.stream):
         return FRAME_GOES_ON
-    if not heartbeat and _number_of(d, slice_of(r.reply.p, r.reply.n), &number):
+    if not heartbeat and _number_of(s, slice_of(r.reply.p, r.reply.n), &number):
         faults_note(d.shared.faults, &event, number)
     if s.faults.judged:
         s.faults.judged = False
@@ -113,9 +113,9 @@ cdef int misbehave_frame(ServerLoop* d, Session* s, const uint8_t* p, size_t n, 
         _close(d, s, what.reset)
         return FRAME_DONE
     if what.actions & DO_REFUSE and r.code == 0 and not heartbeat:
-        status = _refuse(d, p, n, receive_ms, what)
+        status = _refuse(d, s, p, n, receive_ms, what)
     elif what.actions & DO_LOAD and heartbeat:
-        status = _serve_again(d, p, n, receive_ms, 0, what.load)
+        status = _serve_again(d, s, p, n, receive_ms, 0, what.load)
     if status != ST_OK:
         end_session(d, s, CLOSE_MEMORY)
         return FRAME_DONE
@@ -124,21 +124,25 @@ cdef int misbehave_frame(ServerLoop* d, Session* s, const uint8_t* p, size_t n, 
     return FRAME_GOES_ON
 
 
-cdef int _serve_again(ServerLoop* d, const uint8_t* p, size_t n, int64_t receive_ms, int code, int load) noexcept nogil:
+cdef int _serve_again(
+    ServerLoop* d, const Session* s, const uint8_t* p, size_t n, int64_t receive_ms, int code, int load,
+) noexcept nogil:
     """Judge the frame as a proxy in another state does."""
     cdef ServerProfile profile = d.profile
     profile.service_code = code
     profile.load = load
     d.request.reply.n = 0
     d.request.entry.n = 0
-    return d.shared.wire.serve(&profile, p, n, receive_ms, &d.request)
+    return s.wire.serve(&profile, p, n, receive_ms, &d.request)
 
 
-cdef int _refuse(ServerLoop* d, const uint8_t* p, size_t n, int64_t receive_ms, const FaultWhat* what) noexcept nogil:
+cdef int _refuse(
+    ServerLoop* d, const Session* s, const uint8_t* p, size_t n, int64_t receive_ms, const FaultWhat* what,
+) noexcept nogil:
     """Turn the result into a refusal: without a text as of a proxy in that state, with one as of a full queue."""
     if what.text_n == 0:
-        return _serve_again(d, p, n, receive_ms, what.code, d.profile.load)
-    return refuse_request(d, what.code, what.text)
+        return _serve_again(d, s, p, n, receive_ms, what.code, d.profile.load)
+    return refuse_request(d, s, what.code, what.text)
 
 
 cdef void misbehave_after(ServerLoop* d, Session* s, const FaultWhat* what) noexcept nogil:
@@ -173,7 +177,7 @@ cdef int misbehave_reply(ServerLoop* d, Session* s, const FaultWhat* what, Slice
         memcpy(at, reply.p, reply.n)
         _spoil(d, s, what, at, reply.n)
         at += reply.n
-    if s.faults != NULL and _number_of(d, reply, &number):
+    if s.faults != NULL and _number_of(s, reply, &number):
         s.faults.answered = True
         s.faults.answered_number = number
     # Replies collected for a removed rule would never be sent.
@@ -192,10 +196,10 @@ cdef int misbehave_reply(ServerLoop* d, Session* s, const FaultWhat* what, Slice
     return give_reply(d, s, held)
 
 
-cdef bint _number_of(ServerLoop* d, Slice reply, uint32_t* number) noexcept nogil:
+cdef bint _number_of(const Session* s, Slice reply, uint32_t* number) noexcept nogil:
     """Read which request a reply answers; false when it does not say."""
     cdef WireEvent answer
-    if reply.n == 0 or d.shared.wire.parse_reply(reply.p, reply.n, &answer) != ST_OK:
+    if reply.n == 0 or s.wire.parse_reply(reply.p, reply.n, &answer) != ST_OK:
         return False
     number[0] = answer.seq
     return answer.kind == EV_ACK and answer.has_seq
@@ -209,7 +213,7 @@ cdef void _foreign(ServerLoop* d, Session* s, int which, uint8_t* reply, size_t 
     cdef FaultEvent event
     cdef uint32_t number = 0
     cdef uint32_t own = 0
-    if not _number_of(d, slice_of(reply, n), &own) or not _event(s, &event, slice_of(NULL, 0), slice_of(NULL, 0)):
+    if not _number_of(s, slice_of(reply, n), &own) or not _event(s, &event, slice_of(NULL, 0), slice_of(NULL, 0)):
         return
     number = own ^ <uint32_t>FAR_AWAY
     if which == NUMBER_NEXT:
@@ -220,7 +224,7 @@ cdef void _foreign(ServerLoop* d, Session* s, int which, uint8_t* reply, size_t 
         return
     elif which == NUMBER_SETTLED:
         number = s.faults.answered_number if s.faults.answered else own
-    d.shared.wire.misaddress(reply, n, number)
+    s.wire.misaddress(reply, n, number)
 
 
 cdef void _spoil(ServerLoop* d, Session* s, const FaultWhat* what, uint8_t* reply, size_t n) noexcept nogil:

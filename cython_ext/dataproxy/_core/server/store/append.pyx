@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_OK, ST_STORE
-from dataproxy._core.server.store.dedupe cimport Rest, dedupe_entry, dedupe_ids
+from dataproxy._core.server.store.window.dedupe cimport Rest, dedupe_entry, dedupe_ids
 from dataproxy._core.server.entries cimport Entry, StoreOps
 from dataproxy._core.server.store.header cimport HEADER_FIXED, header_place, header_seal
 from dataproxy._core.server.store.stages cimport STAGE_PUT, stage_passed
@@ -29,7 +29,7 @@ from dataproxy._core.server.store.txn cimport (
     store_refused,
     store_took,
 )
-from dataproxy._core.server.store.windowlog cimport windowlog_expire, windowlog_put
+from dataproxy._core.server.store.window.windowlog cimport windowlog_expire, windowlog_put
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_RESERVE, MDB_txn, MDB_val, mdb_put
 
 cdef StoreOps _ops

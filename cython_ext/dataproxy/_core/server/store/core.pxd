@@ -5,12 +5,12 @@ from libc.stdint cimport int64_t, uint64_t
 
 from dataproxy._core.base.forks cimport ForkNode
 from dataproxy._core.base.siphash cimport HashKey
-from dataproxy._core.server.store.dedupe cimport Dedupe
+from dataproxy._core.server.store.window.dedupe cimport Dedupe
 from dataproxy._core.server.entries cimport EntryDone, StoreOps
 from dataproxy._core.server.store.memory cimport MemStore
 from dataproxy._core.server.store.txn cimport Store, StoreLimits
 from dataproxy._core.server.store.view cimport StoreView
-from dataproxy._core.server.store.windowlog cimport WindowLog
+from dataproxy._core.server.store.window.windowlog cimport WindowLog
 
 
 cdef class StoreCore(StoreView):

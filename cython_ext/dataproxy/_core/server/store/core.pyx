@@ -24,19 +24,19 @@ from dataproxy._core.server.committer cimport (
 )
 from dataproxy._core.base.forks cimport forks_unwatch, forks_watch
 from dataproxy._core.base.siphash cimport HashKey, hash_key
-from dataproxy._core.server.store.dedupe cimport DedupeCounts, dedupe_counts, dedupe_free, window_init
+from dataproxy._core.server.store.window.dedupe cimport DedupeCounts, dedupe_counts, dedupe_free, window_init
 from dataproxy._core.server.entries cimport Entry, EntryDone, StoreOps, entry_free_chain
 from dataproxy._core.server.store.memory cimport memory_reader, memstore_free, memstore_init, memstore_ops
 from dataproxy._core.server.store.reader cimport durable_reader
-from dataproxy._core.server.store.rowblocks cimport rowblocks_init
+from dataproxy._core.server.store.window.rowblocks cimport rowblocks_init
 from dataproxy._core.server.store.append cimport store_ops
 from dataproxy._core.server.store.clock cimport storeclock_now
 from dataproxy._core.server.store.env cimport env_error
 from dataproxy._core.server.store.shared cimport prepare_directory, shared_env, store_fault
 from dataproxy._core.server.store.txn cimport StoreLimits, store_free, store_init
-from dataproxy._core.server.store.windowlog cimport windowlog_load, windowlog_unwatched
+from dataproxy._core.server.store.window.windowlog cimport windowlog_load, windowlog_unwatched
 from dataproxy._core.plat.atomic cimport relaxed_load
-from dataproxy._core.wire.inlong.codec cimport inlong_ops
+from dataproxy._core.wire.registry cimport wire_of_server
 
 cdef enum MapSize:
     MAP_SPARE = 64 << 20
@@ -169,7 +169,7 @@ cdef class StoreCore(StoreView):
         cdef bytes fresh = os.urandom(16)
         cdef HashKey key = hash_key(<const unsigned char*>fresh)
         cdef int error = 0
-        self._dedupe.wire = inlong_ops()
+        self._dedupe.wire = wire_of_server()
         self._dedupe.first_wins = first_wins
         if not self._has_memory:
             key = hash_key(self._shared.env.ids_key)

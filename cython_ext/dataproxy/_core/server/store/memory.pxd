@@ -6,7 +6,7 @@ A ring is a growing queue of 64-bit values with access by position: the places o
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from dataproxy._core.server.store.dedupe cimport Dedupe
+from dataproxy._core.server.store.window.dedupe cimport Dedupe
 from dataproxy._core.server.entries cimport StoreOps
 from dataproxy._core.server.store.catalog cimport Catalog, StreamStat
 from dataproxy._core.server.store.clock cimport StoreClock

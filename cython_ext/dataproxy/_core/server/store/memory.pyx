@@ -10,7 +10,9 @@ from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.status cimport ST_DISK_FULL, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_STORE
 from dataproxy._core.base.clock cimport system_clock
-from dataproxy._core.server.store.dedupe cimport Dedupe, Rest, dedupe_entry, dedupe_forget, dedupe_keep, dedupe_undo
+from dataproxy._core.server.store.window.dedupe cimport (
+    Dedupe, Rest, dedupe_entry, dedupe_forget, dedupe_keep, dedupe_undo,
+)
 from dataproxy._core.server.entries cimport Entry, StoreOps
 from dataproxy._core.server.store.header cimport HEADER_FIXED, header_place
 from dataproxy._core.server.store.catalog cimport (
@@ -74,6 +76,7 @@ cdef StoreOps _ops
 _ops.append = _append
 _ops.retain = _retain
 _ops.room = sizeof(MemEntry)
+_ops.brief = True
 
 
 cdef const StoreOps* memstore_ops() noexcept nogil:

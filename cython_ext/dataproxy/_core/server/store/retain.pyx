@@ -25,7 +25,7 @@ from dataproxy._core.server.store.txn cimport (
     Store, StoreLimits, store_begin, store_failed, store_finish, store_grow, store_is_full, store_is_roomy,
     store_save_clock, store_settle,
 )
-from dataproxy._core.server.store.windowlog cimport windowlog_expire, windowlog_is_due
+from dataproxy._core.server.store.window.windowlog cimport windowlog_expire, windowlog_is_due
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_load, relaxed_store
 from dataproxy._core.plat.lmdb cimport (
     MDB_NEXT, MDB_NOTFOUND, MDB_SET_RANGE, MDB_cursor, MDB_cursor_op, MDB_txn, MDB_val, mdb_cursor_close,

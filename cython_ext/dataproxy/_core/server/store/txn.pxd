@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from dataproxy._core.server.store.catalog cimport Catalog
 from dataproxy._core.server.store.clock cimport StoreClock
 from dataproxy._core.server.store.env cimport StoreEnv, StoreFiles
-from dataproxy._core.server.store.windowlog cimport WindowLog
+from dataproxy._core.server.store.window.windowlog cimport WindowLog
 from dataproxy._core.plat.lmdb cimport MDB_MAP_FULL, MDB_txn
 
 

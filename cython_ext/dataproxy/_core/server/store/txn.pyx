@@ -36,7 +36,7 @@ from dataproxy._core.server.store.env cimport (
     FAULT_OWNER, FAULT_ROW, KEY_LOG, LOG_ROW, ROW_CRC, STREAM_ROW, env_names, env_reopen, env_resize, files_check,
     files_note, files_sync, key_meta, key_name, reserve_make, reserve_probe, row_fits, row_seal,
 )
-from dataproxy._core.server.store.windowlog cimport windowlog_settle, windowlog_writes
+from dataproxy._core.server.store.window.windowlog cimport windowlog_settle, windowlog_writes
 from dataproxy._core.plat.atomic cimport relaxed_add, relaxed_store
 from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store_be64
 from dataproxy._core.plat.file cimport posix_fallocate

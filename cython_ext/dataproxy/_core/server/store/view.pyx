@@ -72,8 +72,8 @@ cdef class StoreView:
         the first of a batch it is a StoreError (code STORE_DAMAGED) whose details have its ``offset``; what is behind
         it can be read from the next offset on.  Raises StoreError, ClosedError.
         """
-        cdef bytes topic_raw = topic.encode()
-        cdef bytes stream_raw = b"" if stream is None else stream.encode()
+        cdef bytes topic_raw = _raw(topic)
+        cdef bytes stream_raw = b"" if stream is None else _raw(stream)
         cdef Slice topic_slice = _slice(topic_raw)
         cdef Slice stream_slice = _slice(stream_raw)
         cdef const Slice* only = NULL if stream is None else &stream_slice

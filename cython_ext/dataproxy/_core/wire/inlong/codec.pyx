@@ -18,12 +18,18 @@ cdef WireOps OPS
 
 OPS.name = b"inlong"
 OPS.head_room = FRAME_HEAD_ROOM
+OPS.in_turn = False
+OPS.spread = 1
 OPS.delimit = find_frame
 OPS.parse_reply = read_reply
 OPS.family = describe_family
 OPS.heartbeat = put_heartbeat
+OPS.shaken = False
 OPS.tail_room = frame_tail_room
+OPS.arrange = NULL
 OPS.frame = frame_around
+OPS.restore = NULL
+OPS.address = NULL
 OPS.name_items = name_items
 OPS.serve = serve_frame
 OPS.refuse = refuse_reply

@@ -72,6 +72,11 @@ cdef enum:  # bits of extField
     EXT_LINES = 0x20            # one item, its records joined by LF
 
 
+cdef enum:  # families of frames (FrameSpec.family) beside the message types
+    FAMILY_BINARY_LINES = 0x2007    # type 7 with EXT_LINES: the bit stands above the type
+    FAMILY_REPORT = 0x4003          # lines in an HTTP report
+
+
 cdef enum:  # limits
     MAX_CLIENT_ATTRS = 32000    # what a client may send, the same for every type
     MAX_BINARY_ATTRS = 32767    # completed text of a binary frame

@@ -10,7 +10,7 @@ Locality: owner of the buffer that is written, or of the reader's place.  Locks:
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport buf_put, buf_put_be16, buf_put_be32, buf_put_be64, buf_put_u8, buf_reserve
-from dataproxy._core.base.compress cimport pack_block, unpack_block
+from dataproxy._core.base.snappy.compress cimport pack_block, unpack_block
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.base.text cimport utf8_size, write_decimal

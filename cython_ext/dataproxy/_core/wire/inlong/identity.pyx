@@ -12,7 +12,7 @@ from dataproxy._core.base.buf cimport (
     buf_free, buf_init, buf_put, buf_put_be16, buf_put_be32, buf_put_decimal, buf_put_slice, buf_put_text, buf_put_u8,
     buf_reserve,
 )
-from dataproxy._core.base.compress cimport pack_block
+from dataproxy._core.base.snappy.compress cimport pack_block
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.plat.endian cimport store_be16, store_be32

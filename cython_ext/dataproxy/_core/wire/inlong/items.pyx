@@ -11,8 +11,8 @@ Locks: none.
 
 from libc.string cimport memcmp, memcpy
 
-from dataproxy._core.base.blockmap cimport BlockMap, block_map
-from dataproxy._core.base.blockread cimport BlockReader, block_reader, block_word
+from dataproxy._core.base.snappy.blockmap cimport BlockMap, block_map
+from dataproxy._core.base.snappy.blockread cimport BlockReader, block_reader, block_word
 from dataproxy._core.base.buf cimport buf_reserve
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_INVALID, ST_NO_MEMORY, ST_OK, ST_PROTOCOL

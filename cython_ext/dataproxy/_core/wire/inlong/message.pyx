@@ -3,11 +3,11 @@
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_free, buf_init, buf_put, buf_put_be32, buf_reserve
 from dataproxy._core.base.column cimport Bytes
-from dataproxy._core.base.compress cimport pack_block
+from dataproxy._core.base.snappy.compress cimport pack_block
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_EOF, ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.endian cimport store_be32
@@ -394,6 +394,7 @@ cdef bytes _encode_frame(groups, int64_t create_time_ms, bint compress, uint32_t
     cdef size_t start = 0
     cdef size_t size = 0
     cdef int status
+    memset(&spec, 0, sizeof(FrameSpec))
     if len(groups) != 1:
         raise _refused(f"version 4 has one group, not {len(groups)}")
     attrs, items = groups[0]
@@ -407,6 +408,7 @@ cdef bytes _encode_frame(groups, int64_t create_time_ms, bint compress, uint32_t
     spec.data_time_ms = create_time_ms
     spec.attrs = slice_of(<const char*>text, <size_t>len(text))
     spec.id = slice_of(NULL, 0)
+    spec.apart = 0
     buf_init(&body)
     buf_init(&packed)
     try:

@@ -10,7 +10,7 @@ from dataproxy._core.base.buf cimport buf_reserve
 from dataproxy._core.base.slice cimport slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.endian cimport load_be16, load_be32, store_be16, store_be32
-from dataproxy._core.wire.api cimport REQ_CLOSE, REQ_REPLY
+from dataproxy._core.wire.api cimport REQ_REPLY, request_begin
 from dataproxy._core.wire.inlong.answer cimport Exchange
 from dataproxy._core.wire.inlong.const cimport (
     HB_BODY,
@@ -38,7 +38,7 @@ cdef int serve_frame(
 ) noexcept nogil:
     """Judge one whole frame; ``out`` is filled in any case."""
     cdef Exchange x
-    _reset(out)
+    request_begin(out)
     if n <= LENGTH_SIZE or load_be32(p) != n - LENGTH_SIZE:
         return ST_OK
     out.msg_type = p[LENGTH_SIZE] & TYPE_MASK
@@ -64,25 +64,6 @@ cdef int serve_frame(
     if TYPE_COMMON <= out.msg_type <= TYPE_PAIRS:
         return serve_text(&x)
     return ST_OK                # no known type: close
-
-
-cdef void _reset(Request* out) noexcept nogil:
-    out.action = REQ_CLOSE
-    out.code = 0
-    out.msg_type = 0
-    out.heartbeat = False
-    out.group = slice_of(NULL, 0)
-    out.stream = slice_of(NULL, 0)
-    out.records = 0
-    out.data_time_ms = 0
-    out.order = False
-    out.unanswered = False
-    out.partition_key = slice_of(NULL, 0)
-    out.reply.n = 0
-    out.entry.n = 0
-    out.body = slice_of(NULL, 0)
-    out.body_at = 0
-    out.scratch.n = 0
 
 
 cdef int _answer_heartbeat(Request* out) noexcept nogil:

@@ -7,7 +7,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from dataproxy._core.base.buf cimport Buf, buf_put_decimal, buf_put_slice, buf_put_text, buf_reserve
-from dataproxy._core.base.compress cimport pack_block, pack_bound, unpack_block
+from dataproxy._core.base.snappy.compress cimport pack_block, pack_bound, unpack_block
 from dataproxy._core.base.slice cimport Slice, slice_equals, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK, ST_PROTOCOL
 from dataproxy._core.base.text cimport is_ascii

@@ -6,7 +6,7 @@ Locality: server loop.  Locks: none.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from dataproxy._core.base.buf cimport Buf, buf_put, buf_put_be32, buf_put_decimal, buf_put_text, buf_reserve
-from dataproxy._core.base.compress cimport unpack_block
+from dataproxy._core.base.snappy.compress cimport unpack_block
 from dataproxy._core.base.slice cimport Slice, slice_is, slice_of
 from dataproxy._core.base.status cimport ST_LIMIT, ST_NO_MEMORY, ST_OK
 from dataproxy._core.plat.endian cimport load_be32, store_be32
