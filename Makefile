@@ -174,9 +174,10 @@ instructions: build ## instructions of one send and one ack under callgrind, aga
 annotate: setup ## Cython's annotated HTML, in build/tree-annotate
 	@$(PY) tools/build.py annotate
 
-docs: build ## write the generated files again (CONFIGURATION.md, conf/*.toml, dataproxy/numbers.py)
+docs: build ## write the generated files again (CONFIGURATION.md, conf/*.toml, dataproxy/numbers.py, dataproxy/wire/tubemq/messages.*)
 	@$(PY) -m dataproxy.config.render
 	@$(PY) tools/numbers.py
+	@$(PY) tools/protos.py
 
 lock: setup ## resolve requirements/dev.in into dev.lock
 	@tools/lock.sh

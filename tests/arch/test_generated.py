@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = Path("dataproxy", "numbers.py")
+SCHEMA = Path("dataproxy", "wire", "tubemq", "messages.proto")
 
 
 def check(root: Path) -> subprocess.CompletedProcess[str]:
@@ -55,3 +56,21 @@ def test_a_changed_number_is_noticed(tmp_path):
     assert changed != header.read_text()
     header.write_text(changed)
     assert numbers(tmp_path).returncode == 1
+
+
+def protos(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "tools" / "protos.py"), "--check"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_what_protobuf_knows_of_tubemq_is_current(tmp_path):
+    assert protos(ROOT).returncode == 0
+    for folder in ("tools", SCHEMA.parent):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    schema = tmp_path / SCHEMA
+    schema.write_text(schema.read_text().replace("optional int64 traceId = 2;", "optional int64 traceId = 5;"))
+    done = protos(tmp_path)
+    assert done.returncode == 1
+    assert "messages.desc is not current" in done.stderr
+    schema.write_text("nothing")
+    assert protos(tmp_path).returncode == 1

@@ -21,6 +21,7 @@ from tests.fuzz import (
     report,
     request,
     snappy,
+    tubemq,
     v1,
 )
 
@@ -39,6 +40,7 @@ TARGETS = {
     "report": report,
     "request": request,
     "snappy": snappy,
+    "tubemq": tubemq,
     "v1": v1,
 }
 #: Runs of targets whose one check is long.

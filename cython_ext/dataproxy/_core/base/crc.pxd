@@ -1,4 +1,7 @@
-"""CRC-32C, the checksum of iSCSI, ext4 and Kafka: finds every change of up to three bits, and of 32 bits in a row."""
+"""Checksums: CRC-32C (iSCSI, ext4, Kafka), and CRC-32 (Ethernet, gzip, TubeMQ).
+
+Both find every change of up to three bits, and of 32 bits in a row.
+"""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t
@@ -8,3 +11,4 @@ from libc.stdint cimport uint32_t
 cdef uint32_t crc32c(uint32_t crc, const void* p, size_t n) noexcept nogil
 cdef uint32_t crc32c_by_tables(uint32_t crc, const void* p, size_t n) noexcept nogil
 cdef bint crc32c_has_processor() noexcept nogil
+cdef uint32_t crc32(uint32_t crc, const void* p, size_t n) noexcept nogil

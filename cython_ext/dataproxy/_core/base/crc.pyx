@@ -1,12 +1,16 @@
 """CRC-32C: by an instruction of the processor if it has one (8 bytes in three cycles), else by tables.
 
+CRC-32 is made by tables.
+
 Locality: any thread.  Locks: none.
 """
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from dataproxy._core.plat.crc cimport dp_crc_by_processor, dp_crc_by_tables, dp_crc_has_processor, dp_crc_prepare
+from dataproxy._core.plat.crc cimport (
+    dp_crc32_by_tables, dp_crc_by_processor, dp_crc_by_tables, dp_crc_has_processor, dp_crc_prepare,
+)
 
 cdef bint _has_processor = dp_crc_has_processor()
 dp_crc_prepare()
@@ -27,3 +31,8 @@ cdef uint32_t crc32c_by_tables(uint32_t crc, const void* p, size_t n) noexcept n
 cdef bint crc32c_has_processor() noexcept nogil:
     """Return whether ``crc32c`` uses the processor's instruction."""
     return _has_processor
+
+
+cdef uint32_t crc32(uint32_t crc, const void* p, size_t n) noexcept nogil:
+    """Continue a CRC-32 over ``n`` bytes, as ``zlib.crc32`` does."""
+    return ~dp_crc32_by_tables(~crc, <const uint8_t*>p, n)

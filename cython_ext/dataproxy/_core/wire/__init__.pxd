@@ -12,9 +12,13 @@ protocol of Apache InLong's DataProxy:
 - ``http``: the HTTP report, a table of its own for the same messages and the same stored form;
 - ``codec`` is the table itself; ``message`` gives Python the parts that users and tests call.
 
-``inlongv1`` is the second protocol of the same servers, protobuf packs: ``const`` and ``fields`` (protobuf),
-``encode``, ``decode``, ``server`` and ``codec`` in the same roles.  Both share connections, containers and codes, so
-``inlongv1`` sees ``inlong``; its table takes the frames of both.  ``registry`` finds the table for a family of frames.
+``inlongv1`` is the second protocol of the same servers, protobuf packs: ``const``, ``encode``, ``decode``, ``server``
+and ``codec`` in the same roles.  Both share connections, containers and codes, so ``inlongv1`` sees ``inlong``; its
+table takes the frames of both.  ``registry`` finds the table for a family of frames.
+
+``tubemq`` is the RPC of the queue behind a DataProxy, without a table so far: ``const``, ``frame``, ``rpc`` (what
+stands around each call), ``get``, ``send`` and ``commit`` (messages on the way of data), ``payload``, and ``record``
+(as brokers store them).
 
 Threads.  Any thread, without the GIL; the caller owns all buffers.  Locks: none.
 

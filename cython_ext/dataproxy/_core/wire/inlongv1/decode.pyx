@@ -23,7 +23,7 @@ from dataproxy._core.wire.inlong.decode cimport find_frame, read_reply
 from dataproxy._core.wire.inlongv1.const cimport (
     INFO_FIRST, INFO_ID, INFO_LONGEST, INFO_RESULT, R_FAIL, R_ID, R_LENGTH, R_PACKAGE, R_REJECT, R_SUCCESS, R_VERSION,
 )
-from dataproxy._core.wire.inlongv1.fields cimport FK_VARINT, Field, Fields, fields_next, fields_open
+from dataproxy._core.base.protobuf cimport FK_VARINT, Field, Fields, fields_next, fields_open
 
 cdef enum:
     MQ_FIRST = 116              # V0 codes of a message queue that did not take a frame

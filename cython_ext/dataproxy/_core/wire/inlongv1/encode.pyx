@@ -24,7 +24,7 @@ from dataproxy._core.wire.inlongv1.const cimport (
     HEAD_SIZE, HEAD_STREAM, HEAD_TIME, ITEM_ROOM, OBJ_BODY, OBJ_SOURCE, OBJ_TIME, OBJS_MSG, PACK_BYTES, PACK_HEADER,
     PLAIN, SNAPPY, SOURCE_MOST, TIME_BITS, V1_PACK, V1_TYPE, V1_VERSION, VERSION,
 )
-from dataproxy._core.wire.inlongv1.fields cimport (
+from dataproxy._core.base.protobuf cimport (
     bytes_size, put_bytes, put_head, put_number, varint_size,
 )
 

@@ -33,7 +33,7 @@ from dataproxy._core.wire.inlongv1.const cimport (
     OBJS_MSG, PACK_BYTES, PACK_HEADER, PLAIN, R_SUCCESS, SNAPPY, V1_PACK, V1_TYPE, V1_VERSION, VERSION,
 )
 from dataproxy._core.wire.inlongv1.decode cimport result_of_code
-from dataproxy._core.wire.inlongv1.fields cimport (
+from dataproxy._core.base.protobuf cimport (
     FK_BYTES, FK_VARINT, Field, Fields, fields_next, fields_open, put_number,
 )
 

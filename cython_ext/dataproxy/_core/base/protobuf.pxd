@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from dataproxy._core.base.slice cimport Slice, slice_of
 
 
-cdef enum FieldKind:        # protobuf's wire types that V1 uses
+cdef enum FieldKind:        # protobuf's wire types; groups are none of ours
     FK_VARINT = 0
     FK_FIXED64 = 1
     FK_BYTES = 2
@@ -123,3 +123,15 @@ cdef inline bint fields_next(Fields* f, Field* out) noexcept nogil:
             good = _skip(f, 4)
     f.broken = not good
     return good
+
+
+cdef inline bint take_delimited(Slice* rest, Slice* message) noexcept nogil:
+    """Take a message that stands behind its length from the start of ``rest``; False if it is not whole."""
+    cdef Fields f
+    cdef uint64_t n = 0
+    fields_open(&f, rest[0])
+    if not _varint(&f, &n) or n > <uint64_t>(f.end - f.at):
+        return False
+    message[0] = slice_of(f.at, <size_t>n)
+    rest[0] = slice_of(f.at + n, <size_t>(f.end - f.at) - <size_t>n)
+    return True

@@ -1,0 +1,19 @@
+"""Frames: a payload in slices, each behind its length."""
+
+from libc.stdint cimport uint8_t, uint32_t
+
+from dataproxy._core.base.slice cimport Slice
+
+
+ctypedef struct FrameScan:      # of the first frame of a stream; all zero before its first byte
+    size_t at                   # bytes that were looked at; the frame's size once it is whole
+    size_t payload              # bytes of slices that were found
+    uint32_t serial
+    uint32_t slices             # all
+    uint32_t found              # of them
+
+
+cdef int scan_frame(FrameScan* s, const uint8_t* p, size_t n, size_t most) noexcept nogil
+cdef Slice join_frame(uint8_t* p, const FrameScan* s) noexcept nogil
+cdef size_t frame_heads(size_t payload) noexcept nogil
+cdef void cut_frame(uint8_t* p, uint32_t serial, size_t payload) noexcept nogil

@@ -1,0 +1,12 @@
+"""TubeMQ's control messages, and the texts in them.
+
+What lives here.  `messages`: protobuf's classes of the messages in messages.proto; the messages on the way of data are
+read and written by `dataproxy._core.wire.tubemq` instead.  `texts`: brokers, partitions and subscriptions, which travel
+as texts.  `credentials`: what proves who a client is.
+
+Threads.  There are none here, and no sockets; all functions may be called from any thread.
+
+What it may use.  `messages` needs the package `protobuf`; nothing here needs the rest of this package.
+"""
+
+__all__: list[str] = []

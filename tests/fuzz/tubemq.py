@@ -1,0 +1,65 @@
+"""Fuzz target: TubeMQ's frames, calls and messages, compared with the plain reference."""
+
+from tests.fuzz.engine import main
+from tests.native import probe_tubemq as wire
+from tests.support.reference import tubemq as plain
+from tests.support.reference.tubevectors import FRAMES
+
+__all__ = ["SEEDS", "check"]
+
+KINDS = (
+    "GetMessageRequestC2B", "GetMessageResponseB2C", "SendMessageRequestP2B", "SendMessageResponseB2P",
+    "CommitOffsetRequestC2B", "CommitOffsetResponseB2C",
+)  # fmt: skip
+SEEDS = [bytes.fromhex(frame["frame_hex"]) for frame in FRAMES]
+SEEDS += [bytes.fromhex(frame["message_hex"]) for frame in FRAMES if frame["message"] in KINDS]
+
+
+def check(data: bytes) -> None:
+    """Take the bytes as a stream, as a payload, and as each message that compiled code reads."""
+    _check_stream(data)
+    _check_payload(data)
+    for kind in KINDS:
+        _check_message(kind, data)
+    wire.split(1, data)
+    wire.code_of_filter(data)
+
+
+def _check_stream(data: bytes) -> None:
+    whole, pieces = wire.Stream(), wire.Stream()
+    try:
+        found = whole.push(data)
+    except wire.ProbeError:
+        return
+    for _, payload in found:
+        _check_payload(payload)
+    again = [one for at in range(0, len(data), 7) for one in pieces.push(data[at : at + 7])]
+    assert again == found
+    assert plain.join(data) == found
+
+
+def _check_payload(data: bytes) -> None:
+    for read, split in ((wire.read_calls, plain.split_call), (wire.read_answers, plain.split_answer)):
+        try:
+            expected = split(data)
+        except plain.WireError:
+            expected = None
+        try:
+            found = read(data)
+        except wire.ProbeError:
+            assert expected is None or any(byte & 7 in (3, 4) for byte in data)
+            continue
+        assert expected is None or found == expected
+
+
+def _check_message(kind: str, data: bytes) -> None:
+    try:
+        found = wire.read(kind, data)
+    except wire.ProbeError:
+        return
+    if found.get("success", True):
+        assert wire.read(kind, wire.write(kind, found)) == found
+
+
+if __name__ == "__main__":
+    main(check, SEEDS)

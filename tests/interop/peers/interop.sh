@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# TubeMQ's servers, and ZooKeeper, for tests against software that was not written here; ../README.md says more.
+set -eu
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+: "${ZK_PORT:=2181}"
+: "${TUBE_MASTER_PORT:=8715}" "${TUBE_MASTER_WEB:=8080}" "${TUBE_MASTER_BDB:=9001}"
+: "${TUBE_BROKER_ID:=1}" "${TUBE_BROKER_PORT:=8123}" "${TUBE_BROKER_WEB:=8081}"
+: "${TUBE_MASTER_PROM:=9081}" "${TUBE_BROKER_PROM:=9082}"
+: "${TUBE_META:=bdb}" "${TUBE_OFFSETS:=file}" "${TUBE_TOKEN:=abc}" "${TUBE_TOPICS:=demo:3}"
+
+services="zookeeper tubemq-master tubemq-broker"
+
+usage() {
+    cat <<END
+usage: interop.sh COMMAND
+  fetch [PEER...]             download jars: zookeeper tubemq
+  start SERVICE...            and wait until it is ready; 'tubemq' starts both of its servers
+  stop [SERVICE...]           last started first; all without arguments
+  kill SERVICE...             SIGKILL, for crash tests
+  status                      what runs, its pid and resident memory
+  tube-api METHOD [QUERY]     one call of the TubeMQ master's HTTP API
+  tube-topic NAME [PARTITIONS]  create a topic and wait until clients can use it
+  drive PEER DRIVER ARG...    run PEER/DRIVER.java with the jars of that peer
+services: $services
+END
+}
+
+start_zookeeper() {
+    jars zookeeper
+    render "$here/zookeeper/zoo.cfg.in" "$state/zookeeper/zoo.cfg" "DIR=$state/zookeeper" "PORT=$ZK_PORT"
+    launch zookeeper "${ZK_HEAP:-128m}" "$state/lib/zookeeper/*" org.apache.zookeeper.server.ZooKeeperServerMain zoo.cfg
+    await zookeeper port_open "$ZK_PORT"
+}
+
+# Opened as a precaution: a broker unmaps its files by hand.
+opens="--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED --add-opens=java.base/java.lang=ALL-UNNAMED"
+
+start_tubemq_master() {
+    local dir=$state/tubemq-master
+    jars tubemq
+    web_templates "$dir/resources"
+    render "$here/tubemq/master-$TUBE_META.ini.in" "$dir/master.ini" "DIR=$dir" "TOKEN=$TUBE_TOKEN" "PORT=$TUBE_MASTER_PORT" \
+        "WEB=$TUBE_MASTER_WEB" "PROM=$TUBE_MASTER_PROM" "BDB=$TUBE_MASTER_BDB" "ZK=$host:$ZK_PORT" "EXTRA=${TUBE_MASTER_EXTRA:-}"
+    launch tubemq-master "${TUBE_MASTER_HEAP:-256m}" "$state/lib/tubemq/*" $opens "-Dlog4j2.configurationFile=$here/tubemq/log4j2.xml" \
+        org.apache.inlong.tubemq.server.tools.MasterStartup -f master.ini
+    await tubemq-master master_leads
+}
+
+# The HTTP API answers through page templates that no jar carries; the console's own pages are left out.
+web_templates() {
+    mkdir -p "$1/templates/screen" "$1/templates/layout"
+    printf '$sb' >"$1/templates/screen/webapi.vm"
+    printf '$screen_placeholder' >"$1/templates/layout/webapi.vm"
+    printf 'resource.loader.file.path = %s\n' "$1/templates" >"$1/velocity.properties"
+}
+
+tube_api() { http_get "$TUBE_MASTER_WEB" "/webapi.htm?method=$1&${2:-}"; }
+master_leads() { tube_api admin_query_cluster_default_setting | grep -q '"errCode":0'; }
+
+# tube_change METHOD QUERY: a call that must succeed.
+tube_change() {
+    local answer; answer=$(tube_api "$1" "$2&createUser=interop&modifyUser=interop&confModAuthToken=$TUBE_TOKEN" | tail -n 1)
+    case $answer in
+        *'"result":true'*'"success":false'*|*'"result":false'*|'') die "$1: ${answer:-no answer}" ;;
+    esac
+}
+
+start_tubemq_broker() {
+    local dir=$state/tubemq-broker in_zk=false spec
+    jars tubemq
+    [ "$TUBE_OFFSETS" != zk ] || in_zk=true
+    render "$here/tubemq/broker.ini.in" "$dir/broker.ini" "DIR=$dir" "ID=$TUBE_BROKER_ID" "PORT=$TUBE_BROKER_PORT" \
+        "WEB=$TUBE_BROKER_WEB" "PROM=$TUBE_BROKER_PROM" "MASTER=$host:$TUBE_MASTER_PORT" "IN_ZK=$in_zk"
+    if [ $in_zk = true ]; then
+        render "$here/tubemq/broker-zk.ini.in" "$dir/zk.ini" "ZK=$host:$ZK_PORT"; cat "$dir/zk.ini" >>"$dir/broker.ini"
+    fi
+    # A broker may register only after the master knows its id and has been told to put it online.
+    if ! tube_api admin_query_broker_run_status "brokerId=$TUBE_BROKER_ID" | grep -q '"count":1'; then
+        tube_change admin_add_broker_configure "brokerId=$TUBE_BROKER_ID&brokerIp=$host&brokerPort=$TUBE_BROKER_PORT&brokerWebPort=$TUBE_BROKER_WEB&numPartitions=3&acceptPublish=true&acceptSubscribe=true&deletePolicy=delete,168h&unflushThreshold=1000&unflushInterval=10000"
+        tube_change admin_online_broker_configure "brokerId=$TUBE_BROKER_ID"
+        for spec in $TUBE_TOPICS; do tube_add_topic "${spec%%:*}" "${spec#*:}"; done
+    fi
+    launch tubemq-broker "${TUBE_BROKER_HEAP:-256m}" "$state/lib/tubemq/*" $opens "-Dlog4j2.configurationFile=$here/tubemq/log4j2.xml" \
+        -XX:MaxDirectMemorySize=512m org.apache.inlong.tubemq.server.tools.BrokerStartup -f broker.ini
+    await tubemq-broker broker_serves
+}
+broker_serves() { tube_api admin_query_broker_run_status "brokerId=$TUBE_BROKER_ID" | grep -q '"runStatus":"running","subStatus":"idle"'; }
+
+# A filtered group reads flushed messages only, so the memory cache is flushed sooner than after the default 20 s.
+tube_add_topic() {
+    tube_change admin_add_new_topic_record "brokerId=$TUBE_BROKER_ID&topicName=$1&numPartitions=$2&numTopicStores=1&memCacheFlushIntvl=4000&acceptPublish=true&acceptSubscribe=true&deletePolicy=delete,168h"
+}
+
+tube_topic() {
+    local name=$1 parts=${2:-3} begin=$SECONDS
+    tube_add_topic "$name" "$parts"
+    tube_change admin_reload_broker_configure "brokerId=$TUBE_BROKER_ID"
+    until tube_api admin_query_topic_info "topicName=$name" | grep -q '"isSrvAcceptPublish":true,"isSrvAcceptSubscribe":true'; do
+        [ $((SECONDS - begin)) -lt "$limit" ] || die "topic $name is not served after $limit s"
+        sleep 0.5
+    done
+    echo "topic $name, $parts partitions, $((SECONDS - begin)) s"
+}
+
+drive() {
+    local peer=$1 driver=$2; shift 2
+    jars "$peer"
+    exec "$java" -Xmx256m $opens -cp "$state/lib/$peer/*" "-Duser.home=$state" "-Dinterop.log=${INTEROP_LOG:-off}" \
+        "-Dlog4j2.configurationFile=$here/tubemq/log4j2.xml" \
+        "$here/$peer/$driver.java" "$@"
+}
+
+expand() {
+    local name
+    for name in "$@"; do
+        case $name in
+            tubemq) echo tubemq-master tubemq-broker ;;
+            *) case " $services " in *" $name "*) echo "$name" ;; *) die "unknown service $name; there are: $services" ;; esac ;;
+        esac
+    done
+}
+
+start() {
+    local name; for name in $(expand "$@"); do
+        if pid_of "$name" >/dev/null; then echo "$name runs already"; else "start_${name//-/_}"; fi
+    done
+}
+
+stop() {
+    local name reversed=
+    for name in $(expand "$@"); do reversed="$name $reversed"; done
+    for name in $reversed; do halt "$name"; done
+}
+
+status() {
+    local name pid
+    for name in $services; do
+        if pid=$(pid_of "$name"); then
+            echo "$name pid $pid rss $(awk '/VmRSS/ {print int($2 / 1024)}' "/proc/$pid/status") MiB"
+        else echo "$name -"; fi
+    done
+}
+
+command=${1:-help}; [ $# -eq 0 ] || shift
+mkdir -p "$state"
+case $command in
+    fetch) [ $# -gt 0 ] || set -- zookeeper tubemq; for peer in "$@"; do jars "$peer"; done ;;
+    start) start "$@" ;;
+    stop) if [ $# -eq 0 ]; then stop $services; else stop "$@"; fi ;;
+    kill) for name in "$@"; do halt "$name" KILL; done ;;
+    status) status ;;
+    tube-api) tube_api "$@" | tail -n 1; echo ;;
+    tube-topic) tube_topic "$@" ;;
+    drive) drive "$@" ;;
+    *) usage ;;
+esac

@@ -1,0 +1,316 @@
+"""TubeMQ's own servers take our calls as their own, one by one, and we read what they answer."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dataproxy.wire.tubemq.texts import Broker, Failure, Partition, Subscription, Topic
+from tests.interop.tubemq.conftest import Servers
+from tests.interop.tubemq.rawclient import Connection, RpcError
+from tests.native import probe_tubemq as wire
+
+_NAMES = itertools.count(1)
+INDEX = 28
+
+
+@pytest.fixture
+def master(tubemq: Servers) -> Iterator[Connection]:
+    with Connection(tubemq.master) as connection:
+        yield connection
+
+
+@pytest.fixture
+def broker(tubemq: Servers) -> Iterator[Connection]:
+    with Connection(tubemq.broker) as connection:
+        yield connection
+
+
+@pytest.fixture
+def group() -> str:
+    """Return the name of a group that nobody has used."""
+    return f"group_{next(_NAMES)}"
+
+
+class Sender:
+    """A producer that has registered and knows its topic."""
+
+    def __init__(self, master: Connection, broker: Connection, topic: str) -> None:
+        self._broker, self._topic = broker, topic
+        self.client = f"127.0.0.1-1-{time.time_ns()}-raw"
+        settings = {"appdConfig": {"configId": -2}, "hostName": "127.0.0.1", "clientId": self.client}
+        answer = master.ask("RegisterRequestP2M", brokerCheckSum=-1, topicList=[topic], jdkVersion="", **settings)
+        assert (answer.success, answer.errCode, answer.errMsg) == (True, 200, "OK!")
+        assert [Broker.read(text).id for text in answer.brokerInfos] == [1]
+        self._token = answer.authorizedInfo.visitAuthorizedToken
+        deadline = time.monotonic() + 60
+        while not answer_topics(
+            answer := master.ask("HeartRequestP2M", brokerCheckSum=-1, topicList=[topic], **settings)
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        assert Topic.read(answer.topicInfos[0]).name == topic
+        self._master = master
+
+    def send(
+        self, partition: int, body: bytes, *, attribute: bytes = b"", checksum: int | None = None, **more: Any
+    ) -> Any:
+        """Send one message and return the answer."""
+        flag, payload = wire.payload(attribute, body)
+        return self._broker.ask_data(
+            "SendMessageRequestP2B", clientId=self.client.encode(), topicName=self._topic.encode(),
+            partitionId=partition, data=payload, flag=flag, sentAddr=0x7F000001,
+            checkSum=wire.checksum(payload) if checksum is None else checksum,
+            authInfo={"visitAuthorizedToken": self._token, "authAuthorizedToken": b""},
+            **{"msgType": b"", "msgTime": b"", **more},
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Tell the master."""
+        assert self._master.ask("CloseRequestP2M", clientId=self.client).errCode == 200
+
+
+def answer_topics(answer: Any) -> list[str]:
+    """Return the topics that take messages; no answer of this test is a failure."""
+    assert answer.errCode == 200, answer
+    return list(answer.topicInfos)
+
+
+class Reader:
+    """A consumer at a broker."""
+
+    def __init__(self, broker: Connection, topic: str, group: str, partition: int = 0) -> None:
+        self._broker = broker
+        self.client = f"{group}_127.0.0.1-1-{time.time_ns()}-raw"
+        self._who = {"clientId": self.client, "groupName": group, "topicName": topic, "partitionId": partition}
+        self._bytes = {name: value.encode() if isinstance(value, str) else value for name, value in self._who.items()}
+
+    def register(self, read_status: int = 0, **more: Any) -> Any:
+        """Take the partition."""
+        auth = {"visitAuthorizedToken": -2}
+        return self._broker.ask(
+            "RegisterRequestC2B", opType=31, readStatus=read_status, authInfo=auth, ssdStoreId=-2, qryPriorityId=-2,
+            **self._who, **more,
+        )  # fmt: skip
+
+    def unregister(self, read_status: int = 1) -> Any:
+        """Give the partition back; with ``read_status`` 0 the pending pack is committed."""
+        auth = {"visitAuthorizedToken": -2}
+        return self._broker.ask("RegisterRequestC2B", opType=32, readStatus=read_status, authInfo=auth, **self._who)
+
+    def fields(self, *, consumed: bool = False, manual: bool = False) -> dict[str, Any]:
+        """Return the fields of a request for a pack."""
+        return {**self._bytes, "lastPackConsumed": consumed, "manualCommitOffset": manual, "escFlowCtrl": False}
+
+    def heartbeat(self, topic: str = "") -> dict[str, Any]:
+        """Return the fields of a heartbeat that names one partition."""
+        partition = Partition(Broker(1, "127.0.0.1", 1), topic or self._who["topicName"], self._who["partitionId"])
+        auth = {"visitAuthorizedToken": -2}
+        who = {name: self._who[name] for name in ("clientId", "groupName")}
+        return {**who, "partitionInfo": [str(partition)], "authInfo": auth, "qryPriorityId": -2, "ssdStoreId": -2}
+
+    def get(self, **more: Any) -> dict[str, Any]:
+        """Ask for a pack."""
+        return self._broker.ask_data("GetMessageRequestC2B", **self.fields(**more))
+
+    def commit(self, consumed: bool = True) -> dict[str, Any]:
+        """Confirm the pack, or not."""
+        return self._broker.ask_data("CommitOffsetRequestC2B", **self._bytes, lastPackConsumed=consumed)
+
+
+def bodies(answer: dict[str, Any]) -> list[bytes]:
+    """Return the bodies of a pack; every checksum is right."""
+    found = []
+    for one in answer["messages"]:
+        assert wire.checksum(one["payLoadData"]) == one["checkSum"]
+        found.append(wire.split(one["flag"], one["payLoadData"])[1])
+    return found
+
+
+def read_all(reader: Reader, n: int) -> list[bytes]:
+    """Read and confirm packs until ``n`` messages are there."""
+    found: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while len(found) < n:
+        answer = reader.get()
+        if answer["errCode"] == 200:
+            found += bodies(answer)
+            assert reader.commit()["errCode"] == 200
+        else:
+            assert (answer["errCode"], time.monotonic() < deadline) == (404, True), answer
+            time.sleep(0.1)
+    return found
+
+
+def test_messages_go_in_and_come_out(master: Connection, broker: Connection, group: str) -> None:
+    sender, reader = Sender(master, broker, "one"), Reader(broker, "one", group)
+    assert reader.register(2).errCode == 200
+    sizes = [1, 100, 8000, 8192, 8193, 20_000, 500_000, 1_000_000]
+    sent = [bytes(i % 251 for i in range(size)) for size in sizes]
+    offsets = []
+    for body in sent:
+        answer = sender.send(
+            0, body, attribute=b"$msgType$=a,$msgTime$=202611251200,k=v", msgType=b"a", msgTime=b"202611251200"
+        )
+        assert answer["errCode"] == 200, answer
+        assert int(answer["errMsg"]) == answer["messageId"] > 0
+        assert abs(answer["appendTime"] - time.time() * 1000) < 60_000
+        offsets.append(answer["appendOffset"])
+    assert [b - a for a, b in itertools.pairwise(offsets)] == [INDEX] * (len(sent) - 1)
+    assert read_all(reader, len(sent)) == sent
+    assert reader.unregister().errCode == 200
+    sender.close()
+
+
+def test_a_wrong_checksum_is_refused(master: Connection, broker: Connection) -> None:
+    answer = Sender(master, broker, "one").send(0, b"abc", checksum=1)
+    assert (answer["success"], answer["errCode"]) == (False, 403)
+
+
+def test_offsets_move_as_the_vectors_say(master: Connection, broker: Connection, group: str) -> None:
+    """Register, read, read again, confirm by call, by flag, and by the end of the registration."""
+    sender, reader = Sender(master, broker, "one"), Reader(broker, "one", group)
+    begin = reader.register(2).currOffset
+    for i in range(3):
+        assert sender.send(0, b"m%d" % i)["errCode"] == 200
+    first = reader.get()
+    assert (first["errCode"], first["currOffset"], bodies(first)) == (200, begin, [b"m0", b"m1", b"m2"])
+    assert bodies(reader.get()) == [b"m0", b"m1", b"m2"]
+    assert reader.commit(False)["currOffset"] == begin
+    assert bodies(reader.get()) == [b"m0", b"m1", b"m2"]
+    assert reader.commit()["currOffset"] == begin + 3 * INDEX
+    nothing = reader.get()
+    assert (nothing["errCode"], nothing["success"], nothing["messages"]) == (404, False, [])
+    assert sender.send(0, b"m3")["errCode"] == 200
+    assert bodies(reader.get()) == [b"m3"]
+    assert sender.send(0, b"m4")["errCode"] == 200
+    assert bodies(reader.get(consumed=True)) == [b"m4"]
+    assert reader.unregister(1).errCode == 200  # m4 is not confirmed
+    assert reader.register(0).currOffset == begin + 4 * INDEX
+    assert bodies(reader.get()) == [b"m4"]
+    assert reader.unregister(0).errCode == 200  # now it is
+    assert reader.register(0).currOffset == begin + 5 * INDEX
+    reader.unregister()
+
+
+def test_a_confirm_and_the_next_request_need_no_round_trip_between_them(
+    master: Connection, broker: Connection, group: str
+) -> None:
+    sender, reader = Sender(master, broker, "one"), Reader(broker, "one", group)
+    reader.register(2)
+    for i in range(2):
+        assert sender.send(0, b"p%d" % i)["errCode"] == 200
+    assert bodies(reader.get()) == [b"p0", b"p1"]
+    assert sender.send(0, b"p2")["errCode"] == 200
+    fields = reader.fields()
+    commit = broker.post_data(
+        "CommitOffsetRequestC2B", lastPackConsumed=True,
+        **{name: fields[name] for name in ("clientId", "groupName", "topicName", "partitionId")},
+    )  # fmt: skip
+    get = broker.post_data("GetMessageRequestC2B", **fields)
+    assert broker.answer_data(commit, "CommitOffsetRequestC2B")["errCode"] == 200
+    assert bodies(broker.answer_data(get, "GetMessageRequestC2B")) == [b"p2"]
+    reader.unregister()
+
+
+def test_who_does_not_hold_a_partition_gets_nothing(broker: Connection, group: str) -> None:
+    owner, other = Reader(broker, "one", group), Reader(broker, "one", group)
+    assert other.get()["errCode"] == 411
+    assert other.commit()["errCode"] == 401
+    assert other.unregister().errCode == 411
+    assert owner.register().errCode == 200
+    taken = other.register()
+    assert (taken.errCode, owner.client in taken.errMsg) == (410, True)
+    assert other.get()["errCode"] == 412
+    assert other.commit()["errCode"] == 401
+    assert owner.unregister().errCode == 200
+    wrong = Reader(broker, "one", group, partition=7).register()
+    assert (wrong.errCode, "Wrong partition value 7" in wrong.errMsg) == (500, True)
+    assert Reader(broker, "nowhere", group).register().errCode == 403
+
+
+def test_a_group_begins_where_it_is_told(master: Connection, broker: Connection, group: str) -> None:
+    """Without a word to the master: a broker asks for none."""
+    sender, reader = Sender(master, broker, "one"), Reader(broker, "one", group)
+    offsets = [sender.send(0, b"b%d" % i)["appendOffset"] for i in range(4)]
+    assert reader.register(0, currOffset=offsets[2]).currOffset == offsets[2]
+    assert bodies(reader.get()) == [b"b2", b"b3"]
+    assert reader.unregister(0).errCode == 200
+    assert reader.register(0, currOffset=offsets[1]).currOffset == offsets[1]
+    assert bodies(reader.get()) == [b"b1", b"b2", b"b3"]
+    reader.unregister()
+
+
+def test_a_master_gives_partitions_and_takes_them_back(master: Connection, broker: Connection, group: str) -> None:
+    reader = Reader(broker, "three", group)
+    who = {"clientId": reader.client, "groupName": group}
+    ids: dict[str, Any] = {"defFlowCheckId": -2, "groupFlowCheckId": -2, "qryPriorityId": -2, "ssdStoreId": -2}
+    answer = master.ask(
+        "RegisterRequestC2M", hostName="127.0.0.1", topicList=["three"], requireBound=False,
+        sessionTime=int(time.time() * 1000), notAllocated=True, jdkVersion="", **who, **ids,
+    )  # fmt: skip
+    assert (answer.errCode, answer.notAllocated) == (200, True)
+    deadline = time.monotonic() + 30
+    while not (answer := master.ask("HeartRequestC2M", reportSubscribeInfo=False, **who, **ids)).HasField("event"):
+        assert (answer.errCode, time.monotonic() < deadline) == (200, True)
+        time.sleep(0.5)
+    event = answer.event
+    assert event.opType in (1, 10)
+    assert event.rebalanceId > 0
+    held = [Subscription.read(text) for text in event.subscribeInfo]
+    assert {one.consumer for one in held} == {reader.client}
+    assert sorted(one.partition.id for one in held) == [0, 1, 2]
+    texts = [str(one) for one in held]
+    assert texts == list(event.subscribeInfo)
+    done = {"rebalanceId": event.rebalanceId, "opType": event.opType, "status": 2, "subscribeInfo": texts}
+    answer = master.ask("HeartRequestC2M", reportSubscribeInfo=True, subscribeInfo=texts, event=done, **who, **ids)
+    assert (answer.errCode, answer.HasField("event")) == (200, False)
+    for one in held:
+        assert Partition.read(str(one.partition)) == one.partition
+    assert master.ask("CloseRequestC2M", **who).errCode == 200
+    assert master.ask("HeartRequestC2M", reportSubscribeInfo=False, **who, **ids).errCode == 411
+
+
+def test_unknown_calls_are_answered_by_an_exception(tubemq: Servers) -> None:
+    with Connection(tubemq.master) as connection, pytest.raises(RpcError, match="No service 2 found"):
+        connection.ask_data(
+            "CommitOffsetRequestC2B", clientId=b"x", topicName=b"x", partitionId=0, groupName=b"x",
+            lastPackConsumed=True,
+        )  # fmt: skip
+
+
+def test_a_producer_that_the_master_does_not_know(master: Connection) -> None:
+    answer = master.ask(
+        "HeartRequestP2M", clientId="nobody", brokerCheckSum=-1, hostName="127.0.0.1", appdConfig={"configId": -2}
+    )
+    assert (answer.success, answer.errCode) == (False, 411)
+
+
+def test_reading_on_without_a_confirm(master: Connection, broker: Connection, group: str) -> None:
+    """A confirm covers all that was read: so a pack that waits for its turn must not be read on past."""
+    sender, reader = Sender(master, broker, "one"), Reader(broker, "one", group)
+    begin = reader.register(2).currOffset
+    for i in range(6):
+        assert sender.send(0, bytes([i]) * 200_000)["errCode"] == 200
+    first, second = reader.get(manual=True), reader.get(manual=True)
+    assert [body[0] for body in bodies(first) + bodies(second)] == [0, 1, 2, 3, 4, 5]
+    assert (first["currOffset"], second["currOffset"]) == (begin, begin + INDEX * len(first["messages"]))
+    assert reader.commit()["currOffset"] == begin + 6 * INDEX
+    reader.unregister()
+
+
+def test_who_left_without_a_word_keeps_a_partition(tubemq: Servers, broker: Connection, group: str) -> None:
+    """A registration belongs to the name, not to the connection."""
+    with Connection(tubemq.broker) as connection:
+        owner = Reader(connection, "one", group)
+        assert owner.register().errCode == 200
+    assert Reader(broker, "one", group).register().errCode == 410
+    assert broker.ask("HeartBeatRequestC2B", readStatus=0, **owner.heartbeat()).errCode == 200
+    again = owner.heartbeat("three")
+    failed = broker.ask("HeartBeatRequestC2B", readStatus=0, **again)
+    assert (failed.errCode, failed.hasPartFailure) == (200, True)
+    assert [Failure.read(text).code for text in failed.failureInfo] == [411]

@@ -1,0 +1,197 @@
+"""TubeMQ's RPC in plain Python: frames cut and joined, payloads taken apart, checksums; protobuf reads the messages.
+
+It shares nothing with the package but the schema: it is what the compiled code is compared with.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from dataproxy.wire.tubemq import messages
+
+__all__ = [
+    "WireError",
+    "answered",
+    "as_bytes",
+    "called",
+    "checksum_of",
+    "cut",
+    "filled",
+    "hash_of",
+    "join",
+    "read_message",
+    "split_answer",
+    "split_call",
+]
+
+TOKEN: Final = 0xFF7FF4FE
+
+
+class WireError(ValueError):
+    """The bytes are not what they should be."""
+
+
+def cut(serial: int, payload: bytes, size: int = 8192) -> bytes:
+    """Return a frame with slices of ``size`` bytes."""
+    slices = [payload[at : at + size] for at in range(0, len(payload), size)]
+    return struct.pack(">III", TOKEN, serial, len(slices)) + b"".join(struct.pack(">I", len(s)) + s for s in slices)
+
+
+def join(data: bytes) -> list[tuple[int, bytes]]:
+    """Return (serial, payload) of each whole frame in ``data``; raise WireError at the first that is none."""
+    found, at = [], 0
+    while len(data) - at >= 12:
+        token, serial, n = struct.unpack_from(">III", data, at)
+        if token != TOKEN or not 0 < n <= 3584:
+            raise WireError("no frame")
+        here, parts = at + 12, []
+        for _ in range(n):
+            if len(data) < here + 4:
+                return found
+            (size,) = struct.unpack_from(">I", data, here)
+            if not 0 < size <= 65536:
+                raise WireError("a slice of no size")
+            if len(data) < here + 4 + size:
+                return found
+            parts.append(data[here + 4 : here + 4 + size])
+            here += 4 + size
+        found.append((serial, b"".join(parts)))
+        at = here
+    if data[at : at + 4] != struct.pack(">I", TOKEN)[: len(data) - at]:
+        raise WireError("no frame")
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise WireError("no length")
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return value & (1 << 64) - 1, at
+
+
+def _delimited(data: bytes, kinds: list[str]) -> list[Any]:
+    found, at = [], 0
+    for kind in kinds:
+        size, at = _varint(data, at)
+        if size > len(data) - at:
+            raise WireError("a message that is not whole")
+        found.append(read_message(kind, data[at : at + size]))
+        at += size
+    return found
+
+
+def read_message(name: str, data: bytes) -> Any:
+    """Return a message by the name of its kind; raise WireError if it is broken or lacks a required field."""
+    kind: Any = getattr(messages, name)
+    try:
+        message = kind.FromString(data)
+    except DecodeError as error:
+        raise WireError(str(error)) from None
+    if not message.IsInitialized():  # this protobuf looks for required fields only when it writes
+        raise WireError(f"{message.FindInitializationErrors()} are missing")
+    return message
+
+
+def filled(name: str, fields: dict[str, Any]) -> Any:
+    """Return a message with these fields; ``{"hex": ...}`` are bytes, dictionaries are messages of their own."""
+    kind: Any = getattr(messages, name)
+    message = kind()
+    for field, value in fields.items():
+        _set(message, field, value)
+    return message
+
+
+def _set(message: Any, field: str, value: Any) -> None:
+    if isinstance(value, dict) and set(value) == {"hex"}:
+        setattr(message, field, bytes.fromhex(value["hex"]))
+    elif isinstance(value, dict):
+        getattr(message, field).SetInParent()
+        for name, inner in value.items():
+            _set(getattr(message, field), name, inner)
+    elif isinstance(value, list):
+        for one in value:
+            if isinstance(one, dict):
+                added = getattr(message, field).add()
+                for name, inner in one.items():
+                    _set(added, name, inner)
+            else:
+                getattr(message, field).append(one)
+    else:
+        setattr(message, field, value)
+
+
+def _joined(*parts: Any) -> bytes:
+    out = b""
+    for part in parts:
+        data, size = part.SerializeToString(), part.ByteSize()
+        while size >= 0x80:
+            out += bytes([size & 0x7F | 0x80])
+            size >>= 7
+        out += bytes([size]) + data
+    return out
+
+
+def called(service: int, version: int, method: int, timeout: int, request: bytes, flag: int = 0) -> bytes:
+    """Return the payload of a request."""
+    return _joined(
+        messages.RpcConnHeader(flag=flag),
+        messages.RequestHeader(serviceType=service, protocolVer=version),
+        messages.RequestBody(method=method, timeout=timeout, request=request),
+    )
+
+
+def answered(method: int, data: bytes) -> bytes:
+    """Return the payload of a success."""
+    return _joined(
+        messages.RpcConnHeader(flag=1),
+        messages.ResponseHeader(status=0, protocolVer=3),
+        messages.RspResponseBody(method=method, data=data),
+    )
+
+
+def split_call(payload: bytes) -> dict[str, Any]:
+    """Return a request's parts; raise WireError if it is none."""
+    conn, head, body = _delimited(payload, ["RpcConnHeader", "RequestHeader", "RequestBody"])
+    return {
+        "flag": conn.flag, "serviceType": head.serviceType, "protocolVer": head.protocolVer, "method": body.method,
+        "timeout": body.timeout, "request": body.request,
+    }  # fmt: skip
+
+
+def as_bytes(text: str | bytes) -> bytes:
+    """Return a text as it travels; protobuf gives one that is not UTF-8 as bytes."""
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def split_answer(payload: bytes) -> dict[str, Any]:
+    """Return an answer's parts; raise WireError if it is none."""
+    _, head = _delimited(payload, ["RpcConnHeader", "ResponseHeader"])
+    last = "RspExceptionBody" if head.status else "RspResponseBody"
+    body = _delimited(payload, ["RpcConnHeader", "ResponseHeader", last])[2]
+    if head.status == 0:
+        return {"status": 0, "method": body.method, "data": body.data}
+    return {
+        "status": head.status, "exceptionName": as_bytes(body.exceptionName), "stackTrace": as_bytes(body.stackTrace),
+    }  # fmt: skip
+
+
+def checksum_of(payload: bytes) -> int:
+    """Return the checksum of a payload."""
+    return zlib.crc32(payload) & 0x7FFFFFFF
+
+
+def hash_of(item: str) -> int:
+    """Return Java's hash of a text."""
+    code = 0
+    for (unit,) in struct.iter_unpack(">H", item.encode("utf-16-be")):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code - (1 << 32) if code >= 1 << 31 else code
