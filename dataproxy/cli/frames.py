@@ -7,15 +7,20 @@ import io
 import os
 import select
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from dataproxy.cli.calltext import call_json, call_lines, told_of_call
 from dataproxy.cli.frametext import frame_json, frame_lines, told
 from dataproxy.cli.hexdump import DumpError, bytes_of, only_digits, read_dump
 from dataproxy.cli.outcome import ExitCode, complain, outcome, silence
 from dataproxy.wire.inlong import LIMIT, Frame, Sender, read_frames
+from dataproxy.wire.tubemq.calls import TOKEN, Call, read_calls
 
 __all__ = ["show_frames"]
 
@@ -40,7 +45,7 @@ def show_frames(
     full: Annotated[bool, typer.Option("--full", help="Print all items and attributes, and whole bodies.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per frame.")] = False,
 ) -> None:
-    """Print each field of InLong frames, and what is wrong with them.
+    """Print each field of InLong's or TubeMQ's frames, and what is wrong with them.
 
     The exit code is 0 if every frame is well-formed, 1 if one is not.
     """
@@ -52,28 +57,58 @@ def show_frames(
         if not data:
             complain("the input is empty: there is no frame")
             raise typer.Exit(ExitCode.FAILED)
-        first: Frame | None = None
+        first = ""
         count = wrong = 0
+        who = _SENDERS[sender]
+        if data.startswith(TOKEN):  # to InLong's protocol a length of 4 GB
+            shown = _calls(data, who, full=full, json=json)
+        else:
+            shown = _frames(data, who, limit, full=full, json=json)
         try:
-            for frame in read_frames(data, _SENDERS[sender], limit):
-                if json:
-                    sys.stdout.write(frame_json(frame, full=full))
-                else:
-                    for line in frame_lines(frame, full=full):
-                        sys.stdout.write(line)
+            for lines, problem in shown:
+                for line in lines:
+                    sys.stdout.write(line)
                 count += 1
-                if frame.problems:
+                if said := problem():
                     wrong += 1
-                    first = first or frame
+                    first = first or said
             sys.stdout.flush()
         except BrokenPipeError:
-            if first is None:
+            if not first:
                 raise
             silence(sys.stdout)
-        if first is not None:
-            which = f"frame {first.number} at byte {first.offset}: {told(first, first.problems[0])}"
-            complain(f"{wrong} of {count} frames wrong; {which}{_hint(data)}")
+        if first:
+            complain(f"{wrong} of {count} frames wrong; {first}{_hint(data)}")
             raise typer.Exit(ExitCode.FAILED)
+
+
+#: Lines of a frame, and what is wrong with it first, which is asked for when they were printed.
+_Shown = tuple[Iterable[str], Callable[[], str]]
+
+
+def _frames(data: bytes, sender: Sender, limit: int, *, full: bool, json: bool) -> Iterator[_Shown]:
+    def problem(frame: Frame) -> str:
+        where = f"frame {frame.number} at byte {frame.offset}"
+        return f"{where}: {told(frame, frame.problems[0])}" if frame.problems else ""
+
+    for frame in read_frames(data, sender, limit):
+        lines = [frame_json(frame, full=full)] if json else frame_lines(frame, full=full)
+        yield lines, partial(problem, frame)
+
+
+def _calls(data: bytes, sender: Sender, *, full: bool, json: bool) -> Iterator[_Shown]:
+    """Do the same for TubeMQ's frames."""
+    if find_spec("google.protobuf") is None:
+        complain("these are TubeMQ's frames; to read them, install protobuf: pip install protobuf")
+        raise typer.Exit(ExitCode.FAILED)
+
+    def problem(call: Call) -> str:
+        where = f"frame {call.number} at byte {call.offset}"
+        return f"{where}: {told_of_call(call, call.problems[0])}" if call.problems else ""
+
+    for call in read_calls(data, sender):
+        lines = [call_json(call, full=full)] if json else call_lines(call, full=full)
+        yield lines, partial(problem, call)
 
 
 def _hint(data: bytes) -> str:

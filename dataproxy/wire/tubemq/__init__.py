@@ -2,11 +2,12 @@
 
 What lives here.  `messages`: protobuf's classes of the messages in messages.proto; the messages on the way of data are
 read and written by `dataproxy._core.wire.tubemq` instead.  `texts`: brokers, partitions and subscriptions, which travel
-as texts.  `credentials`: what proves who a client is.
+as texts.  `credentials`: what proves who a client is.  `calls`: frames read for people, by `dataproxy frames`.
 
 Threads.  There are none here, and no sockets; all functions may be called from any thread.
 
-What it may use.  `messages` needs the package `protobuf`; nothing here needs the rest of this package.
+What it may use.  `messages` needs the package `protobuf`, and so does the reader of `calls`, which also has
+`dataproxy.wire.inlong`'s names for what is wrong.
 """
 
 __all__: list[str] = []

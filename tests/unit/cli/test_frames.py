@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from dataproxy.cli.app import app
 from tests.support.reference import frames
+from tests.support.reference.tubevectors import FRAMES as TUBE_FRAMES
 from tests.support.reference.vectors import VECTORS, by_name
 
 NAMES = b"groupId=g&streamId=s"
@@ -211,3 +212,39 @@ def test_a_mark_before_no_digits(place, data, said):
     result = run(place(data))
     assert result.exit_code == 1
     assert said in result.stderr
+
+
+TUBEMQ = {frame["name"]: bytes.fromhex(frame["frame_hex"]) for frame in TUBE_FRAMES}
+
+
+def test_frames_of_tubemq_are_read():
+    result = run((TUBEMQ["send_message_with_attr"] + TUBEMQ["send_message_overflow"]).hex())
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "frame 1 at byte 0: 201 bytes, TubeMQ, request: send a message (method 13)\n" in result.stdout
+    assert "            body = hello tubemq   (12 bytes)\n" in result.stdout
+    assert "TubeMQ, answer: send a message (method 13)\n" in result.stdout
+    assert "            errCode = 419\n" in result.stdout
+
+
+def test_frames_of_tubemq_as_json():
+    lines = run("--json", TUBEMQ["get_message_ok"].hex()).stdout.splitlines()
+    (found,) = map(json.loads, lines)
+    assert (found["protocol"], found["kind"], found["method"], found["problems"]) == ("tubemq", "answer", 17, [])
+    messages = found["parts"][-1]["fields"]["messages"]
+    assert [one["payLoadData"]["bytes"] for one in messages] == [60, 13]
+
+
+def test_what_is_wrong_with_a_frame_of_tubemq():
+    data = bytearray(TUBEMQ["send_message_explicit_checksum"])
+    data[data.index(b"plain")] ^= 1
+    result = run(bytes(data).hex())
+    assert result.exit_code == 1
+    assert "wrong: data, at byte " in result.stdout
+    assert "its checksum is 384299206; expected " in result.stderr
+
+
+def test_frames_of_tubemq_need_protobuf(monkeypatch):
+    monkeypatch.setattr("dataproxy.cli.frames.find_spec", lambda name: None)
+    result = run(TUBEMQ["get_message"].hex())
+    assert result.exit_code == 1
+    assert "install protobuf: pip install protobuf" in result.stderr
