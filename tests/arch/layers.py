@@ -35,6 +35,7 @@ COMPILED = {
     "encode": ("encode", *BASE),
     "producer": ("producer", "encode", *NET),
     "server": ("server", "net", "wire.api", *BASE),
+    "consumer": ("consumer", *BASE),
     "perf": ("perf", "producer", *NET),
 }
 # Facades raise the package's errors and return its plain types; everything below them returns a status.
