@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Software that was not written here against our producer and hub: InLong's released message classes, whose jars Maven
-# fetches once into .interop, and nginx as a TLS proxy, from Debian's packages.
+# fetches once into .interop, TubeMQ's master and broker, and nginx as a TLS proxy, from Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v mvn >/dev/null || tools/packages.sh interop maven

@@ -23,6 +23,7 @@ _STATUS: Final = {0: "success", 1: "error", 2: "fatal: the server could not read
 _SERVICES: Final = {1: "master", 2: "broker, reading", 3: "broker, writing", 4: "broker, admin", 5: "master, admin"}
 _OPERATIONS: Final = {31: "register", 32: "unregister"}
 _EVENTS: Final = {1: "connect", 2: "disconnect", 10: "connect only", 20: "disconnect only"}
+_PAYLOADS: Final = {"SendMessageRequestP2B": ("data",), "TransferedMessage": ("payLoadData",)}
 _INNER: Final = frozenset(("request", "data"))  # of RequestBody and RspResponseBody: shown as a part of its own
 
 
@@ -35,17 +36,16 @@ def told_of_call(call: Call, problem: Problem) -> str:
 
 def call_lines(call: Call, *, full: bool) -> Iterator[str]:
     """Yield a frame as lines."""
-    size = f"{len(call.data)} byte{'s' if len(call.data) != 1 else ''}"
-    yield f"frame {call.number} at byte {call.offset}: {size}, TubeMQ{_title(call)}\n"
+    yield f"frame {call.number} at byte {call.offset}: {_count(len(call.data))}, TubeMQ{_title(call)}\n"
     if call.serial is not None:
         yield f"       4  serialNo    {call.serial}\n"
-        yield f"       8  slices      {len(call.slices)}{_sizes(call.slices)}\n"
-    for part in call.parts:
-        yield f"{_INDENT}{part.name}, {part.size} byte{'s' if part.size != 1 else ''}\n"
-        inner = part.name in ("RequestBody", "RspResponseBody")
-        yield from _fields(part.message, f"{_INDENT}  ", full, _INNER if inner else frozenset())
+    if call.list_size is not None:
+        yield f"       8  listSize    {call.list_size}{_sizes(call.slices)}\n"
+    for index, part in enumerate(call.parts):
+        yield f"{_INDENT}{part.name}, {_count(part.size)}\n"
+        yield from _fields(part.message, f"{_INDENT}  ", full, _shown_later(call, index))
     if call.behind:
-        yield f"{_INDENT}{call.behind} bytes behind the last message, which nobody reads\n"
+        yield f"{_INDENT}{_count(call.behind)} behind the last message, which nobody reads\n"
     for problem in call.problems:
         yield f"   wrong: {printable(told_of_call(call, problem))}\n"
 
@@ -60,6 +60,7 @@ def call_json(call: Call, *, full: bool) -> str:
         "protocol": "tubemq",
         "kind": call.kind or None,
         "serial": call.serial,
+        "list_size": call.list_size,
         "slices": call.slices,
         "method": call.method,
         "name": method.text if method else None,
@@ -74,6 +75,18 @@ def call_json(call: Call, *, full: bool) -> str:
     return json_text(out) + "\n"
 
 
+def _part_json(call: Call, index: int, full: bool) -> dict[str, Any]:
+    part = call.parts[index]
+    fields = _as_json(part.message, full, _shown_later(call, index))
+    return {"name": part.name, "bytes": part.size, "fields": fields}
+
+
+def _shown_later(call: Call, index: int) -> frozenset[str]:
+    """Return the fields of a part that follow as a part of their own."""
+    follows = call.parts[index].name in ("RequestBody", "RspResponseBody") and index + 1 < len(call.parts)
+    return _INNER if follows else frozenset()
+
+
 def _title(call: Call) -> str:
     if not call.kind:
         return ""
@@ -82,10 +95,14 @@ def _title(call: Call) -> str:
     return f", {call.kind}{words}"
 
 
+def _count(size: int) -> str:
+    return f"{size} byte{'s' if size != 1 else ''}"
+
+
 def _sizes(slices: list[int]) -> str:
     if len(slices) == 1:
-        return f" of {slices[0]} bytes"
-    return f", {sum(slices)} bytes together" if slices else ""
+        return f"           slice of {_count(slices[0])}"
+    return f"           slices, {_count(sum(slices))} together" if slices else ""
 
 
 def _fields(message: Any, indent: str, full: bool, left_out: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -99,7 +116,7 @@ def _fields(message: Any, indent: str, full: bool, left_out: frozenset[str] = fr
             if hasattr(one, "ListFields"):
                 yield f"{indent}{name}\n"
                 yield from _fields(one, f"{indent}  ", full)
-            elif field.name in ("payLoadData", "data"):
+            elif field.name in _PAYLOADS.get(message.DESCRIPTOR.name, ()):
                 yield from _payload(message.flag, one, indent, full)
             else:
                 yield f"{indent}{name} = {_value(one, full)}{_meaning(message, field.name, one)}\n"
@@ -111,7 +128,7 @@ def _payload(flag: int, data: bytes, indent: str, full: bool) -> Iterator[str]:
     attribute, body = split_payload(flag, data) or (b"", data)
     if attribute:
         yield f"{indent}attribute = {_value(attribute, full)}\n"
-    yield f"{indent}body = {_value(body, full)}   ({len(body)} byte{'s' if len(body) != 1 else ''})\n"
+    yield f"{indent}body = {_value(body, full)}   ({_count(len(body))})\n"
 
 
 def _value(value: Any, full: bool) -> str:
@@ -135,15 +152,15 @@ def _meaning(message: Any, name: str, value: Any) -> str:
         words = METHODS[value].text
     elif name == "opType":
         words = (_EVENTS if kind == "EventProto" else _OPERATIONS).get(value)
-    elif name == "checkSum" and value == -1:
+    elif name == "checkSum" and value == -1 and kind == "SendMessageRequestP2B":
         words = "the broker computes it"
     return f"   ({words})" if words else ""
 
 
-def _as_json(message: Any, full: bool) -> dict[str, Any]:
+def _as_json(message: Any, full: bool, left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for field, value in message.ListFields():
-        if field.name in _INNER and message.DESCRIPTOR.name in ("RequestBody", "RspResponseBody"):
+        if field.name in left_out:
             out[f"{field.name}_bytes"] = len(value)
         elif hasattr(value, "append"):
             out[field.name] = [_json_value(one, full) for one in list(value)[: None if full else _FEW]]
@@ -157,10 +174,8 @@ def _as_json(message: Any, full: bool) -> dict[str, Any]:
 def _json_value(value: Any, full: bool) -> Any:
     if hasattr(value, "ListFields"):
         return _as_json(value, full)
-    if not isinstance(value, (bytes, str)):
+    if not isinstance(value, bytes):
         return value
     cut = value if full else value[:_SHORT]
-    if isinstance(cut, bytes):
-        short = {"shortened": True} if len(cut) < len(value) else {}
-        return {"base64": base64.b64encode(cut).decode("ascii"), "bytes": len(value), **short}
-    return cut
+    short = {"shortened": True} if len(cut) < len(value) else {}
+    return {"base64": base64.b64encode(cut).decode("ascii"), "bytes": len(value), **short}

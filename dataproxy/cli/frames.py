@@ -9,7 +9,6 @@ import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -60,7 +59,7 @@ def show_frames(
         first = ""
         count = wrong = 0
         who = _SENDERS[sender]
-        if data.startswith(TOKEN):  # to InLong's protocol a length of 4 GB
+        if len(data) > 1 and data[:4] == TOKEN[: len(data)]:  # to InLong's protocol a length of 4 GB
             shown = _calls(data, who, full=full, json=json)
         else:
             shown = _frames(data, who, limit, full=full, json=json)
@@ -98,9 +97,11 @@ def _frames(data: bytes, sender: Sender, limit: int, *, full: bool, json: bool) 
 
 def _calls(data: bytes, sender: Sender, *, full: bool, json: bool) -> Iterator[_Shown]:
     """Do the same for TubeMQ's frames."""
-    if find_spec("google.protobuf") is None:
-        complain("these are TubeMQ's frames; to read them, install protobuf: pip install protobuf")
-        raise typer.Exit(ExitCode.FAILED)
+    try:
+        import google.protobuf  # noqa: F401
+    except ImportError:
+        complain("these are TubeMQ's frames; to read them, install protobuf: pip install 'protobuf>=4.22'")
+        raise typer.Exit(ExitCode.FAILED) from None
 
     def problem(call: Call) -> str:
         where = f"frame {call.number} at byte {call.offset}"
@@ -112,7 +113,12 @@ def _calls(data: bytes, sender: Sender, *, full: bool, json: bool) -> Iterator[_
 
 
 def _hint(data: bytes) -> str:
-    """Return what the input is, if it begins with text, whose first bytes would be a length of 150 MB or more."""
+    """Return what the input is, if it begins with text, whose first bytes would be a length of 150 MB or more.
+
+    Or where frames of another protocol begin.
+    """
+    if (at := data.find(TOKEN, 1)) > 0 and data[: len(TOKEN)] != TOKEN:
+        return f"; a frame of TubeMQ's may begin at byte {at}: give the bytes from there on alone"
     if not data[:_BEGINNING].isascii() or data[:_BEGINNING].translate(None, _CONTROLS) != data[:_BEGINNING]:
         return ""
     return "; these bytes are text: no frames, no hex digits, and no hex dump of xxd, hexdump -C or od -A x -t x1z"

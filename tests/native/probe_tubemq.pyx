@@ -117,6 +117,17 @@ cdef class Stream:
             del self.rest[:size]
             memset(&self.scan, 0, sizeof(FrameScan))
 
+    def overwrite(self, at, bytes data):
+        """Change bytes that have come already."""
+        self.rest[at:at + len(data)] = data
+
+    def ends(self, bytes piece):
+        """Return whether the frame is whole with this piece, as far as only its end is looked at."""
+        cdef Exact exact
+        self.rest += piece
+        exact = Exact(<size_t>len(self.rest), bytes(self.rest))
+        return scan_frame(&self.scan, exact.p, exact.n, self.most) == ST_OK
+
     @property
     def looked(self) -> int:
         """Return how many bytes of the frame that is not whole were looked at."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -19,7 +21,10 @@ TOKEN: Final = bytes.fromhex("ff7ff4fe")
 _HEAD: Final = 12
 _MOST_SLICES, _LARGEST_SLICE = 3584, 65536
 _HAS_ATTRIBUTE: Final = 1
-_NOT_GIVEN: Final = -1  # of a checksum
+_NOT_GIVEN: Final = -1  # of a request's checksum
+_RESERVED: Final = (11, 12, 14, 19)  # methods without messages
+_FEW: Final = 20  # problems of one frame that are told one by one
+_NAMED: Final = 5  # missing fields
 
 
 class Method(NamedTuple):
@@ -72,6 +77,7 @@ class Call:
     offset: int  #: of its first byte in the input
     data: bytes  #: what is there of it
     serial: int | None = None
+    list_size: int | None = None  #: how many slices it says to have
     slices: list[int] = field(default_factory=list)  #: bytes of each
     kind: str = ""  #: request, answer or exception
     method: int | None = None
@@ -81,7 +87,7 @@ class Call:
 
 
 class _Wrong(Exception):  # noqa: N818 - it carries a problem
-    """End the reading of a frame."""
+    """End the reading of a frame, or of its payload (``joined``)."""
 
     def __init__(self, at: int, name: str, text: str, *, joined: bool = False) -> None:
         super().__init__(text)
@@ -98,46 +104,48 @@ def read_calls(data: bytes, sender: Sender = "either") -> Iterator[Call]:
     at = number = 0
     while at < len(data):
         number += 1
-        call = Call(number, at, data[at:])
+        call = Call(number, at, b"")
+        found: list[bytes] = []
         try:
-            payload = _join(call)
+            end = _find(call, data, at, found)
         except _Wrong as wrong:
-            call.problems.append(wrong.problem)
+            call.data = data[at:]
+            _read_payload(call, b"".join(found), sender)
+            call.problems[:] = [wrong.problem]  # what is missing behind is no other fault
             yield call
             return
-        call.data = call.data[: _HEAD + sum(4 + size for size in call.slices)]
-        try:
-            _read_payload(call, payload, sender)
-        except _Wrong as wrong:
-            call.problems.append(wrong.problem)
+        call.data = data[at:end]
+        _read_payload(call, b"".join(found), sender)
         yield call
-        at += len(call.data)
+        at = end
 
 
-def _join(call: Call) -> bytes:
-    """Return the payload; the slices' sizes are kept."""
-    data = call.data
-    if data[:4] != TOKEN[: len(data)]:
-        raise _Wrong(0, "token", f"it is {data[:4].hex()}; expected {TOKEN.hex()}")
-    if len(data) < _HEAD:
-        raise _Wrong(0, "frame", f"only {len(data)} of the {_HEAD} bytes of its head are there")
-    call.serial = int.from_bytes(data[4:8])
-    count = int.from_bytes(data[8:12])
-    if not 1 <= count <= _MOST_SLICES:
-        raise _Wrong(8, "listSize", f"it is {count}; expected 1 to {_MOST_SLICES}")
-    at, found = _HEAD, []
-    for index in range(count):
-        if len(data) < at + 4:
-            raise _Wrong(at, f"slice {index}", f"{len(data) - at} of the 4 bytes of its length are there")
-        size = int.from_bytes(data[at : at + 4])
+def _find(call: Call, data: bytes, start: int, found: list[bytes]) -> int:
+    """Return where the frame at ``start`` ends; its slices are added to ``found``."""
+    left = len(data) - start
+    token = data[start : start + 4]
+    if token != TOKEN[: len(token)]:
+        raise _Wrong(0, "token", f"it is {token.hex()}; expected {TOKEN.hex()}")
+    if left < _HEAD:
+        raise _Wrong(0, "frame", f"only {left} of the {_HEAD} bytes of its head are there")
+    call.serial = int.from_bytes(data[start + 4 : start + 8])
+    call.list_size = int.from_bytes(data[start + 8 : start + 12])
+    if not 1 <= call.list_size <= _MOST_SLICES:
+        raise _Wrong(8, "listSize", f"it is {call.list_size}; expected 1 to {_MOST_SLICES}")
+    at = _HEAD
+    for index in range(call.list_size):
+        if left < at + 4:
+            raise _Wrong(at, f"slice {index}", f"{left - at} of the 4 bytes of its length are there")
+        size = int.from_bytes(data[start + at : start + at + 4])
         if not 1 <= size <= _LARGEST_SLICE:
             raise _Wrong(at, f"slice {index}", f"its length is {size}; expected 1 to {_LARGEST_SLICE}")
-        if len(data) < at + 4 + size:
-            raise _Wrong(at, f"slice {index}", f"it has {size} bytes, {len(data) - at - 4} are there")
-        found.append(data[at + 4 : at + 4 + size])
-        call.slices.append(size)
-        at += 4 + size
-    return b"".join(found)
+        at += 4
+        found.append(data[start + at : start + at + size])
+        call.slices.append(len(found[-1]))
+        if left < at + size:
+            raise _Wrong(at - 4, f"slice {index}", f"its length is {size}; {left - at} bytes are there")
+        at += size
+    return start + at
 
 
 class _Payload:
@@ -168,8 +176,7 @@ class _Payload:
         except DecodeError:
             raise _Wrong(at, name, "protobuf cannot read it", joined=True) from None
         if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())
-            raise _Wrong(at, name, f"required fields are missing: {missing}", joined=True)
+            raise _Wrong(at, name, _missing(message), joined=True)
         self._call.parts.append(Part(at, name, len(data), message))
         return message
 
@@ -185,23 +192,79 @@ class _Payload:
         raise _Wrong(self.at, name, "its length is not whole", joined=True)
 
 
+def _missing(message: Any) -> str:
+    """Return the first few fields that an incomplete message lacks; protobuf's own list has all, at any length."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    if message.DESCRIPTOR.name == "ResponseHeader":  # to protobuf a value that an enum does not have is no value
+        unknown: Any = UnknownFieldSet(message)
+        for one in unknown:
+            if one.field_number == 1:
+                return f"status is {one.data}; expected 0, 1 or 2"
+    names = list(islice(_lacking(message, ""), _NAMED + 1))
+    more = ", and more" if len(names) > _NAMED else ""
+    return f"required fields are missing: {', '.join(names[:_NAMED])}{more}"
+
+
+def _lacking(message: Any, path: str) -> Iterator[str]:
+    for one_field in message.DESCRIPTOR.fields:
+        name = one_field.name
+        value = getattr(message, name)
+        if hasattr(value, "append"):
+            for index, one in enumerate(value):
+                if hasattr(one, "ListFields"):
+                    yield from _lacking(one, f"{path}{name}[{index}].")
+        elif not message.HasField(name):
+            if name in _required(message.DESCRIPTOR):
+                yield path + name
+        elif hasattr(value, "ListFields"):
+            yield from _lacking(value, f"{path}{name}.")
+
+
+@cache
+def _required(descriptor: Any) -> frozenset[str]:
+    from google.protobuf import descriptor_pb2
+
+    described = descriptor_pb2.DescriptorProto()
+    descriptor.CopyToProto(described)
+    return frozenset(field.name for field in described.field if field.label == field.LABEL_REQUIRED)
+
+
 def _read_payload(call: Call, data: bytes, sender: Sender) -> None:
+    """Read the parts of a payload; a fault ends it, and is added to the problems."""
+    if not data:
+        return
+    if sender != "either":
+        _try(call, data, answer=sender == "server")
+        return
+    # Servers answer with flag 1.  Requests have 0, but for one client's 10: so both are tried.
+    answer = data[:3] == b"\x02\x08\x01"
+    if not _try(call, data, answer=answer):
+        other = Call(call.number, call.offset, call.data)
+        if _try(other, data, answer=not answer):
+            call.kind, call.method, call.parts, call.behind = other.kind, other.method, other.parts, other.behind
+            call.problems = other.problems
+
+
+def _try(call: Call, data: bytes, *, answer: bool) -> bool:
+    """Return whether the whole payload could be read as an answer, or as a request."""
     payload = _Payload(call, data)
-    flag = payload.take("RpcConnHeader").flag
-    # Servers answer with flag 1.  Requests have 0, but for one client's 10.
-    if sender == "server" or (sender == "either" and flag == 1):
-        _read_answer(call, payload)
-    else:
-        _read_request(call, payload)
-    call.behind = len(data) - payload.at
+    try:
+        payload.take("RpcConnHeader")
+        (_read_answer if answer else _read_request)(call, payload)
+    except _Wrong as wrong:
+        call.problems.append(wrong.problem)
+        return False
+    return True
 
 
 def _read_request(call: Call, payload: _Payload) -> None:
     call.kind = "request"
     payload.take("RequestHeader")
     body = payload.take("RequestBody")
+    call.behind = len(payload.data) - payload.at
     call.method = body.method
-    _read_inner(call, payload, body.request, 0)
+    _read_inner(call, payload, body.request)
 
 
 def _read_answer(call: Call, payload: _Payload) -> None:
@@ -209,33 +272,46 @@ def _read_answer(call: Call, payload: _Payload) -> None:
     if payload.take("ResponseHeader").status:
         call.kind = "exception"
         payload.take("RspExceptionBody")
+        call.behind = len(payload.data) - payload.at
         return
     body = payload.take("RspResponseBody")
+    call.behind = len(payload.data) - payload.at
     call.method = body.method
-    _read_inner(call, payload, body.data, 1)
+    _read_inner(call, payload, body.data)
 
 
-def _read_inner(call: Call, payload: _Payload, data: bytes, answer: int) -> None:
+def _read_inner(call: Call, payload: _Payload, data: bytes) -> None:
+    # The message is a field of the part before it, and the last one that a writer puts there.
+    at = payload.at - len(data)
     method = METHODS.get(call.method or 0)
     if method is None:
-        text = f"{call.method} is no method of this protocol; known: {', '.join(map(str, METHODS))}"
-        raise _Wrong(payload.at, "method", text, joined=True)
-    # The message is a field of the part before it, and the last one that a writer puts there.
-    message = payload.read((method.request, method.answer)[answer], payload.at - len(data), data)
-    for one in getattr(message, "messages", ()):
-        _check(call, payload.at, "message", one.payLoadData, one.flag, one.checkSum)
-    if method.request == "SendMessageRequestP2B" and not answer:
-        _check(call, payload.at, "data", message.data, message.flag, message.checkSum)
+        what = "reserved: it has no messages" if call.method in _RESERVED else "no method of this protocol"
+        text = f"{call.method} is {what}; known: {', '.join(map(str, METHODS))}"
+        raise _Wrong(call.parts[-1].at, "method", text, joined=True)
+    message = payload.read(method.request if call.kind == "request" else method.answer, at, data)
+    if method.request == "SendMessageRequestP2B" and call.kind == "request":
+        given = message.checkSum != _NOT_GIVEN  # a broker computes it
+        call.problems += _wrong_payload(at, "data", message.data, message.flag, message.checkSum if given else None)
+    faults = 0
+    for index, one in enumerate(getattr(message, "messages", ())):
+        found = _wrong_payload(at, f"messages[{index}]", one.payLoadData, one.flag, one.checkSum)
+        faults += len(found)
+        if faults <= _FEW:
+            call.problems += found
+    if faults > _FEW:
+        call.problems.append(Problem(at, "messages", f"{faults} faults in all; the first are told", unpacked=True))
 
 
-def _check(call: Call, at: int, name: str, data: bytes, flag: int, checksum: int) -> None:
-    """Add what is wrong with a message's payload to the problems of its frame."""
+def _wrong_payload(at: int, name: str, data: bytes, flag: int, checksum: int | None) -> list[Problem]:
+    """Return what is wrong with a message's payload."""
+    found = []
     computed = crc32(data) & 0x7FFFFFFF
-    if checksum not in (computed, _NOT_GIVEN):
-        call.problems.append(Problem(at, name, f"its checksum is {checksum}; expected {computed}", unpacked=True))
+    if checksum not in (computed, None):
+        found.append(Problem(at, name, f"its checksum is {checksum}; expected {computed}", unpacked=True))
     if split_payload(flag, data) is None:
         text = f"it has {len(data)} bytes, and its attribute does not fit into them"
-        call.problems.append(Problem(at, name, text, unpacked=True))
+        found.append(Problem(at, name, text, unpacked=True))
+    return found
 
 
 def split_payload(flag: int, data: bytes) -> tuple[bytes, bytes] | None:

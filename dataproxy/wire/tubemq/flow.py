@@ -66,9 +66,13 @@ def read_flow_rules(text: str) -> FlowRules:
     rules = FlowRules()
     for group in groups:
         kind = _number(group, "type", 0, 3)
+        if kind == _OBSOLETE:
+            continue
         items = group.get("rule")
-        if not isinstance(items, list) or len(items) > _MOST_RULES:
-            raise ValueError(f"flow rules of type {kind} have no list 'rule' of at most {_MOST_RULES}")
+        if not isinstance(items, list):
+            raise ValueError(f"flow rules of type {kind} have no list 'rule'")
+        if len(items) > _MOST_RULES:
+            raise ValueError(f"flow rules of type {kind} are {len(items)}, at most {_MOST_RULES} are read")
         if kind == _VOLUME:
             rules = rules._replace(volume=tuple(sorted(map(_volume, items))))
         elif kind == _EMPTY:
@@ -85,7 +89,7 @@ def _volume(item: Any) -> VolumeRule:
     if first >= last:
         raise ValueError(f"a flow rule ends at {item['end']!r}, not after its start {item['start']!r}")
     backlog = _number(item, "dltInM", _LEAST_BACKLOG + 1, 2**53)
-    limit = _number(item, "limitInM", 0, 2**32)
+    limit = _number(item, "limitInM", 0, 2**42)
     return VolumeRule(first, last, backlog, limit * _MIB, _number(item, "freqInMs", _SHORTEST_MS, _LONGEST_MS))
 
 

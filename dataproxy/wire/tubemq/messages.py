@@ -1,6 +1,6 @@
 """Protobuf's classes of TubeMQ's messages, by the names of messages.proto; messages.pyi has their types.
 
-They are made of a descriptor at run time, so that every version of protobuf from 4 on will do.
+They are made of a descriptor at run time, so that every version of protobuf from 4.22 on will do.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ A text from a peer that is none of its kind raises ValueError, which says what i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
@@ -33,6 +34,7 @@ BROKER_TLS_PORT = 8124
 STORE_BASE = 10000
 _MOST_PARTS = 1 << 16  # partitions of one broker's entry: a text of a few bytes must not make a list of millions
 _SHOWN = 200
+_OFFSET = re.compile(r"(?:(-?[0-9]{1,20})-)?(-?[0-9]{1,20})")
 
 
 def _bad(kind: str, text: str, why: str) -> ValueError:
@@ -230,13 +232,10 @@ def read_meta(text: str) -> tuple[str, tuple[tuple[TopicPart, bool], ...]]:
 
 def read_offset(text: str) -> tuple[int, int]:
     """Read (message id, offset) of a node in ZooKeeper: ``id-offset``, or the offset alone."""
-    number, dash, offset = text.strip().rpartition("-")
-    if number.endswith("-"):  # a negative offset
-        number, offset = number[:-1], f"-{offset}"
-    try:
-        return int(number) if dash and number else 0, int(offset)
-    except ValueError:
-        raise _bad("stored offset", text, "expected 'id-offset'") from None
+    found = _OFFSET.fullmatch(text.strip())
+    if found is None or not -(2**63) <= int(found[2]) < 2**63:
+        raise _bad("stored offset", text, "expected 'id-offset'")
+    return int(found[1] or 0), int(found[2])
 
 
 def write_offset(message: int, offset: int) -> str:

@@ -62,7 +62,9 @@ master_leads() { tube_api admin_query_cluster_default_setting | grep -q '"errCod
 tube_change() {
     local answer; answer=$(tube_api "$1" "$2&createUser=interop&modifyUser=interop&confModAuthToken=$TUBE_TOKEN" | tail -n 1)
     case $answer in
-        *'"result":true'*'"success":false'*|*'"result":false'*|'') die "$1: ${answer:-no answer}" ;;
+        *'"success":false'*) die "$1: $answer" ;;
+        *'"result":true'*) ;;
+        *) die "$1: ${answer:-no answer}" ;;
     esac
 }
 
@@ -122,15 +124,21 @@ expand() {
 }
 
 start() {
-    local name; for name in $(expand "$@"); do
+    local name names; names=$(expand "$@") || exit 1
+    for name in $names; do
         if pid_of "$name" >/dev/null; then echo "$name runs already"; else "start_${name//-/_}"; fi
     done
 }
 
 stop() {
-    local name reversed=
-    for name in $(expand "$@"); do reversed="$name $reversed"; done
+    local name names reversed=; names=$(expand "$@") || exit 1
+    for name in $names; do reversed="$name $reversed"; done
     for name in $reversed; do halt "$name"; done
+}
+
+crash() {
+    local name names; names=$(expand "$@") || exit 1
+    for name in $names; do halt "$name" KILL; done
 }
 
 status() {
@@ -148,10 +156,11 @@ case $command in
     fetch) [ $# -gt 0 ] || set -- zookeeper tubemq; for peer in "$@"; do jars "$peer"; done ;;
     start) start "$@" ;;
     stop) if [ $# -eq 0 ]; then stop $services; else stop "$@"; fi ;;
-    kill) for name in "$@"; do halt "$name" KILL; done ;;
+    kill) crash "$@" ;;
     status) status ;;
     tube-api) tube_api "$@" | tail -n 1; echo ;;
     tube-topic) tube_topic "$@" ;;
     drive) drive "$@" ;;
-    *) usage ;;
+    help) usage ;;
+    *) usage >&2; exit 2 ;;
 esac

@@ -171,7 +171,7 @@ def test_a_wrong_checksum_is_refused(master: Connection, broker: Connection) -> 
     assert (answer["success"], answer["errCode"]) == (False, 403)
 
 
-def test_offsets_move_as_the_vectors_say(master: Connection, broker: Connection, group: str) -> None:
+def test_offsets_move_as_packs_are_confirmed(master: Connection, broker: Connection, group: str) -> None:
     """Register, read, read again, confirm by call, by flag, and by the end of the registration."""
     sender, reader = Sender(master, broker, "one"), Reader(broker, "one", group)
     begin = reader.register(2).currOffset

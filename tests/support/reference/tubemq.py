@@ -21,8 +21,10 @@ __all__ = [
     "checksum_of",
     "cut",
     "filled",
+    "has_group",
     "hash_of",
     "join",
+    "payload_has_group",
     "read_message",
     "split_answer",
     "split_call",
@@ -99,6 +101,41 @@ def read_message(name: str, data: bytes) -> Any:
     if not message.IsInitialized():  # this protobuf looks for required fields only when it writes
         raise WireError(f"{message.FindInitializationErrors()} are missing")
     return message
+
+
+_NESTED: Final = {("GetMessageResponseB2C", 4): "TransferedMessage", ("SendMessageRequestP2B", 10): "AuthorizedInfo"}
+
+
+def has_group(name: str, data: bytes) -> bool:
+    """Tell whether a message, or one inside of it, has a field of a form that protobuf gave up."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind in (3, 4):
+            return True
+        if kind == 0:
+            _, at = _varint(data, at)
+        elif kind == 2:
+            size, at = _varint(data, at)
+            inner = _NESTED.get((name, tag >> 3))
+            if inner is not None and has_group(inner, data[at : at + size]):
+                return True
+            at += size
+        else:
+            at += 8 if kind == 1 else 4
+    return False
+
+
+def payload_has_group(payload: bytes) -> bool:
+    """Tell the same of the three messages of a payload."""
+    at = 0
+    for _ in range(3):
+        size, at = _varint(payload, at)
+        if has_group("", payload[at : at + size]):
+            return True
+        at += size
+    return False
 
 
 def filled(name: str, fields: dict[str, Any]) -> Any:

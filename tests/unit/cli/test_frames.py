@@ -1,6 +1,7 @@
 """``dataproxy frames``: its inputs, what it prints, and its codes."""
 
 import json
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -240,11 +241,20 @@ def test_what_is_wrong_with_a_frame_of_tubemq():
     result = run(bytes(data).hex())
     assert result.exit_code == 1
     assert "wrong: data, at byte " in result.stdout
+    assert "       8  listSize    1           slice of " in result.stdout
     assert "its checksum is 384299206; expected " in result.stderr
 
 
 def test_frames_of_tubemq_need_protobuf(monkeypatch):
-    monkeypatch.setattr("dataproxy.cli.frames.find_spec", lambda name: None)
+    for name in ("google", "google.protobuf"):
+        monkeypatch.setitem(sys.modules, name, None)
     result = run(TUBEMQ["get_message"].hex())
     assert result.exit_code == 1
-    assert "install protobuf: pip install protobuf" in result.stderr
+    assert "install protobuf: pip install 'protobuf>=4.22'" in result.stderr
+
+
+def test_where_frames_of_tubemq_begin_is_told():
+    result = run((FRAME + TUBEMQ["get_message"]).hex())
+    assert result.exit_code == 1
+    assert f"a frame of TubeMQ's may begin at byte {len(FRAME)}" in result.stderr
+    assert "only 3 of the 12 bytes" in run("ff7ff4").stderr

@@ -52,7 +52,8 @@ def test_a_slice_and_a_minute_have_their_limits() -> None:
     assert flow.answer(0.1, NOON, size=0, backlog=2) == 0
     assert flow.answer(1, NOON, size=MIB - 1) == 0
     assert flow.answer(2, NOON, size=1) == 1000
-    assert flow.answer(5.2, NOON, size=1) == 0  # the next slice
+    assert flow.answer(5.2, NOON, size=MIB) == 0  # begins the next slice, which it is no part of
+    assert flow.answer(5.3, NOON, size=MIB) == 1000
     for second in range(6, 60, 5):
         flow.answer(second, NOON, size=MIB)
     assert flow.answer(59.9, NOON, size=MIB) == 1000
@@ -78,6 +79,8 @@ def test_rules_of_the_group_go_first() -> None:
         assert flow.answer(2, NOON, size=100) == wait
     assert Flow(group, cluster).answer(1, NOON, code=404, size=0) == 50
     assert Flow(NONE, cluster).answer(1, NOON, code=404, size=0) == 70
+    later = group._replace(empty=(EmptyRule(2, 50),))
+    assert Flow(later, cluster).answer(1, NOON, code=404, size=0, wait=9) == 9  # the cluster's are not looked at
     assert Flow(group, cluster).answer(1, NOON) == 1
     assert Flow(NONE, cluster).answer(1, NOON) == 4
 
@@ -104,7 +107,7 @@ def test_texts_are_read() -> None:
     assert RULES.empty == (EmptyRule(8, 1000), EmptyRule(3, 300))
     assert RULES.pace == Pace(0, 100, 400)
     assert read_flow_rules(" ") == read_flow_rules("[]") == NONE
-    assert read_flow_rules('[{"type": 2, "rule": []}]') == NONE
+    assert read_flow_rules('[{"type": 2}, {"type": 2, "rule": 1}]') == NONE
     last = '[{"type":0,"rule":[{"start":"0:0","end":"24:00","dltInM":21,"limitInM":0,"freqInMs":200}]}]'
     assert read_flow_rules(last).volume == (VolumeRule(0, 1440, 21, 0, 200),)
 
@@ -118,7 +121,7 @@ def test_texts_are_read() -> None:
         ("[1]", "a flow rule has type=None"),
         ('[{"type":true,"rule":[]}]', "a flow rule has type=True"),
         ('[{"type":1}]', "have no list 'rule'"),
-        (f'[{{"type":1,"rule":[{",".join(["1"] * 65)}]}}]', "of at most 64"),
+        (f'[{{"type":1,"rule":[{",".join(["1"] * 65)}]}}]', "are 65, at most 64 are read"),
         ('[{"type":3,"rule":[]}]', "have 0 entries, expected one"),
         ('[{"type":3,"rule":[{"normFreqInMs":0,"filterFreqInMs":2,"minDataFilterFreqInMs":1}]}]', "less than"),
         ('[{"type":0,"rule":[{"start":"8","end":"9:00"}]}]', "expected a time such as '08:00'"),

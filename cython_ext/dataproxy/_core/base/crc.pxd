@@ -1,6 +1,7 @@
 """Checksums: CRC-32C (iSCSI, ext4, Kafka), and CRC-32 (Ethernet, gzip, TubeMQ).
 
-Both find every change of up to three bits, and of 32 bits in a row.
+Both find every change of 32 bits in a row.  CRC-32C finds every change of up to three bits, CRC-32 in up to 11 KB; of
+two bits in all that is sent here.
 """
 
 from libc.stddef cimport size_t

@@ -22,9 +22,9 @@ ctypedef struct EmptyRule:      # after requests in a row that found nothing
 
 
 ctypedef struct FlowRules:      # of a group, or of the cluster
-    VolumeRule volume[64]       # by their first minute
+    VolumeRule[VOLUME_RULES_MOST] volume    # by their first minute
     int n_volume
-    EmptyRule empty[64]         # the most times first
+    EmptyRule[EMPTY_RULES_MOST] empty       # the most times first
     int n_empty
     bint has_pace
     int32_t pace_ms             # between packs of a reader without filters

@@ -14,7 +14,6 @@ cdef enum:
     STAGE_US = 60000000
     SLICE_US = 5000000
     SLICES = 12
-    UNKNOWN_WAIT_MS = 20        # while no answer has told a backlog
     DAY_MINUTES = 1440
     ZONE_MINUTES = 480          # GMT+8
     FOUND = 200
@@ -25,6 +24,7 @@ cdef void flow_begin(FlowState* s) noexcept nogil:
     """Begin with a partition of which nothing was read."""
     memset(s, 0, sizeof(FlowState))
     s.backlog = -1
+    s.stage_end_us = -1         # over
 
 
 cdef const VolumeRule* _volume(const FlowRules* rules, int64_t backlog, int32_t minute) noexcept nogil:
@@ -39,10 +39,9 @@ cdef void _take_limit(FlowState* s, const FlowRules* group, const FlowRules* clu
     cdef int32_t minute = <int32_t>((wall_ms // 60000 + ZONE_MINUTES) % DAY_MINUTES)
     cdef const VolumeRule* rule = NULL
     s.most_bytes = INT64_MAX
-    s.wait_ms = UNKNOWN_WAIT_MS
+    s.wait_ms = 0
     if s.backlog < 0:
         return
-    s.wait_ms = 0
     rule = _volume(group, s.backlog, minute)
     if rule == NULL:
         rule = _volume(cluster, s.backlog, minute)

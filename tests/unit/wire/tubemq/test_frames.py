@@ -88,11 +88,22 @@ def test_a_wrong_frame_behind_a_good_one() -> None:
 
 
 def test_looking_for_the_end_begins_where_it_stopped() -> None:
-    """A frame of thousands of slices that comes byte by byte is looked through once."""
-    whole = plain.cut(1, bytes(3500), 1)
+    """What was looked at is not looked at again: not even a length that is wrong by then."""
     stream = Stream()
-    for at in range(0, len(whole) - 1, 5):
-        before = stream.looked
-        stream.push(whole[at : min(at + 5, len(whole) - 1)])
-        assert 0 <= stream.looked - before <= 12 + 5
-    assert stream.push(whole[-1:]) == [(1, bytes(3500))]
+    whole = plain.cut(1, b"x" * 40, 10)
+    assert stream.push(whole[:-1]) == []
+    assert stream.looked == 12 + 3 * 14
+    stream.overwrite(12, b"\0\0\0\0")
+    assert stream.looked == 12 + 3 * 14
+    stream.overwrite(26, b"\xff\xff\xff\xff")
+    with pytest.raises(ProbeError):
+        Stream().push(whole[:12] + b"\0\0\0\0" + whole[16:])
+    assert stream.ends(whole[-1:])
+
+
+@pytest.mark.parametrize(
+    "data", [plain.cut(1, bytes(65536), 65536), plain.cut(1, bytes(3584), 1)], ids=["slice", "slices"]
+)
+def test_the_largest_that_is_taken(data: bytes) -> None:
+    ((serial, payload),) = Stream().push(data)
+    assert (serial, payload) == (1, bytes(len(payload)))

@@ -108,7 +108,9 @@ def test_offsets_in_zookeeper() -> None:
     assert read_offset("280") == (0, 280)
     assert read_offset(" 17-28\n") == (17, 28)
     assert read_offset("0--1") == (0, -1)
-    for text in ("", "x", "1-x", "x-1"):
+    assert read_offset("-1-28") == (-1, 28)
+    assert read_offset("-5") == (0, -5)
+    for text in ("", "x", "1-x", "x-1", "1_0-2_8", "٣-٤", "9223372036854775808", "1-2-3"):
         with pytest.raises(ValueError, match="is no stored offset"):
             read_offset(text)
 

@@ -17,8 +17,8 @@ ctypedef struct Committed:      # an answer
     bint success
     int32_t code
     Slice text
-    int64_t offset              # where the next pack begins; UNKNOWN: not given, as below
-    int64_t max_offset
+    int64_t offset              # where the next pack begins; UNKNOWN: not given
+    int64_t max_offset          # UNKNOWN: not given
 
 
 cdef int read_commit(Slice request, CommitRequest* out) noexcept nogil

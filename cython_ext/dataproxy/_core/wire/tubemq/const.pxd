@@ -20,18 +20,6 @@ cdef enum:                      # limits
     PAYLOAD_MOST = SLICES_READ * SLICE_WRITTEN
 
 
-cdef enum:                      # services
-    SERVICE_MASTER = 1
-    SERVICE_READ = 2
-    SERVICE_WRITE = 3
-
-
-cdef enum:                      # methods that compiled code reads or writes
-    METHOD_SEND = 13
-    METHOD_GET = 17
-    METHOD_COMMIT = 18
-
-
 cdef enum:
     PROTOCOL_VERSION = 3        # of a Java client of InLong's time
 
@@ -59,7 +47,6 @@ cdef enum:                      # RequestBody
 
 cdef enum:                      # ResponseHeader
     RESPONSE_STATUS = 1
-    RESPONSE_SERVICE = 2
     RESPONSE_VERSION = 3
 
 
@@ -152,4 +139,3 @@ cdef enum:                      # records as a broker stores them
     INDEX_SIZE = 28             # an index entry: the unit of all offsets
     RECORD_HEAD = 52
     RECORD_TOKEN = 0x02C998B8
-    STORE_BASE = 10000          # partition id = store * STORE_BASE + partition of the store

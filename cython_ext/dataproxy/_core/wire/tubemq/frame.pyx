@@ -83,7 +83,10 @@ cdef size_t frame_heads(size_t payload) noexcept nogil:
 
 
 cdef void cut_frame(uint8_t* p, uint32_t serial, size_t payload) noexcept nogil:
-    """Make a frame at ``p`` of the ``payload`` bytes that lie at ``p + frame_heads(payload)``."""
+    """Make a frame at ``p`` of the ``payload`` bytes that lie at ``p + frame_heads(payload)``.
+
+    ``payload`` is 1 to PAYLOAD_MOST; a client of C++ reads 8 MiB.
+    """
     cdef const uint8_t* at = p + frame_heads(payload)
     cdef uint8_t* to = p + FRAME_HEAD
     cdef size_t size

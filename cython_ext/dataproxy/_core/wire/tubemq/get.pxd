@@ -27,9 +27,9 @@ ctypedef struct Got:            # an answer
     int32_t code
     Slice text
     int64_t offset              # where the pack began; UNKNOWN: not given
-    int64_t max_offset          # the same
-    int64_t backlog             # bytes of data behind the pack; the same
-    int32_t wait_ms
+    int64_t max_offset          # UNKNOWN: not given
+    int64_t backlog             # bytes of data behind the pack; UNKNOWN: not given
+    int32_t wait_ms             # UNKNOWN: not given, which is not 0
     bint escape
     bint slow
     Slice data                  # the whole answer, for `got_next`

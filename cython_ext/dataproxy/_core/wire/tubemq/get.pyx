@@ -124,7 +124,7 @@ cdef int read_got(Slice data, Got* out) noexcept nogil:
     out.data = data
     out.text = slice_of(NULL, 0)
     out.n = out.bytes = 0
-    out.wait_ms = 0
+    out.wait_ms = UNKNOWN
     out.escape = out.slow = False
     out.offset = out.max_offset = out.backlog = UNKNOWN
     fields_open(&fields, data)

@@ -52,7 +52,7 @@ cdef uint8_t* put_attribute(uint8_t* to, Slice attribute, int32_t* flag) noexcep
 
 
 cdef int32_t payload_checksum(Slice payload) noexcept nogil:
-    """Return the CRC-32 of all bytes, without its highest bit, so that it is never negative."""
+    """Return the CRC-32 of all bytes, without its highest bit: so it is never negative, and finds a little less."""
     return <int32_t>(crc32(0, payload.p, payload.n) & 0x7FFFFFFF)
 
 
@@ -84,7 +84,7 @@ cdef uint32_t _character(const uint8_t* p, size_t n) noexcept nogil:
 cdef int32_t filter_code(Slice item) noexcept nogil:
     """Return what brokers compare of a filter item: Java's hash of a text, over units of UTF-16.
 
-    A byte that is not UTF-8 counts as U+FFFD, which Java reads in its place.
+    A byte that is not UTF-8 counts as U+FFFD.  Java may take several such bytes for one; no filter item has any.
     """
     cdef uint32_t code = 0, c
     cdef size_t i = 0, n

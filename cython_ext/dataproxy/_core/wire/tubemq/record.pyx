@@ -11,16 +11,16 @@ from dataproxy._core.plat.endian cimport load_be32, load_be64, store_be32, store
 from dataproxy._core.wire.tubemq.const cimport RECORD_HEAD, RECORD_TOKEN
 
 cdef enum:                      # a record's header; its length counts what follows the length
-    AT_LENGTH = 0
-    AT_TOKEN = AT_LENGTH + 4
-    AT_CHECKSUM = AT_TOKEN + 4
-    AT_PARTITION = AT_CHECKSUM + 4
-    AT_OFFSET = AT_PARTITION + 4
-    AT_RECEIVED = AT_OFFSET + 8
-    AT_ADDRESS = AT_RECEIVED + 8
-    AT_KEY = AT_ADDRESS + 4
-    AT_ID = AT_KEY + 4
-    AT_FLAG = AT_ID + 8
+    RECORD_AT_LENGTH = 0
+    RECORD_AT_TOKEN = RECORD_AT_LENGTH + 4
+    RECORD_AT_CHECKSUM = RECORD_AT_TOKEN + 4
+    RECORD_AT_PARTITION = RECORD_AT_CHECKSUM + 4
+    RECORD_AT_OFFSET = RECORD_AT_PARTITION + 4
+    RECORD_AT_RECEIVED = RECORD_AT_OFFSET + 8
+    RECORD_AT_ADDRESS = RECORD_AT_RECEIVED + 8
+    RECORD_AT_KEY = RECORD_AT_ADDRESS + 4
+    RECORD_AT_ID = RECORD_AT_KEY + 4
+    RECORD_AT_FLAG = RECORD_AT_ID + 8
 
 cdef enum:                      # an entry of the index
     INDEX_AT_PARTITION = 0
@@ -32,16 +32,16 @@ cdef enum:                      # an entry of the index
 
 cdef void put_record_head(uint8_t* to, const Record* r) noexcept nogil:
     """Write the RECORD_HEAD bytes before the payload."""
-    store_be32(to + AT_LENGTH, <uint32_t>(RECORD_HEAD - 4 + r.payload.n))
-    store_be32(to + AT_TOKEN, RECORD_TOKEN)
-    store_be32(to + AT_CHECKSUM, <uint32_t>r.checksum)
-    store_be32(to + AT_PARTITION, <uint32_t>r.partition)
-    store_be64(to + AT_OFFSET, <uint64_t>r.offset)
-    store_be64(to + AT_RECEIVED, <uint64_t>r.received_ms)
-    store_be32(to + AT_ADDRESS, <uint32_t>r.address)
-    store_be32(to + AT_KEY, <uint32_t>r.key_code)
-    store_be64(to + AT_ID, <uint64_t>r.id)
-    store_be32(to + AT_FLAG, <uint32_t>r.flag)
+    store_be32(to + RECORD_AT_LENGTH, <uint32_t>(RECORD_HEAD - 4 + r.payload.n))
+    store_be32(to + RECORD_AT_TOKEN, RECORD_TOKEN)
+    store_be32(to + RECORD_AT_CHECKSUM, <uint32_t>r.checksum)
+    store_be32(to + RECORD_AT_PARTITION, <uint32_t>r.partition)
+    store_be64(to + RECORD_AT_OFFSET, <uint64_t>r.offset)
+    store_be64(to + RECORD_AT_RECEIVED, <uint64_t>r.received_ms)
+    store_be32(to + RECORD_AT_ADDRESS, <uint32_t>r.address)
+    store_be32(to + RECORD_AT_KEY, <uint32_t>r.key_code)
+    store_be64(to + RECORD_AT_ID, <uint64_t>r.id)
+    store_be32(to + RECORD_AT_FLAG, <uint32_t>r.flag)
 
 
 cdef int read_record(Slice data, Record* out, size_t* size) noexcept nogil:
@@ -50,20 +50,20 @@ cdef int read_record(Slice data, Record* out, size_t* size) noexcept nogil:
     cdef uint32_t length
     if data.n < RECORD_HEAD:
         return ST_NEED_DATA
-    length = load_be32(p + AT_LENGTH)
-    if length < RECORD_HEAD - 4 or length > 0x7FFFFFFF or load_be32(p + AT_TOKEN) != RECORD_TOKEN:
+    length = load_be32(p + RECORD_AT_LENGTH)
+    if length < RECORD_HEAD - 4 or length > 0x7FFFFFFF or load_be32(p + RECORD_AT_TOKEN) != RECORD_TOKEN:
         return ST_PROTOCOL
     size[0] = <size_t>length + 4
     if data.n < size[0]:
         return ST_NEED_DATA
-    out.checksum = <int32_t>load_be32(p + AT_CHECKSUM)
-    out.partition = <int32_t>load_be32(p + AT_PARTITION)
-    out.offset = <int64_t>load_be64(p + AT_OFFSET)
-    out.received_ms = <int64_t>load_be64(p + AT_RECEIVED)
-    out.address = <int32_t>load_be32(p + AT_ADDRESS)
-    out.key_code = <int32_t>load_be32(p + AT_KEY)
-    out.id = <int64_t>load_be64(p + AT_ID)
-    out.flag = <int32_t>load_be32(p + AT_FLAG)
+    out.checksum = <int32_t>load_be32(p + RECORD_AT_CHECKSUM)
+    out.partition = <int32_t>load_be32(p + RECORD_AT_PARTITION)
+    out.offset = <int64_t>load_be64(p + RECORD_AT_OFFSET)
+    out.received_ms = <int64_t>load_be64(p + RECORD_AT_RECEIVED)
+    out.address = <int32_t>load_be32(p + RECORD_AT_ADDRESS)
+    out.key_code = <int32_t>load_be32(p + RECORD_AT_KEY)
+    out.id = <int64_t>load_be64(p + RECORD_AT_ID)
+    out.flag = <int32_t>load_be32(p + RECORD_AT_FLAG)
     out.payload = slice_of(p + RECORD_HEAD, size[0] - RECORD_HEAD)
     return ST_OK
 

@@ -8,18 +8,18 @@ from dataproxy._core.base.slice cimport Slice
 ctypedef struct Call:           # a request
     int32_t flag                # as a server reads it: never branch on it
     int32_t service             # 0: not given
-    int32_t version             # the same
+    int32_t version             # 0: not given
     int32_t method
-    int64_t timeout_ms          # the same
+    int64_t timeout_ms          # 0: not given
     Slice request               # as a server reads it
 
 
 ctypedef struct Answer:         # as a client reads it
     int status                  # RpcStatus
     int32_t method              # with RPC_SUCCESS
-    Slice data                  # the same
+    Slice data                  # with RPC_SUCCESS
     Slice exception             # otherwise: the name of a Java class
-    Slice trace                 # the same
+    Slice trace                 # otherwise: a text
 
 
 cdef int read_call(Slice payload, Call* out) noexcept nogil

@@ -14,9 +14,9 @@ ctypedef struct SendRequest:
     int32_t checksum            # CHECKSUM_NONE: the broker computes it
     int32_t address             # the producer's IPv4 address
     Slice type                  # filter item; without bytes: none
-    Slice time                  # yyyyMMddHHmm; the same
-    int64_t visit               # token; with has_visit
-    bint has_visit
+    Slice time                  # yyyyMMddHHmm; without bytes: none
+    int64_t visit               # token
+    bint has_visit              # False: no credentials, or such without the token, as a client of Go sends them
     Slice token                 # credentials; without bytes: none
 
 
@@ -25,9 +25,9 @@ ctypedef struct Sent:           # an answer
     int32_t code
     Slice text                  # with success the message's id, in decimal
     bint wants_auth
-    int64_t id                  # UNKNOWN: not given, as all below
-    int64_t time_ms
-    int64_t offset
+    int64_t id                  # UNKNOWN: not given
+    int64_t time_ms             # UNKNOWN: not given
+    int64_t offset              # UNKNOWN: not given
 
 
 cdef int read_send(Slice request, SendRequest* out) noexcept nogil

@@ -34,7 +34,7 @@ cdef bint _read_auth(Slice message, SendRequest* out) noexcept nogil:
             out.has_visit = True
         elif field.number == AUTH_TOKEN and field.kind == FK_BYTES:
             out.token = field.bytes
-    return out.has_visit and not fields.broken
+    return not fields.broken
 
 
 cdef bint _read_text(SendRequest* out, const Field* field) noexcept nogil:
