@@ -66,6 +66,7 @@ PYTHON = {
     "rows": {*BOTTOM, "rows", "_core"},
     "trust": {*BOTTOM, "config", "_core", "trust"},
     "wire": {*BOTTOM, "wire"},
+    "consumer": {*BOTTOM, "wire", "consumer"},
     "producer": PRODUCER,
     "": {*PRODUCER, "hub"},
     "_core": {"_core", *BOTTOM},

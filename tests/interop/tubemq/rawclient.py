@@ -86,9 +86,17 @@ class Connection:
         """Send a request that compiled code writes, and return its answer as compiled code reads it."""
         return self.answer_data(self.post_data(name, **fields), name)
 
+    def ask_message(self, name: str, message: Any) -> Any:
+        """Send a request that is a message already, and return its answer."""
+        return self.answer(self._post(name, message.SerializeToString()), name)
+
     def ask(self, name: str, **fields: Any) -> Any:
         """Send a request and return its answer."""
         return self.answer(self.post(name, **fields), name)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
 
     def __enter__(self) -> Self:
         return self

@@ -89,6 +89,12 @@ class Reader:
         self._who = {"clientId": self.client, "groupName": group, "topicName": topic, "partitionId": partition}
         self._bytes = {name: value.encode() if isinstance(value, str) else value for name, value in self._who.items()}
 
+    def become(self, client: str, partition: int) -> None:
+        """Read for a member that has registered a partition."""
+        self.client = client
+        self._who |= {"clientId": client, "partitionId": partition}
+        self._bytes |= {"clientId": client.encode(), "partitionId": partition}
+
     def register(self, read_status: int = 0, **more: Any) -> Any:
         """Take the partition."""
         auth = {"visitAuthorizedToken": -2}

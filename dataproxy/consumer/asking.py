@@ -1,0 +1,96 @@
+"""What a member asks of masters and brokers, and what it says to the part that reads packs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dataproxy.wire.tubemq.texts import Partition
+
+__all__ = ["Address", "Ask", "Drop", "Fault", "Hold", "MemberOptions", "Order", "Refusal", "Release"]
+
+
+class Address(NamedTuple):
+    """Where a master or a broker listens."""
+
+    host: str
+    port: int
+
+
+class Ask(NamedTuple):
+    """A call to be made; its end is told to the member by ``answered`` or ``failed``, once."""
+
+    number: int
+    address: Address
+    name: str  #: of the request's message
+    message: Any
+    timeout_s: float
+
+
+class Fault(NamedTuple):
+    """Why a call has no answer: the network, or an exception of the server (its class, without the package)."""
+
+    text: str
+    exception: str = ""
+
+
+class Hold(NamedTuple):
+    """Read packs of a partition from now on, beginning at ``offset``."""
+
+    partition: Partition
+    offset: int
+
+
+class Release(NamedTuple):
+    """Give out nothing more of a partition; tell the member by ``released`` when its last pack has its end.
+
+    At ``until`` a pack that is out is taken away.
+    """
+
+    partition: Partition
+    until: float
+
+
+class Drop(NamedTuple):
+    """A partition is another's by now, or nobody's: read nothing more, confirm nothing."""
+
+    partition: Partition
+    code: int
+
+
+class Refusal(NamedTuple):
+    """A master does not let this member into its group: a setting differs, a right is missing, a topic is unknown."""
+
+    code: int
+    text: str
+
+
+Order = Hold | Release | Drop | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOptions:
+    """Settings of a member; times in s."""
+
+    masters: tuple[Address, ...]
+    client: str  #: id, which nobody else has
+    group: str
+    topics: dict[str, tuple[str, ...]]  #: filter items of each; none: all messages
+    host: str = "127.0.0.1"  #: this machine's own address
+    user: str = ""
+    password: str = field(default="", repr=False)
+    #: readStatus of a partition's first registration by this member: 0 stored offset or first, 1 stored or end, 2 end.
+    #: With 2 a member skips what was sent while a partition changed hands.
+    first_read: int = 0
+    heartbeat_s: float = 10.0  #: at most a third of what servers wait
+    slow_s: float = 60.0  #: longest wait while no master answers at all
+    confirm_wait_s: float = 3.0  #: for packs that are out when their partition is taken away
+    register_rounds: int = 5  #: of a partition that its old owner still has
+    register_pause_s: float = 1.0
+    timeout_s: float = 10.0
+    full_report_every: int = 6
+    offsets: dict[str, int] = field(default_factory=dict)  #: of partitions (keys) in a bound group: where each begins
+    bound: bool = False
+    session: str = ""
+    members: int = 0
+    larger_wins: bool = False

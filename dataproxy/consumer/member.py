@@ -1,0 +1,453 @@
+"""The life of one member of a group: registered at a master, told what to hold, holding it at brokers, leaving.
+
+A member makes no call itself.  ``poll`` returns what is to be done now: calls, and orders to the part that reads packs.
+The ends of calls come back by ``answered`` and ``failed``, the ends of packs by ``released``, and what brokers said to
+readers by ``lost``; ``due`` says when ``poll`` has something to do by itself.
+"""
+
+from __future__ import annotations
+
+import random
+from enum import Enum
+from typing import Any, Final
+
+from dataproxy.consumer.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Order, Refusal, Release
+from dataproxy.consumer.holdings import Holding, Holdings, State
+from dataproxy.consumer.masters import Masters
+from dataproxy.wire.tubemq import messages
+from dataproxy.wire.tubemq.credentials import Signature
+from dataproxy.wire.tubemq.texts import Condition, Failure, Partition, Subscription, join_offsets
+
+__all__ = ["Life", "Member"]
+
+_OK, _TAKEN, _UNKNOWN, _CREDENTIALS = 200, 410, 411, 415
+#: A master's answers to a registration that no other master and no later time will change by itself.
+_REFUSALS: Final = frozenset((424, 425, 426, 427, 428, 429, 430, 431, 450, 455))
+_CONNECTS, _DISCONNECTS = (1, 10), (2, 20)
+_REGISTER, _UNREGISTER = 31, 32
+_COMMIT, _DISCARD = 0, 1
+_NONE = -2  # of ids that are not known
+_NONCES: Final = 1 << 31
+
+
+class Life(Enum):
+    """How far a member is."""
+
+    NEW = "new"
+    JOINING = "joining"  #: no master has taken its registration yet
+    MEMBER = "member"
+    LEAVING = "leaving"  #: partitions are given back
+    CLOSING = "closing"  #: the master is told
+    GONE = "gone"
+
+
+class _Event:
+    """An order of the master to take partitions, or to give them back."""
+
+    def __init__(self, proto: Any) -> None:
+        self.number, self.kind = proto.rebalanceId, proto.opType
+        self.texts = list(proto.subscribeInfo)
+        self.keys: set[str] = set()  #: of partitions that are not settled yet
+
+    def done(self) -> Any:
+        """Return the message that reports its end."""
+        return messages.EventProto(rebalanceId=self.number, opType=self.kind, status=2, subscribeInfo=self.texts)
+
+
+class Member:
+    """One member; see the module for how it is driven."""
+
+    def __init__(self, options: MemberOptions, source: random.Random) -> None:
+        self.life = Life.NEW
+        self.holdings = Holdings()
+        self._options = options
+        self._masters = Masters(options.masters, options.slow_s, source)
+        self._asks: dict[int, tuple[str, Any]] = {}  # what each call is about: a word, and a partition or a broker
+        self._numbers = 0
+        self._out: list[Ask | Order] = []
+        self._registered = False
+        self._master_due = 0.0
+        self._asking_master = False
+        self._report_soon = False
+        self._reports = 0
+        self._event: _Event | None = None
+        self._queued: _Event | None = None
+        self._finished: _Event | None = None
+        self._reporting: _Event | None = None
+        self._brokers: dict[Address, float] = {}  # when each gets its next heartbeat
+        self._beating: set[Address] = set()
+        self._seen: set[str] = set()  # partitions that were registered before
+        self._not_allocated = True
+        self._visit = _NONE
+        self._credentials = False  # asked for, by the master in use
+        self._wall_ms = self._session_ms = 0
+        self._random = source
+        self._ids: dict[str, Any] = {"defFlowCheckId": _NONE, "groupFlowCheckId": _NONE, "qryPriorityId": _NONE}
+        self.trouble: Fault | None = None  #: the newest of a call to a master
+        self.rules: dict[str, str] = {}  #: texts of flow rules, as masters sent them last: group, cluster
+
+    # --- what the driver calls
+
+    def start(self, now: float) -> None:
+        """Begin to join the group."""
+        self.life = Life.JOINING
+        self._master_due = now
+
+    def close(self, now: float) -> None:
+        """Give everything back, then leave."""
+        if self.life in (Life.LEAVING, Life.CLOSING, Life.GONE):
+            return
+        if self.life is Life.NEW:
+            self.life = Life.GONE
+            return
+        self.life = Life.LEAVING
+        self._event = self._queued = None
+        for holding in self.holdings.within(*State):
+            self._give_back(holding, now)
+
+    def poll(self, now: float, wall_ms: int) -> list[Ask | Order]:
+        """Return what is to be done now; ``wall_ms``: the time of day, which servers are told."""
+        self._wall_ms = wall_ms
+        self._session_ms = self._session_ms or wall_ms
+        if self.life is Life.LEAVING and not len(self.holdings):
+            self.life = Life.CLOSING
+            self._master_due = now
+        if self.life in (Life.JOINING, Life.MEMBER, Life.CLOSING):
+            self._ask_master(now)
+        if self.life is not Life.GONE:
+            self._ask_brokers(now)
+        out, self._out = self._out, []
+        return out
+
+    def due(self) -> float:
+        """Return the time of the next ``poll`` that has something to do, whatever comes until then."""
+        times = [one.due for one in self.holdings.within(State.WANTED)]
+        times += [due for broker, due in self._brokers.items() if broker not in self._beating]
+        if self.life in (Life.JOINING, Life.MEMBER, Life.CLOSING) and not self._asking_master:
+            times.append(self._master_due)
+        return min(times, default=float("inf"))
+
+    def answered(self, number: int, answer: Any, now: float) -> None:
+        """Take the answer to a call."""
+        about, what = self._asks.pop(number)
+        if about in ("register", "heartbeat", "close"):
+            self._asking_master = False
+            self._masters.answered()
+            self._take_tokens(answer)
+            getattr(self, f"_{about}_answered")(answer, now)
+        elif about == "beat":
+            self._beat_answered(what, answer, now)
+        elif about == "take":
+            self._take_answered(what, answer.errCode, max(answer.currOffset, 0), now)
+        else:
+            self._left_broker(what, now)
+
+    def failed(self, number: int, fault: Fault, now: float) -> None:
+        """Take the end of a call without an answer."""
+        about, what = self._asks.pop(number)
+        if about in ("register", "heartbeat", "close"):
+            self._asking_master = False
+            self.trouble = fault
+            self._master_failed(about, now)
+        elif about == "beat":
+            self._beating.discard(what)
+        elif about == "take":
+            self._take_answered(what, 0, 0, now)
+        else:
+            self._left_broker(what, now)
+
+    def released(self, key: str, consumed: bool, now: float) -> None:
+        """Take the end of a partition's last pack; ``consumed``: it was, and the broker does not know it."""
+        holding = self.holdings.get(key)
+        if holding is not None and holding.state is State.RELEASING:
+            holding.consumed = consumed
+            self.holdings.enter(holding, State.LEAVING, now)
+
+    def lost(self, key: str, code: int, now: float) -> None:
+        """Take a broker's word to a reader that this member does not hold a partition (411, 412, 415)."""
+        holding = self.holdings.get(key)
+        if holding is not None and holding.state in (State.HELD, State.RELEASING, State.LEAVING):
+            self._drop(holding, code, now)
+
+    # --- masters
+
+    def _ask(self, address: Address, name: str, message: Any, about: str, what: Any = None) -> None:
+        self._numbers += 1
+        self._asks[self._numbers] = (about, what)
+        self._out.append(Ask(self._numbers, address, name, message, self._options.timeout_s))
+
+    def _ask_master(self, now: float) -> None:
+        if self._asking_master or now < self._master_due:
+            return
+        if self.life is Life.CLOSING and not self._registered:
+            self.life = Life.GONE
+            return
+        self._asking_master = True
+        if self.life is Life.CLOSING:
+            message = messages.CloseRequestC2M(
+                clientId=self._options.client, groupName=self._options.group, **self._proof()
+            )
+            self._ask(self._masters.current, "CloseRequestC2M", message, "close")
+        elif self._registered:
+            self._ask(self._masters.current, "HeartRequestC2M", self._heartbeat(), "heartbeat")
+        else:
+            self._ask(self._masters.current, "RegisterRequestC2M", self._registration(), "register")
+
+    def _texts(self) -> list[str]:
+        who = self._options
+        return [str(Subscription(who.client, who.group, one)) for one in self.holdings.reported]
+
+    def _registration(self) -> Any:
+        options = self._options
+        bound: dict[str, Any] = {}
+        if options.bound:
+            bound = {
+                "sessionKey": options.session, "totalCount": options.members, "selectBig": options.larger_wins,
+                "requiredPartition": join_offsets(options.offsets),
+            }  # fmt: skip
+        conditions = [str(Condition(topic, items)) for topic, items in options.topics.items() if items]
+        return messages.RegisterRequestC2M(
+            clientId=options.client, groupName=options.group, hostName=options.host, topicList=list(options.topics),
+            topicCondition=conditions, subscribeInfo=self._texts(), requireBound=options.bound,
+            sessionTime=self._session_ms, notAllocated=self._not_allocated, ssdStoreId=_NONE, jdkVersion="",
+            **self._ids, **bound, **self._proof(),
+        )  # fmt: skip
+
+    def _heartbeat(self) -> Any:
+        options = self._options
+        self._reporting, self._finished = self._finished or self._reporting, None
+        self._reports += 1
+        full = self._reporting is not None or self._report_soon or self._reports >= options.full_report_every
+        if full:
+            self._reports = 0
+            self._report_soon = False
+        message = messages.HeartRequestC2M(
+            clientId=options.client, groupName=options.group, reportSubscribeInfo=full, ssdStoreId=_NONE,
+            subscribeInfo=self._texts() if full else [], **self._ids, **self._proof(),
+        )  # fmt: skip
+        if self._reporting is not None:
+            message.event.CopyFrom(self._reporting.done())
+        return message
+
+    def _proof(self) -> dict[str, Any]:
+        """Return the fields that prove to a master who this is, where it asks for that."""
+        if not self._credentials or not self._options.user:
+            return {}
+        made = Signature.make(
+            self._options.user, self._options.password, self._wall_ms, self._random.randrange(_NONCES)
+        )
+        info = messages.AuthenticateInfo(
+            userName=made.user, timestamp=made.time_ms, nonce=made.nonce, othParams="", signature=made.signature
+        )
+        return {"authInfo": messages.MasterCertificateInfo(authInfo=info)}
+
+    def _take_tokens(self, answer: Any) -> None:
+        self._credentials = answer.errCode == _CREDENTIALS or bool(getattr(answer, "requireAuth", False))
+        if answer.DESCRIPTOR.fields_by_name.get("authorizedInfo") and answer.HasField("authorizedInfo"):
+            self._visit = answer.authorizedInfo.visitAuthorizedToken
+        if answer.errCode != _OK:
+            return
+        for name, text in (("defFlow", "cluster"), ("groupFlow", "group")):
+            number = getattr(answer, f"{name}CheckId", _NONE)
+            if number not in (_NONE, self._ids[f"{name}CheckId"]):
+                self._ids[f"{name}CheckId"] = number
+                self.rules[text] = getattr(answer, f"{name}ControlInfo")
+        if "qryPriorityId" in answer.DESCRIPTOR.fields_by_name and answer.HasField("qryPriorityId"):
+            self._ids["qryPriorityId"] = answer.qryPriorityId
+
+    def _register_answered(self, answer: Any, now: float) -> None:
+        if answer.errCode == _OK:
+            self._registered = True
+            self._master_due = now
+            if self.life is Life.JOINING:
+                self.life = Life.MEMBER
+            if answer.HasField("notAllocated") and not answer.notAllocated:
+                self._not_allocated = False
+        elif answer.errCode in _REFUSALS:
+            self._out.append(Refusal(answer.errCode, answer.errMsg))
+            self._master_due = now + self._options.heartbeat_s
+        else:
+            self._master_due = now + max(self._masters.move(), self._options.register_pause_s)
+
+    def _heartbeat_answered(self, answer: Any, now: float) -> None:
+        self._master_due = now + self._options.heartbeat_s
+        if answer.errCode == _UNKNOWN:
+            self._registered = False
+            self._master_due = now
+            return
+        if answer.errCode != _OK:
+            return
+        self._reporting = None
+        if answer.HasField("notAllocated") and not answer.notAllocated:
+            self._not_allocated = False
+        if answer.HasField("event") and answer.event.rebalanceId > 0 and self.life is Life.MEMBER:
+            self._queued = _Event(answer.event)
+            self._next_event(now)
+        if self._finished is not None or self._report_soon:
+            self._master_due = now
+
+    def _close_answered(self, answer: Any, now: float) -> None:
+        self.life = Life.GONE
+
+    def _master_failed(self, about: str, now: float) -> None:
+        # A member stays one: the next master says whether it knows it.
+        self._report_soon |= about == "heartbeat"
+        wait = self._masters.move()
+        self._master_due = now + wait
+        if about == "close" and wait:
+            self.life = Life.GONE  # every master was asked; they will miss this member's heartbeats
+
+    # --- events
+
+    def _next_event(self, now: float) -> None:
+        if self._event is not None or self._queued is None:
+            return
+        self._event, self._queued = self._queued, None
+        partitions = []
+        for text in self._event.texts:
+            try:
+                partitions.append(Subscription.read(text).partition)
+            except ValueError:
+                continue  # the report tells the master that it is not held
+        if self._event.kind in _DISCONNECTS:
+            self._disconnect(self._event, partitions, now)
+        elif self._event.kind in _CONNECTS:
+            self._connect(self._event, partitions, now)
+        self._settle(now)
+
+    def _disconnect(self, event: _Event, partitions: list[Partition], now: float) -> None:
+        for partition in partitions:
+            holding = self.holdings.get(partition.key)
+            if holding is not None:
+                event.keys.add(partition.key)
+                self._give_back(holding, now)
+
+    def _connect(self, event: _Event, partitions: list[Partition], now: float) -> None:
+        for partition in partitions:
+            if self.holdings.get(partition.key) is None:
+                event.keys.add(partition.key)
+                self.holdings.want(partition, now)
+
+    def _give_back(self, holding: Holding, now: float) -> None:
+        if holding.state is State.WANTED:
+            self._forget(holding, now)
+        elif holding.state is State.REGISTERING:
+            holding.unwanted = True
+        elif holding.state is State.HELD:
+            self.holdings.enter(holding, State.RELEASING, now)
+            self._out.append(Release(holding.partition, now + self._options.confirm_wait_s))
+
+    def _settle(self, now: float, key: str | None = None) -> None:
+        """End the event when the last of its partitions is settled; its report is sent at once."""
+        event = self._event
+        if event is None:
+            return
+        if key is not None:
+            event.keys.discard(key)
+        if not event.keys:
+            self._event, self._finished = None, event
+            self._master_due = now
+            self._next_event(now)
+
+    def _forget(self, holding: Holding, now: float) -> None:
+        self.holdings.remove(holding)
+        self._settle(now, holding.partition.key)
+
+    def _drop(self, holding: Holding, code: int, now: float) -> None:
+        self._out.append(Drop(holding.partition, code))
+        self._forget(holding, now)
+        self._report_soon = True
+        self._master_due = now
+
+    # --- brokers
+
+    def _ask_brokers(self, now: float) -> None:
+        for holding in self.holdings.within(State.WANTED):
+            if holding.due <= now:
+                self.holdings.enter(holding, State.REGISTERING, now)
+                holding.rounds += 1
+                self._ask(holding.address, "RegisterRequestC2B", self._taking(holding), "take", holding)
+        for holding in self.holdings.within(State.LEAVING):
+            self.holdings.enter(holding, State.UNREGISTERING, now)
+            self._ask(holding.address, "RegisterRequestC2B", self._leaving(holding), "leave", holding)
+        held: dict[Address, list[Holding]] = {}
+        for holding in self.holdings.within(State.HELD, State.RELEASING):
+            held.setdefault(holding.address, []).append(holding)
+        self._brokers = {one: self._brokers.get(one, now + self._options.heartbeat_s / 2) for one in held}
+        for broker, due in self._brokers.items():
+            if due <= now and broker not in self._beating:
+                self._beating.add(broker)
+                self._brokers[broker] = now + self._options.heartbeat_s
+                message = messages.HeartBeatRequestC2B(
+                    partitionInfo=[str(one.partition) for one in held[broker]], readStatus=0, **self._to_broker()
+                )
+                self._ask(broker, "HeartBeatRequestC2B", message, "beat", broker)
+
+    def _to_broker(self) -> dict[str, Any]:
+        return {
+            "clientId": self._options.client, "groupName": self._options.group, "ssdStoreId": _NONE,
+            "qryPriorityId": self._ids["qryPriorityId"],
+            "authInfo": messages.AuthorizedInfo(visitAuthorizedToken=self._visit),
+        }  # fmt: skip
+
+    def _taking(self, holding: Holding) -> Any:
+        partition, options = holding.partition, self._options
+        first = partition.key not in self._seen
+        more: dict[str, Any] = {}
+        if options.bound:
+            more = {"sessionKey": options.session, "sessionTime": self._session_ms}
+            if first and self._not_allocated and partition.key in options.offsets:
+                more["currOffset"] = options.offsets[partition.key]
+        return messages.RegisterRequestC2B(
+            opType=_REGISTER, topicName=partition.topic, partitionId=partition.id,
+            readStatus=options.first_read if first else 0, filterCondStr=options.topics.get(partition.topic, ()),
+            **self._to_broker(), **more,
+        )  # fmt: skip
+
+    def _leaving(self, holding: Holding) -> Any:
+        return messages.RegisterRequestC2B(
+            opType=_UNREGISTER, topicName=holding.partition.topic, partitionId=holding.partition.id,
+            readStatus=_COMMIT if holding.consumed else _DISCARD, **self._to_broker(),
+        )  # fmt: skip
+
+    def _take_answered(self, holding: Holding, code: int, offset: int, now: float) -> None:
+        if code == _OK:
+            self._seen.add(holding.partition.key)
+            if holding.unwanted or self.life in (Life.LEAVING, Life.CLOSING):
+                self.holdings.enter(holding, State.LEAVING, now)
+                return
+            self.holdings.enter(holding, State.HELD, now)
+            self._out.append(Hold(holding.partition, offset))
+            self._settle(now, holding.partition.key)
+        elif holding.unwanted or holding.rounds >= self._options.register_rounds or code not in (0, _TAKEN, 503):
+            # Without an answer the broker may have it for this member: it is told, and does not mind if it has not.
+            if code == 0:
+                self.holdings.enter(holding, State.LEAVING, now)
+            else:
+                self._forget(holding, now)
+        else:
+            self.holdings.enter(holding, State.WANTED, now)
+            holding.due = now + self._options.register_pause_s
+
+    def _left_broker(self, holding: Holding, now: float) -> None:
+        # Whatever the broker said: without heartbeats the registration ends by itself.
+        if self.holdings.get(holding.partition.key) is holding:
+            self._forget(holding, now)
+
+    def _beat_answered(self, broker: Address, answer: Any, now: float) -> None:
+        self._beating.discard(broker)
+        refused: dict[str, int] = {}
+        if answer.errCode == _OK:
+            for text in answer.failureInfo:
+                try:
+                    failure = Failure.read(text)
+                except ValueError:
+                    continue
+                refused[failure.partition.key] = failure.code
+        for holding in self.holdings.within(State.HELD, State.RELEASING):
+            if holding.address != broker:
+                continue
+            if answer.errCode == _CREDENTIALS:
+                self._drop(holding, answer.errCode, now)
+            elif holding.partition.key in refused:
+                self._drop(holding, refused[holding.partition.key], now)

@@ -1,0 +1,125 @@
+"""A whole group on virtual time: laws hold whatever fails, and each planted mistake is noticed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dataproxy.consumer.holdings import Holding, State
+from dataproxy.consumer.masters import Masters
+from dataproxy.consumer.member import Member
+from tests.simgroup.run import LawError, play
+
+SEEDS = max(int(os.environ.get("DATAPROXY_SIM_SEEDS", "4000")) // 40, 100)
+
+
+@pytest.mark.parametrize("faulty", [False, True], ids=["calm", "faulty"])
+def test_the_laws_hold(faulty: bool) -> None:
+    """DATAPROXY_SIM_SEEDS=n plays a fortieth of n runs of each kind."""
+    holds = sum(play(seed, faulty=faulty).holds for seed in range(SEEDS))
+    assert holds > SEEDS
+
+
+def forgets_to_register_again(patch: Callable[..., None]) -> None:
+    whole = Member._heartbeat_answered
+
+    def answered(self: Member, answer: Any, now: float) -> None:
+        if answer.errCode == 411:
+            self._master_due = now + 10
+            return
+        whole(self, answer, now)
+
+    patch(Member, "_heartbeat_answered", answered)
+
+
+def stays_with_a_standby(patch: Callable[..., None]) -> None:
+    patch(Masters, "move", lambda self: 1.0)
+
+
+def keeps_what_brokers_refuse(patch: Callable[..., None]) -> None:
+    patch(Member, "_drop", lambda self, holding, code, now: None)
+
+
+def gives_back_without_waiting(patch: Callable[..., None]) -> None:
+    def give_back(self: Member, holding: Holding, now: float) -> None:
+        if holding.state is State.HELD:
+            self._forget(holding, now)
+        elif holding.state is State.REGISTERING:
+            holding.unwanted = True
+
+    patch(Member, "_give_back", give_back)
+
+
+def tells_brokers_nothing_when_it_leaves(patch: Callable[..., None]) -> None:
+    whole = Member._ask_brokers
+
+    def ask(self: Member, now: float) -> None:
+        for holding in self.holdings.within(State.LEAVING):
+            self._forget(holding, now)
+        whole(self, now)
+
+    patch(Member, "_ask_brokers", ask)
+
+
+def misses_events(patch: Callable[..., None]) -> None:
+    whole = Member._next_event
+
+    def next_event(self: Member, now: float) -> None:
+        if self._queued is not None and self._queued.number % 3 == 0:
+            self._queued = None
+        whole(self, now)
+
+    patch(Member, "_next_event", next_event)
+
+
+def takes_what_it_has(patch: Callable[..., None]) -> None:
+    def connect(self: Member, event: Any, partitions: list[Any], now: float) -> None:
+        for partition in partitions:
+            event.keys.add(partition.key)
+            self.holdings.want(partition, now)
+        self.holdings.want(partitions[0], now)
+
+    patch(Member, "_connect", connect)
+
+
+def reports_what_it_never_got(patch: Callable[..., None]) -> None:
+    def connect(self: Member, event: Any, partitions: list[Any], now: float) -> None:
+        for partition in partitions[1:]:
+            if self.holdings.get(partition.key) is None:
+                event.keys.add(partition.key)
+                self.holdings.want(partition, now)
+        self._told = [*getattr(self, "_told", []), *partitions[:1]]  # type: ignore[attr-defined]
+
+    texts = Member._texts
+    patch(Member, "_connect", connect)
+    patch(
+        Member, "_texts",
+        lambda self: texts(self) + [f"{self._options.client}@g#{one}" for one in getattr(self, "_told", [])],
+    )  # fmt: skip
+
+
+def never_ends_an_event(patch: Callable[..., None]) -> None:
+    patch(Member, "_settle", lambda self, now, key=None: None)
+
+
+PLANTED = [
+    forgets_to_register_again, stays_with_a_standby, keeps_what_brokers_refuse, gives_back_without_waiting,
+    tells_brokers_nothing_when_it_leaves, misses_events, takes_what_it_has, reports_what_it_never_got,
+    never_ends_an_event,
+]  # fmt: skip
+
+
+def play_many(seeds: int) -> None:
+    for seed in range(seeds):
+        play(seed)
+        play(seed, faulty=False)
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_mistake_is_noticed(plant: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch.setattr)
+    with pytest.raises((LawError, ValueError)):
+        play_many(200)

@@ -1,0 +1,325 @@
+"""One member, call by call: what it asks, of whom, when, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from dataproxy.consumer.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Refusal, Release
+from dataproxy.consumer.holdings import Holdings, State
+from dataproxy.consumer.member import Life, Member
+from dataproxy.wire.tubemq import messages
+from dataproxy.wire.tubemq.credentials import Signature
+from dataproxy.wire.tubemq.texts import Partition, Subscription
+
+MASTERS = (Address("m1", 8715), Address("m2", 8715), Address("m3", 8715))
+PARTITIONS = [Partition.read(f"1:b1:8123#t:{i}") for i in range(3)]
+BROKER = Address("b1", 8123)
+LOST = Fault("no answer in time")
+
+
+class Driver:
+    """A member under test, with the calls that it has made and that have no end yet."""
+
+    def __init__(self, **options: Any) -> None:
+        given = {"masters": MASTERS[:1], "client": "g_1", "group": "g", "topics": {"t": ()}, **options}
+        self.member = Member(MemberOptions(**given), random.Random(1))
+        self.now = 100.0
+        self.asks: list[Ask] = []
+        self.orders: list[Any] = []
+        self.member.start(self.now)
+        self.poll()
+
+    def poll(self, after: float = 0.0) -> None:
+        """Let time pass, and take what is to be done."""
+        self.now += after
+        for one in self.member.poll(self.now, int(self.now * 1000)):
+            (self.asks if isinstance(one, Ask) else self.orders).append(one)
+
+    def ask(self, name: str) -> Ask:
+        """Return the only call under way, which has this name, as it travels."""
+        (one,) = self.asks
+        assert one.name == name
+        return one._replace(message=type(one.message).FromString(one.message.SerializeToString()))
+
+    def answer(self, code: int = 200, **fields: Any) -> None:
+        """Answer the oldest call."""
+        one = self.asks.pop(0)
+        names = {
+            "RegisterRequestC2M": "RegisterResponseM2C", "HeartRequestC2M": "HeartResponseM2C",
+            "CloseRequestC2M": "CloseResponseM2C", "RegisterRequestC2B": "RegisterResponseB2C",
+            "HeartBeatRequestC2B": "HeartBeatResponseB2C",
+        }  # fmt: skip
+        kind: Any = getattr(messages, names[one.name])
+        self.member.answered(one.number, kind(success=code == 200, errCode=code, errMsg="x", **fields), self.now)
+        self.poll()
+
+    def fail(self, fault: Fault = LOST) -> None:
+        """End the oldest call without an answer."""
+        self.member.failed(self.asks.pop(0).number, fault, self.now)
+        self.poll()
+
+    def order(self, kind: int, partitions: list[Partition]) -> None:
+        """Answer a heartbeat with an event."""
+        texts = [str(Subscription("g_1", "g", one)) for one in partitions]
+        self.answer(event=messages.EventProto(rebalanceId=7, opType=kind, status=0, subscribeInfo=texts))
+
+
+def joined(**options: Any) -> Driver:
+    """Return a member that a master knows; its first heartbeat is under way."""
+    driver = Driver(**options)
+    driver.answer(notAllocated=True)
+    assert driver.member.life is Life.MEMBER
+    return driver
+
+
+def holding(**options: Any) -> Driver:
+    """Return a member that holds all partitions, and has told the master."""
+    driver = joined(**options)
+    driver.order(10, PARTITIONS)
+    for _ in PARTITIONS:
+        driver.answer(currOffset=28, maxOffset=56)
+    assert driver.orders == [Hold(one, 28) for one in PARTITIONS]
+    driver.orders.clear()
+    driver.ask("HeartRequestC2M")
+    driver.answer(notAllocated=False)
+    return driver
+
+
+def test_joining() -> None:
+    driver = Driver(topics={"t": ("a", "b"), "u": ()}, user="alice", password="secret")
+    message = driver.ask("RegisterRequestC2M").message
+    assert (message.clientId, message.groupName, list(message.topicList)) == ("g_1", "g", ["t", "u"])
+    assert list(message.topicCondition) == ["t#a,b"]
+    assert (message.requireBound, message.notAllocated, message.sessionTime) == (False, True, 100_000)
+    assert not message.HasField("authInfo")
+    driver.answer(notAllocated=True)
+    assert driver.ask("HeartRequestC2M").message.reportSubscribeInfo is False
+
+
+def test_each_master_is_asked_once_in_a_round_and_rounds_wait_longer() -> None:
+    driver = Driver(masters=MASTERS)
+    waits = []
+    for _ in range(9):
+        seen = []
+        for _ in MASTERS:
+            seen.append(driver.ask("RegisterRequestC2M").address)
+            driver.fail(Fault("refused") if len(seen) == 1 else Fault("is not master now", "StandbyException"))
+        assert sorted(seen) == sorted(MASTERS)
+        waits.append(driver.member.due() - driver.now)
+        driver.poll(waits[-1])
+    assert all(0.8 * 2**i <= wait <= 2**i for i, wait in enumerate(waits[:6]))
+    assert all(48 <= wait <= 60 for wait in waits[6:])
+    assert driver.member.trouble == Fault("is not master now", "StandbyException")
+
+
+@pytest.mark.parametrize("code", [424, 425, 426, 427, 428, 429, 430, 431, 450, 455])
+def test_a_refusal_is_told_at_once(code: int) -> None:
+    driver = Driver(masters=MASTERS)
+    driver.answer(code)
+    assert driver.orders == [Refusal(code, "x")]
+    assert driver.member.due() == driver.now + 10
+
+
+def test_the_result_of_an_event_is_reported_at_once() -> None:
+    driver = joined()
+    driver.order(10, PARTITIONS[:2])
+    assert [one.address for one in driver.asks] == [BROKER, BROKER]
+    driver.answer(currOffset=28)
+    assert [one.name for one in driver.asks] == ["RegisterRequestC2B"]
+    driver.answer(currOffset=56)
+    message = driver.ask("HeartRequestC2M").message
+    assert message.reportSubscribeInfo
+    assert list(message.subscribeInfo) == [str(Subscription("g_1", "g", one)) for one in PARTITIONS[:2]]
+    assert (message.event.rebalanceId, message.event.opType, message.event.status) == (7, 10, 2)
+    driver.fail()
+    driver.poll(2)
+    assert driver.ask("HeartRequestC2M").message.event.rebalanceId == 7  # until a master has it
+    driver.answer()
+    driver.poll(10)
+    assert not driver.asks[0].message.HasField("event")
+
+
+def test_every_sixth_heartbeat_has_a_full_report() -> None:
+    driver = holding()
+    reports = []
+    for _ in range(12):
+        driver.poll(10)
+        while driver.asks:
+            if driver.asks[0].name == "HeartRequestC2M":
+                reports.append(driver.asks[0].message.reportSubscribeInfo)
+            driver.answer()
+    assert [i for i, full in enumerate(reports) if full] == [5, 11]
+
+
+@pytest.mark.parametrize(("consumed", "status"), [(True, 0), (False, 1)])
+def test_a_partition_is_given_back_when_its_last_pack_has_its_end(consumed: bool, status: int) -> None:
+    driver = holding()
+    driver.poll(10)
+    driver.asks.sort(key=lambda one: one.name != "HeartRequestC2M")
+    driver.order(20, PARTITIONS[:1])
+    assert driver.orders == [Release(PARTITIONS[0], driver.now + 3)]
+    driver.asks.clear()
+    driver.poll(1)
+    assert driver.asks == []
+    driver.member.released(PARTITIONS[0].key, consumed, driver.now)
+    driver.poll()
+    message = driver.ask("RegisterRequestC2B").message
+    assert (message.opType, message.readStatus, message.partitionId) == (32, status, 0)
+    driver.answer(411)  # whatever it says
+    message = driver.ask("HeartRequestC2M").message
+    assert message.event.opType == 20
+    assert len(message.subscribeInfo) == 2
+
+
+def test_a_partition_that_its_old_owner_has_is_tried_again() -> None:
+    driver = joined()
+    driver.order(10, PARTITIONS[:1])
+    for _ in range(4):
+        driver.ask("RegisterRequestC2B")
+        driver.answer(410)
+        assert driver.member.due() == driver.now + 1
+        driver.poll(1)
+    driver.answer(410)
+    message = driver.ask("HeartRequestC2M").message
+    assert message.reportSubscribeInfo
+    assert (message.event.rebalanceId, list(message.subscribeInfo)) == (7, [])
+    assert driver.orders == []
+
+
+def test_a_registration_without_an_answer_is_taken_back_in_the_end() -> None:
+    driver = joined(register_rounds=2)
+    driver.order(10, PARTITIONS[:1])
+    driver.fail()
+    driver.poll(1)
+    driver.fail()
+    assert driver.ask("RegisterRequestC2B").message.opType == 32
+
+
+def test_what_a_broker_refuses_is_dropped_and_told() -> None:
+    driver = holding()
+    driver.member.lost(PARTITIONS[1].key, 412, driver.now)
+    driver.poll()
+    assert driver.orders == [Drop(PARTITIONS[1], 412)]
+    message = driver.ask("HeartRequestC2M").message
+    assert (message.reportSubscribeInfo, len(message.subscribeInfo)) == (True, 2)
+    assert not message.HasField("event")
+
+
+@pytest.mark.parametrize(
+    ("code", "failures", "dropped"),
+    [(200, [f"411:{PARTITIONS[2]}", "nonsense"], {2: 411}), (415, [], {0: 415, 1: 415, 2: 415}), (500, [], {})],
+)
+def test_heartbeats_to_brokers(code: int, failures: list[str], dropped: dict[int, int]) -> None:
+    driver = holding()
+    driver.poll(5)
+    message = driver.ask("HeartBeatRequestC2B").message
+    assert list(message.partitionInfo) == [str(one) for one in PARTITIONS]
+    driver.answer(code, failureInfo=failures)
+    assert driver.orders == [Drop(PARTITIONS[i], code) for i, code in dropped.items()]
+
+
+def test_a_master_that_has_forgotten_is_told_what_is_held() -> None:
+    driver = holding()
+    driver.poll(10)
+    driver.asks = [one for one in driver.asks if one.name == "HeartRequestC2M"]
+    driver.answer(411)
+    message = driver.ask("RegisterRequestC2M").message
+    assert len(message.subscribeInfo) == 3
+    assert driver.orders == []
+
+
+def test_credentials_are_given_where_they_are_asked_for() -> None:
+    driver = joined(user="alice", password="secret")
+    driver.answer(requireAuth=True)
+    driver.poll(10)
+    proof = driver.ask("HeartRequestC2M").message.authInfo.authInfo
+    assert proof.userName == "alice"
+    assert proof.timestamp == int(driver.now * 1000)
+    assert proof.signature == Signature.make("alice", "secret", proof.timestamp, proof.nonce).signature
+    driver.answer()
+    driver.poll(10)
+    assert not driver.ask("HeartRequestC2M").message.HasField("authInfo")
+    assert "secret" not in repr(MemberOptions(MASTERS, "c", "g", {}, password="secret"))
+
+
+def test_tokens_and_ids_come_back() -> None:
+    driver = Driver()
+    rules = {"defFlowCheckId": 5, "defFlowControlInfo": "[]", "groupFlowCheckId": 6, "groupFlowControlInfo": " "}
+    driver.answer(
+        notAllocated=True, qryPriorityId=301, authorizedInfo=messages.MasterAuthorizedInfo(visitAuthorizedToken=9),
+        **rules,
+    )  # fmt: skip
+    assert driver.member.rules == {"cluster": "[]", "group": " "}
+    message = driver.ask("HeartRequestC2M").message
+    assert (message.defFlowCheckId, message.groupFlowCheckId, message.qryPriorityId) == (5, 6, 301)
+    driver.order(10, PARTITIONS[:1])
+    message = driver.ask("RegisterRequestC2B").message
+    assert (message.authInfo.visitAuthorizedToken, message.qryPriorityId) == (9, 301)
+
+
+def test_where_a_bound_group_begins() -> None:
+    driver = Driver(bound=True, session="s", members=1, offsets={PARTITIONS[0].key: 280})
+    message = driver.ask("RegisterRequestC2M").message
+    assert (message.requireBound, message.sessionKey, message.totalCount) == (True, "s", 1)
+    assert message.requiredPartition == "1:t:0=280"
+    driver.answer(notAllocated=True)
+    driver.order(10, PARTITIONS[:2])
+    first, second = (one.message for one in driver.asks)
+    assert (first.currOffset, second.HasField("currOffset")) == (280, False)
+
+
+@pytest.mark.parametrize("first_read", [0, 1, 2])
+def test_where_reading_begins(first_read: int) -> None:
+    driver = joined(first_read=first_read)
+    driver.order(10, PARTITIONS[:1])
+    assert driver.ask("RegisterRequestC2B").message.readStatus == first_read
+    driver.answer(currOffset=28)
+    driver.answer()
+    driver.member.lost(PARTITIONS[0].key, 411, driver.now)
+    driver.poll()
+    driver.order(10, PARTITIONS[:1])
+    assert driver.ask("RegisterRequestC2B").message.readStatus == 0
+
+
+def test_leaving() -> None:
+    driver = holding()
+    driver.member.close(driver.now)
+    driver.poll()
+    assert [type(one) for one in driver.orders] == [Release] * 3
+    for one in PARTITIONS:
+        driver.member.released(one.key, True, driver.now)
+    driver.poll()
+    assert [one.message.opType for one in driver.asks] == [32, 32, 32]
+    driver.answer()
+    driver.fail()
+    driver.answer()
+    driver.ask("CloseRequestC2M")
+    driver.fail()
+    assert driver.member.life is Life.GONE
+    driver.member.close(driver.now)
+    driver.poll()
+    assert driver.asks == []
+
+
+def test_leaving_before_a_master_was_found() -> None:
+    driver = Driver()
+    driver.member.close(driver.now)
+    driver.fail()
+    driver.poll(60)
+    assert driver.member.life is Life.GONE
+    assert driver.asks == []
+
+
+def test_states_change_in_one_way_alone() -> None:
+    holdings = Holdings()
+    one = holdings.want(PARTITIONS[0], 0)
+    with pytest.raises(ValueError, match="1:t:0 is there already"):
+        holdings.want(PARTITIONS[0], 0)
+    with pytest.raises(ValueError, match="cannot become held: it is wanted"):
+        holdings.enter(one, State.HELD, 0)
+    holdings.remove(one)
+    with pytest.raises(ValueError, match="cannot become registering"):
+        holdings.enter(one, State.REGISTERING, 0)
