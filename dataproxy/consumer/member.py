@@ -28,6 +28,7 @@ _REGISTER, _UNREGISTER = 31, 32
 _COMMIT, _DISCARD = 0, 1
 _NONE = -2  # of ids that are not known
 _NONCES: Final = 1 << 31
+_ERRORS: Final = 8  # of a master in a row, after which another one is asked
 
 
 class Life(Enum):
@@ -44,7 +45,9 @@ class Life(Enum):
 class _Event:
     """An order of the master to take partitions, or to give them back."""
 
-    def __init__(self, proto: Any) -> None:
+    def __init__(self, proto: Any, first: bool) -> None:
+        self.first = first  # the group had no assignment when it came: where a bound group begins counts
+        self.reported = True  # to the master that gave it; False once that has forgotten it
         self.number, self.kind = proto.rebalanceId, proto.opType
         self.texts = list(proto.subscribeInfo)
         self.keys: set[str] = set()  #: of partitions that are not settled yet
@@ -75,7 +78,11 @@ class Member:
         self._finished: _Event | None = None
         self._reporting: _Event | None = None
         self._brokers: dict[Address, float] = {}  # when each gets its next heartbeat
-        self._beating: set[Address] = set()
+        self._beating: dict[Address, float] = {}  # when the heartbeat under way was sent
+        self._strict: set[Address] = set()  # brokers that ask for credentials
+        self._errors = 0  # of a master, in a row
+        self._fresh = False  # no heartbeat was taken since the registration
+        self._closes = 0
         self._seen: set[str] = set()  # partitions that were registered before
         self._not_allocated = True
         self._visit = _NONE
@@ -101,9 +108,7 @@ class Member:
             self.life = Life.GONE
             return
         self.life = Life.LEAVING
-        self._event = self._queued = None
-        for holding in self.holdings.within(*State):
-            self._give_back(holding, now)
+        self._give_all_back(now)
 
     def poll(self, now: float, wall_ms: int) -> list[Ask | Order]:
         """Return what is to be done now; ``wall_ms``: the time of day, which servers are told."""
@@ -121,9 +126,13 @@ class Member:
 
     def due(self) -> float:
         """Return the time of the next ``poll`` that has something to do, whatever comes until then."""
+        leaves = self.life is Life.LEAVING and not len(self.holdings)
+        closes = self.life is Life.CLOSING and not self._asking_master
+        if self._out or leaves or closes or self.holdings.within(State.LEAVING):
+            return float("-inf")
         times = [one.due for one in self.holdings.within(State.WANTED)]
         times += [due for broker, due in self._brokers.items() if broker not in self._beating]
-        if self.life in (Life.JOINING, Life.MEMBER, Life.CLOSING) and not self._asking_master:
+        if self.life in (Life.JOINING, Life.MEMBER) and not self._asking_master:
             times.append(self._master_due)
         return min(times, default=float("inf"))
 
@@ -132,7 +141,10 @@ class Member:
         about, what = self._asks.pop(number)
         if about in ("register", "heartbeat", "close"):
             self._asking_master = False
-            self._masters.answered()
+            if answer.errCode == _OK or answer.errCode in _REFUSALS:
+                self._masters.answered()
+            else:
+                self.trouble = Fault(f"{answer.errCode}: {answer.errMsg}")
             self._take_tokens(answer)
             getattr(self, f"_{about}_answered")(answer, now)
         elif about == "beat":
@@ -150,7 +162,7 @@ class Member:
             self.trouble = fault
             self._master_failed(about, now)
         elif about == "beat":
-            self._beating.discard(what)
+            self._beating.pop(what, None)
         elif about == "take":
             self._take_answered(what, 0, 0, now)
         else:
@@ -177,7 +189,7 @@ class Member:
         self._out.append(Ask(self._numbers, address, name, message, self._options.timeout_s))
 
     def _ask_master(self, now: float) -> None:
-        if self._asking_master or now < self._master_due:
+        if self._asking_master or (now < self._master_due and self.life is not Life.CLOSING):
             return
         if self.life is Life.CLOSING and not self._registered:
             self.life = Life.GONE
@@ -187,6 +199,7 @@ class Member:
             message = messages.CloseRequestC2M(
                 clientId=self._options.client, groupName=self._options.group, **self._proof()
             )
+            self._closes += 1
             self._ask(self._masters.current, "CloseRequestC2M", message, "close")
         elif self._registered:
             self._ask(self._masters.current, "HeartRequestC2M", self._heartbeat(), "heartbeat")
@@ -223,41 +236,47 @@ class Member:
             self._report_soon = False
         message = messages.HeartRequestC2M(
             clientId=options.client, groupName=options.group, reportSubscribeInfo=full, ssdStoreId=_NONE,
-            subscribeInfo=self._texts() if full else [], **self._ids, **self._proof(),
+            subscribeInfo=self._texts() if full else [], **self._ids, **(self._proof() if self._credentials else {}),
         )  # fmt: skip
         if self._reporting is not None:
             message.event.CopyFrom(self._reporting.done())
         return message
 
     def _proof(self) -> dict[str, Any]:
-        """Return the fields that prove to a master who this is, where it asks for that."""
-        if not self._credentials or not self._options.user:
+        """Return the fields that prove to a master who this is."""
+        made = self._signature()
+        if made is None:
             return {}
-        made = Signature.make(
-            self._options.user, self._options.password, self._wall_ms, self._random.randrange(_NONCES)
-        )
         info = messages.AuthenticateInfo(
             userName=made.user, timestamp=made.time_ms, nonce=made.nonce, othParams="", signature=made.signature
         )
         return {"authInfo": messages.MasterCertificateInfo(authInfo=info)}
 
+    def _signature(self) -> Signature | None:
+        user, password = self._options.user, self._options.password
+        return Signature.make(user, password, self._wall_ms, self._random.randrange(_NONCES)) if user else None
+
     def _take_tokens(self, answer: Any) -> None:
-        self._credentials = answer.errCode == _CREDENTIALS or bool(getattr(answer, "requireAuth", False))
+        if answer.errCode == _CREDENTIALS or getattr(answer, "requireAuth", False):
+            self._credentials = True
         if answer.DESCRIPTOR.fields_by_name.get("authorizedInfo") and answer.HasField("authorizedInfo"):
             self._visit = answer.authorizedInfo.visitAuthorizedToken
         if answer.errCode != _OK:
             return
         for name, text in (("defFlow", "cluster"), ("groupFlow", "group")):
-            number = getattr(answer, f"{name}CheckId", _NONE)
-            if number not in (_NONE, self._ids[f"{name}CheckId"]):
-                self._ids[f"{name}CheckId"] = number
+            field = f"{name}CheckId"
+            if field not in answer.DESCRIPTOR.fields_by_name or not answer.HasField(field):
+                continue
+            number = getattr(answer, field)
+            if number not in (_NONE, self._ids[field]):
+                self._ids[field] = number
                 self.rules[text] = getattr(answer, f"{name}ControlInfo")
         if "qryPriorityId" in answer.DESCRIPTOR.fields_by_name and answer.HasField("qryPriorityId"):
             self._ids["qryPriorityId"] = answer.qryPriorityId
 
     def _register_answered(self, answer: Any, now: float) -> None:
         if answer.errCode == _OK:
-            self._registered = True
+            self._registered = self._fresh = True
             self._master_due = now
             if self.life is Life.JOINING:
                 self.life = Life.MEMBER
@@ -266,25 +285,42 @@ class Member:
         elif answer.errCode in _REFUSALS:
             self._out.append(Refusal(answer.errCode, answer.errMsg))
             self._master_due = now + self._options.heartbeat_s
+            self._give_all_back(now)  # to a master that does not know this member its partitions are free
         else:
             self._master_due = now + max(self._masters.move(), self._options.register_pause_s)
 
     def _heartbeat_answered(self, answer: Any, now: float) -> None:
         self._master_due = now + self._options.heartbeat_s
         if answer.errCode == _UNKNOWN:
-            self._registered = False
-            self._master_due = now
+            self._begin_again(now + (self._options.register_pause_s if self._fresh else 0.0))
             return
         if answer.errCode != _OK:
+            self._report_soon = True
+            self._errors += 1
+            if self._errors >= _ERRORS:
+                self._begin_again(now + self._masters.move())
+            elif answer.errCode == _CREDENTIALS:
+                self._master_due = now + self._options.register_pause_s
             return
         self._reporting = None
+        self._errors, self._fresh = 0, False
+        first = self._not_allocated
         if answer.HasField("notAllocated") and not answer.notAllocated:
             self._not_allocated = False
         if answer.HasField("event") and answer.event.rebalanceId > 0 and self.life is Life.MEMBER:
-            self._queued = _Event(answer.event)
+            self._queued = _Event(answer.event, first)
             self._next_event(now)
         if self._finished is not None or self._report_soon:
             self._master_due = now
+
+    def _begin_again(self, when: float) -> None:
+        """Register again: no result of an earlier event is told, because it would count for the next one."""
+        self._registered, self._errors = False, 0
+        self._finished = self._reporting = None
+        if self._event is not None:
+            self._event.reported = False
+        self._report_soon = True
+        self._master_due = when
 
     def _close_answered(self, answer: Any, now: float) -> None:
         self.life = Life.GONE
@@ -294,7 +330,7 @@ class Member:
         self._report_soon |= about == "heartbeat"
         wait = self._masters.move()
         self._master_due = now + wait
-        if about == "close" and wait:
+        if about == "close" and self._closes >= max(2, len(self._options.masters)):
             self.life = Life.GONE  # every master was asked; they will miss this member's heartbeats
 
     # --- events
@@ -326,7 +362,7 @@ class Member:
         for partition in partitions:
             if self.holdings.get(partition.key) is None:
                 event.keys.add(partition.key)
-                self.holdings.want(partition, now)
+                self.holdings.want(partition, now).bound_start = event.first
 
     def _give_back(self, holding: Holding, now: float) -> None:
         if holding.state is State.WANTED:
@@ -337,6 +373,11 @@ class Member:
             self.holdings.enter(holding, State.RELEASING, now)
             self._out.append(Release(holding.partition, now + self._options.confirm_wait_s))
 
+    def _give_all_back(self, now: float) -> None:
+        self._event = self._queued = self._finished = self._reporting = None
+        for holding in self.holdings.within(*State):
+            self._give_back(holding, now)
+
     def _settle(self, now: float, key: str | None = None) -> None:
         """End the event when the last of its partitions is settled; its report is sent at once."""
         event = self._event
@@ -345,7 +386,10 @@ class Member:
         if key is not None:
             event.keys.discard(key)
         if not event.keys:
-            self._event, self._finished = None, event
+            self._event = None
+            if event.reported:
+                self._finished = event
+            self._report_soon = True
             self._master_due = now
             self._next_event(now)
 
@@ -376,18 +420,21 @@ class Member:
         self._brokers = {one: self._brokers.get(one, now + self._options.heartbeat_s / 2) for one in held}
         for broker, due in self._brokers.items():
             if due <= now and broker not in self._beating:
-                self._beating.add(broker)
+                self._beating[broker] = now
                 self._brokers[broker] = now + self._options.heartbeat_s
                 message = messages.HeartBeatRequestC2B(
-                    partitionInfo=[str(one.partition) for one in held[broker]], readStatus=0, **self._to_broker()
+                    partitionInfo=[str(one.partition) for one in held[broker]], readStatus=0, **self._to_broker(broker)
                 )
                 self._ask(broker, "HeartBeatRequestC2B", message, "beat", broker)
 
-    def _to_broker(self) -> dict[str, Any]:
+    def _to_broker(self, broker: Address) -> dict[str, Any]:
+        made = self._signature() if broker in self._strict else None
         return {
             "clientId": self._options.client, "groupName": self._options.group, "ssdStoreId": _NONE,
             "qryPriorityId": self._ids["qryPriorityId"],
-            "authInfo": messages.AuthorizedInfo(visitAuthorizedToken=self._visit),
+            "authInfo": messages.AuthorizedInfo(
+                visitAuthorizedToken=self._visit, authAuthorizedToken=None if made is None else made.token
+            ),
         }  # fmt: skip
 
     def _taking(self, holding: Holding) -> Any:
@@ -396,21 +443,32 @@ class Member:
         more: dict[str, Any] = {}
         if options.bound:
             more = {"sessionKey": options.session, "sessionTime": self._session_ms}
-            if first and self._not_allocated and partition.key in options.offsets:
+            if first and holding.bound_start and partition.key in options.offsets:
                 more["currOffset"] = options.offsets[partition.key]
         return messages.RegisterRequestC2B(
             opType=_REGISTER, topicName=partition.topic, partitionId=partition.id,
             readStatus=options.first_read if first else 0, filterCondStr=options.topics.get(partition.topic, ()),
-            **self._to_broker(), **more,
+            **self._to_broker(holding.address), **more,
         )  # fmt: skip
 
     def _leaving(self, holding: Holding) -> Any:
         return messages.RegisterRequestC2B(
             opType=_UNREGISTER, topicName=holding.partition.topic, partitionId=holding.partition.id,
-            readStatus=_COMMIT if holding.consumed else _DISCARD, **self._to_broker(),
+            readStatus=_COMMIT if holding.consumed else _DISCARD, **self._to_broker(holding.address),
         )  # fmt: skip
 
+    def _becomes_strict(self, broker: Address) -> bool:
+        """Return whether a broker gets credentials from now on, which it did not before."""
+        if not self._options.user or broker in self._strict:
+            return False
+        self._strict.add(broker)
+        return True
+
     def _take_answered(self, holding: Holding, code: int, offset: int, now: float) -> None:
+        if code == _CREDENTIALS and not holding.unwanted and self._becomes_strict(holding.address):
+            self.holdings.enter(holding, State.WANTED, now)
+            holding.due = now
+            return
         if code == _OK:
             self._seen.add(holding.partition.key)
             if holding.unwanted or self.life in (Life.LEAVING, Life.CLOSING):
@@ -435,7 +493,12 @@ class Member:
             self._forget(holding, now)
 
     def _beat_answered(self, broker: Address, answer: Any, now: float) -> None:
-        self._beating.discard(broker)
+        sent = self._beating.pop(broker, now)
+        if answer.errCode == _CREDENTIALS and self._becomes_strict(broker):
+            self._brokers[broker] = now
+            return
+        if answer.requireAuth:
+            self._becomes_strict(broker)
         refused: dict[str, int] = {}
         if answer.errCode == _OK:
             for text in answer.failureInfo:
@@ -445,7 +508,7 @@ class Member:
                     continue
                 refused[failure.partition.key] = failure.code
         for holding in self.holdings.within(State.HELD, State.RELEASING):
-            if holding.address != broker:
+            if holding.address != broker or holding.since > sent:
                 continue
             if answer.errCode == _CREDENTIALS:
                 self._drop(holding, answer.errCode, now)

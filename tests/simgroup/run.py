@@ -56,7 +56,7 @@ class Run:
         self.master.lead(0.0)
         self.nodes: list[Node] = []
         self.reading: dict[str, dict[str, Partition]] = {}
-        self.holds = 0
+        self.holds = self.calls = 0
         for _ in range(self.random.randint(1, 4)):
             self.join()
 
@@ -162,6 +162,9 @@ class Run:
     # --- network
 
     def _send(self, node: Node, ask: Ask) -> None:
+        self.calls += 1
+        most = 2 * (self.now + 60) * len(self.nodes) + 200 * len(self.partitions)
+        self.law(self.calls <= most, f"{self.calls} calls are more than a group makes")
         lost_before, lost_after = (self.random.random() < self.loss for _ in range(2))
         delay = self.random.uniform(0.0001, 0.002) if self.random.random() < 0.9 else self.random.uniform(0.1, 8)
         if lost_before:
@@ -257,6 +260,7 @@ class Run:
     def check_left(self) -> None:
         """Members that were closed are gone, and no broker has a registration."""
         self.law(not any(one.alive for one in self.nodes), "a member that was closed is not gone")
+        self.law(not self.master.members, f"the master still knows {self.master.members}")
         left = [client for broker in self.brokers.values() for client in broker.owned()]
         self.law(not left, f"registrations are left: {left}")
 

@@ -46,6 +46,11 @@ class MasterModel:
         self._number = 0
         self._next_balance = 0.0
 
+    @property
+    def members(self) -> list[str]:
+        """Return who is registered."""
+        return list(self._members)
+
     def lead(self, now: float) -> None:
         """Begin to lead: nothing is known, and the first balance waits."""
         self._members.clear()

@@ -94,7 +94,7 @@ def test_joining() -> None:
     assert (message.clientId, message.groupName, list(message.topicList)) == ("g_1", "g", ["t", "u"])
     assert list(message.topicCondition) == ["t#a,b"]
     assert (message.requireBound, message.notAllocated, message.sessionTime) == (False, True, 100_000)
-    assert not message.HasField("authInfo")
+    assert message.authInfo.authInfo.userName == "alice"
     driver.answer(notAllocated=True)
     assert driver.ask("HeartRequestC2M").message.reportSubscribeInfo is False
 
@@ -241,7 +241,7 @@ def test_credentials_are_given_where_they_are_asked_for() -> None:
     assert proof.signature == Signature.make("alice", "secret", proof.timestamp, proof.nonce).signature
     driver.answer()
     driver.poll(10)
-    assert not driver.ask("HeartRequestC2M").message.HasField("authInfo")
+    assert driver.ask("HeartRequestC2M").message.HasField("authInfo")  # from then on
     assert "secret" not in repr(MemberOptions(MASTERS, "c", "g", {}, password="secret"))
 
 
@@ -298,6 +298,8 @@ def test_leaving() -> None:
     driver.answer()
     driver.ask("CloseRequestC2M")
     driver.fail()
+    driver.ask("CloseRequestC2M")  # one lost call would leave the partitions to a time limit
+    driver.fail()
     assert driver.member.life is Life.GONE
     driver.member.close(driver.now)
     driver.poll()
@@ -323,3 +325,129 @@ def test_states_change_in_one_way_alone() -> None:
     holdings.remove(one)
     with pytest.raises(ValueError, match="cannot become registering"):
         holdings.enter(one, State.REGISTERING, 0)
+
+
+def test_a_bound_member_begins_where_it_is_told_though_others_were_first() -> None:
+    driver = joined(bound=True, session="s", members=2, offsets={PARTITIONS[0].key: 280})
+    texts = [str(Subscription("g_1", "g", PARTITIONS[0]))]
+    event = messages.EventProto(rebalanceId=7, opType=10, status=0, subscribeInfo=texts)
+    driver.answer(notAllocated=False, event=event)
+    assert driver.ask("RegisterRequestC2B").message.currOffset == 280
+
+
+def test_rules_stay_where_an_answer_has_none() -> None:
+    driver = Driver()
+    driver.answer(notAllocated=True, defFlowCheckId=5, defFlowControlInfo="[]")
+    driver.answer()
+    driver.poll(10)
+    assert driver.member.rules == {"cluster": "[]"}
+    assert driver.ask("HeartRequestC2M").message.defFlowCheckId == 5
+
+
+def test_a_broker_that_asks_gets_credentials() -> None:
+    driver = joined(user="alice", password="secret")
+    driver.order(10, PARTITIONS[:1])
+    assert not driver.ask("RegisterRequestC2B").message.authInfo.authAuthorizedToken
+    driver.answer(415)
+    assert driver.ask("RegisterRequestC2B").message.authInfo.authAuthorizedToken.startswith("alice ")
+    driver.answer(currOffset=28)
+    driver.answer()
+    driver.poll(5)
+    assert driver.ask("HeartBeatRequestC2B").message.authInfo.authAuthorizedToken.startswith("alice ")
+    driver.answer(415)
+    assert driver.orders[1:] == [Drop(PARTITIONS[0], 415)]
+
+
+def test_a_broker_that_asks_with_a_heartbeat_is_asked_again_before_anything_is_dropped() -> None:
+    driver = holding(user="alice", password="secret")
+    driver.poll(5)
+    driver.answer(415)
+    assert driver.ask("HeartBeatRequestC2B").message.authInfo.authAuthorizedToken.startswith("alice ")
+    assert driver.orders == []
+
+
+def test_who_is_refused_gives_everything_back() -> None:
+    driver = holding()
+    driver.poll(10)
+    driver.asks = [one for one in driver.asks if one.name == "HeartRequestC2M"]
+    driver.answer(411)
+    driver.answer(425)
+    assert driver.orders == [Refusal(425, "x"), *(Release(one, driver.now + 3) for one in PARTITIONS)]
+    assert driver.member.due() > driver.now
+
+
+def test_a_member_leaves_at_once_whatever_was_under_way() -> None:
+    driver = joined()
+    driver.member.close(driver.now)
+    driver.poll()
+    driver.answer()  # the heartbeat
+    driver.ask("CloseRequestC2M")
+
+
+def test_due_is_now_while_something_is_to_be_taken() -> None:
+    driver = holding()
+    driver.member.close(driver.now)
+    assert driver.member.due() < driver.now
+    driver.poll()
+    driver.member.released(PARTITIONS[0].key, True, driver.now)
+    assert driver.member.due() < driver.now
+
+
+def test_a_master_that_fails_again_and_again_is_left() -> None:
+    driver = joined(masters=MASTERS)
+    first = driver.asks[0].address
+    for _ in range(8):
+        assert driver.ask("HeartRequestC2M").address == first
+        driver.answer(500)
+        driver.poll(10)
+    assert driver.ask("RegisterRequestC2M").address != first
+    assert driver.member.trouble == Fault("500: x")
+
+
+def test_a_report_that_was_refused_is_made_again() -> None:
+    driver = holding()
+    driver.member.lost(PARTITIONS[0].key, 411, driver.now)
+    driver.poll()
+    driver.answer(500)
+    driver.poll(10)
+    driver.asks = [one for one in driver.asks if one.name == "HeartRequestC2M"]
+    assert driver.ask("HeartRequestC2M").message.reportSubscribeInfo
+
+
+def test_a_master_that_forgets_at_once_is_not_asked_without_a_pause() -> None:
+    driver = joined()
+    driver.answer(411)
+    assert driver.asks == []
+    assert driver.member.due() == driver.now + 1
+
+
+def test_the_result_of_a_forgotten_event_is_not_told() -> None:
+    """A master would take it for that of the event that it has given since."""
+    driver = joined()
+    driver.order(10, PARTITIONS[:1])
+    driver.poll(10)
+    taking, beating = driver.asks
+    driver.asks = [beating]
+    driver.answer(411)
+    driver.answer(notAllocated=True)
+    driver.asks.clear()
+    driver.asks.append(taking)
+    driver.answer(currOffset=28)
+    driver.poll(10)
+    assert all(not one.message.HasField("event") for one in driver.asks if one.name == "HeartRequestC2M")
+
+
+def test_a_late_heartbeat_says_nothing_of_what_was_taken_since() -> None:
+    driver = holding()
+    driver.poll(5)
+    (beat,) = driver.asks
+    driver.asks.clear()
+    driver.member.lost(PARTITIONS[0].key, 411, driver.now)
+    driver.poll()
+    driver.order(10, PARTITIONS[:1])
+    driver.poll(1)
+    driver.answer(currOffset=28)
+    driver.orders.clear()
+    driver.asks = [beat]
+    driver.answer(failureInfo=[f"411:{PARTITIONS[0]}"])
+    assert driver.orders == []
