@@ -32,7 +32,7 @@ export MPLCONFIGDIR := $(CURDIR)/.cache/matplotlib
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim sim-cluster chaos siege endings forks results soak perf-selftest \
+.PHONY: help setup build demo test lint types test-asan test-tsan test-crash test-crashpoints sim sim-cluster sim-group chaos siege endings forks results soak perf-selftest \
         planted test-matrix test-spark test-spark-matrix spark-chaos spark-chaos-matrix spark-backfill spark-retries \
         spark-packaging bench-spark \
         test-interop wheel first-hour test-wheel coverage fuzz bench bench-quick tuning curve profiles instructions annotate docs lock clean distclean
@@ -99,7 +99,7 @@ spark-packaging: build ## wheel, --archives and --py-files, each tried with a lo
 bench-spark: build ## the Spark sink beside an Arrow writer that counts, and the fixed costs of tasks and micro-batches
 	@$(PY) -m benchmarks.spark
 
-test-interop: build ## against InLong's released Java classes and nginx (installs Maven, nginx)
+test-interop: build ## against InLong's released Java classes, TubeMQ's master and broker, and nginx (installs Maven, nginx)
 	@tools/interop.sh
 
 sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time; SEED=n shows one, made small
@@ -107,6 +107,9 @@ sim: build ## SEEDS (100000) simulated runs of producer and hubs on virtual time
 
 sim-cluster: build ## 100 simulated proxies, some slow, dying or gone, and 200 producers: result times, resends, spread of load
 	@$(PY) -m tests.simcluster --seed $(or $(SEED),1)
+
+sim-group: build ## SEEDS (1000) runs of a TubeMQ group on virtual time: members, and models of masters and brokers; SEED=n plays one
+	@$(PY) -m tests.simgroup $(if $(SEED),--seed $(SEED),--seeds $(if $(filter command line environment,$(origin SEEDS)),$(SEEDS),1000))
 
 chaos: build ## FAULTS (2000) real faults on processes and sockets, then the judge; a tenth for each other dialect; FAILOVERS (20) kills at half load; REFRESHES (10) minutes of lists that change
 	@$(PY) -m tests.campaigns.chaos --faults $(FAULTS) --seed $(or $(SEED),1)

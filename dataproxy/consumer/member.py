@@ -285,7 +285,9 @@ class Member:
         elif answer.errCode in _REFUSALS:
             self._out.append(Refusal(answer.errCode, answer.errMsg))
             self._master_due = now + self._options.heartbeat_s
-            self._give_all_back(now)  # to a master that does not know this member its partitions are free
+            if self.life is Life.MEMBER:
+                self.life = Life.JOINING
+                self._give_all_back(now)  # to a master that does not know this member its partitions are free
         else:
             self._master_due = now + max(self._masters.move(), self._options.register_pause_s)
 

@@ -1,4 +1,4 @@
-"""Members of a group at TubeMQ's own master and broker: joining, leaving, vanishing, with messages all the while."""
+"""Members of a group at TubeMQ's own master and broker: joining and leaving, with messages all the while."""
 
 from __future__ import annotations
 

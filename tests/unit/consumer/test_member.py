@@ -373,6 +373,7 @@ def test_who_is_refused_gives_everything_back() -> None:
     driver.answer(411)
     driver.answer(425)
     assert driver.orders == [Refusal(425, "x"), *(Release(one, driver.now + 3) for one in PARTITIONS)]
+    assert driver.member.life is Life.JOINING
     assert driver.member.due() > driver.now
 
 
