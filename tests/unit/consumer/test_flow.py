@@ -61,6 +61,11 @@ def test_a_slice_and_a_minute_have_their_limits() -> None:
     assert flow.answer(60.3, NOON, size=12 * MIB, wait=5000) == 5000
 
 
+def test_a_clock_may_begin_with_zero() -> None:
+    flow = Flow(FlowRules((), (), Pace(70, 70, 70)), NONE)
+    assert flow.answer(0, NOON) == 70
+
+
 def test_a_backlog_counts_from_the_next_minute() -> None:
     """A stage takes its limit when it begins: with nothing known it is unlimited."""
     flow = Flow(FlowRules((VolumeRule(0, 1439, 21, 12, 1000),)), NONE)
