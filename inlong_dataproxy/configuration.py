@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from dataproxy.config import HUB, PRODUCER, ProducerConfig
+from dataproxy.config import PRODUCER, ProducerConfig
 from dataproxy.config.foreign import translate
 from dataproxy.config.loader import read_environment, settle
 from dataproxy.config.rules import FRAME_OVERHEAD_BYTES, LARGEST_FRAME_BYTES
@@ -65,7 +65,7 @@ def read_settings(path: str, env: Mapping[str, str] | None = None) -> Settings:
     options = _options(path, given)
     most_bytes = numbers["ext_pack_size"] - _MARGIN
     _make_room(options, most_bytes)
-    environment = read_environment(PRODUCER, os.environ if env is None else env, (HUB.env_prefix,))
+    environment = read_environment(PRODUCER, os.environ if env is None else env)
     layers = [
         ("inlong_dataproxy", _defaults({**options, **environment})),
         (f"file {path}", options),

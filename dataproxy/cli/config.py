@@ -9,7 +9,7 @@ import typer
 
 from dataproxy.cli.outcome import outcome
 from dataproxy.cli.settings import named_options
-from dataproxy.config import load_hub_config, load_producer_config
+from dataproxy.config import load_consumer_config, load_hub_config, load_producer_config
 from dataproxy.shown import json_text, printable
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Part(StrEnum):
     """Name the part whose options are shown."""
 
     PRODUCER = "producer"
+    CONSUMER = "consumer"
     HUB = "hub"
 
 
@@ -45,7 +46,7 @@ def show(
     changed: Annotated[bool, typer.Option("--changed", help="Only values that are not the default.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print every option with the value that a producer (or hub) would use now.
+    """Print every option with the value that a producer (or consumer, or hub) would use now.
 
     The output is valid TOML. Secrets are shown as stars.
     """
@@ -54,6 +55,8 @@ def show(
         settled: Config
         if part is Part.HUB:
             settled = load_hub_config(given.pop("store", None), file=file, **given)
+        elif part is Part.CONSUMER:
+            settled = load_consumer_config(file=file, complete=False, **given)
         else:
             settled = load_producer_config(given.pop("target", None), file=file, require_target=False, **given)
         rows = [row for row in settled.shown() if not changed or row[2] != "default"]

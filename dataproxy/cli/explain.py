@@ -47,11 +47,11 @@ def explain_code(
 
 def _unknown(word: str) -> str:
     from dataproxy.config.suggestion import nearest_name
-    from dataproxy.config.tables.producer import PRODUCER
+    from dataproxy.config.tables import TABLES
 
     names = {text for told in every_topic() for text in (str(told.topic), told.name) if not text.isdecimal()}
     names |= {one.name for one in every_option()}
-    others = {name for name, _ in foreign_names(PRODUCER)}
+    others = {name for table in TABLES for name, _ in foreign_names(table)}
     near = None if word.strip("-[] ").isdecimal() else nearest_name(plain_option(word), names, others)
     said = f"{shown(word)} is not a code, an error class or an option"
     if near:

@@ -19,6 +19,8 @@ __all__ = [
 ]
 
 _PREFIX: Final = "dataproxy."
+#: Whose option names a part understands beside its own.
+_CLIENTS: Final = {"producer": "InLong's SDKs", "consumer": "TubeMQ's consumers"}
 
 
 class NamedOption(NamedTuple):
@@ -55,12 +57,11 @@ def plain_option(word: str) -> str:
 
 
 def every_option() -> Iterator[NamedOption]:
-    """Yield the options of the producer and the hub, then those that only Spark's sink and reader have."""
-    from dataproxy.config.tables.hub import HUB
-    from dataproxy.config.tables.producer import PRODUCER
+    """Yield the options of producer, consumer and hub, then those that only Spark's sink and reader have."""
+    from dataproxy.config.tables import TABLES
     from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
 
-    for table in (PRODUCER, HUB):
+    for table in TABLES:
         for option in table.options:
             variable = f"{table.env_prefix}{option.name.upper()}"
             yield NamedOption(table.section, option, variable, "CONFIGURATION.md")
@@ -89,9 +90,9 @@ def find_options(word: str) -> list[NamedOption]:
 def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
     """Yield the known option names of other clients, each with the client's name."""
     for alias in table.aliases:
-        yield alias.name, "InLong's SDKs"
+        yield alias.name, _CLIENTS[table.section]
     for refusal in table.refusals:
-        yield refusal.name, "InLong's SDKs"
+        yield refusal.name, _CLIENTS[table.section]
     for word in table.words:
         for name in word.names:
             yield name, "Kafka's clients"
@@ -99,13 +100,15 @@ def foreign_names(table: OptionTable) -> Iterator[tuple[str, str]]:
 
 def foreign_answer(word: str) -> tuple[str, str, str] | None:
     """Return (name, its client, what replaces it here); None if no other client has such an option."""
+    from dataproxy.config.tables import TABLES
     from dataproxy.config.tables.producer import PRODUCER
 
     name = plain_option(word)
-    alias, refusal = PRODUCER.by_alias.get(name.lower()), PRODUCER.by_refusal.get(name.lower())
-    if alias is not None:
-        return alias.name, "InLong's SDKs", f"it is accepted and means {alias.meaning}"
-    if refusal is not None:
-        return refusal.name, "InLong's SDKs", f"it has no counterpart here: {refusal.reason}"
+    for table in TABLES:
+        alias, refusal = table.by_alias.get(name.lower()), table.by_refusal.get(name.lower())
+        if alias is not None:
+            return alias.name, _CLIENTS[table.section], f"it is accepted and means {alias.meaning}"
+        if refusal is not None:
+            return refusal.name, _CLIENTS[table.section], f"it has no counterpart here: {refusal.reason}"
     said = PRODUCER.answer(name)
     return (name, "Kafka's clients", said) if said else None

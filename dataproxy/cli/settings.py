@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["named_options", "named_values"]
 
 #: Parameters of the loading functions that are not options.
-_PARAMETERS: Final = frozenset({"file", "env", "require_target"})
+_PARAMETERS: Final = frozenset({"file", "env", "require_target", "complete"})
 
 
 def named_options(pairs: Iterable[str]) -> dict[str, Any]:

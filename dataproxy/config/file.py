@@ -16,7 +16,7 @@ __all__ = ["path_text", "read_file"]
 
 #: Table that the official C++ and Python SDKs put all their options into.
 _OFFICIAL_SECTION: Final = "init-param"
-_SECTIONS: Final = frozenset({"producer", "hub", _OFFICIAL_SECTION})
+_SECTIONS: Final = frozenset({"producer", "consumer", "hub", _OFFICIAL_SECTION})
 
 
 def path_text(what: str, path: Any) -> str:
@@ -30,8 +30,8 @@ def path_text(what: str, path: Any) -> str:
 def read_file(table: OptionTable, path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the raw values of a configuration file.
 
-    Options stand at the top or in a table named after the part (``[producer]``, ``[hub]``); tables of other
-    parts are left alone.  Raises ConfigError that names the file and the place.
+    Options stand at the top or in a table named after the part (``[producer]``, ``[consumer]``, ``[hub]``); tables of
+    other parts are left alone.  Raises ConfigError that names the file and the place.
     """
     where = path_text("a file", path)
     suffix = os.path.splitext(where)[1].lower()  # noqa: PTH122 - pathlib would cost every program that starts 4 ms

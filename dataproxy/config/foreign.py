@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dataproxy.config.option import NoCounterpart
 from dataproxy.config.suggestion import nearest_name
+from dataproxy.config.tables import TABLES
 from dataproxy.problems import plain_text, shown
 
 if TYPE_CHECKING:
@@ -103,10 +104,15 @@ def _settle(found: Translation, key: str, label: str, native: Mapping[str, Any])
 
 
 def unknown_option(table: OptionTable, key: str) -> str:
-    """Return the error text for a key that is not an option: the option that replaces it, or the nearest name."""
+    """Return the error text for a key that is not an option: what has it or replaces it, or the nearest name."""
     said = table.answer(key)
     if said:
         return f"there is no option {key!r}: {said}"
+    owners = " and the ".join(other.section for other in TABLES if key in other.by_name)
+    if owners:
+        near = nearest_name(key, table.by_name)
+        instead = f"; the nearest one of the {table.section} is {near!r}" if near else ""
+        return f"there is no option {key!r} of the {table.section}: it is one of the {owners}{instead}"
     others = [alias.name for alias in table.aliases] + [name for word in table.words for name in word.names]
     near = nearest_name(key, table.by_name, others)
     if near is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dataproxy.config.foreign import translate
 from dataproxy.config.secret import Secret
 from dataproxy.config.suggestion import nearest_name
+from dataproxy.config.tables import TABLES
 from dataproxy.errors import ConfigError
 from dataproxy.problems import plain_text
 
@@ -19,7 +20,7 @@ __all__ = ["conceal", "prefixed", "read_environment", "settle"]
 
 _Layer = tuple[str, Mapping[str, Any]]
 #: Names of other SDKs for options that are secrets.
-_SECRET_ALIASES = frozenset({"auth_key", "mgrauthsecretkey"})
+_SECRET_ALIASES = frozenset({"auth_key", "mgrauthsecretkey", "usrpassword"})
 
 
 def conceal(table: OptionTable, raw: MutableMapping[str, Any]) -> None:
@@ -57,17 +58,17 @@ def settle(
     return values, origins
 
 
-def read_environment(table: OptionTable, env: Mapping[str, Any], foreign: Iterable[str] = ()) -> dict[str, Any]:
+def read_environment(table: OptionTable, env: Mapping[str, Any]) -> dict[str, Any]:
     """Return the raw values that the environment gives, by option name.
 
     Empty variables count as not set.  A variable that looks like a misspelt option is refused with ConfigError; other
-    variables with the prefix (an orchestrator's, for example) and those with a prefix in ``foreign`` are ignored.
+    variables with the prefix (an orchestrator's, for example) and those of other tables are ignored.
     """
     found: dict[str, Any] = {}
     slips: list[str] = []
     env = prefixed(table, env)  # not the whole environment: it may end up in a traceback
     for variable, value in sorted(env.items()):
-        if variable.startswith(tuple(foreign)) or value == "":
+        if value == "":
             continue
         name = variable[len(table.env_prefix) :].lower()
         if name in table.by_name:
@@ -91,12 +92,13 @@ def read_environment(table: OptionTable, env: Mapping[str, Any], foreign: Iterab
 
 
 def prefixed(table: OptionTable, env: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of a table's prefix, secrets concealed."""
+    """Return the variables of a table's prefix, secrets concealed; not those of other tables with a longer prefix."""
+    others = tuple(other.env_prefix for other in TABLES if len(other.env_prefix) > len(table.env_prefix))
     names = {option.name.upper() for option in table.options if option.kind == "secret"}
     return {
         key: Secret(plain_text(env[key])) if _is_secret(key[len(table.env_prefix) :], env[key], names) else env[key]
         for key in env
-        if key.startswith(table.env_prefix)
+        if key.startswith(table.env_prefix) and not key.startswith(others)
     }
 
 

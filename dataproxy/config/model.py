@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from dataproxy.config.loader import conceal, settle
+from dataproxy.config.tables.consumer import CONSUMER
 from dataproxy.config.tables.hub import HUB
 from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.errors import ConfigError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from dataproxy.config.option import OptionTable
     from dataproxy.config.secret import Secret
 
-__all__ = ["Config", "HubConfig", "ProducerConfig"]
+__all__ = ["Config", "ConsumerConfig", "HubConfig", "ProducerConfig"]
 
 
 class Config:
@@ -25,7 +26,7 @@ class Config:
     _origins: Mapping[str, str]
 
     def __init__(self, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
-        """Take settled values of every option (``load_producer_config`` and ``load_hub_config`` make them)."""
+        """Take settled values of every option (the functions ``load_..._config`` make them)."""
         self.__dict__.update(values, _origins=origins)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -152,6 +153,43 @@ class ProducerConfig(Config):
     cache_max_age: float
     empty_value: Literal["fail", "skip"]
     null_value: Literal["fail", "skip", "empty"]
+
+
+class ConsumerConfig(Config):
+    """Hold the settled options of a consumer: seconds as float, sizes in bytes.  See CONFIGURATION.md.
+
+    ``topics`` has pairs of a topic and its filter items; ``dict(config.topics)`` is the mapping of both.
+    """
+
+    table: ClassVar[OptionTable] = CONSUMER
+
+    target: str
+    group: str
+    topics: tuple[tuple[str, tuple[str, ...]], ...]
+    start: Literal["earliest", "latest", "end"]
+    prefetch_bytes: int
+    auto_confirm: bool
+    confirm_timeout: float
+    release_wait: float
+    not_found_wait: float
+    call_timeout: float
+    connect_timeout: float
+    close_timeout: float
+    heartbeat_interval: float
+    master_retry_max: float
+    register_retries: int
+    register_retry_wait: float
+    dns_interval: float
+    user: str
+    password: Secret
+    tls: bool
+    tls_ca: str
+    tls_verify: Literal["full", "chain", "none"]
+    tls_server_name: str
+    tls_certificate: str
+    tls_key: str
+    tls_key_password: Secret
+    tls_min_version: Literal["1.2", "1.3"]
 
 
 class HubConfig(Config):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -12,14 +13,16 @@ from dataproxy.problems import plain_text, shown
 from dataproxy.shown import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 __all__ = ["Alias", "Kind", "NoCounterpart", "Option", "OptionTable", "Refusal", "Rule", "Word"]
 
-Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names", "target", "secret"]
+Kind = Literal["text", "bool", "int", "duration", "size", "choice", "names", "target", "masters", "topics", "secret"]
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
+#: Between the filter items of a topic in text.  A shell needs no quotes for it, and no name has it.
+_ITEM_MARK: Final = "+"
 _TYPE_TEXT: Final = {
     "text": "text",
     "bool": "true or false",
@@ -29,6 +32,8 @@ _TYPE_TEXT: Final = {
     "choice": "choice",
     "names": "list of names",
     "target": "text, or list of proxies",
+    "masters": "text, or list of masters",
+    "topics": "topics, with filter items",
     "secret": "secret",
 }
 
@@ -91,9 +96,15 @@ class Option(NamedTuple):
             return format_size(value)
         if self.kind == "bool":
             return "true" if value else "false"
-        if self.kind == "names":
-            return ",".join(value)
+        if self.kind in ("names", "topics"):
+            return ",".join(self.format_items(value))
         return str(value)
+
+    def format_items(self, value: Any) -> list[str]:
+        """Return the texts of the items of a list; those of topics have their filter items behind ``=``."""
+        if self.kind != "topics":
+            return list(value)
+        return [f"{name}={_ITEM_MARK.join(items)}" if items else name for name, items in value]
 
     def range_text(self) -> str:
         """Return the allowed range in words, empty when there is none."""
@@ -227,20 +238,46 @@ def _parse_target(option: Option, value: object) -> str:
     A list of one may hold any target.
     """
     if not isinstance(value, (list, tuple)):
-        if not isinstance(value, str):
-            raise ValueError(f"is of type {type(value).__name__}; give text, or a list of proxies")
-        return _parse_text(option, value)
-    parts = [_parse_text(option, part).strip() if isinstance(part, str) else "" for part in value]
-    if not parts or not all(parts):
-        raise ValueError("is not a list of proxies; give e.g. ['host1:46801', 'host2:46801']")
+        return _target_text(option, value, "proxies")
+    parts = _target_parts(option, value, "proxies", "['host1:46801', 'host2:46801']")
     if all(part.startswith(("http://", "https://")) for part in parts) or (len(parts) == 1 and "://" in parts[0]):
         return ",".join(parts)
-    scheme = "tls://" if all(part.startswith("tls://") for part in parts) else "tcp://"
+    other = "mixes kinds of targets; give only proxies, or only Managers"
+    return _with_scheme(parts, "tcp://", "tls://", "proxies", other)
+
+
+def _parse_masters(option: Option, value: object) -> str:
+    """Return the text that names TubeMQ's masters, from a text or a list; a list of one may hold any target."""
+    if not isinstance(value, (list, tuple)):
+        return _target_text(option, value, "masters")
+    parts = _target_parts(option, value, "masters", "['master1:8715', 'master2:8715']")
+    if len(parts) == 1 and "://" in parts[0]:
+        return parts[0]
+    other = "has a scheme that masters do not; give host:port of each"
+    return _with_scheme(parts, "tubemq://", "tubemqs://", "masters", other)
+
+
+def _target_text(option: Option, value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"is of type {type(value).__name__}; give text, or a list of {what}")
+    return _parse_text(option, value)
+
+
+def _target_parts(option: Option, value: list[Any] | tuple[Any, ...], what: str, example: str) -> list[str]:
+    parts = [_parse_text(option, part).strip() if isinstance(part, str) else "" for part in value]
+    if not parts or not all(parts):
+        raise ValueError(f"is not a list of {what}; give e.g. {example}")
+    return parts
+
+
+def _with_scheme(parts: list[str], plain: str, secure: str, what: str, other: str) -> str:
+    """Return addresses as one text; each may have the scheme already.  ``other`` complains about any other scheme."""
+    scheme = secure if all(part.startswith(secure) for part in parts) else plain
     hosts = [_bracketed(part.removeprefix(scheme)) for part in parts]
-    if any(host.startswith(("tls://", "tcp://")) for host in hosts):
-        raise ValueError("contains proxies with and without TLS; give only one kind")
+    if any(host.startswith((secure, plain)) for host in hosts):
+        raise ValueError(f"contains {what} with and without TLS; give only one kind")
     if any("://" in host for host in hosts):
-        raise ValueError("mixes kinds of targets; give only proxies, or only Managers")
+        raise ValueError(other)
     return scheme + ",".join(hosts)
 
 
@@ -315,9 +352,54 @@ def _parse_names(_option: Option, value: object) -> tuple[str, ...]:
     return tuple(name for name in map(plain_text, parts) if name)
 
 
+def _parse_topics(_option: Option, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return topics by name, each with its filter items, from a text, a list of texts, or a mapping."""
+    if isinstance(value, Mapping):
+        pairs = [(_topic_name(name), _topic_items(items)) for name, items in value.items()]
+    else:
+        parts = plain_text(value).split(",") if isinstance(value, str) else value
+        if not isinstance(parts, (list, tuple)):
+            raise ValueError("is not a list of topics; give e.g. ['orders'], or {'clicks': ['view', 'buy']}")
+        texts = [_topic_name(part) for part in parts]
+        pairs = [_topic_of(text) for text in texts if text or not isinstance(value, str)]
+    found: dict[str, tuple[str, ...]] = {}
+    for name, items in pairs:
+        if set(found.setdefault(name, items)) != set(items):
+            raise ValueError(f"has the topic {name!r} twice, with different filter items; keep one")
+    return tuple(found.items())
+
+
+def _topic_of(text: str) -> tuple[str, tuple[str, ...]]:
+    name, mark, items = text.partition("=")
+    if mark and not items.strip(f"{_ITEM_MARK} "):
+        raise ValueError(f"has no filter item behind {text!r}; write '{name}=item', or only the topic")
+    return name.strip(), _topic_items(items) if mark else ()
+
+
+def _topic_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"contains {shown(name)}, which is not text; give names of topics")
+    return plain_text(name).strip()
+
+
+def _topic_items(items: object) -> tuple[str, ...]:
+    """Return filter items, each once; sets have no order, so theirs are sorted."""
+    if items is None:
+        return ()
+    if isinstance(items, str):
+        items = [part.strip() for part in plain_text(items).split(_ITEM_MARK)]
+    if isinstance(items, (set, frozenset)):
+        items = sorted(items, key=str)
+    if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) for item in items):
+        raise ValueError(f"has {shown(items)} as filter items; give a list of texts")
+    return tuple(dict.fromkeys(map(plain_text, items)))
+
+
 _PARSERS: Final[dict[str, Callable[[Option, object], Any]]] = {
     "text": _parse_text,
     "target": _parse_target,
+    "masters": _parse_masters,
+    "topics": _parse_topics,
     "bool": _parse_bool,
     "int": _parse_int,
     "duration": lambda _option, value: parse_duration(value),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.config.migration import PAGE, with_tables
 from dataproxy.config.spark import camel_case
+from dataproxy.config.tables import TABLES
+from dataproxy.config.tables.consumer import CONSUMER
 from dataproxy.config.tables.hub import HUB
 from dataproxy.config.tables.producer import PRODUCER
 from dataproxy.explain import render_page
@@ -28,6 +30,11 @@ _WIDTH: Final = 100
 #: Options that a sample sets; the other options are comments in it, with their defaults.
 _SAMPLE_VALUES: Final[dict[str, dict[str, Any]]] = {
     "producer": {"target": "tcp://127.0.0.1:46801", "group_id": "b_app"},
+    "consumer": {
+        "target": "tubemq://127.0.0.1:8715",
+        "group": "b_app_readers",
+        "topics": (("b_app", ()), ("b_clicks", ("view", "buy"))),
+    },
     "hub": {"store": "hub-store", "port": 46801, "manager_port": 8083},
 }
 
@@ -40,18 +47,18 @@ Every option can be given in each of these places; a later one wins:
 
 1. the default in the tables below;
 2. a file, TOML or JSON by its suffix (samples are in `conf/`): options stand at the top or in a table named
-   `producer` or `hub`;
-3. an environment variable: `DATAPROXY_` (producer) or `DATAPROXY_HUB_` (hub) and the name in capitals, e.g.
-   `DATAPROXY_BATCH_BYTES=64KiB`; an empty variable counts as not set;
+   `producer`, `consumer` or `hub`;
+3. an environment variable: `DATAPROXY_` (producer), `DATAPROXY_CONSUMER_` (consumer) or `DATAPROXY_HUB_` (hub) and the
+   name in capitals, e.g. `DATAPROXY_BATCH_BYTES=64KiB`; an empty variable counts as not set;
 4. an argument of `dataproxy.Producer(...)` or `dataproxy.hub.Hub(...)`, an option of Spark, `-o name=value` of the
    command line.
 
 `dataproxy config show --origin` prints each value and where it comes from.
 
-**Names.** An unknown name is refused together with the nearest known one. Environment variables are the one
-exception, since orchestrators put variables of their own next to ours: those that look like a mistyped option are
-refused, others are left alone. Spark accepts the names in lowerCamelCase (`batchBytes`) or with the prefix
-`dataproxy.` (`dataproxy.batch_bytes`), without regard to case.
+**Names.** An unknown name is refused together with the nearest known one; for an option of another part the error says
+whose it is. Environment variables are the one exception, since orchestrators put variables of their own next to ours:
+those that look like a mistyped option are refused, others are left alone. Spark accepts the names in lowerCamelCase
+(`batchBytes`) or with the prefix `dataproxy.` (`dataproxy.batch_bytes`), without regard to case.
 
 **Durations** are numbers of seconds or texts with a unit: `us`, `ms`, `s`, `m` (or `min`), `h`, `d`; `1m30s` is fine.
 **Sizes** are numbers of bytes or texts with a unit: `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024), `KB`, `MB`, `GB`, `TB`
@@ -84,10 +91,35 @@ propagate = false
 """
 
 
+#: What stands above the names of other SDKs that are taken, and above those that are not.
+_INLONG_NAMES: Final = (
+    """
+## Names of the official SDKs
+
+Configurations of InLong's C++, Python, Java and Go SDKs can be moved over as they are, also their JSON files with
+the table `init-param`; [docs/migration.md](docs/migration.md) has the names SDK by SDK, and the rest of a move. These
+names are understood, each with a warning in the log (`dataproxy.config`), so that they can be replaced one by one:
+""",
+    """\
+These have no counterpart. In a file each of them is left out, with a warning that says why; everywhere else (arguments,
+options of Spark and of the command line) it is refused with the reason:""",
+)
+_TUBEMQ_NAMES: Final = (
+    """
+## Names of TubeMQ's consumers
+
+Settings of TubeMQ's own consumers in Java and C++ are understood as options of the consumer, each with a warning in the
+log. Their names are those of setters without `set` (`msgNotFoundWaitPeriodMs`), or of arguments (`consumerGroup`).
+""",
+    """\
+These have no counterpart: in a file they are left out with a warning, elsewhere they are refused with the reason:""",
+)
+
 #: Python types that are accepted for each kind of option.
 _TYPES: Final = {
     "text": "str",
     "target": "str | list[str] | tuple[str, ...]",
+    "masters": "str | list[str] | tuple[str, ...]",
     "bool": "bool | str",
     "int": "int | str",
     "duration": "float | str | timedelta",
@@ -95,6 +127,13 @@ _TYPES: Final = {
     "names": "str | list[str] | tuple[str, ...]",
     "secret": "str | Secret | Callable[[], str | bytes]",
 }
+
+#: Classes of options by keyword, and the options that are arguments of their own.
+_CLASSES: Final[tuple[tuple[OptionTable, str, tuple[str, ...]], ...]] = (
+    (PRODUCER, "ProducerOptions", ("target", "group_id")),
+    (CONSUMER, "ConsumerOptions", ("target", "group", "topics")),
+    (HUB, "HubOptions", ("store",)),
+)
 
 _TYPED_HEAD: Final = '''\
 """Options as keyword arguments, for type checkers.  Written by ``python -m dataproxy.config.render``; do not edit."""
@@ -109,7 +148,7 @@ if TYPE_CHECKING:
 
     from dataproxy.config.secret import Secret
 
-__all__ = ["HubOptions", "ProducerOptions"]
+__all__ = ["ConsumerOptions", "HubOptions", "ProducerOptions"]
 
 
 '''
@@ -120,6 +159,7 @@ def rendered_files() -> dict[str, str]:
     return {
         "CONFIGURATION.md": _manual(),
         "conf/producer.toml": _sample(PRODUCER),
+        "conf/consumer.toml": _sample(CONSUMER),
         "conf/hub.toml": _sample(HUB),
         "conf/logging.toml": _LOGGING_SAMPLE,
         "docs/errors.md": render_page(),
@@ -154,8 +194,9 @@ def _text_at(path: Path) -> str | None:
 
 
 def _manual() -> str:
-    sections = [f"\n## {table.title}\n\n" + "\n".join(_option_rows(table)) + "\n" for table in (PRODUCER, HUB)]
-    return "".join([_INTRODUCTION, *sections, _foreign_names(PRODUCER), _words(PRODUCER)])
+    sections = [f"\n## {table.title}\n\n" + "\n".join(_option_rows(table)) + "\n" for table in TABLES]
+    names = [_foreign_names(PRODUCER, *_INLONG_NAMES), _foreign_names(CONSUMER, *_TUBEMQ_NAMES), _words(PRODUCER)]
+    return "".join([_INTRODUCTION, *sections, *names])
 
 
 def _option_rows(table: OptionTable) -> Iterator[str]:
@@ -171,22 +212,16 @@ def _option_rows(table: OptionTable) -> Iterator[str]:
         )
 
 
-def _foreign_names(table: OptionTable) -> str:
+def _foreign_names(table: OptionTable, taken: str, refused: str) -> str:
+    """Return the tables of other SDKs' names, each below its text."""
     aliases = "\n".join(f"| `{alias.name}` | {alias.meaning} |" for alias in table.aliases)
     refusals = "\n".join(f"| `{refusal.name}` | {refusal.reason} |" for refusal in table.refusals)
-    return f"""
-## Names of the official SDKs
-
-Configurations of InLong's C++, Python, Java and Go SDKs can be moved over as they are, also their JSON files with
-the table `init-param`; [docs/migration.md](docs/migration.md) has the names SDK by SDK, and the rest of a move. These
-names are understood, each with a warning in the log (`dataproxy.config`), so that they can be replaced one by one:
-
+    return f"""{taken}
 | name there | stands for |
 |---|---|
 {aliases}
 
-These have no counterpart. In a file each of them is left out, with a warning that says why; everywhere else (arguments,
-options of Spark and of the command line) it is refused with the reason:
+{refused}
 
 | name there | why |
 |---|---|
@@ -216,7 +251,7 @@ These are not taken: units differ. The error says what each is here, for `linger
 
 def _typed() -> str:
     parts = [_TYPED_HEAD]
-    for table, name, given in ((PRODUCER, "ProducerOptions", ("target", "group_id")), (HUB, "HubOptions", ("store",))):
+    for table, name, given in _CLASSES:
         lines = [f"{option.name}: {_type_of(option)}" for option in table.options if option.name not in given]
         parts.append(
             f'class {name}(TypedDict, total=False):\n    """Options that a {table.title} takes by keyword."""\n\n'
@@ -256,8 +291,8 @@ def _sample(table: OptionTable) -> str:
 
 
 def _toml(option: Option, value: Any) -> str:
-    if option.kind == "names":
-        return "[" + ", ".join(f'"{name}"' for name in value) + "]"
+    if option.kind in ("names", "topics"):
+        return "[" + ", ".join(f'"{item}"' for item in option.format_items(value)) + "]"
     if isinstance(value, bool) or option.kind == "int":
         return str(value).lower()
     if isinstance(value, int) and option.kind == "choice":

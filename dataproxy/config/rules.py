@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 from dataproxy.config.option import Rule
 from dataproxy.config.units import format_duration, format_size
 from dataproxy.messagetypes import REPORT_TYPE, ascii_only, frame_family, has_item_attributes, is_report
+from dataproxy.problems import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FRAME_OVERHEAD_BYTES", "HUB_RULES", "LARGEST_FRAME_BYTES", "LEAST_FRAME_BYTES", "PRODUCER_RULES"]
+__all__ = [
+    "CONSUMER_RULES",
+    "FRAME_OVERHEAD_BYTES",
+    "HUB_RULES",
+    "LARGEST_FRAME_BYTES",
+    "LEAST_FRAME_BYTES",
+    "PRODUCER_RULES",
+]
 
 #: Room that ``max_frame_bytes`` keeps for header, group and stream names around a pack's body.
 FRAME_OVERHEAD_BYTES: Final = 1024
@@ -31,6 +39,20 @@ _TOKEN_SHORTEST: Final = 16
 _LAST_PORT: Final = 65535
 _ADDRESSES: Final = ("tcp", "tls", "dns")  # schemes of a target that names proxies
 _BARE: Final = re.compile(r"[\w.-]{1,255}|\[[0-9A-Fa-f:.]+\]")  # a name, or an IPv6 address, and no port behind it
+
+#: Limits of TubeMQ's masters.  Those take fewer characters (no '-' in topics, letters, digits and '_' in filter items),
+#: but InLong's streams, by which messages are filtered, have other names, too: a master may still say no.
+_GROUP_LONGEST: Final = 1024
+_TOPIC_LONGEST: Final = 64
+_ITEM_LONGEST: Final = 256
+_USER_LONGEST: Final = 64
+_MOST_TOPICS: Final = 1024
+_MOST_ITEMS: Final = 500
+# As texts, so that only programs with a consumer take the time to compile them.
+_GROUP: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_GROUP_LONGEST - 1}}}"
+_TOPIC: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_TOPIC_LONGEST - 1}}}"
+_ITEM: Final = rf"[^\s,#:@=+]{{1,{_ITEM_LONGEST}}}"
+_USER: Final = rf"\S{{1,{_USER_LONGEST}}}"
 
 
 def _not_above(small: str, large: str, show: Callable[[Any], str], *, margin: int = 0, either: bool = False) -> Rule:
@@ -250,12 +272,16 @@ def _needs(name: str, other: str) -> Rule:
 _OF_TLS: Final = ("tls_ca", "tls_certificate", "tls_server_name")
 
 
-def _encrypted(values: Mapping[str, Any]) -> str | None:
-    """Complain about settings for TLS that would have no effect: their user believes that messages are encrypted."""
-    given = [name for name in _OF_TLS if values[name]] + (["tls_verify"] if values["tls_verify"] != "full" else [])
-    if not given or values["tls"] or not values["target"].lower().startswith("tcp://"):
-        return None
-    return f"{given[0]} is given, but connections to tcp:// have no TLS; write tls:// in target, or set tls=True"
+def _encrypted(plain: str, secure: str) -> Rule:
+    """Return the rule that settings for TLS have an effect: who gives one believes that messages are encrypted."""
+
+    def check(values: Mapping[str, Any]) -> str | None:
+        given = [name for name in _OF_TLS if values[name]] + (["tls_verify"] if values["tls_verify"] != "full" else [])
+        if not given or values["tls"] or not values["target"].lower().startswith(plain):
+            return None
+        return f"{given[0]} is given, but connections to {plain} have no TLS; write {secure} in target, or set tls=True"
+
+    return Rule(("tls", "target", *_OF_TLS), check)
 
 
 def _fits_header(token: str) -> bool:
@@ -301,7 +327,7 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     _needs("tls_key_password", "tls_certificate"),
     _needs("manager_tls_key", "manager_tls_certificate"),
     _needs("manager_tls_key_password", "manager_tls_certificate"),
-    Rule(("tls", "target", *_OF_TLS), _encrypted),
+    _encrypted("tcp://", "tls://"),
     Rule(("protocol", "message_type", "joined_lines", "exact_time"), _lines_are_bare),
     Rule(("protocol", "message_type", "joined_lines", "trace_address"), _binary_alone),
     Rule(("protocol", "target"), _http_has_ports),
@@ -310,6 +336,56 @@ PRODUCER_RULES: Final[tuple[Rule, ...]] = (
     Rule(("joined_lines", "compression"), _joined_unpacked),
     Rule(("trace_address",), _is_address),
     Rule(("ordering", "ack"), _order_needs_acks),
+)
+
+
+def _group_is_named(values: Mapping[str, Any]) -> str | None:
+    group = values["group"]
+    if not group or re.fullmatch(_GROUP, group):
+        return None
+    return (
+        f"group {shown(group)} is not a name of a group; it begins with a letter, and has letters, digits, '-' and '_',"
+        f" at most {_GROUP_LONGEST}"
+    )
+
+
+def _topics_are_named(values: Mapping[str, Any]) -> str | None:
+    if len(values["topics"]) > _MOST_TOPICS:
+        return f"topics has {len(values['topics'])} topics; a member of a group has at most {_MOST_TOPICS}"
+    for name, items in values["topics"]:
+        if not re.fullmatch(_TOPIC, name):
+            return (
+                f"topics: {shown(name)} is not a name of a topic; it begins with a letter, and has letters, digits, '-'"
+                f" and '_', at most {_TOPIC_LONGEST}"
+            )
+        if len(items) > _MOST_ITEMS:
+            return f"topics: {name!r} has {len(items)} filter items; at most {_MOST_ITEMS} are possible"
+        wrong = next((item for item in items if not (re.fullmatch(_ITEM, item) and item.isprintable())), None)
+        if wrong is not None:
+            return (
+                f"topics: the filter item {shown(wrong)} of {name!r} cannot be sent; give 1 to {_ITEM_LONGEST}"
+                " printable characters without blanks and , # : @ = +"
+            )
+    return None
+
+
+def _user_is_named(values: Mapping[str, Any]) -> str | None:
+    """A broker gets the name as a word among others, so that blanks would end it."""
+    user = values["user"]
+    if not user or (re.fullmatch(_USER, user) and user.isprintable()):
+        return None
+    return f"user {shown(user)} is not a name; give 1 to {_USER_LONGEST} printable characters without blanks"
+
+
+#: Rules of the consumer.
+CONSUMER_RULES: Final[tuple[Rule, ...]] = (
+    Rule(("group",), _group_is_named),
+    Rule(("topics",), _topics_are_named),
+    Rule(("user",), _user_is_named),
+    _together("user", "password"),
+    _needs("tls_key", "tls_certificate"),
+    _needs("tls_key_password", "tls_certificate"),
+    _encrypted("tubemq://", "tubemqs://"),
 )
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from dataproxy.config.secret import Secret
 
-__all__ = ["HubOptions", "ProducerOptions"]
+__all__ = ["ConsumerOptions", "HubOptions", "ProducerOptions"]
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -85,6 +85,35 @@ class ProducerOptions(TypedDict, total=False):
     cache_max_age: float | str | timedelta | None
     empty_value: Literal["fail", "skip"] | None
     null_value: Literal["fail", "skip", "empty"] | None
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Options that a Consumer takes by keyword."""
+
+    start: Literal["earliest", "latest", "end"] | None
+    prefetch_bytes: int | str | None
+    auto_confirm: bool | str | None
+    confirm_timeout: float | str | timedelta | None
+    release_wait: float | str | timedelta | None
+    not_found_wait: float | str | timedelta | None
+    call_timeout: float | str | timedelta | None
+    connect_timeout: float | str | timedelta | None
+    close_timeout: float | str | timedelta | None
+    heartbeat_interval: float | str | timedelta | None
+    master_retry_max: float | str | timedelta | None
+    register_retries: int | str | None
+    register_retry_wait: float | str | timedelta | None
+    dns_interval: float | str | timedelta | None
+    user: str | None
+    password: str | Secret | Callable[[], str | bytes] | None
+    tls: bool | str | None
+    tls_ca: str | None
+    tls_verify: Literal["full", "chain", "none"] | None
+    tls_server_name: str | None
+    tls_certificate: str | None
+    tls_key: str | None
+    tls_key_password: str | Secret | Callable[[], str | bytes] | None
+    tls_min_version: Literal["1.2", "1.3"] | None
 
 
 class HubOptions(TypedDict, total=False):

@@ -9,6 +9,7 @@ from dataproxy.config.rules import FRAME_OVERHEAD_BYTES, LARGEST_FRAME_BYTES, LE
 from dataproxy.config.secret import Secret
 from dataproxy.config.tables.aliases import PRODUCER_ALIASES, PRODUCER_REFUSALS
 from dataproxy.config.tables.kafka import KAFKA_WORDS
+from dataproxy.config.tables.tls import tls_options
 
 __all__ = ["PRODUCER"]
 
@@ -443,52 +444,12 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         " that begins with one of these words is written `value:...`.",
         secret=True,
     ),
-    Option(
-        "tls",
-        "bool",
-        False,
+    *tls_options(
         "Encrypt the connections to all proxies with TLS, also of those that a Manager names. A target `tls://...`"
         " means the same.",
-        importance="high",
-    ),
-    Option(
-        "tls_ca",
-        "text",
-        "",
-        "File (PEM) or directory with the certificates of the authorities that the proxies' certificates are signed"
-        " by; empty: those of the system.",
-    ),
-    Option(
-        "tls_verify",
-        "choice",
-        "full",
-        "What is checked of a proxy's certificate: `full`: who signed it, and that it is for this host; `chain`: only"
-        " who signed it; `none`: nothing, so that anyone between can read and change all messages.",
-        choices=("full", "chain", "none"),
-    ),
-    Option(
-        "tls_server_name",
-        "text",
-        "",
-        "Name for which the proxies' certificates must be, and which is sent to them (SNI); empty: the host of each"
-        " proxy as the target or the Manager names it.",
-        importance="low",
-    ),
-    Option(
-        "tls_certificate",
-        "text",
-        "",
-        "File (PEM) with the own certificate and the ones between it and its authority, for proxies that ask for one.",
-    ),
-    Option("tls_key", "text", "", "File (PEM) with the key of `tls_certificate`; empty: it is in the same file."),
-    Option("tls_key_password", "secret", Secret(), "Password of an encrypted key.", secret=True),
-    Option(
-        "tls_min_version",
-        "choice",
-        "1.2",
-        "Oldest version of TLS that is accepted.",
-        choices=("1.2", "1.3"),
-        importance="low",
+        one="proxy",
+        several="proxies",
+        named_by="the target or the Manager",
     ),
     Option(
         "manager_tls_ca",

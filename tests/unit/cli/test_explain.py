@@ -8,7 +8,7 @@ import pytest
 
 from dataproxy.cli.optionwords import foreign_names
 from dataproxy.cli.outcome import ExitCode
-from dataproxy.config import HUB, PRODUCER
+from dataproxy.config import CONSUMER, HUB, PRODUCER
 from dataproxy.config.tables.spark import READ_OPTIONS, SINK_OPTIONS
 from dataproxy.rows.bodies import TIMES
 from tests.unit.cli.test_commands import run
@@ -75,7 +75,7 @@ def test_an_option_in_each_spelling(word: str) -> None:
 
 
 def test_every_option_is_explained() -> None:
-    for table in (PRODUCER, HUB):
+    for table in (PRODUCER, CONSUMER, HUB):
         for option in table.options:
             facts = json.loads(run("explain", option.name, "--json").stdout)
             assert isinstance(facts, list), "capitals tell an option from a code"
@@ -98,6 +98,16 @@ def test_every_option_is_explained() -> None:
             "retry_num  (option of InLong's SDKs)",
             "It has no counterpart here: retries are limited by time",
         ),
+        (
+            "rpcTimeoutMs",
+            "rpcTimeoutMs  (option of TubeMQ's consumers)",
+            "It is accepted and means `call_timeout`, milliseconds.",
+        ),
+        (
+            "pushFetchThreadCnt",
+            "pushFetchThreadCnt  (option of TubeMQ's consumers)",
+            "It has no counterpart here: there are no listeners",
+        ),
         ("ROWIDS", "rowIds  (option of the Spark sink)", "Give each row an id that stays the same"),
         ("dataproxy.startingOffsets", "startingOffsets  (option of the Spark reader)", "First offset of each log"),
     ],
@@ -115,8 +125,9 @@ def test_an_option_of_somebody_else(word: str, first: str, said: str) -> None:
 
 
 def test_every_name_that_is_answered_elsewhere_is_explained() -> None:
-    for name, _ in foreign_names(PRODUCER):
-        assert run("explain", name).exit_code == 0, name
+    for table in (PRODUCER, CONSUMER):
+        for name, _ in foreign_names(table):
+            assert run("explain", name).exit_code == 0, name
     for option in (*SINK_OPTIONS, *READ_OPTIONS):
         assert "of the Spark" in run("explain", option.name).stdout, option.name
 

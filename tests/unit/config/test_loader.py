@@ -7,7 +7,16 @@ import pickle
 
 import pytest
 
-from dataproxy.config import HUB, PRODUCER, HubConfig, ProducerConfig, load_hub_config, load_producer_config
+from dataproxy.config import (
+    CONSUMER,
+    HUB,
+    PRODUCER,
+    ConsumerConfig,
+    HubConfig,
+    ProducerConfig,
+    load_hub_config,
+    load_producer_config,
+)
 from dataproxy.errors import ConfigError
 
 TARGET = "tcp://h:1"
@@ -17,7 +26,7 @@ def load(**options):
     return load_producer_config(TARGET, env={}, **options)
 
 
-@pytest.mark.parametrize(("table", "kind"), [(PRODUCER, ProducerConfig), (HUB, HubConfig)])
+@pytest.mark.parametrize(("table", "kind"), [(PRODUCER, ProducerConfig), (CONSUMER, ConsumerConfig), (HUB, HubConfig)])
 def test_class_and_table_agree(table, kind):
     names = [name for name in kind.__annotations__ if name != "table"]
     assert names == [option.name for option in table.options]
@@ -25,6 +34,8 @@ def test_class_and_table_agree(table, kind):
         "text": "str",
         "secret": "Secret",
         "target": "str",
+        "masters": "str",
+        "topics": "tuple[tuple[str, tuple[str, ...]], ...]",
         "bool": "bool",
         "int": "int",
         "duration": "float",
@@ -36,7 +47,7 @@ def test_class_and_table_agree(table, kind):
         assert kind.__annotations__[option.name] == expected
 
 
-@pytest.mark.parametrize("table", [PRODUCER, HUB])
+@pytest.mark.parametrize("table", [PRODUCER, CONSUMER, HUB])
 def test_tables_are_sound(table):
     assert len(table.by_name) == len(table.options)
     foreign = [entry.name for entry in (*table.aliases, *table.refusals)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dataproxy
-from dataproxy.config import HUB, PRODUCER, load_hub_config, load_producer_config
+from dataproxy.config import CONSUMER, HUB, PRODUCER, load_consumer_config, load_hub_config, load_producer_config
 from dataproxy.config.render import main, rendered_files
 
 ROOT = Path(__file__).parents[3]
@@ -34,14 +34,18 @@ def test_check_and_write(tmp_path, capfd):
 
 def test_manual_names_every_option():
     manual = rendered_files()["CONFIGURATION.md"]
-    for table in (PRODUCER, HUB):
+    for table in (PRODUCER, CONSUMER, HUB):
         for name in (*table.by_name, *[entry.name for entry in (*table.aliases, *table.refusals)]):
             assert f"| `{name}` |" in manual
 
 
 @pytest.mark.parametrize(
     ("name", "table", "load"),
-    [("producer", PRODUCER, load_producer_config), ("hub", HUB, load_hub_config)],
+    [
+        ("producer", PRODUCER, load_producer_config),
+        ("consumer", CONSUMER, load_consumer_config),
+        ("hub", HUB, load_hub_config),
+    ],
 )
 def test_samples_load(name, table, load, tmp_path):
     text = rendered_files()[f"conf/{name}.toml"]

@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from dataproxy.config import HUB, PRODUCER, load_producer_config
+from dataproxy.config import CONSUMER, HUB, PRODUCER, load_producer_config
 from dataproxy.config.spark import camel_case
 from dataproxy.config.suggestion import nearest_name
 from dataproxy.errors import ConfigError
@@ -22,7 +22,7 @@ def slips(word: str) -> set[str]:
     return found - {word}
 
 
-@pytest.mark.parametrize("table", [PRODUCER, HUB], ids=lambda table: table.section)
+@pytest.mark.parametrize("table", [PRODUCER, CONSUMER, HUB], ids=lambda table: table.section)
 def test_one_edit_leads_back(table):
     names = list(table.by_name)
     tried = right = 0
