@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dataproxy.consumer.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Release
-from dataproxy.consumer.holdings import State
-from dataproxy.consumer.member import Life, Member
+from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Release
+from dataproxy.consumer.group.holdings import State
+from dataproxy.consumer.group.member import Life, Member
 from dataproxy.wire.tubemq.texts import Broker, Partition
 from tests.simgroup.servers import BrokerModel, MasterModel
 

@@ -7,21 +7,31 @@ surplus from those above the bound to those below; it takes before it gives, sen
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.texts import Broker, Failure, Partition, Subscription
 
-__all__ = ["BrokerModel", "MasterModel", "StandbyError"]
+__all__ = ["Bound", "BrokerModel", "Locks", "MasterModel", "StandbyError"]
 
 MEMBER_LIMIT_S, LOCK_LIMIT_S, BALANCE_S = 30.0, 35.0, 5.0
 CYCLES_OF_AN_EVENT = 10
+BOUND_ROUNDS = 2  # assignments of a bound group that heed who named a partition
 
 
 class StandbyError(Exception):
     """This master is not the leader."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A group that begins at offsets which its members name, once all of them are there."""
+
+    members: int
+    larger_wins: bool
 
 
 @dataclass
@@ -31,6 +41,7 @@ class _Record:
     client: str
     alive_until: float
     held: set[Partition] = field(default_factory=set)
+    named: dict[str, int] = field(default_factory=dict)  # offsets by the keys of partitions, in a bound group
     events: list[Any] = field(default_factory=list)  # the first may be under way
     out: bool = False  # the first was sent
     skipped: int = 0
@@ -39,10 +50,15 @@ class _Record:
 class MasterModel:
     """The leader of the masters: runtime state of one group, lost when another one leads."""
 
-    def __init__(self, partitions: list[Partition], group: str, source: random.Random) -> None:
-        self._partitions, self._group, self._random = partitions, group, source
+    def __init__(
+        self, partitions: list[Partition], group: str, source: random.Random, *, bound: Bound | None = None,
+        member_limit_s: float = MEMBER_LIMIT_S, balance_s: float = BALANCE_S, event_cycles: int = CYCLES_OF_AN_EVENT,
+    ) -> None:  # fmt: skip
+        self._partitions, self._group, self._random, self._bound = partitions, group, source, bound
+        self._member_limit_s, self._balance_s, self._event_cycles = member_limit_s, balance_s, event_cycles
         self._members: dict[str, _Record] = {}
         self._allocated = False
+        self._bound_rounds = 0
         self._number = 0
         self._next_balance = 0.0
 
@@ -55,24 +71,22 @@ class MasterModel:
         """Begin to lead: nothing is known, and the first balance waits."""
         self._members.clear()
         self._allocated = False
-        self._next_balance = now + BALANCE_S
+        self._bound_rounds = 0
+        self._next_balance = now + self._balance_s
 
     def call(self, name: str, request: Any, now: float) -> Any:
         """Answer a call."""
         self._expire(now)
         known = self._members.get(request.clientId)
         if name == "RegisterRequestC2M":
-            held = {Subscription.read(text).partition for text in request.subscribeInfo}
-            self._members[request.clientId] = _Record(request.clientId, now + MEMBER_LIMIT_S, held)
-            return messages.RegisterResponseM2C(
-                success=True, errCode=200, errMsg="OK!", notAllocated=not self._allocated
-            )
+            return self._register(request, now)
         if name == "CloseRequestC2M":
             self._members.pop(request.clientId, None)
             return messages.CloseResponseM2C(success=True, errCode=200, errMsg="OK!")
         if known is None:
-            return messages.HeartResponseM2C(success=False, errCode=411, errMsg="Not found groupName in holder!")
-        known.alive_until = now + MEMBER_LIMIT_S
+            text = f"Not found groupName {self._group} in holder!"
+            return messages.HeartResponseM2C(success=False, errCode=411, errMsg=text)
+        known.alive_until = now + self._member_limit_s
         if request.HasField("event") and request.event.rebalanceId > 0:
             if known.events:
                 known.events.pop(0)
@@ -85,6 +99,17 @@ class MasterModel:
         if event is not None:
             answer.event.CopyFrom(event)
         return answer
+
+    def _register(self, request: Any, now: float) -> Any:
+        held = {Subscription.read(text).partition for text in request.subscribeInfo}
+        record = _Record(request.clientId, now + self._member_limit_s, held)
+        if self._bound is not None and request.requiredPartition:
+            pairs = (text.split("=") for text in request.requiredPartition.split(","))
+            record.named = {key.strip(): int(offset) for key, offset in pairs}
+        if held or (request.HasField("notAllocated") and not request.notAllocated):
+            self._allocated = True  # at another master, or before the group was forgotten
+        self._members[request.clientId] = record
+        return messages.RegisterResponseM2C(success=True, errCode=200, errMsg="OK!", notAllocated=not self._allocated)
 
     def _event_for(self, member: _Record) -> Any:
         if not member.events or member.out:
@@ -99,7 +124,7 @@ class MasterModel:
         for client in [one.client for one in self._members.values() if one.alive_until < now]:
             del self._members[client]
         if now >= self._next_balance:
-            self._next_balance = now + BALANCE_S
+            self._next_balance = now + self._balance_s
             self._balance()
 
     def tick(self, now: float) -> None:
@@ -108,12 +133,12 @@ class MasterModel:
 
     def _balance(self) -> None:
         members = sorted(self._members.values(), key=lambda one: one.client)
-        if not members:
+        if not members or (self._bound is not None and len(members) < self._bound.members):
             return
         if any(one.events for one in members):
             for one in members:
                 one.skipped += 1
-                if one.skipped > CYCLES_OF_AN_EVENT:
+                if one.skipped > self._event_cycles:
                     one.events.clear()
                     one.out, one.skipped = False, 0
             return
@@ -129,11 +154,13 @@ class MasterModel:
                 one.events.append(self._event(1 if both else 10, one.client, given))
 
     def _target(self, members: list[_Record]) -> dict[str, set[Partition]]:
-        everything = sorted(self._partitions, key=lambda one: (one.broker.id, one.topic, one.id))
-        base, extra = divmod(len(everything), len(members))
+        everything = sorted(self._partitions, key=lambda one: (one.topic, one.broker.id, one.id))
+        if self._bound is not None and not self._allocated and self._bound_rounds < BOUND_ROUNDS:
+            self._bound_rounds += 1
+            return self._as_named(members, everything)
         if not any(one.held for one in members):
-            blocks = iter(everything)
-            return {one.client: {next(blocks) for _ in range(base + (i < extra))} for i, one in enumerate(members)}
+            return self._blocks(members, everything)
+        base, extra = divmod(len(everything), len(members))
         seen: set[Partition] = set()
         target: dict[str, set[Partition]] = {}
         for one in members:
@@ -147,16 +174,52 @@ class MasterModel:
         return target
 
     @staticmethod
+    def _blocks(members: list[_Record], everything: list[Partition]) -> dict[str, set[Partition]]:
+        """Divide each topic by itself into contiguous blocks, in the order of the members' ids."""
+        target: dict[str, set[Partition]] = {one.client: set() for one in members}
+        for _, partitions in groupby(everything, key=lambda one: one.topic):
+            left = list(partitions)
+            base, extra = divmod(len(left), len(members))
+            blocks = iter(left)
+            for i, one in enumerate(members):
+                target[one.client] |= {next(blocks) for _ in range(base + (i < extra))}
+        return target
+
+    def _as_named(self, members: list[_Record], everything: list[Partition]) -> dict[str, set[Partition]]:
+        """Give each partition to who named it; of several, the offsets decide; what nobody named goes anywhere."""
+        assert self._bound is not None
+        target: dict[str, set[Partition]] = {one.client: set() for one in members}
+        in_order = list(self._members.values())  # as they registered: the later one wins a tie for the larger offset
+        for partition in everything:
+            naming = [one for one in in_order if partition.key in one.named]
+            if not naming:
+                target[self._random.choice(members).client].add(partition)
+                continue
+            winner = naming[0]
+            for one in naming[1:]:
+                before, after = winner.named[partition.key], one.named[partition.key]
+                if after >= before if self._bound.larger_wins else after < before:
+                    winner = one
+            target[winner.client].add(partition)
+        return target
+
+    @staticmethod
     def _even(target: dict[str, set[Partition]], base: int, extra: int) -> None:
         most = base + (extra > 0)
         surplus = []
+
+        def taken(held: set[Partition]) -> Partition:
+            one = max(held)  # a set's own order changes from process to process, and a seed has to play the same run
+            held.remove(one)
+            return one
+
         for held in target.values():
             while len(held) > most:
-                surplus.append(held.pop())
+                surplus.append(taken(held))
         for held in target.values():
             while len(held) < base and (surplus or max(target.values(), key=len)):
                 if not surplus:
-                    surplus.append(max(target.values(), key=len).pop())
+                    surplus.append(taken(max(target.values(), key=len)))
                 held.add(surplus.pop())
         for held in target.values():
             if surplus and len(held) < most:
@@ -168,12 +231,63 @@ class MasterModel:
         return messages.EventProto(rebalanceId=self._number, opType=kind, status=0, subscribeInfo=texts)
 
 
+class Locks:
+    """Which client has registered what, and until when; a key is whatever a broker tells registrations apart by."""
+
+    def __init__(self, limit_s: float = LOCK_LIMIT_S) -> None:
+        self._limit_s = limit_s
+        self._held: dict[Hashable, tuple[str, float]] = {}
+
+    def owner(self, key: Hashable, now: float) -> str | None:
+        """Return who has it."""
+        client, until = self._held.get(key, ("", 0.0))
+        return client if client and until >= now else None
+
+    def owners(self) -> list[str]:
+        """Return the client of each registration, also of those whose time is over."""
+        return [client for client, _ in self._held.values()]
+
+    def use(self, key: Hashable, client: str, now: float) -> int:
+        """Return 200 and begin the time anew if a client has it, 411 if nobody has it, 412 if another one has."""
+        owner = self.owner(key, now)
+        if owner is None:
+            return 411
+        if owner != client:
+            return 412
+        self._held[key] = (client, now + self._limit_s)
+        return 200
+
+    def take(self, key: Hashable, client: str, now: float) -> bool:
+        """Register a client; False if another one has it.
+
+        An owner whose time is over is removed by such a call, which fails all the same: the next one gets it.
+        """
+        owner, until = self._held.get(key, (client, now))
+        if owner != client:
+            if until < now:
+                del self._held[key]
+            return False
+        self._held[key] = (client, now + self._limit_s)
+        return True
+
+    def leave(self, key: Hashable, client: str, now: float) -> int:
+        """Return 200 and end a client's registration, or what ``use`` says of one that has none."""
+        code = self.use(key, client, now)
+        if code == 200:
+            del self._held[key]
+        return code
+
+    def clear(self) -> None:
+        """Forget all registrations."""
+        self._held.clear()
+
+
 class BrokerModel:
     """One broker: who has registered which partition."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self._locks: dict[tuple[str, int], tuple[str, float]] = {}
+        self._locks = Locks()
 
     def restart(self) -> None:
         """Forget all registrations."""
@@ -181,22 +295,15 @@ class BrokerModel:
 
     def owner(self, partition: Partition, now: float) -> str | None:
         """Return who has a partition."""
-        client, until = self._locks.get((partition.topic, partition.id), ("", 0.0))
-        return client if client and until >= now else None
+        return self._locks.owner((partition.topic, partition.id), now)
 
     def owned(self) -> Iterator[str]:
         """Yield the owner of each registration."""
-        return iter([client for client, _ in self._locks.values()])
+        return iter(self._locks.owners())
 
     def get(self, client: str, partition: Partition, now: float) -> int:
         """Answer a request for a pack."""
-        owner = self.owner(partition, now)
-        if owner is None:
-            return 411
-        if owner != client:
-            return 412
-        self._locks[partition.topic, partition.id] = (client, now + LOCK_LIMIT_S)
-        return 200
+        return self._locks.use((partition.topic, partition.id), client, now)
 
     def call(self, name: str, request: Any, now: float) -> Any:
         """Answer a call."""
@@ -211,17 +318,11 @@ class BrokerModel:
                 success=True, errCode=200, errMsg="OK!", hasPartFailure=bool(failed), failureInfo=failed
             )
         key = (request.topicName, request.partitionId)
-        client, until = self._locks.get(key, (request.clientId, now))
         if request.opType == 32:
-            code = 200 if self._locks.get(key, ("",))[0] == request.clientId else 411
-            if code == 200:
-                del self._locks[key]
+            code = self._locks.leave(key, request.clientId, now)
             return messages.RegisterResponseB2C(success=code == 200, errCode=code, errMsg="", currOffset=-1)
-        if client != request.clientId:
-            if until < now:
-                del self._locks[key]  # and this call answers as if it were there: the next one gets it
+        if not self._locks.take(key, request.clientId, now):
             return messages.RegisterResponseB2C(
                 success=False, errCode=410, errMsg="[Duplicated Register]", currOffset=-1
             )
-        self._locks[key] = (client, now + LOCK_LIMIT_S)
         return messages.RegisterResponseB2C(success=True, errCode=200, errMsg="OK!", currOffset=0, maxOffset=0)

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.tubemq.conftest import Servers
-from tests.interop.tubemq.rawclient import Connection
-from tests.interop.tubemq.test_raw_calls import INDEX, Reader, Sender, bodies
+from tests.support.rawclient import INDEX, Connection, Reader, Sender, bodies
 
 _NAMES = itertools.count(1)
 

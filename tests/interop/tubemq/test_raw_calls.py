@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from dataproxy.wire.tubemq.texts import Broker, Failure, Partition, Subscription, Topic
+from dataproxy.wire.tubemq.texts import Failure, Partition, Subscription
 from tests.interop.tubemq.conftest import Servers
-from tests.interop.tubemq.rawclient import Connection, RpcError
-from tests.native import probe_tubemq as wire
+from tests.support.rawclient import INDEX, Connection, Reader, RpcError, Sender, bodies, read_all
 
 _NAMES = itertools.count(1)
-INDEX = 28
 
 
 @pytest.fixture
@@ -34,122 +32,6 @@ def broker(tubemq: Servers) -> Iterator[Connection]:
 def group() -> str:
     """Return the name of a group that nobody has used."""
     return f"group_{next(_NAMES)}"
-
-
-class Sender:
-    """A producer that has registered and knows its topic."""
-
-    def __init__(self, master: Connection, broker: Connection, topic: str) -> None:
-        self._broker, self._topic = broker, topic
-        self.client = f"127.0.0.1-1-{time.time_ns()}-raw"
-        settings = {"appdConfig": {"configId": -2}, "hostName": "127.0.0.1", "clientId": self.client}
-        answer = master.ask("RegisterRequestP2M", brokerCheckSum=-1, topicList=[topic], jdkVersion="", **settings)
-        assert (answer.success, answer.errCode, answer.errMsg) == (True, 200, "OK!")
-        assert [Broker.read(text).id for text in answer.brokerInfos] == [1]
-        self._token = answer.authorizedInfo.visitAuthorizedToken
-        deadline = time.monotonic() + 60
-        while not answer_topics(
-            answer := master.ask("HeartRequestP2M", brokerCheckSum=-1, topicList=[topic], **settings)
-        ):
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-        assert Topic.read(answer.topicInfos[0]).name == topic
-        self._master = master
-
-    def send(
-        self, partition: int, body: bytes, *, attribute: bytes = b"", checksum: int | None = None, **more: Any
-    ) -> Any:
-        """Send one message and return the answer."""
-        flag, payload = wire.payload(attribute, body)
-        return self._broker.ask_data(
-            "SendMessageRequestP2B", clientId=self.client.encode(), topicName=self._topic.encode(),
-            partitionId=partition, data=payload, flag=flag, sentAddr=0x7F000001,
-            checkSum=wire.checksum(payload) if checksum is None else checksum,
-            authInfo={"visitAuthorizedToken": self._token, "authAuthorizedToken": b""},
-            **{"msgType": b"", "msgTime": b"", **more},
-        )  # fmt: skip
-
-    def close(self) -> None:
-        """Tell the master."""
-        assert self._master.ask("CloseRequestP2M", clientId=self.client).errCode == 200
-
-
-def answer_topics(answer: Any) -> list[str]:
-    """Return the topics that take messages; no answer of this test is a failure."""
-    assert answer.errCode == 200, answer
-    return list(answer.topicInfos)
-
-
-class Reader:
-    """A consumer at a broker."""
-
-    def __init__(self, broker: Connection, topic: str, group: str, partition: int = 0) -> None:
-        self._broker = broker
-        self.client = f"{group}_127.0.0.1-1-{time.time_ns()}-raw"
-        self._who = {"clientId": self.client, "groupName": group, "topicName": topic, "partitionId": partition}
-        self._bytes = {name: value.encode() if isinstance(value, str) else value for name, value in self._who.items()}
-
-    def become(self, client: str, partition: int) -> None:
-        """Read for a member that has registered a partition."""
-        self.client = client
-        self._who |= {"clientId": client, "partitionId": partition}
-        self._bytes |= {"clientId": client.encode(), "partitionId": partition}
-
-    def register(self, read_status: int = 0, **more: Any) -> Any:
-        """Take the partition."""
-        auth = {"visitAuthorizedToken": -2}
-        return self._broker.ask(
-            "RegisterRequestC2B", opType=31, readStatus=read_status, authInfo=auth, ssdStoreId=-2, qryPriorityId=-2,
-            **self._who, **more,
-        )  # fmt: skip
-
-    def unregister(self, read_status: int = 1) -> Any:
-        """Give the partition back; with ``read_status`` 0 the pending pack is committed."""
-        auth = {"visitAuthorizedToken": -2}
-        return self._broker.ask("RegisterRequestC2B", opType=32, readStatus=read_status, authInfo=auth, **self._who)
-
-    def fields(self, *, consumed: bool = False, manual: bool = False) -> dict[str, Any]:
-        """Return the fields of a request for a pack."""
-        return {**self._bytes, "lastPackConsumed": consumed, "manualCommitOffset": manual, "escFlowCtrl": False}
-
-    def heartbeat(self, topic: str = "") -> dict[str, Any]:
-        """Return the fields of a heartbeat that names one partition."""
-        partition = Partition(Broker(1, "127.0.0.1", 1), topic or self._who["topicName"], self._who["partitionId"])
-        auth = {"visitAuthorizedToken": -2}
-        who = {name: self._who[name] for name in ("clientId", "groupName")}
-        return {**who, "partitionInfo": [str(partition)], "authInfo": auth, "qryPriorityId": -2, "ssdStoreId": -2}
-
-    def get(self, **more: Any) -> dict[str, Any]:
-        """Ask for a pack."""
-        return self._broker.ask_data("GetMessageRequestC2B", **self.fields(**more))
-
-    def commit(self, consumed: bool = True) -> dict[str, Any]:
-        """Confirm the pack, or not."""
-        return self._broker.ask_data("CommitOffsetRequestC2B", **self._bytes, lastPackConsumed=consumed)
-
-
-def bodies(answer: dict[str, Any]) -> list[bytes]:
-    """Return the bodies of a pack; every checksum is right."""
-    found = []
-    for one in answer["messages"]:
-        assert wire.checksum(one["payLoadData"]) == one["checkSum"]
-        found.append(wire.split(one["flag"], one["payLoadData"])[1])
-    return found
-
-
-def read_all(reader: Reader, n: int) -> list[bytes]:
-    """Read and confirm packs until ``n`` messages are there."""
-    found: list[bytes] = []
-    deadline = time.monotonic() + 30
-    while len(found) < n:
-        answer = reader.get()
-        if answer["errCode"] == 200:
-            found += bodies(answer)
-            assert reader.commit()["errCode"] == 200
-        else:
-            assert (answer["errCode"], time.monotonic() < deadline) == (404, True), answer
-            time.sleep(0.1)
-    return found
 
 
 def test_messages_go_in_and_come_out(master: Connection, broker: Connection, group: str) -> None:

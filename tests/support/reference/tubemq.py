@@ -20,6 +20,7 @@ __all__ = [
     "called",
     "checksum_of",
     "cut",
+    "failed",
     "filled",
     "has_group",
     "hash_of",
@@ -28,6 +29,7 @@ __all__ = [
     "read_message",
     "split_answer",
     "split_call",
+    "take_frame",
 ]
 
 TOKEN: Final = 0xFF7FF4FE
@@ -43,28 +45,35 @@ def cut(serial: int, payload: bytes, size: int = 8192) -> bytes:
     return struct.pack(">III", TOKEN, serial, len(slices)) + b"".join(struct.pack(">I", len(s)) + s for s in slices)
 
 
+def take_frame(data: bytes | bytearray, at: int = 0) -> tuple[int, bytes, int] | None:
+    """Return (serial, payload, end) of the frame at ``at``, None if more of it has to come; raise WireError if none."""
+    if data[at : at + 4] != struct.pack(">I", TOKEN)[: len(data) - at]:
+        raise WireError("no frame")
+    if len(data) - at < 12:
+        return None
+    _, serial, n = struct.unpack_from(">III", data, at)
+    if not 0 < n <= 3584:
+        raise WireError("no frame")
+    here, parts = at + 12, []
+    for _ in range(n):
+        if len(data) < here + 4:
+            return None
+        (size,) = struct.unpack_from(">I", data, here)
+        if not 0 < size <= 65536:
+            raise WireError("a slice of no size")
+        if len(data) < here + 4 + size:
+            return None
+        parts.append(bytes(data[here + 4 : here + 4 + size]))
+        here += 4 + size
+    return serial, b"".join(parts), here
+
+
 def join(data: bytes) -> list[tuple[int, bytes]]:
     """Return (serial, payload) of each whole frame in ``data``; raise WireError at the first that is none."""
     found, at = [], 0
-    while len(data) - at >= 12:
-        token, serial, n = struct.unpack_from(">III", data, at)
-        if token != TOKEN or not 0 < n <= 3584:
-            raise WireError("no frame")
-        here, parts = at + 12, []
-        for _ in range(n):
-            if len(data) < here + 4:
-                return found
-            (size,) = struct.unpack_from(">I", data, here)
-            if not 0 < size <= 65536:
-                raise WireError("a slice of no size")
-            if len(data) < here + 4 + size:
-                return found
-            parts.append(data[here + 4 : here + 4 + size])
-            here += 4 + size
-        found.append((serial, b"".join(parts)))
-        at = here
-    if data[at : at + 4] != struct.pack(">I", TOKEN)[: len(data) - at]:
-        raise WireError("no frame")
+    while (frame := take_frame(data, at)) is not None:
+        serial, payload, at = frame
+        found.append((serial, payload))
     return found
 
 
@@ -190,8 +199,17 @@ def answered(method: int, data: bytes) -> bytes:
     """Return the payload of a success."""
     return _joined(
         messages.RpcConnHeader(flag=1),
-        messages.ResponseHeader(status=0, protocolVer=3),
+        messages.ResponseHeader(status="SUCCESS", protocolVer=3),
         messages.RspResponseBody(method=method, data=data),
+    )
+
+
+def failed(status: int, name: str, text: str) -> bytes:
+    """Return the payload of an exception; one of a request that could not be read (2) tells no version."""
+    return _joined(
+        messages.RpcConnHeader(flag=1),
+        messages.ResponseHeader(status="FATAL" if status == 2 else "ERROR", protocolVer=None if status == 2 else 3),
+        messages.RspExceptionBody(exceptionName=name, stackTrace=text),
     )
 
 

@@ -87,6 +87,7 @@ def test_every_exception_is_framed_and_read(vector: dict[str, Any]) -> None:
     expected = {"status": status, "exceptionName": name.encode(), "stackTrace": trace.encode()}
     assert wire.read_answers(payload) == plain.split_answer(payload) == expected
     assert wire.frame(serial, wire.exception(status, name.encode(), trace.encode())) == frame
+    assert plain.cut(serial, plain.failed(status, name, trace)) == frame
 
 
 @pytest.mark.parametrize("vector", DATA, ids=name_of)

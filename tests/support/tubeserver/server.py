@@ -1,0 +1,209 @@
+"""The object that tests use: a master and a broker on ports of loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, Self, TypeVar
+
+from dataproxy.wire.tubemq import texts
+from tests.support.tubeserver.broker import Broker
+from tests.support.tubeserver.faults import Action, Faults
+from tests.support.tubeserver.listener import Listener
+from tests.support.tubeserver.master import Master
+from tests.support.tubeserver.service import Call, Service
+from tests.support.tubeserver.settings import Settings
+from tests.support.waiting import SECONDS
+
+__all__ = ["TubeServer"]
+
+_T = TypeVar("_T")
+_HAS_ATTRIBUTE: Final = 1
+
+
+class TubeServer:
+    """A master and a broker with topics; ``settings`` are those of `Settings`.
+
+    A failure of the server itself, which an answer would hide, is raised at the end of the context.
+    """
+
+    def __init__(self, topics: Mapping[str, int], **settings: Any) -> None:
+        self.settings = Settings(topics, **settings)
+        self._calls: list[Call] = []
+        self._faults = Faults()
+        self._failures: list[Exception] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tubeserver", daemon=True)
+        self._thread.start()
+        self._run(self._open())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        loop = self._loop
+        assert loop is not None
+        self._run(self._close())
+        self._loop = None
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join(SECONDS)
+        loop.close()
+        if kind is None and self._failures:
+            raise self._failures[0]
+
+    async def _open(self) -> None:
+        self._broker = Broker(self.settings)
+        broker = Service((2, 3), self._broker.work, time.monotonic, self._calls, self._faults)
+        self._at_broker = Listener(broker, self._failures)
+        self._master = Master(self.settings, texts.Broker(self.settings.broker_id, "127.0.0.1", self._at_broker.port))
+        master = Service((1,), self._master.work, time.monotonic, self._calls, self._faults)
+        self._at_master = Listener(master, self._failures)
+        self._services = (master, broker)
+        self._at_broker.start()
+        self._at_master.start()
+
+    async def _close(self) -> None:
+        await self._at_master.close()
+        await self._at_broker.close()
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
+
+    def _ask(self, question: Callable[[], _T]) -> _T:
+        """Return what a function returns on the server's thread; when that has ended, on this one."""
+
+        async def asked() -> _T:
+            return question()
+
+        return question() if self._loop is None else self._run(asked())
+
+    # --- where it is
+
+    @property
+    def master_port(self) -> int:
+        """Return the master's port."""
+        return self._at_master.port
+
+    @property
+    def broker_port(self) -> int:
+        """Return the broker's port."""
+        return self._at_broker.port
+
+    @property
+    def target(self) -> str:
+        """Return what a consumer is given to find the master."""
+        return f"tubemq://127.0.0.1:{self.master_port}"
+
+    # --- what is in it
+
+    def put(self, topic: str, body: bytes, partition: int = 0, attribute: str = "") -> int:
+        """Store a message without a producer and return its offset; filters see ``$msgType$`` of its attribute."""
+        pairs = dict(pair.partition("=")[::2] for pair in attribute.split(",") if pair)
+        text = attribute.encode()
+        payload = len(text).to_bytes(4) + text + body if text else body
+        flag, item = _HAS_ATTRIBUTE if text else 0, pairs.get("$msgType$", "")
+        if not 0 <= partition < self.settings.topics[topic]:
+            raise ValueError(f"{topic!r} has no partition {partition}")
+        return self._ask(lambda: self._broker.put(topic, partition, payload, flag, item).offset)
+
+    def trim(self, topic: str, offset: int) -> None:
+        """Delete the messages of a topic below an offset."""
+        self._ask(lambda: self._broker.stores[topic].trim(offset))
+
+    def end(self, topic: str) -> int:
+        """Return the offset that the topic's next message will have."""
+        return self._ask(lambda: self._broker.stores[topic].end)
+
+    def confirmed(self, group: str, topic: str, partition: int) -> int | None:
+        """Return where a group begins to read next; None if it never had the partition."""
+        progress = self._ask(lambda: self._broker.progress.get((group, topic, partition)))
+        return None if progress is None else progress.confirmed
+
+    def owner(self, group: str, topic: str, partition: int) -> str | None:
+        """Return the client that the broker knows as a partition's reader."""
+        return self._ask(lambda: self._broker.locks.owner((group, topic, partition), time.monotonic()))
+
+    def members(self, group: str) -> list[str]:
+        """Return the clients that the master knows of a group, in the order of their registration."""
+        return self._ask(lambda: self._master.members(group, time.monotonic()))
+
+    @property
+    def calls(self) -> list[Call]:
+        """Return the calls so far, in the order in which they were done: (method, client, topic, partition, code).
+
+        ``method`` is the name of the request's message, or ``UnregisterRequestC2B``.  ``code`` is the answer's, 1 for
+        an exception, 0 if there was no answer or a test gave its bytes.
+        """
+        return list(self._calls)
+
+    @property
+    def held(self) -> int:
+        """Return how many calls are held by faults now."""
+        return sum(service.held for service in self._services)
+
+    def set_rules(self, *, cluster: str | None = None, group: str | None = None) -> None:
+        """Change texts of flow rules; members are told with their next heartbeats.  An empty text ends them."""
+
+        def change() -> None:
+            for rules, text in ((self._master.cluster_rules, cluster), (self._master.group_rules, group)):
+                if text is not None:
+                    rules.text, rules.number = text, rules.number + 1
+
+        self._ask(change)
+
+    # --- what is done to it
+
+    def on(
+        self, method: str, action: Action, times: int | None = 1, topic: str | None = None,
+        partition: int | None = None, *, worked: bool = False, when: Callable[[Any], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """Do something to the next calls of a method, named as in ``calls``; `faults` describes the actions.
+
+        ``times``: so many of them, None: all until ``off``.  ``topic``, ``partition``: only of those.  ``worked``: a
+        call that gets another answer, or none, has its effect all the same; one that is held has it before.
+        ``when``: only requests for which a function returns True.
+        """
+        self._ask(lambda: self._faults.add(method, action, times, topic, partition, worked, when))
+
+    def off(self) -> None:
+        """Drop all faults."""
+        self._ask(self._faults.clear)
+
+    def stop_broker(self) -> None:
+        """End the broker's connections and refuse new ones, as if it had crashed; messages and offsets stay."""
+
+        async def stop() -> None:
+            await self._at_broker.stop()
+            self._broker.restart()
+
+        self._run(stop())
+
+    def start_broker(self) -> None:
+        """Start the broker again, on its port."""
+        self._ask(self._at_broker.start)
+
+    def stop_master(self) -> None:
+        """End the master's connections and refuse new ones; it forgets producers and groups."""
+
+        async def stop() -> None:
+            await self._at_master.stop()
+            self._master.restart()
+
+        self._run(stop())
+
+    def start_master(self) -> None:
+        """Start the master again, on its port."""
+        self._ask(self._at_master.start)
+
+    def cut(self) -> None:
+        """End all connections; new ones are taken at once."""
+
+        async def cut() -> None:
+            await self._at_master.cut()
+            await self._at_broker.cut()
+
+        self._run(cut())
