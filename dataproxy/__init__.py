@@ -6,12 +6,18 @@ from dataproxy._version import __version__
 
 TYPE_CHECKING = False  # stands for typing's, whose import would cost more than this whole module
 if TYPE_CHECKING:
+    from dataproxy._core.consumer.pack import Pack, Record
     from dataproxy._core.producer.ingest.stream import Stream
     from dataproxy._core.producer.results.delivery import BatchDelivery, Delivery
+    from dataproxy.consumer.asynchronous import AsyncConsumer
+    from dataproxy.consumer.consumer import Consumer
+    from dataproxy.consumer.inlong import InLongRecord, inlong_records
+    from dataproxy.consumer.stats import ConsumerStats
     from dataproxy.errors import (
         BufferFullError,
         ClosedError,
         ConfigError,
+        ConfirmError,
         DataProxyError,
         DeliveryDropped,
         DeliveryError,
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
         DiscoveryError,
         FlushTimeout,
         ForkedError,
+        GroupRefusedError,
         InvalidMessageError,
         TransportError,
         UndeliveredError,
@@ -40,12 +47,16 @@ if TYPE_CHECKING:
     from dataproxy.producer.stats import ProducerStats
 
 __all__ = [
+    "AsyncConsumer",
     "AsyncProducer",
     "BatchDelivered",
     "BatchDelivery",
     "BufferFullError",
     "ClosedError",
     "ConfigError",
+    "ConfirmError",
+    "Consumer",
+    "ConsumerStats",
     "DataProxyError",
     "Delivered",
     "Delivery",
@@ -59,9 +70,13 @@ __all__ = [
     "Failure",
     "FlushTimeout",
     "ForkedError",
+    "GroupRefusedError",
+    "InLongRecord",
     "InvalidMessageError",
+    "Pack",
     "Producer",
     "ProducerStats",
+    "Record",
     "Refusal",
     "Report",
     "Sent",
@@ -70,6 +85,7 @@ __all__ = [
     "Undelivered",
     "UndeliveredError",
     "__version__",
+    "inlong_records",
 ]
 
 # Names are loaded on first use, so that programs that never send (the command line's help, a check of the
@@ -77,6 +93,11 @@ __all__ = [
 _HOMES = {
     "dataproxy._core.producer.results.delivery": ("BatchDelivery", "Delivery"),
     "dataproxy._core.producer.ingest.stream": ("Stream",),
+    "dataproxy._core.consumer.pack": ("Pack", "Record"),
+    "dataproxy.consumer.asynchronous": ("AsyncConsumer",),
+    "dataproxy.consumer.consumer": ("Consumer",),
+    "dataproxy.consumer.inlong": ("InLongRecord", "inlong_records"),
+    "dataproxy.consumer.stats": ("ConsumerStats",),
     "dataproxy.producer.asynchronous": ("AsyncProducer",),
     "dataproxy.producer.producer": ("Producer",),
     "dataproxy.producer.stats": ("ProducerStats",),

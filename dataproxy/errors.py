@@ -15,6 +15,7 @@ __all__ = [
     "BufferFullError",
     "ClosedError",
     "ConfigError",
+    "ConfirmError",
     "DataProxyError",
     "DeliveryDropped",
     "DeliveryError",
@@ -24,6 +25,7 @@ __all__ = [
     "DiscoveryError",
     "FlushTimeout",
     "ForkedError",
+    "GroupRefusedError",
     "HubError",
     "InvalidMessageError",
     "LocalProtocolError",
@@ -166,6 +168,18 @@ class ForkedError(DataProxyError):
 
     _default_code = "FORKED"
     _default_fatal = True
+
+
+class GroupRefusedError(DataProxyError):
+    """Report that a master of TubeMQ does not let a consumer into its group; ``details`` has the master's code."""
+
+    _default_code = "GROUP_REFUSED"
+
+
+class ConfirmError(DataProxyError):
+    """Report a pack of messages whose confirm does not count: they may come again, here or to another member."""
+
+    _default_code = "CONFIRM"
 
 
 class BufferFullError(DataProxyError):

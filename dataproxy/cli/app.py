@@ -12,6 +12,7 @@ from dataproxy.cli.hub import command as hub
 from dataproxy.cli.hub import stats, store, tail
 from dataproxy.cli.outcome import ExitCode, complain, outcome, reported
 from dataproxy.cli.send import command as send
+from dataproxy.cli.tubemq import consume, topics
 
 if TYPE_CHECKING:
     import logging
@@ -20,7 +21,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="dataproxy",
-    help="Send messages to Apache InLong DataProxy, run a hub, and look into it.",
+    help="Send messages to Apache InLong DataProxy, run a hub and look into it, read messages of TubeMQ.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -69,6 +70,8 @@ app.command("send")(send.send)
 app.command("doctor")(doctor.doctor)
 app.command("tail")(tail.tail)
 app.command("stats")(stats.stats)
+app.command("consume")(consume.consume)
+app.command("topics")(topics.topics)
 app.command("explain")(explain.explain_code)
 app.command("frames")(frames.show_frames)
 app.add_typer(config.app, name="config")

@@ -100,7 +100,7 @@ def _calls(data: bytes, sender: Sender, *, full: bool, json: bool) -> Iterator[_
     try:
         import google.protobuf  # noqa: F401
     except ImportError:
-        complain("these are TubeMQ's frames; to read them, install protobuf: pip install 'protobuf>=4.22'")
+        complain("these are TubeMQ's frames; the package 'protobuf' is missing; pip install 'dataproxy-sdk[tubemq]'")
         raise typer.Exit(ExitCode.FAILED) from None
 
     def problem(call: Call) -> str:

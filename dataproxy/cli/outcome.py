@@ -108,11 +108,17 @@ def outcome(*, arm: bool = True) -> Iterator[None]:
         raise typer.Exit(ExitCode.FAILED) from None
     except ModuleNotFoundError as error:
         ours = (error.name or "").startswith("dataproxy.")  # a compiled module: the text says what to do
-        complain(str(error) if ours else f"the package {error.name!r} is missing; pip install 'dataproxy-sdk[cli,hub]'")
+        complain(str(error) if ours else _missing(error.name or ""))
         raise typer.Exit(ExitCode.USAGE) from None
     except ImportError as error:
         complain(str(error))
         raise typer.Exit(ExitCode.USAGE) from None
+
+
+def _missing(module: str) -> str:
+    if module == "google" or module.startswith("google."):
+        return "the package 'protobuf' is missing; pip install 'dataproxy-sdk[tubemq]'"
+    return f"the package {module!r} is missing; pip install 'dataproxy-sdk[cli,hub]'"
 
 
 def interrupted(error: KeyboardInterrupt) -> ExitCode:

@@ -1,11 +1,16 @@
-"""Members of a consumer group: what they decide about masters, brokers and partitions.
+"""Consumers of TubeMQ's topics.
 
-What lives here.  `member`: the life of a member.  `masters`: which master is asked, and when.  `holdings`: the
-partitions that a member holds, and how it gets and gives them.  `asking`: what it asks and says.
+What lives here.  `consumer` and `asynchronous`: Consumer and AsyncConsumer; `base`: what both share.  `group`: what a
+member of a group decides, without sockets.  `driver`: the thread that makes its calls; `names`: addresses of hosts.
+`state`: what the driver tells the application; `stats`: its counts as values; `outcomes`: errors of confirms and
+groups.  `inlong`: records in the containers of DataProxies.  `listing`: what topics a cluster has.  `arguments` and
+`target`: what is given; `ending`: consumers that are open when the process ends.
 
-Threads.  One thread at a time calls a member; there are none here, and no sockets and no clocks: time is an argument.
+Threads.  The loop of the compiled core reads packs and makes calls, without the GIL.  The driver's thread alone calls
+the member.  Everything public may be called from any thread.
 
-What it may use.  `dataproxy.wire.tubemq`, which needs the package `protobuf`.
+What it may use.  `config`, `trust`, `process`, the core, and `dataproxy.wire.tubemq`, which needs the package
+`protobuf`.
 """
 
 __all__: list[str] = []

@@ -1,10 +1,9 @@
 """Client side of the Python API; the import of one module does not load the others.
 
 What lives here.  `producer`, `asynchronous`: the two producers; `asyncbatch`, `room`, `worker` belong to the second.
-`arguments`, `lifecycle`, `endsignals`, `readiness`, `threads`: start, end, forks and threads.  `stats`: snapshots.
+`arguments`, `lifecycle`, `endsignals`, `readiness`: start, end and forks.  `stats`: snapshots.
 `shares`: how many proxies are in use.
-`ingest` takes what is sent, `results` hands results out, `discovery` finds proxies; none of the three imports another,
-but `discovery` and `results` know `threads`.
+`ingest` takes what is sent, `results` hands results out, `discovery` finds proxies; none of the three imports another.
 """
 
 __all__: list[str] = []

@@ -9,11 +9,11 @@ from typing import Any
 from dataproxy.config import ProducerConfig, load_producer_config
 from dataproxy.errors import ConfigError
 from dataproxy.problems import callback_problem
+from dataproxy.process.threads import check_native_threads
 from dataproxy.producer import lifecycle
 from dataproxy.producer.endsignals import install
 from dataproxy.producer.ingest.names import check_name
 from dataproxy.producer.results.callbacks import check_place
-from dataproxy.producer.threads import check_native_threads
 
 __all__ = ["checked_config"]
 

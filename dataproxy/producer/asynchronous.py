@@ -21,6 +21,7 @@ from dataproxy.config import PRODUCER, ProducerConfig, conceal
 from dataproxy.errors import BufferFullError, ClosedError, ConfigError, FlushTimeout
 from dataproxy.outcomes import BatchDelivered, Delivered, DeliveryResult, Report, Sent
 from dataproxy.problems import checked_serializer, is_count, seconds, shown
+from dataproxy.process.threads import start_quiet
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
 from dataproxy.producer.asyncbatch import AsyncBatch
@@ -28,7 +29,6 @@ from dataproxy.producer.discovery.credentials import ManagerAuth
 from dataproxy.producer.producer import Producer, tell_undelivered
 from dataproxy.producer.room import Room
 from dataproxy.producer.stats import ProducerStats
-from dataproxy.producer.threads import start_quiet
 from dataproxy.producer.worker import Job, Worker, closed
 from dataproxy.unmade import made_by_init
 

@@ -23,6 +23,7 @@ from dataproxy.messagetypes import frame_family, has_item_attributes
 from dataproxy.numbers import CE_CONNECTED
 from dataproxy.outcomes import DeliveryResult, Report
 from dataproxy.problems import checked_serializer, seconds, shown
+from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.producer import lifecycle
 from dataproxy.producer.arguments import checked_config
 from dataproxy.producer.discovery.clusters import Picture
@@ -35,7 +36,6 @@ from dataproxy.producer.results.callbacks import CallbackPlace
 from dataproxy.producer.results.dispatcher import Dispatcher
 from dataproxy.producer.shares import shares
 from dataproxy.producer.stats import ProducerStats, make_report, make_stats
-from dataproxy.producer.threads import is_ours, join, start_hearing, start_quiet
 from dataproxy.trust.files import proxy_trust
 from dataproxy.types import Endpoint
 from dataproxy.unmade import made_by_init

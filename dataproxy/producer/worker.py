@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from dataproxy.errors import ClosedError
-from dataproxy.producer.threads import start_hearing
+from dataproxy.process.threads import start_hearing
 
 __all__ = ["Job", "Worker", "closed"]
 

@@ -11,7 +11,7 @@ from dataproxy.errors import ConfigError
 from dataproxy.logs import logger
 
 if TYPE_CHECKING:
-    from dataproxy.config import HubConfig, ProducerConfig
+    from dataproxy.config import ConsumerConfig, HubConfig, ProducerConfig
     from dataproxy.trust.watched import Trust
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "manager_trust",
     "proxy_files",
     "proxy_trust",
+    "server_trust",
     "uses_tls",
 ]
 
@@ -117,8 +118,8 @@ def uses_tls(config: ProducerConfig) -> bool:
     return config.tls or config.target.lower().startswith("tls://")
 
 
-def proxy_files(config: ProducerConfig) -> TlsFiles:
-    """Return the settings of connections to proxies."""
+def proxy_files(config: ProducerConfig | ConsumerConfig) -> TlsFiles:
+    """Return the settings of connections to proxies, or of a consumer's to masters and brokers."""
     return TlsFiles(
         certificate=config.tls_certificate,
         key=config.tls_key,
@@ -149,6 +150,13 @@ def proxy_trust(config: ProducerConfig) -> Trust | None:
     if not uses_tls(config):
         return None
     from dataproxy.trust.watched import Trust  # needs ssl, which a program without TLS never loads
+
+    return Trust(proxy_files(config), core=True)
+
+
+def server_trust(config: ConsumerConfig) -> Trust:
+    """Return the settings of connections to TubeMQ's masters and brokers, loaded.  Raises ConfigError."""
+    from dataproxy.trust.watched import Trust
 
     return Trust(proxy_files(config), core=True)
 

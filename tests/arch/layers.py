@@ -35,12 +35,12 @@ COMPILED = {
     "encode": ("encode", *BASE),
     "producer": ("producer", "encode", *NET),
     "server": ("server", "net", "wire.api", *BASE),
-    "consumer": ("consumer", *BASE),
+    "consumer": ("consumer", "net", "wire.tubemq", *BASE),
     "perf": ("perf", "producer", *NET),
 }
 # Facades raise the package's errors and return its plain types; everything below them returns a status.
 PLAIN = {f"dataproxy.{name}" for name in ("errors", "escapes", "outcomes", "problems", "types")}
-RAISE_ERRORS = ("producer", "server", "perf", "wire")
+RAISE_ERRORS = ("producer", "consumer", "server", "perf", "wire")
 # Python layers: the parts of the package that each part may import at module level or inside functions.
 BOTTOM = {
     "_version",
@@ -55,6 +55,7 @@ BOTTOM = {
     "outcomes",
     "problems",
     "shown",
+    "process",
     "types",
     "unmade",
 }
@@ -66,9 +67,9 @@ PYTHON = {
     "rows": {*BOTTOM, "rows", "_core"},
     "trust": {*BOTTOM, "config", "_core", "trust"},
     "wire": {*BOTTOM, "wire"},
-    "consumer": {*BOTTOM, "wire", "consumer"},
+    "consumer": {*BOTTOM, "config", "trust", "wire", "consumer", "_core"},
     "producer": PRODUCER,
-    "": {*PRODUCER, "hub"},
+    "": {*PRODUCER, "consumer", "hub"},
     "_core": {"_core", *BOTTOM},
     "stored": {*BOTTOM, "_core", "stored"},
     "hub": {*API, "hub", "stored"},
@@ -83,9 +84,9 @@ PYTHON = {
     "pyspark_dataproxy": {*BOTTOM, "config", "spark"},
     "inlong_dataproxy": API,
 }
-# Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, and a
-# plain `import dataproxy` must not load any of them.
-LAZY = {("cli", "hub"), ("", "hub"), ("pyspark_dataproxy", "spark")}
+# Seen only from inside a function: `dataproxy hub`, `tail` and `stats` are commands that start or read a hub, `consume`
+# and `topics` need the package protobuf, and a plain `import dataproxy` must not load any of them.
+LAZY = {("cli", "consumer"), ("cli", "hub"), ("", "hub"), ("pyspark_dataproxy", "spark")}
 
 
 def compiled_violations(root: Path) -> list[str]:

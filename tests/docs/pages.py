@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dataproxy import Producer
+from dataproxy._core.wire.inlong import message
 from dataproxy.hub import Hub
+from tests.support.tubeserver import TubeServer
 
 __all__ = ["ROOT", "Block", "blocks", "execute", "places_here"]
 
@@ -47,10 +49,16 @@ def blocks(*languages: str) -> Iterator[Block]:
 def places_here(folder: Path) -> Iterator[dict[str, str]]:
     """Yield what stands in the pages for a server or a folder -> what is here, around a running hub."""
     store = folder / "store"
-    with Hub(store) as hub:
+    with Hub(store) as hub, TubeServer(topics={"orders": 2, "clicks": 1, "b_app": 1}) as tubemq:
+        tubemq.put("b_app", message.encode(1, [({"groupId": "b_app", "streamId": "s", "dt": "1767225600000"}, [b"x"])]))
+        for i in range(20):
+            tubemq.put("orders", b"order %d" % i, i % 2, "$msgType$=new,$msgTime$=202601010000")
+            tubemq.put("clicks", b"click", 0, "$msgType$=view,$msgTime$=202601010000")
         with Producer(hub.target) as producer:
             producer.send("s_click", b"one", group_id="b_app").result()
         yield {
+            "tubemq://master1:8715,master2:8715": tubemq.target,
+            "tubemq://master1:8715": tubemq.target,
             "http://manager:8083": hub.manager_url,
             "tcp://host1:46801,host2:46801": hub.target,
             "tcp://127.0.0.1:46801": hub.target,

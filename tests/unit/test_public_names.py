@@ -30,6 +30,7 @@ MODULES = (
 SPARKS_OWN = "dataproxy.spark.DataProxyDataSource"  # not there with older Sparks
 OPTIONS = {
     "dataproxy.config.ProducerConfig": dataproxy.config.PRODUCER,
+    "dataproxy.config.ConsumerConfig": dataproxy.config.CONSUMER,
     "dataproxy.config.HubConfig": dataproxy.config.HUB,
 }
 

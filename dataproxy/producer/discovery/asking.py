@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataproxy.errors import DiscoveryError
 from dataproxy.logs import logger
+from dataproxy.process.threads import start_quiet
 from dataproxy.producer.discovery.cache import ListCache
 from dataproxy.producer.discovery.clusters import Answer
 from dataproxy.producer.discovery.credentials import Credentials
@@ -15,7 +16,6 @@ from dataproxy.producer.discovery.listfile import read_list
 from dataproxy.producer.discovery.managers import about_the_group, ask_managers
 from dataproxy.producer.discovery.smallfile import FileState, file_state
 from dataproxy.producer.discovery.targets import is_numeric, parse_target, resolve
-from dataproxy.producer.threads import start_quiet
 from dataproxy.trust.files import manager_trust
 from dataproxy.types import DnsTarget, Endpoint, FileTarget, ManagerTarget, ProxyList, ResolvedEndpoint
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
-from dataproxy.producer.threads import start_quiet
+from dataproxy.process.threads import start_quiet
 
 __all__ = ["side_by_side", "within"]
 

@@ -13,12 +13,12 @@ from typing import Final, Protocol
 from dataproxy.config import ProducerConfig
 from dataproxy.errors import ConfigError, DataProxyError, DiscoveryError
 from dataproxy.logs import logger
+from dataproxy.process.threads import start_quiet
 from dataproxy.producer.discovery.asking import Questions
 from dataproxy.producer.discovery.clusters import Answer, ClusterMap, Picture
 from dataproxy.producer.discovery.credentials import ManagerAuth
 from dataproxy.producer.discovery.limited import side_by_side
 from dataproxy.producer.discovery.pace import Schedule
-from dataproxy.producer.threads import start_quiet
 from dataproxy.types import ResolvedEndpoint
 
 __all__ = [

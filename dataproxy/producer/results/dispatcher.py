@@ -41,8 +41,8 @@ from dataproxy.numbers import (
     SR_OUT,
 )
 from dataproxy.outcomes import DeliveryResult, ResultFields, Watch
+from dataproxy.process.threads import start_quiet
 from dataproxy.producer.results.callbacks import CallbackPlace
-from dataproxy.producer.threads import start_quiet
 
 if TYPE_CHECKING:
     from dataproxy.producer.producer import Producer

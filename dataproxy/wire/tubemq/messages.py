@@ -8,8 +8,13 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+try:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+except ImportError as error:
+    raise ImportError(
+        "the package 'protobuf' is missing; pip install 'dataproxy-sdk[tubemq]'", name=error.name
+    ) from error
 
 __all__: list[str] = []
 

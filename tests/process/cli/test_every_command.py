@@ -16,6 +16,7 @@ import pytest
 
 from dataproxy.cli.app import app
 from dataproxy.hub import Hub
+from tests.support.tubeserver import TubeServer
 
 WAIT_S = 60
 COMMAND = [sys.executable, "-m", "dataproxy"]
@@ -29,7 +30,8 @@ REFUSED = "Connection refused"
 class Case(NamedTuple):
     """Say how a command is called in a circumstance, how it ends, and what it says on stderr.
 
-    ``{hub}``, ``{tcp}``, ``{store}``, ``{missing}``, ``{folder}``, ``{noise}`` and ``{frames}`` are filled in.
+    ``{hub}``, ``{tcp}``, ``{tubemq}``, ``{store}``, ``{missing}``, ``{folder}``, ``{noise}`` and ``{frames}`` are
+    filled in.
     """
 
     arguments: str
@@ -47,6 +49,9 @@ CALLS = {
     "doctor of a Manager": Case("doctor {hub} -g g -s s --send --json", 0),
     "tail": Case("tail g s --hub {hub}", 0),
     "tail of a store": Case("tail g s --store {store}", 0),
+    "consume": Case("consume one -g g -t {tubemq} --max 2", 0),  # nothing is confirmed: no output takes it
+    "consume of json": Case("consume one -g g -t {tubemq} --max 2 --format json", 0),
+    "topics": Case("topics one -t {tubemq}", 0),
     "stats": Case("stats --hub {hub}", 0),
     "explain": Case("explain --list", 0),
     "frames": Case("frames {frames}", 0),
@@ -87,6 +92,16 @@ WRONG_FILES = {
         Case("tail g s --store {missing}", 1, "missing"),
         Case("tail g s --store {noise}", 1, "noise"),
         Case("tail g s --store {folder}", 1, "folder"),
+    ],
+    "consume": [
+        Case("consume one -g g -t {tubemq} -c {missing}", 2, "No such file or directory"),
+        Case("consume one -g g -t {tubemq} -c {folder}", 2, "Is a directory"),
+        Case("consume one -g g -t {tubemq} -c {noise}", 2, "noise"),
+    ],
+    "topics": [
+        Case("topics one -t {tubemq} -c {missing}", 2, "No such file or directory"),
+        Case("topics one -t {tubemq} -c {folder}", 2, "Is a directory"),
+        Case("topics one -t {tubemq} -c {noise}", 2, "noise"),
     ],
     "frames": [
         Case("frames {missing}", 2, "No such file or directory"),
@@ -134,6 +149,11 @@ NO_SERVER = {
         Case("doctor tcp://no-such-host.invalid", 3, "no address"),
     ],
     "tail": [Case(f"tail g s --hub http://{NOBODY}", 3, REFUSED)],
+    "consume": [Case(f"consume one -g g -t tubemq://{NOBODY} --timeout 300ms", 3, REFUSED)],
+    "topics": [
+        Case(f"topics one -t tubemq://{NOBODY}", 3, REFUSED),
+        Case("topics one -t tubemq://no-such-host.invalid", 3, "no-such-host.invalid:8715"),
+    ],
     "stats": [Case(f"stats --hub http://{NOBODY}", 3, REFUSED)],
     "perf run": [
         Case(f"perf run http://{NOBODY}", 3, REFUSED),
@@ -167,7 +187,9 @@ def places(tmp_path_factory):
     (folder / "noise.toml").write_bytes(bytes(range(256)))
     with Hub(folder / "store") as kept:
         subprocess.run([*COMMAND, *SEND.format(tcp=kept.target).split()], input=b"a\nb\n", check=True, stderr=-3)
-    with Hub() as hub:
+    with Hub() as hub, TubeServer({"one": 1}, balance_s=0) as tubemq:
+        tubemq.put("one", b"a")
+        tubemq.put("one", b"b")
         subprocess.run([*COMMAND, *SEND.format(tcp=hub.target).split()], input=b"a\nb\n", check=True, stderr=-3)
         names = {name: str(folder / f"{name}.toml") for name in ("missing", "folder", "noise")}
         names["frames"] = str(folder / "frames")
@@ -175,7 +197,8 @@ def places(tmp_path_factory):
         names["result"] = str(folder / "result.json")
         measured = ["perf", "run", hub.target, "--rate", "100", "--duration", "200ms", "--max-lag", "60s", "-q"]
         subprocess.run([*COMMAND, *measured, "--json", names["result"]], check=True, stdout=-3)
-        yield {**names, "store": str(folder / "store"), "hub": hub.manager_url, "tcp": hub.target}
+        names |= {"store": str(folder / "store"), "hub": hub.manager_url, "tcp": hub.target, "tubemq": tubemq.target}
+        yield names
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from dataproxy.cli import main as entry
 from dataproxy.cli.app import app
 from dataproxy.cli.outcome import ExitCode, outcome, reported
 from dataproxy.cli.settings import named_options, named_values
-from dataproxy.config import HUB, PRODUCER
+from dataproxy.config import CONSUMER, HUB, PRODUCER
 from tests.native.probe_feed import append_entries
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -28,7 +28,7 @@ def run(*arguments, **options):
 
 
 COMMANDS = {
-    (): ["--show-completion", "hub", "send", "tail", "stats", "frames", "config", "version"],
+    (): ["--show-completion", "hub", "send", "tail", "consume", "topics", "stats", "frames", "config", "version"],
     ("hub",): ["--store", "--memory", "--port"],
     ("send",): [
         "--stream",
@@ -55,6 +55,22 @@ COMMANDS = {
         "--progress",
     ],
     ("tail",): ["--store", "--hub", "--start", "--last", "--max", "--follow", "--count", "--json"],
+    ("consume",): [
+        "--group",
+        "--target",
+        "--filter",
+        "--from",
+        "--format",
+        "--null",
+        "--max",
+        "--timeout",
+        "--config",
+        "--option",
+        "--raw",
+        "--progress",
+        "--verbose",
+    ],
+    ("topics",): ["--target", "--config", "--option", "--json"],
     ("stats",): ["--hub", "--json"],
     ("frames",): ["--sender", "--limit", "--full", "--json"],
     ("config", "show"): ["--origin", "--changed", "--config", "--option", "--json"],
@@ -118,6 +134,19 @@ def test_usage_errors(arguments):
         (["tail", "g", "s", "--count", "--follow"], "--count and --follow do not go together"),
         (["tail", "g", "s", "-n", "3", "--max", "3"], "--last does not go with --max or --count"),
         (["tail", "g", "s", "--hub", "ftp://h"], "hub 'ftp://h' is not a URL"),
+        (["consume", "a"], "there is no target"),
+        (["consume", "a", "-t", "tubemq://h"], "there is no group"),
+        (["consume", "", "-t", "tubemq://h", "-g", "g"], "there are no topics"),
+        (["consume", "a", "-t", "tcp://h", "-g", "g"], "has the unknown scheme 'tcp'"),
+        (["consume", "a", "-t", "tubemq://h", "-g", "g", "-o", "topics=b"], "topics is given twice"),
+        (["consume", "a", "-t", "tubemq://h", "-g", "g", "--timeout", "5MB"], "--timeout '5MB' has 'MB'"),
+        (["consume", "a", "-t", "tubemq://h", "-g", "g", "-0", "--format", "json"], "--null does not go with --format"),
+        (["consume", "a=b", "-t", "tubemq://h", "-g", "g", "--filter", "c"], "filter items of TOPIC were both given"),
+        (["consume", "a", "-t", "tubemq://h", "-g", "g", "--filter", "a b"], "'a b'"),
+        (["topics", "a"], "there is no target"),
+        (["topics", "a=b", "-t", "tubemq://h"], "a TOPIC has filter items"),
+        (["topics", "", "-t", "tubemq://h"], "no topic was named"),
+        (["topics", "a", "-t", "tubemq://h", "-o", "target=tubemq://i"], "target is given twice"),
         (["hub"], "no store was given"),
         (["config", "show", "-o", "executors=99"], "option executors (argument): '99' is too large"),
         (["--log-level", "loud", "version"], "--log-level 'loud' is unknown"),
@@ -132,7 +161,7 @@ def test_wrong_configuration(arguments, message):
     assert not result.stdout
 
 
-@pytest.mark.parametrize(("part", "table"), [("producer", PRODUCER), ("hub", HUB)])
+@pytest.mark.parametrize(("part", "table"), [("producer", PRODUCER), ("consumer", CONSUMER), ("hub", HUB)])
 def test_config_show_is_toml(part, table):
     result = run("config", "show", part, "--origin")
     assert result.exit_code == 0
@@ -185,6 +214,7 @@ def test_log_config(tmp_path):
         (errors.StoreError("x"), 1),
         (KeyboardInterrupt(), 130),
         (ModuleNotFoundError("x", name="aiohttp"), 2),
+        (ModuleNotFoundError("x", name="google.protobuf"), 2),
     ],
 )
 def test_outcome(error, code, capfd):
@@ -194,6 +224,13 @@ def test_outcome(error, code, capfd):
     out, err = capfd.readouterr()
     assert not out
     assert err.startswith("dataproxy: ") or code == 130
+
+
+def test_what_is_missing_for_tubemq_is_named(capfd):
+    with pytest.raises(typer.Exit), outcome():
+        raise ModuleNotFoundError("no google", name="google")
+    wanted = "dataproxy: the package 'protobuf' is missing; pip install 'dataproxy-sdk[tubemq]'\n"
+    assert capfd.readouterr().err == wanted
 
 
 def test_other_errors_stay_what_they_are():

@@ -250,7 +250,7 @@ def test_frames_of_tubemq_need_protobuf(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     result = run(TUBEMQ["get_message"].hex())
     assert result.exit_code == 1
-    assert "install protobuf: pip install 'protobuf>=4.22'" in result.stderr
+    assert "pip install 'dataproxy-sdk[tubemq]'" in result.stderr
 
 
 def test_where_frames_of_tubemq_begin_is_told():

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from dataproxy.consumer.asking import Release
-from dataproxy.consumer.holdings import Holding, State
-from dataproxy.consumer.masters import Masters
-from dataproxy.consumer.member import Member
+from dataproxy.consumer.group.asking import Release
+from dataproxy.consumer.group.holdings import Holding, State
+from dataproxy.consumer.group.masters import Masters
+from dataproxy.consumer.group.member import Member
 from tests.simgroup.run import LawError, play
 
 SEEDS = max(int(os.environ.get("DATAPROXY_SIM_SEEDS", "4000")) // 40, 100)
@@ -22,6 +24,20 @@ def test_the_laws_hold(faulty: bool) -> None:
     """DATAPROXY_SIM_SEEDS=n plays a fortieth of n runs of each kind."""
     holds = sum(play(seed, faulty=faulty).holds for seed in range(SEEDS))
     assert holds > SEEDS
+
+
+def test_a_seed_plays_the_same_run_in_every_process() -> None:
+    text = "from tests.simgroup.run import play; print([(r.calls, r.holds) for r in map(play, range(12))])"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in "12"
+    ]
+    assert runs[0] == runs[1] != b""
 
 
 def forgets_to_register_again(patch: Callable[..., None]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dataproxy.consumer.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Refusal, Release
-from dataproxy.consumer.holdings import Holdings, State
-from dataproxy.consumer.member import Life, Member
+from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Refusal, Release
+from dataproxy.consumer.group.holdings import Holdings, State
+from dataproxy.consumer.group.member import Life, Member
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 from dataproxy.wire.tubemq.texts import Partition, Subscription

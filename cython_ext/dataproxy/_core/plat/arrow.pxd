@@ -7,11 +7,13 @@ cdef extern from "dp_arrow.h" nogil:
     struct ArrowSchema:
         const char* format
         const char* name
+        const char* metadata
         int64_t flags
         int64_t n_children
         ArrowSchema** children
         ArrowSchema* dictionary
-        void (*release)(ArrowSchema*) noexcept
+        void (*release)(ArrowSchema*) noexcept nogil
+        void* private_data
 
     struct ArrowArray:
         int64_t length
@@ -22,10 +24,12 @@ cdef extern from "dp_arrow.h" nogil:
         const void** buffers
         ArrowArray** children
         ArrowArray* dictionary
-        void (*release)(ArrowArray*) noexcept
+        void (*release)(ArrowArray*) noexcept nogil
+        void* private_data
 
     struct ArrowArrayStream:
-        int (*get_schema)(ArrowArrayStream*, ArrowSchema* out) noexcept
-        int (*get_next)(ArrowArrayStream*, ArrowArray* out) noexcept
-        const char* (*get_last_error)(ArrowArrayStream*) noexcept
-        void (*release)(ArrowArrayStream*) noexcept
+        int (*get_schema)(ArrowArrayStream*, ArrowSchema* out) noexcept nogil
+        int (*get_next)(ArrowArrayStream*, ArrowArray* out) noexcept nogil
+        const char* (*get_last_error)(ArrowArrayStream*) noexcept nogil
+        void (*release)(ArrowArrayStream*) noexcept nogil
+        void* private_data

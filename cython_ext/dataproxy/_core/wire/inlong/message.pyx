@@ -182,6 +182,11 @@ cdef class Records:
         self._ended = False
         return body.p[:body.n], attrs
 
+    @property
+    def create_time_ms(self):
+        """Return when the container was made, to the second in version 4; 0 in version 0, which does not say it."""
+        return max(self._c.create_ms, 0)
+
     cdef int _record(self, Slice* body, Slice* own) noexcept nogil:
         cdef int status = container_record(&self._c, body, own)
         while status == ST_OK and self._skip:

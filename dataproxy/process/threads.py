@@ -1,4 +1,4 @@
-"""The threads of a producer: native threads, most of which get no signals."""
+"""Threads of this package: native threads, most of which get no signals."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from dataproxy.consumer.asking import Address
+from dataproxy.consumer.group.asking import Address
 from dataproxy.wire.tubemq.texts import Partition
 
 __all__ = ["Holding", "Holdings", "State"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from dataproxy.consumer.asking import Address
+from dataproxy.consumer.group.asking import Address
 
 __all__ = ["Masters"]
 

@@ -11,9 +11,9 @@ import random
 from enum import Enum
 from typing import Any, Final
 
-from dataproxy.consumer.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Order, Refusal, Release
-from dataproxy.consumer.holdings import Holding, Holdings, State
-from dataproxy.consumer.masters import Masters
+from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Order, Refusal, Release
+from dataproxy.consumer.group.holdings import Holding, Holdings, State
+from dataproxy.consumer.group.masters import Masters
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.credentials import Signature
 from dataproxy.wire.tubemq.texts import Condition, Failure, Partition, Subscription, join_offsets
@@ -344,7 +344,7 @@ class Member:
         partitions = []
         for text in self._event.texts:
             try:
-                partitions.append(Subscription.read(text).partition)
+                partitions.append(Subscription.read(text, self._options.broker_port).partition)
             except ValueError:
                 continue  # the report tells the master that it is not held
         if self._event.kind in _DISCONNECTS:
@@ -505,7 +505,7 @@ class Member:
         if answer.errCode == _OK:
             for text in answer.failureInfo:
                 try:
-                    failure = Failure.read(text)
+                    failure = Failure.read(text, self._options.broker_port)
                 except ValueError:
                     continue
                 refused[failure.partition.key] = failure.code

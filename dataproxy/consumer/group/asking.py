@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dataproxy.wire.tubemq.texts import Partition
+from dataproxy.wire.tubemq.texts import BROKER_PORT, Partition
 
 __all__ = ["Address", "Ask", "Drop", "Fault", "Hold", "MemberOptions", "Order", "Refusal", "Release"]
 
@@ -77,6 +77,7 @@ class MemberOptions:
     group: str
     topics: dict[str, tuple[str, ...]]  #: filter items of each; none: all messages
     host: str = "127.0.0.1"  #: this machine's own address
+    broker_port: int = BROKER_PORT  #: of brokers for which a master writes none
     user: str = ""
     password: str = field(default="", repr=False)
     #: readStatus of a partition's first registration by this member: 0 stored offset or first, 1 stored or end, 2 end.

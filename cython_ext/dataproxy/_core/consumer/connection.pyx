@@ -1,0 +1,154 @@
+"""A connection makes frames of calls, and finds the call of each answer by its serial number.
+
+A call whose time is over ends its connection: servers work off a connection in order, so what is behind it would wait,
+too, and a server drops a request that is late without a word.
+
+Locality: owner.  Locks: none.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from dataproxy._core.base.buf cimport buf_free, buf_reserve
+from dataproxy._core.base.status cimport ST_NEED_DATA, ST_OK, ST_PROTOCOL
+from dataproxy._core.wire.tubemq.const cimport PAYLOAD_MOST, PROTOCOL_VERSION
+from dataproxy._core.wire.tubemq.frame cimport FrameScan, cut_frame, frame_heads, join_frame, scan_frame
+from dataproxy._core.wire.tubemq.rpc cimport Answer, Call, call_size, put_call, read_answer
+
+cdef enum:
+    FIRST_WAIT_US = 100000      # before packs are asked for again; doubled with each fault
+    LAST_WAIT_US = 5000000
+    FAULTS_MOST = 16
+
+
+cdef void connection_open(Connection* conn, CallEnd end, void* context) noexcept nogil:
+    """Make a connection without calls; its addresses are filled by the caller."""
+    conn.state = CS_CLOSED
+    conn.end = end
+    conn.context = context
+
+
+cdef void connection_free(Connection* conn) noexcept nogil:
+    """Release everything; calls without an end get none."""
+    cdef PendingCall* call = conn.first
+    cdef PendingCall* following
+    while call != NULL:
+        following = call.next
+        free(call)
+        call = following
+    conn.first = conn.last = NULL
+    buf_free(&conn.out)
+
+
+cdef uint8_t* connection_call(
+    Connection* conn, int kind, int64_t number, int32_t service, int32_t method, size_t n, int64_t now_us,
+    int64_t timeout_us,
+) noexcept nogil:
+    """Begin a call; its frame is the last one of ``out`` once its request is written."""
+    cdef Call head
+    cdef PendingCall* call
+    cdef size_t payload, heads
+    memset(&head, 0, sizeof(Call))
+    head.service, head.version, head.method = service, PROTOCOL_VERSION, method
+    head.timeout_ms = timeout_us // 1000
+    payload = call_size(&head, n)
+    heads = frame_heads(payload)
+    call = <PendingCall*>calloc(1, sizeof(PendingCall))
+    if call == NULL or buf_reserve(&conn.out, heads + payload) != ST_OK:
+        free(call)
+        return NULL
+    conn.serial += 1
+    call.serial, call.kind, call.number = conn.serial, kind, number
+    call.deadline_us = now_us + timeout_us
+    if conn.last == NULL:
+        conn.first = call
+    else:
+        conn.last.next = call
+    conn.last = call
+    if conn.state == CS_CLOSED:
+        conn.state = CS_WANTED
+    conn.cut_at, conn.cut_payload = conn.out.p + conn.out.n, payload
+    conn.out.n += heads + payload
+    return put_call(conn.cut_at + heads, &head, n)
+
+
+cdef void connection_written(Connection* conn) noexcept nogil:
+    """End the frame that ``connection_call`` began."""
+    cut_frame(conn.cut_at, conn.serial, conn.cut_payload)
+
+
+cdef void connection_connected(Connection* conn) noexcept nogil:
+    """Begin to write."""
+    conn.state = CS_OPEN
+    memset(&conn.scan, 0, sizeof(FrameScan))
+
+
+cdef PendingCall* _take_call(Connection* conn, uint32_t serial) noexcept nogil:
+    """Take a call out of the list, by its number; NULL: there is none."""
+    cdef PendingCall* before = NULL
+    cdef PendingCall* call = conn.first
+    while call != NULL and call.serial != serial:
+        before = call
+        call = call.next
+    if call == NULL:
+        return NULL
+    if before == NULL:
+        conn.first = call.next
+    else:
+        before.next = call.next
+    if conn.last == call:
+        conn.last = before
+    return call
+
+
+cdef int connection_take(Connection* conn, uint8_t* p, size_t n, size_t* used) noexcept nogil:
+    """Take bytes from the peer, which may be changed; ``used``: of whole frames.  ST_OK or ST_PROTOCOL."""
+    cdef Answer answer
+    cdef PendingCall* call
+    cdef int status
+    used[0] = 0
+    while True:
+        status = scan_frame(&conn.scan, p + used[0], n - used[0], PAYLOAD_MOST)
+        if status == ST_NEED_DATA:
+            return ST_OK
+        if status != ST_OK or read_answer(join_frame(p + used[0], &conn.scan), &answer) != ST_OK:
+            return ST_PROTOCOL
+        used[0] += conn.scan.at
+        call = _take_call(conn, conn.scan.serial)
+        memset(&conn.scan, 0, sizeof(FrameScan))
+        if call == NULL:
+            continue                # of a call that nobody made here: as any client, it is passed over
+        conn.faults = 0
+        conn.end(conn.context, conn, call, &answer, CF_NONE, 0)
+        free(call)
+
+
+cdef void connection_lost(Connection* conn, int fault, int detail, int64_t now_us) noexcept nogil:
+    """End all calls with a fault: the connection is closed, or will be by the owner."""
+    cdef PendingCall* call = conn.first
+    cdef PendingCall* following
+    cdef int64_t wait = FIRST_WAIT_US << min(conn.faults, 6)
+    conn.state = CS_CLOSED
+    conn.first = conn.last = NULL
+    conn.out.n = conn.out_at = 0
+    conn.faults = min(conn.faults + 1, <int>FAULTS_MOST)
+    conn.again_us = now_us + min(wait, <int64_t>LAST_WAIT_US)
+    while call != NULL:
+        following = call.next
+        conn.end(conn.context, conn, call, NULL, fault, detail)
+        free(call)
+        call = following
+
+
+cdef int64_t connection_due(const Connection* conn) noexcept nogil:
+    """Return when the first call, or the connect, is too late; -1: there is none."""
+    cdef int64_t due = -1
+    cdef const PendingCall* call = conn.first
+    while call != NULL:             # calls have different limits
+        if due < 0 or call.deadline_us < due:
+            due = call.deadline_us
+        call = call.next
+    if conn.state == CS_CONNECTING and (due < 0 or conn.connect_until_us < due):
+        due = conn.connect_until_us
+    return due

@@ -1,0 +1,159 @@
+"""Consumer for asyncio: waits that block no loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from dataproxy.consumer.base import ConsumerBase
+from dataproxy.consumer.outcomes import check_confirmed
+from dataproxy.errors import ClosedError, LocalProtocolError
+from dataproxy.problems import seconds
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from dataproxy._core.consumer.pack import Pack, Record
+
+__all__ = ["AsyncConsumer"]
+
+_SLICE_S: Final = 0.5  # between two looks for a refusal, or for the end
+_SHORT_S: Final = 0.02
+_ANSWER_S: Final = 5.0
+
+
+class AsyncConsumer(ConsumerBase):
+    """Read topics of TubeMQ as a member of a group, in one asyncio loop.
+
+    Parameters are those of Consumer.  It is used in the loop that its first await runs in, and closed there; a
+    cancelled await loses no pack.  Use it by ``async with``: leaving the block gives all partitions back.
+    """
+
+    _awaited = True
+    _loop_of: asyncio.AbstractEventLoop | None = None
+
+    def _watch(self) -> asyncio.AbstractEventLoop:
+        """Look at the core's descriptor in the running loop, and return the loop.  Raises LocalProtocolError."""
+        loop = asyncio.get_running_loop()
+        if self._loop_of is None:
+            self._loop_of = loop
+            self._waiters: set[asyncio.Future[None]] = set()
+            loop.add_reader(self._core.fileno(), self._look)
+        elif self._loop_of is not loop:
+            raise LocalProtocolError(
+                "this AsyncConsumer is used in another loop than before", hint="open one in each loop"
+            )
+        return loop
+
+    def _look(self) -> None:
+        self._core.look()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _unwatch(self) -> None:
+        if self._loop_of is not None and not self._loop_of.is_closed():
+            self._loop_of.remove_reader(self._core.fileno())  # it stays the loop of waits that are under way
+
+    async def _change(self, limit: float) -> None:
+        """Wait until there may be a pack, or an outcome, at most so long."""
+        waiter = self._watch().create_future()
+        self._waiters.add(waiter)
+        try:
+            await asyncio.wait([waiter], timeout=limit)
+        finally:
+            self._waiters.discard(waiter)
+            waiter.cancel()
+
+    def _who(self) -> object:
+        return asyncio.current_task() or super()._who()
+
+    async def poll(self, timeout: float | timedelta | None = 1.0) -> Pack | None:  # noqa: ASYNC109 - as Consumer's
+        """Return the next pack, or None if none came within ``timeout`` (s; None: one second).
+
+        With ``auto_confirm`` the pack that this task got before is confirmed.  Raises GroupRefusedError while a master
+        does not let this consumer into its group, ClosedError, ForkedError.
+        """
+        self._check_open()
+        self._watch()
+        until = time.monotonic() + (1.0 if timeout is None else seconds(timeout))
+        if self.config.auto_confirm:
+            self._confirm_given()
+        while True:
+            pack = self._take(0.0)
+            left = until - time.monotonic()
+            if pack is not None or left <= 0:
+                return pack
+            await self._change(min(left, _SLICE_S))
+
+    async def __aiter__(self) -> AsyncIterator[Pack]:
+        """Return packs until the consumer is closed."""
+        while True:
+            try:
+                pack = await self.poll()
+            except ClosedError:
+                return
+            if pack is not None:
+                yield pack
+
+    async def records(self) -> AsyncIterator[Record]:
+        """Return messages one by one until the consumer is closed; a pack is confirmed when its last one is done with.
+
+        That is when the next message is asked for.  Raises as ``poll`` does; a confirm that fails is in ``stats()``.
+        """
+        async for pack in self:
+            for record in pack:
+                yield record
+            if not self.config.auto_confirm:
+                self._core.end_pack(pack, True)
+
+    async def confirm(self, pack: Pack, *, wait: bool = True) -> None:
+        """Tell the broker that a pack is done with, and ask for the partition's next one.
+
+        ``wait``: until the broker has answered.  Raises ConfirmError and LocalProtocolError as ``Consumer.confirm``
+        does.
+        """
+        self._end(pack, consumed=True)
+        until = time.monotonic() + self.config.call_timeout + _ANSWER_S
+        while wait and pack.outcome == "held" and time.monotonic() < until and not self._core.ended:
+            await self._change(_SLICE_S)
+        if wait:
+            check_confirmed(pack)
+
+    async def wait_ready(self, timeout: float | timedelta = 30.0) -> None:  # noqa: ASYNC109 - as Consumer's
+        """Wait until a master has taken this consumer into its group.
+
+        Raises GroupRefusedError, TransportError after ``timeout`` (s) with the last fault, ClosedError.
+        """
+        until = time.monotonic() + seconds(timeout)
+        self._check_open()
+        while not self._state.member.is_set():
+            self._check_ready(seconds(timeout), late=time.monotonic() >= until)
+            await asyncio.sleep(_SHORT_S)
+
+    async def close(self, timeout: float | timedelta | None = None) -> None:  # noqa: ASYNC109 - as Consumer's
+        """Give all partitions back, and leave the group: within ``timeout`` (s; None: ``close_timeout``)."""
+        self._core.check_own()
+        limit = self.config.close_timeout if timeout is None else seconds(timeout)
+        self._begin_close()
+        until = time.monotonic() + limit
+        try:
+            while not self._state.ended.is_set() and time.monotonic() < until:  # noqa: ASYNC110 - a thread sets it
+                await asyncio.sleep(_SHORT_S)
+        finally:
+            self._unwatch()
+            self._finish_close()
+        until = time.monotonic() + _ANSWER_S
+        while any(thread.is_alive() for thread in self._threads) and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(_SHORT_S / 10)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

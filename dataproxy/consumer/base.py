@@ -1,0 +1,320 @@
+"""A consumer without its waits: configuration, threads, start and end around the compiled core and the member."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from dataproxy._core.consumer.core import ConsumerCore
+from dataproxy._version import __version__
+from dataproxy.config import CONSUMER, conceal
+from dataproxy.consumer import ending
+from dataproxy.consumer.arguments import checked_config
+from dataproxy.consumer.driver import Driver
+from dataproxy.consumer.group.asking import MemberOptions
+from dataproxy.consumer.group.member import Life, Member
+from dataproxy.consumer.names import Names
+from dataproxy.consumer.outcomes import check_confirmed, refusal_error
+from dataproxy.consumer.state import ConsumerState
+from dataproxy.consumer.stats import ConsumerStats, Lag, lag_of, make_stats
+from dataproxy.consumer.target import Target, parse_target
+from dataproxy.errors import ClosedError, ConfigError, LocalProtocolError, TransportError
+from dataproxy.logs import logger
+from dataproxy.problems import shown
+from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
+from dataproxy.trust.files import server_trust
+from dataproxy.unmade import made_by_init
+from dataproxy.wire.tubemq.texts import BROKER_PORT, BROKER_TLS_PORT
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from dataproxy._core.consumer.pack import Pack
+    from dataproxy.config import ConsumerConfig
+    from dataproxy.config.typed import ConsumerOptions
+
+__all__ = ["ConsumerBase"]
+
+_LOG: Final = logger("consumer")
+_STARTS: Final = {"earliest": 0, "latest": 1, "end": 2}
+_LIVES: Final = {Life.NEW: "joining", Life.JOINING: "joining", Life.MEMBER: "member", Life.GONE: "closed"}
+
+_SHORT_S: Final = 0.1  # between two looks for signals
+_JOIN_S: Final = 5.0
+
+_numbers = iter(range(1, 1 << 62))
+
+
+def _own_address() -> str:
+    """Return the address that this machine uses towards others; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # of the net that documents use
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _client_id(group: str, host: str) -> str:
+    """Return an id that nobody else has: masters sort the members of a group by it."""
+    return f"{group}_{host}-{os.getpid()}-{time.time_ns() // 1000000}-{next(_numbers)}-Python-{__version__}"
+
+
+def _member_options(config: ConsumerConfig, target: Target, client: str, host: str) -> MemberOptions:
+    return MemberOptions(
+        masters=target.masters,
+        broker_port=BROKER_TLS_PORT if target.tls else BROKER_PORT,
+        client=client,
+        group=config.group,
+        topics=dict(config.topics),
+        host=host,
+        user=config.user,
+        password=config.password.reveal(),
+        first_read=_STARTS[config.start],
+        heartbeat_s=config.heartbeat_interval,
+        slow_s=config.master_retry_max,
+        confirm_wait_s=config.release_wait,
+        register_rounds=config.register_retries,
+        register_pause_s=config.register_retry_wait,
+        timeout_s=config.call_timeout,
+    )
+
+
+class ConsumerBase:
+    """What Consumer and AsyncConsumer have in common: one consumer's core, member and threads.
+
+    A consumer joins its group in the background.  Any thread, unless a method says otherwise.
+    """
+
+    config: ConsumerConfig = made_by_init()
+    _core: ConsumerCore = made_by_init()
+    _driver: Driver = made_by_init()
+    _state: ConsumerState = made_by_init()
+    _awaited = False
+    _closed = True  # until its threads run
+
+    def __init__(
+        self,
+        target: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        group: str | None = None,
+        topics: Any = None,
+        on_assigned: Callable[[str], Any] | None = None,
+        on_revoked: Callable[[str, bool], Any] | None = None,
+        config: ConsumerConfig | None = None,
+        config_file: str | Path | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None:
+        if "config" in vars(self):
+            raise LocalProtocolError("this consumer was made before; make another one")
+        conceal(CONSUMER, cast("dict[str, Any]", options))
+        self.config = checked_config(target, group, topics, on_assigned, on_revoked, config, config_file, options)
+        settled = self.config
+        servers = parse_target(settled.target, settled.tls)
+        self._trust = server_trust(settled) if servers.tls else None
+        host = _own_address()
+        self.client = _client_id(settled.group, host)
+        #: With auto_confirm: the pack that each thread or task got last.  One that ends takes its pack along.
+        self._given: weakref.WeakKeyDictionary[object, Pack] = weakref.WeakKeyDictionary()
+        self._state = ConsumerState(on_assigned, on_revoked)
+        self._core = ConsumerCore(
+            self.client.encode(), settled.group.encode(), call=settled.call_timeout, connect=settled.connect_timeout,
+            confirm=settled.confirm_timeout, nothing=settled.not_found_wait, prefetch_bytes=settled.prefetch_bytes,
+            tls=None if self._trust is None else self._trust.contexts, awaited=self._awaited,
+        )  # fmt: skip
+        member = Member(_member_options(settled, servers, self.client, host), random.Random())
+        names = Names(settled.dns_interval, start_quiet, self._core.wake)
+        self._driver = Driver(self._core, member, names, self._state, dict(settled.topics), settled.tls_server_name)
+        self._threads: list[threading.Thread] = []
+        self._start()
+
+    def _start(self) -> None:
+        try:
+            self._threads.append(start_quiet("dataproxy-consume", self._core.loop_body()))
+            if self._state.calls_back:
+                start_hearing("dataproxy-consumer-callbacks", self._state.call_back)
+            self._threads.append(start_quiet("dataproxy-member", self._driver.run))
+            if self._trust is not None:
+                self._trust.follow(start_quiet)
+        except BaseException:  # there is no thread more: those that run are not left behind
+            self._driver.abandon()
+            self._core.stop()
+            self._state.gone()
+            raise
+        self._closed = False
+        ending.register(self)
+
+    def __repr__(self) -> str:
+        if "_threads" not in vars(self):
+            return f"<{type(self).__name__} not made>"
+        return f"<{type(self).__name__} {self.client}, {'closed' if self._closed else _life(self._driver.member.life)}>"
+
+    # --- packs
+
+    def _take(self, seconds: float) -> Pack | None:
+        """Return the next pack, or None if none came in time.  Raises GroupRefusedError, ClosedError, ForkedError."""
+        self._check_open()
+        if self._state.refusal is not None:
+            raise refusal_error(self._state.refusal, self.config.group)
+        pack: Pack | None = self._core.take(self, seconds)
+        if pack is not None and self.config.auto_confirm:
+            self._given[self._who()] = pack
+        return pack
+
+    def _who(self) -> object:
+        """Return whoever takes packs one after the other: not its number, which the next one may get."""
+        return threading.current_thread()
+
+    def _confirm_given(self) -> None:
+        """Confirm the pack that the caller got before, if it has not done so itself."""
+        pack = self._given.pop(self._who(), None)
+        if pack is not None:
+            self._core.end_pack(pack, True)
+
+    def _end(self, pack: Pack, *, consumed: bool) -> None:
+        """Ask for the end of a pack.  Raises LocalProtocolError for one that was ended before, ConfirmError."""
+        self._core.check_own()
+        if not self._core.made_for(self, pack):
+            raise LocalProtocolError(
+                f"{shown(pack)} is no pack of this consumer", hint="use pack.confirm() and pack.rollback()"
+            )
+        if pack.outcome == "expired":
+            check_confirmed(pack)
+        if not self._core.end_pack(pack, consumed):
+            raise LocalProtocolError(
+                f"{pack!r} was confirmed or rolled back before",
+                code="CONFIRMED_TWICE",
+                hint="confirm each pack once; with auto_confirm, or in records(), the consumer does it",
+            )
+
+    def rollback(self, pack: Pack) -> None:
+        """Give a pack back: its messages come again.
+
+        Raises LocalProtocolError for a pack that was confirmed or rolled back before, ConfirmError for one that has
+        expired.
+        """
+        self._end(pack, consumed=False)
+
+    # --- partitions
+
+    def assignment(self) -> list[str]:
+        """Return the keys of the partitions that are read, ``broker:topic:partition``.  Raises ForkedError."""
+        self._core.check_own()
+        return sorted(self._state.assignment)
+
+    def position(self) -> dict[str, int]:
+        """Return where the next pack of each partition begins, in bytes of its store's index.
+
+        Partitions of which it is not known yet are left out.
+        """
+        return {key: lag.position for key, lag in self.lag().items() if lag.position is not None}
+
+    def lag(self) -> dict[str, Lag]:
+        """Return how far each partition is behind."""
+        return {key: lag_of(*rest) for key, *rest in self._core.partitions()}
+
+    def pause(self, *partitions: str) -> None:
+        """Ask for no more packs of these partitions, without any: of all; ones that wait are given back.
+
+        Raises ConfigError for a partition that is not assigned.  A partition that leaves and comes back is not paused.
+        """
+        self._pause(partitions, paused=True)
+
+    def resume(self, *partitions: str) -> None:
+        """Ask for packs of these partitions again, without any: of all."""
+        self._pause(partitions, paused=False)
+
+    def _pause(self, partitions: tuple[Any, ...], *, paused: bool) -> None:
+        self._check_open()
+        held = self._state.assignment
+        for key in partitions:
+            if not isinstance(key, str) or key not in held:
+                raise ConfigError(
+                    f"partition {shown(key)} is not assigned",
+                    hint="give keys of assignment(), each as an argument: pause(*keys)",
+                )
+        for key in partitions or held:
+            self._core.pause(held[key], paused)
+
+    # --- life
+
+    def stats(self) -> ConsumerStats:
+        """Return what was counted until now, all of one moment."""
+        fault = self._driver.member.trouble
+        return make_stats(
+            "closed" if self._closed else _life(self._driver.member.life), self.client, self._core.tally(),
+            self._core.partitions(), fault.text if fault else "",
+        )  # fmt: skip
+
+    def _check_ready(self, timeout: float, *, late: bool) -> None:
+        """Raise what ends the wait for the group."""
+        self._check_open()
+        if self._state.refusal is not None:
+            raise refusal_error(self._state.refusal, self.config.group)
+        if late:
+            fault = self._driver.member.trouble
+            raise TransportError(
+                f"no master of {self.config.target} took this consumer within {timeout:g} s"
+                f"{f': {fault.text}' if fault else ''}",
+                code="NO_MASTER",
+                hint="check the addresses, and that the master runs",
+            )
+
+    def _check_open(self) -> None:
+        self._core.check_own()
+        if self._closed or self._state.ended.is_set():
+            if threading.current_thread().daemon and not is_ours():
+                ending.wait_end()  # so most daemon threads are gone before they print a traceback
+            raise ClosedError("the consumer is closed", hint="open a new one to continue")
+
+    @property
+    def _close_timeout(self) -> float:
+        return self.config.close_timeout
+
+    def _begin_close(self) -> None:
+        self._closed = True
+        self._driver.close()
+
+    def _close_now(self, limit: float) -> None:
+        """Close, and block the calling thread until that is done, or the time is over."""
+        self._begin_close()
+        until = time.monotonic() + limit
+        try:
+            while not self._state.ended.wait(_SHORT_S) and time.monotonic() < until:
+                pass
+        finally:
+            self._finish_close()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                join(thread, _JOIN_S)
+
+    def _finish_close(self) -> None:
+        """End the threads, whether the servers have answered or not."""
+        if not self._state.ended.is_set():
+            _LOG.warning("a consumer was closed before its servers had answered: they will miss its heartbeats")
+        self._driver.abandon()
+        if self._trust is not None:
+            self._trust.stop()
+        ending.unregister(self)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"a {type(self).__name__} owns threads and sockets and cannot be copied or pickled, but its config can"
+        )
+
+    def __del__(self) -> None:
+        if not self._closed and not self._core.inherited:
+            warnings.warn(f"{self!r} was not closed; it is closed now", ResourceWarning, source=self, stacklevel=2)
+            self._begin_close()
+
+
+def _life(life: Life) -> str:
+    return _LIVES.get(life, "leaving")

@@ -1,0 +1,114 @@
+"""Consumer: waits that block the calling thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from dataproxy.consumer.base import ConsumerBase
+from dataproxy.consumer.outcomes import check_confirmed
+from dataproxy.errors import ClosedError
+from dataproxy.problems import seconds
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from dataproxy._core.consumer.pack import Pack, Record
+
+__all__ = ["Consumer"]
+
+_SLICE_S: Final = 0.5  # between two looks for a refusal, or for the end
+_SHORT_S: Final = 0.1
+_ANSWER_S: Final = 5.0
+
+
+class Consumer(ConsumerBase):
+    """Read topics of TubeMQ as a member of a group.
+
+    ``target``: ``tubemq://master1:8715,master2:8715`` (``tubemqs://`` with TLS), or a list of ``host:port``.
+    ``group``: the consumer group.  ``topics``: names, or a mapping of names to filter items.
+    ``on_assigned(partition)`` and ``on_revoked(partition, lost)`` are called on a thread of their own; until
+    ``release_wait`` after a revocation that is no loss, packs of the partition can be confirmed.  ``config``: a
+    complete configuration; without it ``config_file``, ``DATAPROXY_CONSUMER_*`` variables and keyword options make one
+    (see CONFIGURATION.md).
+
+    A consumer joins its group in the background: ``poll`` returns packs once a master has given it partitions.  All
+    methods may be called from any thread.  Raises ConfigError before anything is started.  Use it as a context manager:
+    leaving the block gives all partitions back.
+    """
+
+    def poll(self, timeout: float | timedelta | None = 1.0) -> Pack | None:
+        """Return the next pack, or None if none came within ``timeout`` (s; None: one second).
+
+        With ``auto_confirm`` the pack that this thread got before is confirmed.  Raises GroupRefusedError while a
+        master does not let this consumer into its group, ClosedError, ForkedError.
+        """
+        until = time.monotonic() + (1.0 if timeout is None else seconds(timeout))
+        if self.config.auto_confirm:
+            self._confirm_given()
+        while True:
+            left = until - time.monotonic()
+            pack = self._take(min(max(left, 0.0), _SLICE_S))
+            if pack is not None or left <= 0:
+                return pack
+
+    def __iter__(self) -> Iterator[Pack]:
+        """Return packs until the consumer is closed."""
+        while True:
+            try:
+                pack = self.poll()
+            except ClosedError:
+                return
+            if pack is not None:
+                yield pack
+
+    def records(self) -> Iterator[Record]:
+        """Return messages one by one until the consumer is closed; a pack is confirmed when its last one is done with.
+
+        That is when the next message is asked for.  Raises as ``poll`` does; a confirm that fails is in ``stats()``.
+        """
+        for pack in self:
+            yield from pack
+            if not self.config.auto_confirm:
+                self._core.end_pack(pack, True)
+
+    def confirm(self, pack: Pack, *, wait: bool = True) -> None:
+        """Tell the broker that a pack is done with, and ask for the partition's next one.
+
+        ``wait``: until the broker has answered; without it the outcome is in ``pack.outcome`` later, and in the
+        statistics.  Raises ConfirmError if the confirm does not count: then the messages may come again, here or to
+        another member.  Raises LocalProtocolError for a pack that was confirmed or rolled back before.
+        """
+        self._end(pack, consumed=True)
+        if wait:
+            self._core.wait_pack(pack, self.config.call_timeout + _ANSWER_S)
+            check_confirmed(pack)
+
+    def wait_ready(self, timeout: float | timedelta = 30.0) -> None:
+        """Wait until a master has taken this consumer into its group.
+
+        Raises GroupRefusedError, TransportError after ``timeout`` (s) with the last fault, ClosedError.
+        """
+        until = time.monotonic() + seconds(timeout)
+        self._check_open()
+        while not self._state.member.wait(_SHORT_S):
+            self._check_ready(seconds(timeout), late=time.monotonic() >= until)
+
+    def close(self, timeout: float | timedelta | None = None) -> None:
+        """Give all partitions back, and leave the group: within ``timeout`` (s; None: ``close_timeout``).
+
+        Packs that are out can be confirmed for ``release_wait`` more.  With ``auto_confirm`` the last pack that this
+        thread got is not confirmed: it comes again.  Any thread; a second call waits for the first one.
+        """
+        self._core.check_own()
+        self._close_now(self.config.close_timeout if timeout is None else seconds(timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

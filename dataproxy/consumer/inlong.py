@@ -1,0 +1,77 @@
+"""What InLong's DataProxies put into the queue: a message of a topic is a container of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy._core.wire.inlong import message
+from dataproxy.errors import RemoteProtocolError
+
+if TYPE_CHECKING:
+    from dataproxy._core.consumer.pack import Pack, Record
+
+__all__ = ["InLongRecord", "inlong_records"]
+
+_TIME_DIGITS: Final = 15  # the year 33658
+
+
+@dataclass(frozen=True, slots=True)
+class InLongRecord:
+    """One record of a container, as a producer sent it.
+
+    ``data_time_ms`` is when the container was made, where the record does not say more.  ``message_id`` is that of a
+    producer of this package, "" without one: the same record that came twice has the same id.  ``attributes`` are the
+    container's and the record's own.  ``index`` is the message's place in its pack, ``number`` the record's place in
+    the message.
+    """
+
+    group_id: str
+    stream_id: str
+    data_time_ms: int
+    message_id: str
+    body: bytes
+    attributes: dict[str, str]
+    index: int
+    number: int
+
+
+def inlong_records(
+    pack: Pack, on_malformed: Callable[[Record, RemoteProtocolError], Any] | None = None
+) -> Iterator[InLongRecord]:
+    """Yield the records of all messages of a pack, one at a time.
+
+    A message that is no container, or a damaged one, goes to ``on_malformed(message, error)``, after the records before
+    the damage; without it RemoteProtocolError is raised, which names topic, partition and offset.  The pack can be
+    confirmed all the same.
+    """
+    for one in pack:
+        try:
+            container = message.records(one.body)
+            for number, (body, attrs) in enumerate(container):
+                yield InLongRecord(
+                    attrs.get("groupId", ""), attrs.get("streamId", ""), _time(attrs, container.create_time_ms),
+                    attrs.get("msgid", ""), body, attrs, one.index, number,
+                )  # fmt: skip
+        except RemoteProtocolError as error:
+            told = RemoteProtocolError(
+                f"message {one.index} of the pack at {pack.offset} of {pack.partition} is no container of InLong: "
+                f"{error.message}",
+                hint="give on_malformed to keep such messages, or read them as they are",
+                details={
+                    "topic": pack.topic, "partition": pack.partition, "offset": pack.offset, "index": one.index,
+                    "id": one.id,
+                },
+            )  # fmt: skip
+            if on_malformed is None:
+                raise told from error
+            on_malformed(one, told)
+
+
+def _time(attrs: dict[str, str], otherwise: int) -> int:
+    for name in ("dtMs", "dt"):
+        text = attrs.get(name, "")
+        if text.isdecimal() and len(text) <= _TIME_DIGITS:
+            return int(text)
+    return otherwise

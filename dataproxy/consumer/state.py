@@ -1,0 +1,89 @@
+"""What is known of a consumer: by the driver's thread, for the application."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.consumer.driver import Watcher
+from dataproxy.logs import logger
+
+if TYPE_CHECKING:
+    from dataproxy.consumer.group.asking import Refusal
+    from dataproxy.wire.tubemq.texts import Partition
+
+__all__ = ["ConsumerState"]
+
+_LOG: Final = logger("consumer")
+
+
+class ConsumerState(Watcher):
+    """Hold what the driver tells; callbacks of the application run on a thread of their own, in order.
+
+    Any thread, unless a method says otherwise.
+    """
+
+    def __init__(self, on_assigned: Callable[[str], Any] | None, on_revoked: Callable[[str, bool], Any] | None):
+        self._lock = threading.Lock()
+        self._numbers: dict[str, int] = {}
+        self._refusal: Refusal | None = None
+        self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self.member = threading.Event()  #: a master has taken the registration
+        self.ended = threading.Event()
+
+    @property
+    def calls_back(self) -> bool:
+        """Tell whether the application has callbacks."""
+        return self._on_assigned is not None or self._on_revoked is not None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Return a master's refusal, as long as no master has taken this consumer."""
+        return self._refusal
+
+    @property
+    def assignment(self) -> dict[str, int]:
+        """Return the partitions that are read, by their keys, with the numbers of their holds."""
+        with self._lock:
+            return dict(self._numbers)
+
+    def assigned(self, partition: Partition, number: int) -> None:
+        """Take a partition.  Thread: driver."""
+        with self._lock:
+            self._numbers[partition.key] = number
+        if self._on_assigned is not None:
+            call, key = self._on_assigned, partition.key
+            self._calls.put(lambda: call(key))
+
+    def revoked(self, partition: Partition, number: int, *, lost: bool) -> None:
+        """Take the end of a partition, once.  Thread: driver."""
+        with self._lock:
+            known = self._numbers.pop(partition.key, None)
+        if known is not None and self._on_revoked is not None:
+            call, key = self._on_revoked, partition.key
+            self._calls.put(lambda: call(key, lost))
+
+    def refused(self, refusal: Refusal | None) -> None:
+        """Take a refusal, or the end of it.  Thread: driver."""
+        self._refusal = refusal
+        if refusal is None:
+            self.member.set()
+        else:
+            self.member.clear()
+
+    def gone(self) -> None:
+        """Take the end of the driver.  Thread: driver."""
+        self.ended.set()
+        self._calls.put(None)
+
+    def call_back(self) -> None:
+        """Make the application's callbacks until the driver is gone.  Thread: one of its own."""
+        while (call := self._calls.get()) is not None:
+            try:
+                call()
+            except BaseException:  # noqa: BLE001 - SystemExit, too: the next ones are called all the same
+                _LOG.log(logging.ERROR, "a callback of a consumer raised", exc_info=True)

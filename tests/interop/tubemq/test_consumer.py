@@ -1,0 +1,180 @@
+"""Consumer at TubeMQ's own master and broker: messages of their Java client, members that come, go and are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import dataproxy
+from dataproxy import Consumer
+from tests.interop.tubemq.conftest import Servers
+from tests.support.rawclient import Connection, Sender
+
+TOPIC = "group"
+PARTITIONS = 6
+SECONDS = 90
+#: A member in a process of its own: it prints the bodies of each pack, then confirms it.
+MEMBER = """
+import sys
+from dataproxy import Consumer
+target, group = sys.argv[1:]
+with Consumer(target, group=group, topics=["group"], start="latest", heartbeat_interval=1) as consumer:
+    print("begin", flush=True)
+    for pack in consumer:
+        for body in pack.bodies():
+            print(body.decode())
+        sys.stdout.flush()
+        pack.confirm()
+"""
+
+
+def target(tubemq: Servers) -> str:
+    return f"tubemq://127.0.0.1:{tubemq.master}"
+
+
+@pytest.fixture
+def sender(tubemq: Servers) -> Iterator[Sender]:
+    with Connection(tubemq.master) as master, Connection(tubemq.broker) as broker:
+        yield Sender(master, broker, TOPIC)
+
+
+class Reading(threading.Thread):
+    """A consumer that reads and confirms on a thread of its own."""
+
+    def __init__(self, tubemq: Servers, group: str, **options: Any) -> None:
+        super().__init__(daemon=True)
+        given = {"topics": [TOPIC], "start": "latest", "heartbeat_interval": 1.0, **options}
+        self.consumer = Consumer(target(tubemq), group=group, **given)
+        self.bodies: list[bytes] = []
+        self.start()
+
+    def run(self) -> None:
+        """Read until the consumer is closed."""
+        for pack in self.consumer:
+            self.bodies += pack.bodies()
+            pack.confirm()
+
+
+def until(condition: Callable[[], Any], sender: Sender, sent: list[bytes]) -> None:
+    """Send a message again and again until something holds."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        body = b"%d" % len(sent)
+        assert sender.send(len(sent) % PARTITIONS, body)["errCode"] == 200
+        sent.append(body)
+        time.sleep(0.005)
+
+
+def test_messages_of_the_java_client(tubemq: Servers) -> None:
+    tubemq.run("drive", "tubemq", "TubeDriver", "produce", f"127.0.0.1:{tubemq.master}", "three", "300")
+    with Consumer(target(tubemq), group=f"java_{time.time_ns()}", topics=["three"], heartbeat_interval=1) as consumer:
+        found: list[dataproxy.Record] = []
+        while len(found) < 300:
+            pack = consumer.poll(20)
+            assert pack is not None
+            found += list(pack)
+            consumer.confirm(pack)
+        while (pack := consumer.poll(20)) is not None and len(found) < 300:
+            found += list(pack)
+            consumer.confirm(pack)
+            if len(found) >= 300:
+                break
+        stats = consumer.stats()
+    assert len({one.body for one in found}) >= 300
+    assert (stats.broken, stats.messages.held) == (0, 0)
+
+
+def test_members_come_and_go_and_are_killed(tubemq: Servers, sender: Sender) -> None:
+    group = f"members_{time.time_ns()}"
+    sent: list[bytes] = []
+    readers = [Reading(tubemq, group) for _ in range(2)]
+
+    def shares(*counts: int) -> Callable[[], bool]:
+        return lambda: sorted(len(one.consumer.assignment()) for one in readers) == sorted(counts)
+
+    until(shares(3, 3), sender, sent)
+    begun = len(sent)
+    third = subprocess.Popen(
+        [sys.executable, "-c", MEMBER, target(tubemq), group], stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    until(shares(2, 2), sender, sent)
+    joined = len(sent)
+    until(lambda: len(sent) >= joined + 200, sender, sent)
+    third.kill()
+    output, _ = third.communicate(timeout=30)
+    killed = [line.encode() for line in output.splitlines()[1:]]
+    assert killed
+    readers[1].consumer.close()
+    left = readers.pop()
+    until(shares(6), sender, sent)  # what the killed one had comes when its servers miss it
+    bodies = [*readers[0].bodies, *left.bodies, *killed]
+    wanted = set(sent[begun:])
+    until(lambda: wanted <= {*readers[0].bodies, *left.bodies, *killed}, sender, sent)
+    counts = Counter([*readers[0].bodies, *left.bodies, *killed])
+    again = {body for body in wanted if counts[body] > 1}
+    assert again <= set(killed), "only packs of the killed one come again"
+    assert len(bodies) <= sum(counts.values())
+    for one in (readers[0], left):
+        messages = one.consumer.stats().messages
+        assert messages.fetched == messages.confirmed + messages.rolled_back + messages.expired + messages.held
+    readers[0].consumer.close()
+
+
+def test_filters(tubemq: Servers, sender: Sender) -> None:
+    group = f"filters_{time.time_ns()}"
+    with Consumer(
+        target(tubemq), group=group, topics={TOPIC: ["Aa"]}, start="latest", heartbeat_interval=1
+    ) as consumer:  # fmt: skip
+        deadline = time.monotonic() + SECONDS
+        while len(consumer.assignment()) < PARTITIONS:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for i in range(60):
+            item = (b"Aa", b"BB", b"other")[i % 3]  # the first two have one hash
+            attribute = b"$msgType$=%b,$msgTime$=202601010000" % item
+            assert sender.send(i % PARTITIONS, item + b"%d" % i, attribute=attribute, msgType=item)["errCode"] == 200
+        found: list[bytes] = []
+        while len(found) < 20:
+            pack = consumer.poll(20)
+            assert pack is not None
+            found += pack.bodies()
+            consumer.confirm(pack)
+        assert sorted(found) == sorted(b"Aa%d" % i for i in range(0, 60, 3))
+
+
+def test_an_event_loop(tubemq: Servers, sender: Sender) -> None:
+    async def read() -> list[bytes]:
+        found: list[bytes] = []
+        async with dataproxy.AsyncConsumer(
+            target(tubemq), group=f"loop_{time.time_ns()}", topics=["three"], heartbeat_interval=1
+        ) as consumer:
+            await consumer.wait_ready()
+            while (pack := await consumer.poll(10)) is not None:
+                found += pack.bodies()
+                await consumer.confirm(pack)
+                if sum(lag.messages or 0 for lag in consumer.lag().values()) == 0 and len(found) >= 300:
+                    break
+        return found
+
+    assert len(asyncio.run(read())) >= 300
+
+
+def test_a_group_that_wants_other_topics_is_refused(tubemq: Servers) -> None:
+    group = f"refused_{time.time_ns()}"
+    with Consumer(target(tubemq), group=group, topics=["one"]) as first:
+        first.wait_ready()
+        with Consumer(target(tubemq), group=group, topics=["three"]) as second:
+            with pytest.raises(dataproxy.GroupRefusedError) as caught:
+                second.wait_ready()
+            assert caught.value.details["code"] == 425
+            with pytest.raises(dataproxy.GroupRefusedError):
+                second.poll()
