@@ -9,9 +9,10 @@ ROUNDS ?= 200
 SANITIZED ?= tests/unit tests/loopback
 # The part of SANITIZED that .ci/run has time for: tests of compiled code with memory, threads and sockets.
 SANITIZED_SOCKETS := $(filter-out %/test_asynchronous.py %/test_asynchronous_seeds.py,$(wildcard tests/loopback/producer/test_*.py))
-SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn encode pack producer server wire) tests/loopback/hub \
+SANITIZED_MEMORY  := $(addprefix tests/unit/,base conn consumer encode pack producer server wire) tests/loopback/hub \
                      $(wildcard tests/loopback/test_*.py) $(SANITIZED_SOCKETS)
-SANITIZED_THREADS := tests/unit/producer tests/unit/server tests/loopback/faults tests/loopback/hub \
+SANITIZED_CONSUMER := $(addprefix tests/loopback/tubemq/test_consumer_,reading.py confirms.py asyncio.py)
+SANITIZED_THREADS := $(SANITIZED_CONSUMER) tests/unit/producer tests/unit/server tests/loopback/faults tests/loopback/hub \
                      $(filter-out %/test_send_rows.py %/test_send_rows_refused.py,$(SANITIZED_SOCKETS))
 FUZZ_SECONDS ?= 60
 MESSAGES ?= 1000000

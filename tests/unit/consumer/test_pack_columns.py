@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -121,4 +122,5 @@ def test_nothing_is_left_of_capsules_of_any_fate() -> None:
     for _ in range(200):  # of a third of a megabyte each
         once()
     gc.collect()
-    assert resident() - before < 4096
+    kept = 300_000 if "ASAN_OPTIONS" in os.environ else 0  # which keeps what was freed for a while
+    assert resident() - before < 4096 + kept
