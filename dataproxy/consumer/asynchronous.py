@@ -83,6 +83,7 @@ class AsyncConsumer(ConsumerBase):
         if self.config.auto_confirm:
             self._confirm_given()
         while True:
+            await asyncio.sleep(0)  # before a pack is taken: so nothing is lost if this is cancelled
             pack = self._take(0.0)
             left = until - time.monotonic()
             if pack is not None or left <= 0:

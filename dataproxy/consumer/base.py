@@ -26,7 +26,7 @@ from dataproxy.consumer.outcomes import check_confirmed, refusal_error
 from dataproxy.consumer.state import ConsumerState
 from dataproxy.consumer.stats import ConsumerStats, Lag, lag_of, make_stats
 from dataproxy.consumer.target import Target, parse_target
-from dataproxy.errors import ClosedError, ConfigError, LocalProtocolError, TransportError
+from dataproxy.errors import ClosedError, ConfigError, DataProxyError, LocalProtocolError, TransportError
 from dataproxy.logs import logger
 from dataproxy.problems import shown
 from dataproxy.process.threads import is_ours, join, start_hearing, start_quiet
@@ -247,7 +247,7 @@ class ConsumerBase:
     # --- life
 
     def stats(self) -> ConsumerStats:
-        """Return what was counted until now, all of one moment."""
+        """Return what was counted until now; packs and messages are of one moment."""
         fault = self._driver.member.trouble
         return make_stats(
             "closed" if self._closed else _life(self._driver.member.life), self.client, self._core.tally(),
@@ -270,6 +270,12 @@ class ConsumerBase:
 
     def _check_open(self) -> None:
         self._core.check_own()
+        if self._state.error is not None and not self._closed:
+            raise DataProxyError(
+                f"the consumer has stopped, because it met an error of its own: {self._state.error!r}",
+                fatal=True,
+                hint="the log has where; close it, and open a new one",
+            ) from self._state.error
         if self._closed or self._state.ended.is_set():
             if threading.current_thread().daemon and not is_ours():
                 ending.wait_end()  # so most daemon threads are gone before they print a traceback
@@ -292,9 +298,9 @@ class ConsumerBase:
                 pass
         finally:
             self._finish_close()
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                join(thread, _JOIN_S)
+        raised = [join(one, _JOIN_S) for one in self._threads if one is not threading.current_thread()]
+        for error in filter(None, raised):  # of a handler of a signal
+            raise error
 
     def _finish_close(self) -> None:
         """End the threads, whether the servers have answered or not."""
@@ -312,8 +318,9 @@ class ConsumerBase:
 
     def __del__(self) -> None:
         if not self._closed and not self._core.inherited:
-            warnings.warn(f"{self!r} was not closed; it is closed now", ResourceWarning, source=self, stacklevel=2)
-            self._begin_close()
+            text = f"{self!r} was not closed; it is closed now"
+            self._begin_close()  # first: the warning may be an error
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
 
 
 def _life(life: Life) -> str:

@@ -100,7 +100,7 @@ class Consumer(ConsumerBase):
         """Give all partitions back, and leave the group: within ``timeout`` (s; None: ``close_timeout``).
 
         Packs that are out can be confirmed for ``release_wait`` more.  With ``auto_confirm`` the last pack that this
-        thread got is not confirmed: it comes again.  Any thread; a second call waits for the first one.
+        thread got is not confirmed: it comes again.  Any thread; a second call waits as well.
         """
         self._core.check_own()
         self._close_now(self.config.close_timeout if timeout is None else seconds(timeout))

@@ -53,6 +53,9 @@ class Watcher:
     def refused(self, refusal: Refusal | None) -> None:
         """Take a master's refusal of this member, or None: it is a member now."""
 
+    def failed(self, error: Exception) -> None:
+        """Take the error that ends the driver."""
+
     def gone(self) -> None:
         """Take the end of the driver."""
 
@@ -78,6 +81,7 @@ class Driver:
         self._partitions: dict[int, Partition] = {}
         self._next = 0
         self._rules: dict[str, str] = {}
+        self._valid = {"group": FlowRules(), "cluster": FlowRules()}
         self._told: dict[tuple[str, int], float] = {}
         self._closing = False  # plain values: a finalizer sets them, which may run inside of any lock
         self._abandoned = False
@@ -99,9 +103,9 @@ class Driver:
             self.member.start(time.monotonic())
             while not self._is_gone() and not self._abandoned:
                 self._turn()
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - the application gets it
             _LOG.log(logging.CRITICAL, "a consumer stops, because it met an error of its own", exc_info=True)
-            raise
+            self._watcher.failed(error)
         finally:
             self._core.stop()
             self._watcher.gone()
@@ -197,6 +201,7 @@ class Driver:
         if self._numbers.get(partition.key) == number:
             del self._numbers[partition.key]
         self._core.forget(number)
+        self._told = {known: when for known, when in self._told.items() if known[0] != partition.key}
         _LOG.info("partition %s is %s", partition.key, "lost" if lost else "given back")
         if lost:
             self._watcher.revoked(partition, number, lost=True)
@@ -205,14 +210,12 @@ class Driver:
         if self._rules == self.member.rules:
             return
         self._rules = dict(self.member.rules)
-        rules = {}
-        for whose in ("group", "cluster"):
+        for whose in self._valid:
             try:
-                rules[whose] = read_flow_rules(self._rules.get(whose, ""))
+                self._valid[whose] = read_flow_rules(self._rules.get(whose, ""))
             except ValueError as error:
-                _LOG.warning("flow rules of the %s are not followed: %s", whose, error)
-                return
-        self._core.rules(rules.get("group", FlowRules()), rules.get("cluster", FlowRules()))
+                _LOG.warning("new flow rules of the %s are not followed, the ones before stay: %s", whose, error)
+        self._core.rules(self._valid["group"], self._valid["cluster"])
 
     # --- events
 

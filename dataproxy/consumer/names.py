@@ -24,7 +24,7 @@ def _is_numeric(host: str) -> bool:
         ipaddress.ip_address(host)
     except ValueError:
         return False
-    return True
+    return "%" not in host  # a scope is looked up, and is in no address that comes back
 
 
 class Names:
@@ -49,7 +49,7 @@ class Names:
             if not name.asked and now >= name.due:
                 name.asked = True
                 name.due = now + self._period_s
-                self._start("dataproxy-names", lambda: self._search(host, name))
+                self._begin(host, name)
             if name.address:
                 return name.address
             if name.error and not name.asked:
@@ -57,10 +57,17 @@ class Names:
                 raise OSError(error)
             return ""
 
+    def _begin(self, host: str, name: _Name) -> None:
+        try:
+            self._start("dataproxy-names", lambda: self._search(host, name))
+        except RuntimeError as error:  # there is no thread more, or the interpreter ends
+            name.asked = False
+            name.error = f"{host!r} cannot be looked up: {error}"
+
     def _search(self, host: str, name: _Name) -> None:
         address = error = ""
         try:
-            address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+            address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]).partition("%")[0]
         except (OSError, UnicodeError) as fault:
             error = f"{host!r} has no address: {fault}"
         with self._lock:

@@ -17,7 +17,7 @@ _REASONS: Final = {
     _LATE: ("CONFIRM_LATE", "it was not confirmed within confirm_timeout"),
     _REVOKED: ("CONFIRM_REVOKED", "its partition was taken away before it was confirmed"),
     _UNANSWERED: ("CONFIRM_UNANSWERED", "the broker's answer to the confirm did not come"),
-    _CLOSED: ("CLOSED", "the consumer was closed"),
+    _CLOSED: ("CONFIRM_REVOKED", "the consumer was closed before it was confirmed"),
 }
 _REFUSALS: Final = {
     424: "other members are bound to offsets, or this one alone is",

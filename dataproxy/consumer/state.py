@@ -32,6 +32,7 @@ class ConsumerState(Watcher):
         self._refusal: Refusal | None = None
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self.error: Exception | None = None  #: of the driver, which ended it
         self.member = threading.Event()  #: a master has taken the registration
         self.ended = threading.Event()
 
@@ -74,6 +75,10 @@ class ConsumerState(Watcher):
             self.member.set()
         else:
             self.member.clear()
+
+    def failed(self, error: Exception) -> None:
+        """Take the error that ends the driver.  Thread: driver."""
+        self.error = error
 
     def gone(self) -> None:
         """Take the end of the driver.  Thread: driver."""

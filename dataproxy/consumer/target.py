@@ -121,6 +121,8 @@ def _address(said: _Said, part: str, usual: int) -> Address:
 
 def _ipv6(said: _Said, host: str) -> str:
     try:
+        if "%" in host:
+            raise ValueError(host)  # a scope: which interface is meant is known to this machine alone
         return ipaddress.IPv6Address(host).compressed
     except ValueError:
         raise said.problem(

@@ -102,9 +102,9 @@ cdef class Line:
         """Return the bytes that are to be written, and take them for written."""
         return _written(self.connection)
 
-    def receive(self, bytes data):
+    def receive(self, bytes data, int64_t now=0):
         """Take bytes from the peer; False if they end the connection."""
-        self.rest, good = _receive(self.connection, self.rest + data)
+        self.rest, good = _receive(self.connection, self.rest + data, now)
         return good
 
     def lost(self, int fault, int detail, int64_t now):
@@ -160,14 +160,14 @@ cdef bytes _written(Connection* connection):
     return data
 
 
-cdef tuple _receive(Connection* connection, bytes data):
+cdef tuple _receive(Connection* connection, bytes data, int64_t now_us):
     """Return (what is left, whether it was good); the memory has exactly the data's size, for a sanitizer."""
     cdef size_t used = 0, n = <size_t>len(data)
     cdef uint8_t* copy = <uint8_t*>malloc(n if n else 1)
     cdef int status
     memcpy(copy, <const char*>data, n)
     with nogil:
-        status = connection_take(connection, copy, n, &used)
+        status = connection_take(connection, copy, n, now_us, &used)
     free(copy)
     return data[used:], status == ST_OK
 
@@ -413,7 +413,7 @@ cdef class Reader:
         """Take bytes from a server; wrong ones end the connection."""
         cdef Connection* one = self.find(server)
         assert one.state == CS_OPEN
-        self.rests[server], good = _receive(one, self.rests[server] + data)
+        self.rests[server], good = _receive(one, self.rests[server] + data, self.h.now_us)
         if not good:
             connection_lost(one, CF_PROTOCOL, 0, self.h.now_us)
         return good

@@ -165,7 +165,7 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         "dns_interval",
         "duration",
         30.0,
-        "Time between two look-ups of the masters' names.",
+        "Time between two look-ups of the names of masters and brokers.",
         low=10.0,
         high=_DAY,
         importance="low",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from dataproxy.errors import RemoteProtocolError
 from dataproxy.wire.tubemq import messages
 from dataproxy.wire.tubemq.calls import METHODS, TOKEN, read_calls
+from dataproxy.wire.tubemq.reading import has_texts
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -84,6 +85,8 @@ class MasterConnection:
             raise ServerFault(f"{last.message.exceptionName}: {said}" if said else last.message.exceptionName)
         if last.name != method.answer:
             raise RemoteProtocolError(f"it answers {name} with {last.name}, expected {method.answer}")
+        if not has_texts(last.message):
+            raise RemoteProtocolError(f"a text in its answer to {name} is not UTF-8")
         return last.message
 
     def close(self) -> None:

@@ -276,3 +276,54 @@ def test_public_names(opened: Opener) -> None:
         "assignment", "client", "close", "config", "confirm", "lag", "pause", "poll", "position", "records", "resume",
         "rollback", "stats", "wait_ready",
     }  # fmt: skip
+
+
+# --- what goes wrong on this side
+
+
+def test_an_error_of_its_own_is_told_and_does_not_look_like_an_end(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = opened()
+    consumer.wait_ready()
+
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("of a member")
+
+    monkeypatch.setattr(consumer._driver.member, "poll", broken)
+    assert eventually(consumer._state.ended.is_set)
+    for use in (consumer.poll, lambda: next(iter(consumer)), consumer.wait_ready):
+        with pytest.raises(DataProxyError, match="has stopped, because it met an error of its own") as caught:
+            use()
+        assert caught.value.fatal
+        assert not isinstance(caught.value, ClosedError)
+    consumer.close()
+    with pytest.raises(ClosedError):
+        consumer.poll()
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_garbage_is_closed_even_if_its_warning_is_an_error(tube: TubeServer) -> None:
+    consumer = Consumer(tube.target, group="g", topics=["one"])
+    consumer.wait_ready()
+    state = consumer._state
+    del consumer
+    gc.collect()
+    assert eventually(state.ended.is_set)
+
+
+def test_a_pack_whose_partition_is_forgotten_is_not_given_out(tube: TubeServer, opened: Opener) -> None:
+    tube.put("one", b"a")
+    consumer = opened()
+    assert eventually(lambda: consumer.stats().packs.fetched == 1)
+    (number,) = consumer._state.assignment.values()
+    consumer._core.forget(number)  # as when it is lost, before the loop has heard of it
+    assert consumer.poll(0.05) is None
+
+
+def test_broken_rules_of_a_group_leave_those_of_the_cluster(tube: TubeServer, opened: Opener) -> None:
+    consumer = opened()
+    consumer.wait_ready()
+    tube.set_rules(cluster='[{"type":1,"rule":[{"zeroCnt":1,"freqInMs":70}]}]', group="nonsense")
+    assert eventually(lambda: consumer._driver._valid["cluster"].empty == ((1, 70),))
+    assert consumer._driver._valid["group"].empty == ()

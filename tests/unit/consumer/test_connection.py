@@ -60,6 +60,20 @@ def test_the_earliest_limit_is_not_always_the_oldest_calls() -> None:
     assert line.due == -1
 
 
+def test_a_frame_that_arrives_gives_calls_more_time_up_to_a_limit() -> None:
+    line = opened(2, timeout=5_000_000)
+    whole = reply(1, bytes(20_000))
+    assert line.due == 5_001_000
+    line.receive(whole[:10_000], 4_000_000)
+    assert line.due == 9_000_000
+    line.receive(whole[10_000:15_000], 49_000_000)
+    assert line.due == 50_001_000  # ten times the limit of a call
+    line.receive(whole[15_000:], 49_500_000)
+    assert line.due == 5_001_000  # nothing arrives that the second call could wait for
+    line.receive(reply(2, b""), 49_600_000)
+    assert line.due == -1
+
+
 def test_answers_in_any_order() -> None:
     line = opened(5)
     for serial in (3, 5, 1, 2, 4):

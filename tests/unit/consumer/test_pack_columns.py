@@ -124,3 +124,9 @@ def test_nothing_is_left_of_capsules_of_any_fate() -> None:
     gc.collect()
     kept = 300_000 if "ASAN_OPTIONS" in os.environ else 0  # which keeps what was freed for a while
     assert resident() - before < 4096 + kept
+
+
+def test_columns_of_two_gigabytes_are_refused() -> None:
+    body = got([message(b"")] * 300)
+    with pytest.raises(MemoryError):
+        pack_of(body, "t" * 8_000_000, "b:t:1").to_arrow().__arrow_c_array__()

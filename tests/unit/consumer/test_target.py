@@ -68,6 +68,7 @@ def test_tls_by_an_argument() -> None:
         ("tubemq://m:" + "9" * 5000, "which is out of range"),
         ("tubemq://::1", r"has '::1' with several colons; write IPv6 as \[2001:db8::1\]:8715"),
         ("tubemq://[::1", r"has '\[::1', which is not an address; write IPv6 as"),
+        ("tubemq://[fe80::1%eth0]", r"has 'fe80::1%eth0' in brackets, which is not an IPv6 address"),
         ("tubemq://[::1]8715", r"has '\[::1\]8715', which is not an address"),
         ("tubemq://[10.0.0.1]", r"has '10.0.0.1' in brackets, which is not an IPv6 address; brackets are for IPv6"),
         ("tubemq://a b", "has 'a b', which is not a host name or an address"),

@@ -37,6 +37,7 @@ ctypedef struct PendingCall:   # written, or waiting to be written
     int kind
     int64_t number
     int64_t deadline_us
+    int64_t timeout_us
 
 
 ctypedef struct Connection
@@ -56,6 +57,8 @@ ctypedef struct Connection:       # its owner's thread alone
     int state
     Buf out
     size_t out_at           # bytes of `out` that were written
+    int64_t heard_us        # when bytes came last
+    bint arriving           # they ended within a frame
     PendingCall* first         # by serials
     PendingCall* last
     FrameScan scan
@@ -79,6 +82,6 @@ cdef uint8_t* connection_call(
 ) noexcept nogil
 cdef void connection_written(Connection* conn) noexcept nogil
 cdef void connection_connected(Connection* conn) noexcept nogil
-cdef int connection_take(Connection* conn, uint8_t* p, size_t n, size_t* used) noexcept nogil
+cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil
 cdef void connection_lost(Connection* conn, int fault, int detail, int64_t now_us) noexcept nogil
 cdef int64_t connection_due(const Connection* conn) noexcept nogil

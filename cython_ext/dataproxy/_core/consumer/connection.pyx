@@ -1,7 +1,8 @@
 """A connection makes frames of calls, and finds the call of each answer by its serial number.
 
 A call whose time is over ends its connection: servers work off a connection in order, so what is behind it would wait,
-too, and a server drops a request that is late without a word.
+too, and a server drops a request that is late without a word.  As long as a frame is arriving, its bytes give all calls
+more time, up to a limit: behind a slow network a large pack takes longer than a call may wait for its first byte.
 
 Locality: owner.  Locks: none.
 """
@@ -20,6 +21,7 @@ cdef enum:
     FIRST_WAIT_US = 100000      # before packs are asked for again; doubled with each fault
     LAST_WAIT_US = 5000000
     FAULTS_MOST = 16
+    PATIENCE = 10               # times the limit of a call, as long as bytes come
 
 
 cdef void connection_open(Connection* conn, CallEnd end, void* context) noexcept nogil:
@@ -60,7 +62,7 @@ cdef uint8_t* connection_call(
         return NULL
     conn.serial += 1
     call.serial, call.kind, call.number = conn.serial, kind, number
-    call.deadline_us = now_us + timeout_us
+    call.deadline_us, call.timeout_us = now_us + timeout_us, timeout_us
     if conn.last == NULL:
         conn.first = call
     else:
@@ -81,6 +83,7 @@ cdef void connection_written(Connection* conn) noexcept nogil:
 cdef void connection_connected(Connection* conn) noexcept nogil:
     """Begin to write."""
     conn.state = CS_OPEN
+    conn.arriving = False
     memset(&conn.scan, 0, sizeof(FrameScan))
 
 
@@ -102,15 +105,17 @@ cdef PendingCall* _take_call(Connection* conn, uint32_t serial) noexcept nogil:
     return call
 
 
-cdef int connection_take(Connection* conn, uint8_t* p, size_t n, size_t* used) noexcept nogil:
+cdef int connection_take(Connection* conn, uint8_t* p, size_t n, int64_t now_us, size_t* used) noexcept nogil:
     """Take bytes from the peer, which may be changed; ``used``: of whole frames.  ST_OK or ST_PROTOCOL."""
     cdef Answer answer
     cdef PendingCall* call
     cdef int status
     used[0] = 0
+    conn.heard_us = now_us
     while True:
         status = scan_frame(&conn.scan, p + used[0], n - used[0], PAYLOAD_MOST)
         if status == ST_NEED_DATA:
+            conn.arriving = used[0] < n
             return ST_OK
         if status != ST_OK or read_answer(join_frame(p + used[0], &conn.scan), &answer) != ST_OK:
             return ST_PROTOCOL
@@ -141,13 +146,23 @@ cdef void connection_lost(Connection* conn, int fault, int detail, int64_t now_u
         call = following
 
 
+cdef int64_t _limit(const Connection* conn, const PendingCall* call) noexcept nogil:
+    """Return when a call is too late."""
+    cdef int64_t more
+    if not conn.arriving:
+        return call.deadline_us
+    more = min(conn.heard_us + call.timeout_us, call.deadline_us + (PATIENCE - 1) * call.timeout_us)
+    return max(call.deadline_us, more)
+
+
 cdef int64_t connection_due(const Connection* conn) noexcept nogil:
     """Return when the first call, or the connect, is too late; -1: there is none."""
-    cdef int64_t due = -1
+    cdef int64_t due = -1, limit
     cdef const PendingCall* call = conn.first
     while call != NULL:             # calls have different limits
-        if due < 0 or call.deadline_us < due:
-            due = call.deadline_us
+        limit = _limit(conn, call)
+        if due < 0 or limit < due:
+            due = limit
         call = call.next
     if conn.state == CS_CONNECTING and (due < 0 or conn.connect_until_us < due):
         due = conn.connect_until_us

@@ -24,7 +24,7 @@ from dataproxy._core.consumer.fetch cimport HoldCopy, fetch_holds
 from dataproxy._core.consumer.flow cimport FlowRules
 from dataproxy._core.consumer.loop cimport Loop, loop_free, loop_open, loop_run
 from dataproxy._core.consumer.pack cimport Pack
-from dataproxy._core.consumer.tubepack cimport PO_HELD, TubePack, tubepack_hold
+from dataproxy._core.consumer.tubepack cimport PO_HELD, TubePack, tubepack_hold, tubepack_let_go
 from dataproxy._core.net.poller cimport wakeup_clear
 from dataproxy._core.net.tlscontext cimport TlsContexts
 from dataproxy._core.net.tlsholder cimport TlsHolder
@@ -291,8 +291,11 @@ cdef class ConsumerCore:
             with nogil:
                 p = exchange_take(&loop.exchange, now)
             if p != NULL:
-                topic, key = self.holds.get(p.hold, ("", ""))
-                return Pack.make(p, consumer, topic, key)
+                names = self.holds.get(p.hold)
+                if names is not None:
+                    return Pack.make(p, consumer, names[0], names[1])
+                tubepack_let_go(p)          # its partition was lost a moment ago: the loop says what becomes of it
+                continue
             if now >= until or loop.exchange.ended:
                 return None
             with nogil:

@@ -20,7 +20,6 @@ cdef enum CommandKind:
     CM_PAUSE = 6            # number
     CM_RESUME = 7           # number
     CM_RULES = 8            # rules: of the group, then of the cluster
-    CM_ROOM = 9             # a pack was freed
 
 
 ctypedef struct Peer:
@@ -100,7 +99,7 @@ ctypedef struct Exchange:
 
 cdef int exchange_open(Exchange* x) noexcept nogil
 cdef void exchange_close(Exchange* x) noexcept nogil
-# Any thread: a command, which is taken over; `exchange_wake` follows.
+# Any thread: a command, which is taken over; it wakes the loop.
 cdef void exchange_post(Exchange* x, Command* c) noexcept nogil
 cdef void exchange_stop(Exchange* x) noexcept nogil
 cdef void command_free(Command* c) noexcept nogil

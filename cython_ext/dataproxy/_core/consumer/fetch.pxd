@@ -76,7 +76,7 @@ ctypedef struct Fetch:
     FlowRules rules[2]      # of the group, of the cluster
     int64_t held_bytes      # of packs without an outcome
     int64_t asked           # packs that were asked for and have not come
-    int64_t largest         # bytes that one of them may have
+    int64_t largest         # bytes that one of them may have, by those that came last
     int64_t states[6]       # holds by HoldState; relaxed
 
 

@@ -41,6 +41,7 @@ cdef enum:
     GET = 17
     COMMIT = 18
     LARGEST_PACK = 524288       # bytes that a broker puts into one answer, unless a single message has more
+    TEXT_MOST = 800             # bytes of a broker's text that are told
     FIRST_NOTHING_MS = 10       # first wait after an answer without messages; doubled with each
 
 
@@ -121,6 +122,10 @@ cdef HoldCopy* fetch_holds(Fetch* f, int* n) noexcept nogil:
             out[i].backlog = relaxed_load(&f.holds[i].backlog)
     pthread_mutex_unlock(&f.registry)
     return out
+
+
+cdef Slice _cut(Slice s) noexcept nogil:
+    return slice_of(s.p, min(s.n, <size_t>TEXT_MOST))
 
 
 # --- states
@@ -291,7 +296,7 @@ cdef void _take_pack(Fetch* f, Hold* h, const Got* got, int64_t now_us, int64_t 
     if p == NULL:
         _rest(f, h, OTHER_MS, now_us)
         return
-    f.largest = max(f.largest, p.memory)
+    f.largest = max(p.memory, f.largest - (f.largest - LARGEST_PACK) // 8)     # one large pack is soon forgotten
     p.hold, p.fetched_us = h.number, now_us
     exchange_count(f.exchange, p.broken, p.came - p.n - p.broken, 0, 0)
     h.pack = p
@@ -325,7 +330,7 @@ cdef void _take_nothing(Fetch* f, Hold* h, const Got* got, int64_t now_us, int64
     a.escape, a.slow = got.escape, got.slow
     exchange_count(f.exchange, 0, 0, got.code == NOTHING, got.code != NOTHING)
     if got.code != NOTHING:
-        exchange_tell(f.exchange, EK_TOLD, h.number, got.code, 0, got.text, slice_of(NULL, 0))
+        exchange_tell(f.exchange, EK_TOLD, h.number, got.code, 0, _cut(got.text), slice_of(NULL, 0))
     _rest(f, h, _rules_wait(f, h, &a, now_us, wall_ms), now_us)
 
 
@@ -347,7 +352,7 @@ cdef void _get_ended(
         return
     if answer.status != RPC_SUCCESS or read_got(answer.data, &got) != ST_OK:
         exchange_count(f.exchange, 0, 0, 0, 1)
-        exchange_tell(f.exchange, EK_TOLD, h.number, 0, answer.status, answer.exception, answer.trace)
+        exchange_tell(f.exchange, EK_TOLD, h.number, 0, answer.status, _cut(answer.exception), _cut(answer.trace))
         _rest(f, h, OTHER_MS, now_us)
         return
     if got.offset != UNKNOWN:
@@ -565,7 +570,7 @@ cdef void fetch_advance(Fetch* f, int64_t now_us) noexcept nogil:
     """Do what time asks for, then ask for packs of as many partitions as there is room for, in turn."""
     cdef Hold* h
     cdef int64_t limit
-    cdef int _turn, i = f.n_holds
+    cdef int i = f.n_holds
     while i > 0:                            # from the end: a partition may be removed
         i -= 1
         h = f.holds[i]

@@ -222,7 +222,7 @@ cdef void _read(Loop* p, Channel* c) noexcept nogil:
         recvbuf_filled(&c.received, got)
         relaxed_add(&p.read_bytes, <int64_t>got)
         data = recvbuf_data(&c.received)
-        status = connection_take(&c.connection, <uint8_t*>data.p, data.n, &used)
+        status = connection_take(&c.connection, <uint8_t*>data.p, data.n, p.clock.now_us(), &used)
         recvbuf_consume(&c.received, used)
         if status != ST_OK:
             _lose(p, c, CF_PROTOCOL, 0)

@@ -5,7 +5,7 @@ Bodies lie apart from each other in an answer, and Arrow's columns of bytes do n
 Locality: any thread.  Locks: none.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memchr, memcpy, memset
 
 from dataproxy._core.base.slice cimport Slice, slice_of
@@ -50,7 +50,7 @@ cdef int _repeated(ArrowArray* a, int64_t rows, Slice text) noexcept nogil:
     cdef int32_t* ends = NULL
     cdef uint8_t* data = NULL
     cdef int64_t i
-    if bytes_node(a, rows, rows * <int64_t>text.n, &ends, &data) != ST_OK:
+    if rows * <int64_t>text.n > INT32_MAX or bytes_node(a, rows, rows * <int64_t>text.n, &ends, &data) != ST_OK:
         return ST_NO_MEMORY
     ends[0] = 0
     for i in range(rows):
