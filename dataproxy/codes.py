@@ -576,7 +576,7 @@ _LOCAL: Final[tuple[LocalCode, ...]] = (
         "check the addresses of the masters, and that they run",
     ),
     LocalCode(
-        "GROUP_REFUSED",
+        "MEMBER_REFUSED",
         "GroupRefusedError",
         "a master of TubeMQ does not let the consumer into its group",
         False,

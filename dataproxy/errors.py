@@ -173,7 +173,7 @@ class ForkedError(DataProxyError):
 class GroupRefusedError(DataProxyError):
     """Report that a master of TubeMQ does not let a consumer into its group; ``details`` has the master's code."""
 
-    _default_code = "GROUP_REFUSED"
+    _default_code = "MEMBER_REFUSED"
 
 
 class ConfirmError(DataProxyError):

@@ -21,8 +21,9 @@ from tests.support.waiting import eventually
 
 
 def ours() -> list[str]:
-    """Return the names of this package's threads."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("dataproxy")]
+    """Return the names of consumers' threads."""
+    starts = ("dataproxy-consume", "dataproxy-member", "dataproxy-names")
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(starts)]
 
 
 def descriptors() -> set[str]:
