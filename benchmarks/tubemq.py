@@ -85,7 +85,7 @@ def main() -> None:
         print("starting TubeMQ's master and broker ...", flush=True)
         servers.run("start", "tubemq")
         try:
-            options = (f"size={given.size}", "async=true", "quiet=true", "seconds=800")
+            options = (f"size={given.size}", "quiet=true", "seconds=800", "retries=100")
             servers.run(
                 "drive", "tubemq", "TubeDriver", "produce", servers.master, TOPIC, str(given.messages), *options
             )

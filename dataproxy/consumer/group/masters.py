@@ -34,11 +34,6 @@ class Masters:
         """Return the master in use."""
         return self._addresses[self._at]
 
-    @property
-    def rounds_failed(self) -> int:
-        """Return how many rounds in a row ended without an answer."""
-        return self._rounds
-
     def answered(self) -> None:
         """Stay with the master in use."""
         self._tried = self._rounds = 0

@@ -297,7 +297,7 @@ cdef void _take_pack(Fetch* f, Hold* h, const Got* got, int64_t now_us, int64_t 
         _rest(f, h, OTHER_MS, now_us)
         return
     f.largest = max(p.memory, f.largest - (f.largest - LARGEST_PACK) // 8)     # one large pack is soon forgotten
-    p.hold, p.fetched_us = h.number, now_us
+    p.hold = h.number
     exchange_count(f.exchange, p.broken, p.came - p.n - p.broken, 0, 0)
     h.pack = p
     f.held_bytes += p.memory

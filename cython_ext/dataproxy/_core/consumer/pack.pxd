@@ -1,7 +1,5 @@
 """Packs and their messages, as Python sees them."""
 
-from libc.stdint cimport uint32_t
-
 from dataproxy._core.consumer.tubepack cimport TubeItem, TubePack
 
 
@@ -10,7 +8,6 @@ cdef class Pack:
     cdef readonly str topic
     cdef readonly str partition     # its key, ``broker:topic:partition``
     cdef object consumer
-    cdef uint32_t generation
 
     @staticmethod
     cdef Pack make(TubePack* pack, object consumer, str topic, str partition)

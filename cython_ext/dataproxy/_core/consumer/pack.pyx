@@ -6,7 +6,6 @@ Locality: GIL, any thread.  Locks: none.
 cimport cython
 from cpython.number cimport PyNumber_AsSsize_t
 
-from dataproxy._core.base.forks cimport this_generation
 from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.slice cimport Slice
 from dataproxy._core.consumer.tubepack cimport (
@@ -87,7 +86,6 @@ cdef class Pack:
     def __cinit__(self, by=None):
         if by is not BY_CORE:
             raise TypeError("packs are made by a Consumer")
-        self.generation = this_generation
 
     def __dealloc__(self):
         tubepack_let_go(self.pack)

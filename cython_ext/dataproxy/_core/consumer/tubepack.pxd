@@ -14,7 +14,6 @@ cdef enum PackOutcome:
 
 
 cdef enum PackCode:         # of PO_EXPIRED; other codes are a broker's
-    PC_NONE = 0
     PC_LATE = -1            # it was out for longer than `confirm_timeout`
     PC_REVOKED = -2         # its partition was taken away, and the time to confirm is over
     PC_UNANSWERED = -3      # the broker got the confirm, or not: its answer did not come
@@ -37,7 +36,6 @@ ctypedef struct TubePack:
     int64_t confirm_asked   # atomic: a confirm or a rollback was asked for
     int64_t offset          # where it begins; -1: not known.  This and all below: constant once it is handed out
     int64_t max_offset
-    int64_t fetched_us      # monotonic
     int64_t bytes           # of payloads, of all messages that came
     int64_t memory          # bytes of this block
     int32_t n               # messages
