@@ -1,8 +1,8 @@
 """The thread that drives a member: it turns what a member asks into calls, and their ends into the member's.
 
 Threads.  ``run`` is the body of one thread, and all methods without a word about threads belong to it.  The compiled
-loop makes the calls and reads the packs; the application meets it alone, not the driver.  ``turn`` and ``take`` are what
-``run`` does again and again; they take the time as an argument, so that a whole group runs on virtual time.
+loop makes the calls and reads the packs; the application meets it alone, not the driver.  ``run`` repeats ``turn`` and
+``take``, which get the time as an argument, so that a whole group runs on virtual time.
 """
 
 from __future__ import annotations
