@@ -1,7 +1,8 @@
 """The thread that drives a member: it turns what a member asks into calls, and their ends into the member's.
 
 Threads.  ``run`` is the body of one thread, and all methods without a word about threads belong to it.  The compiled
-loop makes the calls and reads the packs; the application meets it alone, not the driver.
+loop makes the calls and reads the packs; the application meets it alone, not the driver.  ``run`` repeats ``turn`` and
+``take``, which get the time as an argument, so that a whole group runs on virtual time.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class Driver:
         try:
             self.member.start(time.monotonic())
             while not self._is_gone() and not self._abandoned:
-                self._turn()
+                pause = self.turn(time.monotonic(), int(time.time() * 1000))
+                for event in self._core.events(pause):
+                    self.take(event, time.monotonic())
         except Exception as error:  # noqa: BLE001 - the application gets it
             _LOG.log(logging.CRITICAL, "a consumer stops, because it met an error of its own", exc_info=True)
             self._watcher.failed(error)
@@ -113,23 +116,21 @@ class Driver:
     def _is_gone(self) -> bool:
         return self.member.life is Life.GONE
 
-    def _turn(self) -> None:
-        now = time.monotonic()
+    def turn(self, now: float, wall_ms: int) -> float:
+        """Do what is due; return the time in s until the next turn, which comes earlier behind events."""
         if self._closing:
             self.member.close(now)
-        for order in self.member.poll(now, int(time.time() * 1000)):
+        for order in self.member.poll(now, wall_ms):
             self._obey(order, now)
         if self._is_gone():
-            return  # nothing more comes that would end the wait below
+            return 0.0  # nothing more comes that would end a wait
         self._ask_waiting(now)
         self._follow_rules()
         is_member = self.member.life is Life.MEMBER
         if is_member and not self._was_member:
             self._watcher.refused(None)
         self._was_member = is_member
-        pause = 0.1 if self._waiting else _LONGEST_S
-        for event in self._core.events(min(max(self.member.due() - now, 0.0), pause)):
-            self._take(*event)
+        return min(max(self.member.due() - now, 0.0), 0.1 if self._waiting else _LONGEST_S)
 
     # --- orders
 
@@ -219,8 +220,9 @@ class Driver:
 
     # --- events
 
-    def _take(self, kind: str, number: int, code: int, detail: int, data: bytes, trace: bytes) -> None:
-        now = time.monotonic()
+    def take(self, event: tuple[str, int, int, int, bytes, bytes], now: float) -> None:
+        """Take an event of the core."""
+        kind, number, code, detail, data, trace = event
         if kind == "answer":
             self._answered(number, code, data, trace, now)
         elif kind == "fault":

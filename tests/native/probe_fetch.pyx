@@ -261,6 +261,10 @@ cdef class Reader:
         self.h.wall_ms += us // 1000 - self.h.now_us // 1000
         self.h.now_us = us
 
+    def step_wall(self, int64_t ms):
+        """Let somebody set the wall clock."""
+        self.h.wall_ms += ms
+
     def sleep(self, double seconds):
         """Let time pass, and do what it asks for."""
         self.now = self.h.now_us + <int64_t>(seconds * 1e6 + 0.5)
@@ -431,6 +435,34 @@ cdef class Reader:
         cdef int64_t when = connection_due(one)
         return (CONNECTION_STATES[one.state], one.faults, max(one.again_us - self.h.now_us, 0),
                 None if when < 0 else when - self.h.now_us)
+
+    def needs(self):
+        """Return (server, "late", "connect" or "write") of each connection with something to do, as a loop looks."""
+        cdef Connection* one
+        cdef int64_t due
+        cdef int i
+        found = []
+        for i in range(self.h.n):
+            one = self.h.connections[i]
+            due = connection_due(one)
+            if 0 <= due <= self.h.now_us:
+                found.append((one.label.decode(), "late"))
+            elif one.state == CS_WANTED:
+                found.append((one.label.decode(), "connect"))
+            elif one.state == CS_OPEN and one.out_at < one.out.n:
+                found.append((one.label.decode(), "write"))
+        return found
+
+    def wait(self):
+        """Return the us until partitions or connections have something to do by themselves; None: never."""
+        cdef int64_t when = fetch_due(&self.h.fetch, self.h.now_us)
+        cdef int64_t due
+        cdef int i
+        for i in range(self.h.n):
+            due = connection_due(self.h.connections[i])
+            if due >= 0 and (when < 0 or due < when):
+                when = due
+        return None if when < 0 else when - self.h.now_us
 
     # --- what there is to see
 

@@ -1,37 +1,108 @@
-"""``python -m tests.simgroup``: runs of a TubeMQ group on virtual time, half of them without faults."""
+"""Simulated runs of a group: ``--seeds 10000``; one seed again, told line by line, and made small: ``--seed N``."""
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable
 
-from tests.simgroup.run import LawError, play
+from tests.campaigns.counters import keep
+from tests.sim.minimise import minimise
+from tests.simgroup.plan import Plan, make_plan
+from tests.simgroup.world import LawError, World, play
+
+_PORTION = 50  # seeds that a process plays before it tells
+
+
+def fails(plan: Plan) -> str:
+    """Return what breaks in a run of the plan, empty when nothing does."""
+    try:
+        World(plan).run()
+    except LawError as error:
+        return str(error)
+    return ""
+
+
+def show(plan: Plan) -> bool:
+    """Play a plan and print what happens; return whether the laws hold."""
+    world = World(plan, trace=True)
+    try:
+        end, holds = f"{dict(world.run())}", True
+    except LawError as error:
+        end, holds = str(error), False
+    for line in world.trace:
+        print(line[:240])
+    print(end)
+    return holds
+
+
+def replay(seed: int) -> int:
+    """Play one seed; a failing one is made small and shown."""
+    plan = make_plan(seed)
+    if not fails(plan):
+        show(plan)
+        return 0
+    small = minimise(plan, broken=fails, tries=200)
+    print(f"fails with {len(small.actions)} of {len(plan.actions)} actions:\n{small}\n")
+    show(small)
+    return 1
+
+
+def portion(seeds: range) -> tuple[Counter[str], list[str]]:
+    """Play some seeds; return the counts and what broke."""
+    counts: Counter[str] = Counter()
+    broken = []
+    for seed in seeds:
+        try:
+            found = play(seed)
+            slowest = max(counts["slowest_ms"], found["settled_ms"])
+            counts += found
+            counts["slowest_ms"] = slowest
+        except LawError as error:
+            broken.append(str(error))
+    return counts, broken
 
 
 def main() -> int:
-    """Play the runs; return the exit status: 1 if a law does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1000, help="runs of each kind, from seed 0")
-    parser.add_argument("--seed", type=int, help="one run of each kind")
+    """Play the seeds and print totals; return 1 if a law does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simgroup", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    seeds = range(given.seeds) if given.seed is None else [given.seed]
-    begin = shown = time.monotonic()
-    holds = broken = 0
-    for number, seed in enumerate(seeds, 1):
-        for faulty in (False, True):
-            try:
-                holds += play(seed, faulty=faulty).holds
-            except LawError as error:
-                broken += 1
-                sys.stdout.write(f"{'faulty' if faulty else 'calm'}: {error}\n")
-        if time.monotonic() - shown > 5:
-            shown = time.monotonic()
-            sys.stderr.write(f"\r{number} of {len(seeds)} seeds, {broken} laws broken")
-            sys.stderr.flush()
+    if given.seed is not None:
+        return replay(given.seed)
+    end = given.start + given.seeds
+    portions = [range(at, min(at + _PORTION, end)) for at in range(given.start, end, _PORTION)]
+    begin = time.monotonic()
+    if given.processes > 1:
+        with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
+            totals, broken = _gather(pool.imap(portion, portions))
+    else:
+        totals, broken = _gather(map(portion, portions))
     seconds = time.monotonic() - begin
-    sys.stdout.write(f"{2 * len(seeds)} runs, {holds} partitions taken, {broken} laws broken, {seconds:.1f} s\n")
+    keep("simgroup", {"seeds": given.seeds, "start": given.start, "seconds": round(seconds, 1), **totals})
+    told = ", ".join(f"{key} {n}" for key, n in sorted(totals.items()) if key != "runs")
+    rate = given.seeds / seconds
+    print(f"{given.seeds} seeds in {seconds:.1f} s ({rate:.0f} a second), {len(broken)} violations: {told}")
     return 1 if broken else 0
+
+
+def _gather(results: Iterable[tuple[Counter[str], list[str]]]) -> tuple[Counter[str], list[str]]:
+    totals: Counter[str] = Counter()
+    broken: list[str] = []
+    for counts, problems in results:
+        slowest = max(totals["slowest_ms"], counts["slowest_ms"])
+        totals += counts
+        totals["slowest_ms"] = slowest
+        broken += problems
+        for problem in problems:
+            print(problem, flush=True)
+    return totals, broken
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Masters and brokers of TubeMQ as models, written from the protocol's description; time is an argument.
+"""A master of TubeMQ, and registrations at a broker, as models written from the protocol's description.
+
+Time is an argument.
 
 A master divides partitions as the real one does: contiguous blocks first, then what nobody holds at random, then
 surplus from those above the bound to those below; it takes before it gives, sends an event once, believes reports.
@@ -7,23 +9,19 @@ surplus from those above the bound to those below; it takes before it gives, sen
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from dataproxy.wire.tubemq import messages
-from dataproxy.wire.tubemq.texts import Broker, Failure, Partition, Subscription
+from dataproxy.wire.tubemq.texts import Partition, Subscription
 
-__all__ = ["Bound", "BrokerModel", "Locks", "MasterModel", "StandbyError"]
+__all__ = ["Bound", "Locks", "MasterModel"]
 
 MEMBER_LIMIT_S, LOCK_LIMIT_S, BALANCE_S = 30.0, 35.0, 5.0
 CYCLES_OF_AN_EVENT = 10
 BOUND_ROUNDS = 2  # assignments of a bound group that heed who named a partition
-
-
-class StandbyError(Exception):
-    """This master is not the leader."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,7 @@ class MasterModel:
     ) -> None:  # fmt: skip
         self._partitions, self._group, self._random, self._bound = partitions, group, source, bound
         self._member_limit_s, self._balance_s, self._event_cycles = member_limit_s, balance_s, event_cycles
+        self.offline: set[int] = set()  #: brokers (ids) whose partitions nobody gets
         self._members: dict[str, _Record] = {}
         self._allocated = False
         self._bound_rounds = 0
@@ -154,7 +153,8 @@ class MasterModel:
                 one.events.append(self._event(1 if both else 10, one.client, given))
 
     def _target(self, members: list[_Record]) -> dict[str, set[Partition]]:
-        everything = sorted(self._partitions, key=lambda one: (one.topic, one.broker.id, one.id))
+        there = (one for one in self._partitions if one.broker.id not in self.offline)
+        everything = sorted(there, key=lambda one: (one.topic, one.broker.id, one.id))
         if self._bound is not None and not self._allocated and self._bound_rounds < BOUND_ROUNDS:
             self._bound_rounds += 1
             return self._as_named(members, everything)
@@ -280,49 +280,3 @@ class Locks:
     def clear(self) -> None:
         """Forget all registrations."""
         self._held.clear()
-
-
-class BrokerModel:
-    """One broker: who has registered which partition."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._locks = Locks()
-
-    def restart(self) -> None:
-        """Forget all registrations."""
-        self._locks.clear()
-
-    def owner(self, partition: Partition, now: float) -> str | None:
-        """Return who has a partition."""
-        return self._locks.owner((partition.topic, partition.id), now)
-
-    def owned(self) -> Iterator[str]:
-        """Yield the owner of each registration."""
-        return iter(self._locks.owners())
-
-    def get(self, client: str, partition: Partition, now: float) -> int:
-        """Answer a request for a pack."""
-        return self._locks.use((partition.topic, partition.id), client, now)
-
-    def call(self, name: str, request: Any, now: float) -> Any:
-        """Answer a call."""
-        if name == "HeartBeatRequestC2B":
-            failed = []
-            for text in request.partitionInfo:
-                partition = Partition.read(text)
-                code = self.get(request.clientId, partition, now)
-                if code != 200:
-                    failed.append(str(Failure(code, partition)))
-            return messages.HeartBeatResponseB2C(
-                success=True, errCode=200, errMsg="OK!", hasPartFailure=bool(failed), failureInfo=failed
-            )
-        key = (request.topicName, request.partitionId)
-        if request.opType == 32:
-            code = self._locks.leave(key, request.clientId, now)
-            return messages.RegisterResponseB2C(success=code == 200, errCode=code, errMsg="", currOffset=-1)
-        if not self._locks.take(key, request.clientId, now):
-            return messages.RegisterResponseB2C(
-                success=False, errCode=410, errMsg="[Duplicated Register]", currOffset=-1
-            )
-        return messages.RegisterResponseB2C(success=True, errCode=200, errMsg="OK!", currOffset=0, maxOffset=0)

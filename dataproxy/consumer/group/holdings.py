@@ -40,6 +40,7 @@ class Holding:
     state: State = State.WANTED
     due: float = 0.0  #: of WANTED: when it is tried (again)
     rounds: int = 0
+    signed: bool = False  #: its newest registration had credentials
     unwanted: bool = False  #: given back as soon as its registration has an end
     bound_start: bool = False  #: it begins where a bound group says
     consumed: bool = False  #: its last pack was, and the broker does not know it yet

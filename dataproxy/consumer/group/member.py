@@ -78,7 +78,7 @@ class Member:
         self._finished: _Event | None = None
         self._reporting: _Event | None = None
         self._brokers: dict[Address, float] = {}  # when each gets its next heartbeat
-        self._beating: dict[Address, float] = {}  # when the heartbeat under way was sent
+        self._beating: dict[Address, tuple[float, bool]] = {}  # under way: when sent, whether with credentials
         self._strict: set[Address] = set()  # brokers that ask for credentials
         self._errors = 0  # of a master, in a row
         self._fresh = False  # no heartbeat was taken since the registration
@@ -412,6 +412,7 @@ class Member:
             if holding.due <= now:
                 self.holdings.enter(holding, State.REGISTERING, now)
                 holding.rounds += 1
+                holding.signed = holding.address in self._strict
                 self._ask(holding.address, "RegisterRequestC2B", self._taking(holding), "take", holding)
         for holding in self.holdings.within(State.LEAVING):
             self.holdings.enter(holding, State.UNREGISTERING, now)
@@ -422,7 +423,7 @@ class Member:
         self._brokers = {one: self._brokers.get(one, now + self._options.heartbeat_s / 2) for one in held}
         for broker, due in self._brokers.items():
             if due <= now and broker not in self._beating:
-                self._beating[broker] = now
+                self._beating[broker] = (now, broker in self._strict)
                 self._brokers[broker] = now + self._options.heartbeat_s
                 message = messages.HeartBeatRequestC2B(
                     partitionInfo=[str(one.partition) for one in held[broker]], readStatus=0, **self._to_broker(broker)
@@ -459,15 +460,15 @@ class Member:
             readStatus=_COMMIT if holding.consumed else _DISCARD, **self._to_broker(holding.address),
         )  # fmt: skip
 
-    def _becomes_strict(self, broker: Address) -> bool:
-        """Return whether a broker gets credentials from now on, which it did not before."""
-        if not self._options.user or broker in self._strict:
+    def _can_sign(self, broker: Address, *, signed: bool = False) -> bool:
+        """Let a broker have credentials from now on; return whether they help a request that had none."""
+        if not self._options.user or signed:
             return False
         self._strict.add(broker)
         return True
 
     def _take_answered(self, holding: Holding, code: int, offset: int, now: float) -> None:
-        if code == _CREDENTIALS and not holding.unwanted and self._becomes_strict(holding.address):
+        if code == _CREDENTIALS and not holding.unwanted and self._can_sign(holding.address, signed=holding.signed):
             self.holdings.enter(holding, State.WANTED, now)
             holding.due = now
             return
@@ -495,12 +496,12 @@ class Member:
             self._forget(holding, now)
 
     def _beat_answered(self, broker: Address, answer: Any, now: float) -> None:
-        sent = self._beating.pop(broker, now)
-        if answer.errCode == _CREDENTIALS and self._becomes_strict(broker):
+        sent, signed = self._beating.pop(broker, (now, False))
+        if answer.errCode == _CREDENTIALS and self._can_sign(broker, signed=signed):
             self._brokers[broker] = now
             return
         if answer.requireAuth:
-            self._becomes_strict(broker)
+            self._can_sign(broker)
         refused: dict[str, int] = {}
         if answer.errCode == _OK:
             for text in answer.failureInfo:

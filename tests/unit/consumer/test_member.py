@@ -454,3 +454,36 @@ def test_a_late_heartbeat_says_nothing_of_what_was_taken_since() -> None:
     driver.asks = [beat]
     driver.answer(failureInfo=[f"411:{PARTITIONS[0]}"])
     assert driver.orders == []
+
+
+def test_all_partitions_of_a_broker_that_wants_credentials_are_taken_at_once() -> None:
+    """The registrations travel together: each is refused for itself, and each is worth another try."""
+    driver = joined(user="alice", password="secret")
+    driver.order(10, PARTITIONS)
+    for _ in PARTITIONS:
+        driver.answer(415)
+    assert [one.message.authInfo.authAuthorizedToken.split()[0] for one in driver.asks] == ["alice"] * 3
+    for _ in PARTITIONS:
+        driver.answer(currOffset=28)
+    assert driver.orders == [Hold(one, 28) for one in PARTITIONS]
+
+
+def test_a_heartbeat_without_credentials_is_no_reason_to_lose_partitions() -> None:
+    """It was under way when the broker asked for credentials in another answer."""
+    driver = joined(user="alice", password="secret")
+    driver.order(10, PARTITIONS[:1])
+    driver.answer()
+    driver.answer()
+    driver.poll(5.0)
+    assert [one.name for one in driver.asks] == ["HeartBeatRequestC2B"]
+    beat = driver.asks.pop()
+    driver.poll(5.0)
+    driver.order(10, PARTITIONS[1:2])
+    driver.answer(415)
+    driver.asks.append(beat)
+    driver.orders.clear()
+    driver.asks.reverse()
+    driver.answer(415)
+    assert not driver.orders
+    assert [one.name for one in driver.asks] == ["RegisterRequestC2B", "HeartBeatRequestC2B"]
+    assert driver.asks[1].message.authInfo.authAuthorizedToken

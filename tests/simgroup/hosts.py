@@ -1,0 +1,200 @@
+"""Masters and brokers of a simulated run, with what can be wrong with them."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Final
+
+from dataproxy.wire.tubemq.texts import Broker as BrokerText
+from dataproxy.wire.tubemq.texts import Partition
+from tests.native.probe_tubemq import payload
+from tests.simgroup.plan import Plan, S
+from tests.simgroup.servers import MasterModel
+from tests.support.tubeserver.answers import ServerError, failure
+from tests.support.tubeserver.broker import Broker
+from tests.support.tubeserver.settings import Settings
+from tests.support.tubeserver.store import INDEX_BYTES
+
+if TYPE_CHECKING:
+    from tests.simgroup.laws import Laws
+
+__all__ = ["GROUP", "BrokerHost", "Host", "MasterHost", "Masters", "true_ms"]
+
+GROUP: Final = "g"
+_EXCEPTION: Final = "org.apache.inlong.tubemq.corerpc.exception."
+_STORED_US: Final = 5 * S  # between two times a broker stores offsets
+_BEGIN_MS: Final = 1_764_043_200_000
+_CLOCKS_APART_MS: Final = 20_000
+_TOKEN_US: Final = 20 * S  # how long a master gives the same token; brokers know the last six
+_PACKS, _REGISTER = "GetMessageRequestC2B", "RegisterRequestC2B"
+
+
+def true_ms(now: int) -> int:
+    """Return the time of day in a run, as clocks that nobody has set have it."""
+    return _BEGIN_MS + now // 1000
+
+
+def _token(now: int) -> int:
+    return 1_000_000 + now // _TOKEN_US
+
+
+class Host(ABC):
+    """A server process: it can be down, with or without a sign, and frozen for a time."""
+
+    def __init__(self, label: str, plan: Plan) -> None:
+        self.label = label
+        self.plan = plan
+        self.up = True
+        self.silent = False  #: a connect to it, while it is down, finds nobody who refuses
+        self.frozen_until = 0
+
+    @abstractmethod
+    def call(self, name: str, request: Any, now: int) -> Any:
+        """Answer a call.  Raises ServerError for an exception."""
+
+
+class Masters:
+    """All masters of the cluster: one leads and knows the group, or none does."""
+
+    def __init__(self, plan: Plan, partitions: list[Partition], rng: random.Random) -> None:
+        self.model = MasterModel(
+            partitions, GROUP, rng, member_limit_s=plan.times.member_limit, balance_s=plan.times.balance
+        )
+        self.hosts = [MasterHost(f"10.0.0.1:{8715 + i}", plan, self, i) for i in range(plan.masters)]
+        self.leader: int | None = 0
+        self.unready_until = 0
+        self.rules = (plan.rules, 1)
+        self.model.lead(0.0)
+
+    def lead(self, which: int, now: int) -> None:
+        """Let another master lead, or the same one begin anew: it knows nothing."""
+        self.leader = which
+        self.model.lead(now / S)
+
+
+class MasterHost(Host):
+    """One master."""
+
+    def __init__(self, label: str, plan: Plan, masters: Masters, index: int) -> None:
+        super().__init__(label, plan)
+        self._masters, self._index = masters, index
+
+    def call(self, name: str, request: Any, now: int) -> Any:
+        """Answer a member."""
+        masters = self._masters
+        if masters.leader != self._index:
+            raise ServerError(f"{_EXCEPTION}StandbyException", "this master is not the leader")
+        if now < masters.unready_until:
+            raise ServerError(f"{_EXCEPTION}ServerNotReadyException", "the server is starting")
+        refusal = self._refusal(name, request, now)
+        if refusal is not None:
+            return refusal
+        answer = masters.model.call(name, request, now / S)
+        if not answer.success or name == "CloseRequestC2M":
+            return answer
+        answer.authorizedInfo.visitAuthorizedToken = _token(now)
+        if self.plan.auth and name == "HeartRequestC2M":
+            answer.requireAuth = True
+        text, number = masters.rules
+        answer.defFlowCheckId, answer.defFlowControlInfo = -2, " "
+        answer.groupFlowCheckId = number if text else -2
+        answer.groupFlowControlInfo = text if text and request.groupFlowCheckId != number else " "
+        return answer
+
+    def _refusal(self, name: str, request: Any, now: int) -> Any:
+        if not self.plan.auth:
+            return None
+        proof = request.authInfo.authInfo
+        if not proof.userName:
+            return failure(name, 415, "Illegal value: authInfo.userName is Blank!")
+        if abs(proof.timestamp - true_ms(now)) > _CLOCKS_APART_MS:
+            return failure(name, 415, "Illegal value: timestamp out of effective period in authenticateToken!")
+        return None
+
+
+class BrokerHost(Host):
+    """One broker: what it has stored survives it, offsets of its last seconds and registrations do not."""
+
+    def __init__(self, text: BrokerText, plan: Plan, laws: Laws) -> None:
+        super().__init__(f"{text.host}:{text.port}", plan)
+        settings = Settings(
+            plan.topics, broker_id=text.id, lock_limit_s=plan.times.lock_limit, pack_bytes=plan.pack_bytes,
+            require_auth=plan.auth,
+        )  # fmt: skip
+        self.text = text
+        self.broker = Broker(settings)
+        self.starting_until = 0
+        self.refused_until = 0
+        self.refusal = 0  #: the code of all answers to requests for packs until then
+        self.bodies: dict[bytes, bytes] = {}  #: of messages, by their bytes in the store
+        self._laws = laws
+        self._saved: dict[tuple[str, str, int], tuple[int, int | None]] = {}
+
+    def put(self, topic: str, partition: int, body: bytes, item: str) -> None:
+        """Store a message."""
+        flag, data = payload(b"$msgType$=" + item.encode() if item else b"", body)
+        self.bodies[data] = body
+        self.broker.put(topic, partition, data, flag, item)
+
+    def owner(self, partition: Partition, now: int) -> str | None:
+        """Return who has registered a partition."""
+        return self.broker.locks.owner((GROUP, partition.topic, partition.id), now / S)
+
+    def between(self, topic: str, partition: int, begin: int, end: int) -> list[bytes]:
+        """Return the bodies of a partition's messages between two offsets."""
+        entries = self.broker.stores[topic]._entries[begin // INDEX_BYTES : end // INDEX_BYTES]
+        return [self.bodies[one.payload] for one in entries if one.partition == partition]
+
+    def confirmed(self, topic: str, partition: int) -> int:
+        """Return the group's offset."""
+        found = self.broker.progress.get((GROUP, topic, partition))
+        return found.confirmed if found is not None else 0
+
+    def restart(self, now: int, *, crash: bool) -> None:
+        """Forget registrations; after a crash, offsets that were not stored yet as well."""
+        if crash:
+            for key, progress in list(self.broker.progress.items()):
+                tick, saved = self._saved.get(key, (-1, 0))
+                if tick != now // _STORED_US:
+                    continue
+                self._laws.forgotten(self, key[1], key[2], saved or 0, progress.confirmed)
+                if saved is None:
+                    del self.broker.progress[key]
+                else:
+                    progress.confirmed = saved
+        self.broker.restart()
+
+    def call(self, name: str, request: Any, now: int) -> Any:
+        """Answer a member, or its reader."""
+        refusal = self._refusal(name, request, now)
+        if refusal is not None:
+            return refusal
+        if name == "HeartBeatRequestC2B":
+            return self.broker.work(name, request, now / S)
+        key = (request.groupName, request.topicName, request.partitionId)
+        progress = self.broker.progress.get(key)
+        before = None if progress is None else progress.confirmed
+        if self._saved.get(key, (-1, 0))[0] != now // _STORED_US:
+            self._saved[key] = (now // _STORED_US, before)
+        answer = self.broker.work(name, request, now / S)
+        if name == _REGISTER and answer.errCode == 200:
+            tell = self._laws.granted if request.opType == 31 else self._laws.left
+            tell(f"{self.text.id}:{request.topicName}:{request.partitionId}", request.clientId)
+        if progress is not None and before is not None and progress.confirmed > before:
+            self._laws.moved(self, request.topicName, request.partitionId, before, progress.confirmed)
+        return answer
+
+    def _refusal(self, name: str, request: Any, now: int) -> Any:
+        if now < self.starting_until:
+            if name == _PACKS:
+                return failure(name, 503, "Read StoreService temporary unavailable!")
+            raise ServerError(f"{_EXCEPTION}ServerNotReadyException", "the broker is starting")
+        if now < self.refused_until and (name == _PACKS or (name == _REGISTER and self.refusal in (403, 503))):
+            more = {"minLimitTime": 150} if self.refusal == 452 else {}
+            return failure(name, self.refusal, "not now", **more)
+        if self.plan.auth and "authInfo" in request.DESCRIPTOR.fields_by_name:
+            known = range(_token(now) - 5, _token(now) + 1)
+            if request.authInfo.visitAuthorizedToken not in known:
+                return failure(name, 415, "visit authorized token is not correct")
+        return None
