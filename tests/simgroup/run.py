@@ -6,10 +6,21 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dataproxy.consumer.group.asking import Address, Ask, Drop, Fault, Hold, MemberOptions, Release
+from dataproxy.consumer.group.asking import (
+    EARLIEST,
+    LATEST,
+    Address,
+    Ask,
+    Drop,
+    Fault,
+    Hold,
+    MemberOptions,
+    Release,
+    Reply,
+)
 from dataproxy.consumer.group.holdings import State
 from dataproxy.consumer.group.member import Life, Member
 from dataproxy.wire.tubemq.texts import Broker, Partition
@@ -34,6 +45,7 @@ class Node:
     client: str
     alive: bool = True
     polls_at: float = float("inf")
+    seeks: set[int] = field(default_factory=set)  #: whose ends are waited for
 
 
 class Run:
@@ -56,7 +68,7 @@ class Run:
         self.master.lead(0.0)
         self.nodes: list[Node] = []
         self.reading: dict[str, dict[str, Partition]] = {}
-        self.holds = self.calls = 0
+        self.holds = self.calls = self.sought = 0
         for _ in range(self.random.randint(1, 4)):
             self.join()
 
@@ -117,6 +129,20 @@ class Run:
         if len(alive) > 1:
             self.close(self.random.choice(alive))
 
+    def seek(self) -> None:
+        """Let a member read a partition that it holds, or has held, from another place."""
+        alive = [one for one in self.nodes if one.alive]
+        if not alive:
+            return
+        node, self.sought = self.random.choice(alive), self.sought + 1
+        key = self.random.choice(self.partitions).key
+        held = [one.partition.key for one in node.member.holdings.within(State.HELD)]
+        if held and self.random.random() < 0.8:
+            key = self.random.choice(held)
+        node.seeks.add(self.sought)
+        node.member.seek(key, self.random.choice((EARLIEST, LATEST, 28)), self.sought, self.now)
+        self._poll(node)
+
     def _poll(self, node: Node) -> None:
         if not node.alive:
             return
@@ -131,6 +157,9 @@ class Run:
                 self.at(end, lambda key=one.partition.key: self._released(node, key))  # type: ignore[misc]
             elif isinstance(one, Drop):
                 self.reading[node.client].pop(one.partition.key, None)
+            elif isinstance(one, Reply):
+                self.law(one.number in node.seeks, f"{node.client} answers the seek {one.number} twice")
+                node.seeks.discard(one.number)
         if node.member.life is Life.GONE:
             node.alive = False
 
@@ -211,7 +240,7 @@ class Run:
     def hurt(self) -> None:
         """Draw one fault."""
         alive = [one for one in self.nodes if one.alive and one.member.life in (Life.JOINING, Life.MEMBER)]
-        kind = self.random.choice(("join", "crash", "close", "leader", "masters", "broker", "loss", "calm"))
+        kind = self.random.choice(("join", "crash", "close", "leader", "masters", "broker", "loss", "calm", "seek"))
         if kind == "join" and len(alive) < 6:
             self.join()
         elif kind == "crash" and len(alive) > 1:
@@ -226,6 +255,9 @@ class Run:
             self.at(self.now + self.random.uniform(1, 60), self._lead)
         elif kind == "broker":
             self.random.choice(list(self.brokers.values())).restart()
+        elif kind == "seek":
+            for _ in range(self.random.randint(1, 4)):
+                self.at(self.now + self.random.uniform(0, 3), self.seek)
         elif kind == "loss":
             self.loss = self.random.choice((0.05, 0.3, 0.7))
         else:
@@ -246,6 +278,7 @@ class Run:
         counts = []
         for node in self.nodes:
             if node.alive:
+                self.law(not node.seeks, f"{node.client} has not answered the seeks {node.seeks}")
                 held = [one.partition for one in node.member.holdings.within(State.HELD)]
                 counts.append(len(held))
                 self.law(
@@ -279,6 +312,7 @@ def play(seed: int, *, faulty: bool = True) -> Run:
     else:
         for when in sorted(run.random.uniform(0, 100) for _ in range(3)):
             run.at(when, run.random.choice((run.join, run.leave)))
+            run.at(when + run.random.uniform(0, 10), run.seek)
     run.until(run.now + SETTLED_S)
     run.check_settled()
     for node in run.nodes:
