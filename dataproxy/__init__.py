@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ForkedError,
         GroupRefusedError,
         InvalidMessageError,
+        SeekError,
         TransportError,
         UndeliveredError,
     )
@@ -79,6 +80,7 @@ __all__ = [
     "Record",
     "Refusal",
     "Report",
+    "SeekError",
     "Sent",
     "Stream",
     "TransportError",

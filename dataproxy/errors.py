@@ -30,6 +30,7 @@ __all__ = [
     "InvalidMessageError",
     "LocalProtocolError",
     "RemoteProtocolError",
+    "SeekError",
     "StoreError",
     "TransportError",
     "UndeliveredError",
@@ -180,6 +181,12 @@ class ConfirmError(DataProxyError):
     """Report a pack of messages whose confirm does not count: they may come again, here or to another member."""
 
     _default_code = "CONFIRM"
+
+
+class SeekError(DataProxyError):
+    """Report a partition that is not read from the place that ``seek`` was asked for."""
+
+    _default_code = "SEEK"
 
 
 class BufferFullError(DataProxyError):

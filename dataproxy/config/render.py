@@ -124,6 +124,7 @@ _TYPES: Final = {
     "int": "int | str",
     "duration": "float | str | timedelta",
     "size": "int | str",
+    "offsets": "str | list[str] | Mapping[str, int]",
     "names": "str | list[str] | tuple[str, ...]",
     "secret": "str | Secret | Callable[[], str | bytes]",
 }
@@ -143,7 +144,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
 
     from dataproxy.config.secret import Secret
@@ -291,7 +292,7 @@ def _sample(table: OptionTable) -> str:
 
 
 def _toml(option: Option, value: Any) -> str:
-    if option.kind in ("names", "topics"):
+    if option.kind in ("names", "topics", "offsets"):
         return "[" + ", ".join(f'"{item}"' for item in option.format_items(value)) + "]"
     if isinstance(value, bool) or option.kind == "int":
         return str(value).lower()

@@ -52,6 +52,10 @@ _MOST_ITEMS: Final = 500
 _GROUP: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_GROUP_LONGEST - 1}}}"
 _TOPIC: Final = rf"[A-Za-z][A-Za-z0-9_-]{{0,{_TOPIC_LONGEST - 1}}}"
 _ITEM: Final = rf"[^\s,#:@=+]{{1,{_ITEM_LONGEST}}}"
+_SESSION: Final = rf"[A-Za-z0-9_.-]{{1,{_GROUP_LONGEST}}}"
+_PARTITION: Final = r"[0-9]{1,10}:([A-Za-z][A-Za-z0-9_-]*):[0-9]{1,10}"
+_INDEX: Final = 28  # bytes of a store's index for each of its messages
+_LARGEST_OFFSET: Final = 2**63 - 1
 _USER: Final = rf"\S{{1,{_USER_LONGEST}}}"
 
 
@@ -377,11 +381,42 @@ def _user_is_named(values: Mapping[str, Any]) -> str | None:
     return f"user {shown(user)} is not a name; give 1 to {_USER_LONGEST} printable characters without blanks"
 
 
+def _session_is_named(values: Mapping[str, Any]) -> str | None:
+    session = values["session"]
+    if not session or re.fullmatch(_SESSION, session):
+        return None
+    return f"session {shown(session)} is not a key; give 1 to {_GROUP_LONGEST} letters, digits, '-', '_' and '.'"
+
+
+def _members_are_counted(values: Mapping[str, Any]) -> str | None:
+    if values["members"] > 1 and not values["session"]:
+        return f"members ({values['members']}) is given without session; give both or none"
+    return None
+
+
+def _offsets_are_places(values: Mapping[str, Any]) -> str | None:
+    topics = {name for name, _ in values["topics"]}
+    for key, offset in values["offsets"]:
+        found = re.fullmatch(_PARTITION, key)
+        if found is None:
+            return f"offsets: {shown(key)} is not a partition; write broker:topic:partition, as assignment() does"
+        if topics and found[1] not in topics:
+            return f"offsets: {shown(key)} is a partition of {found[1]!r}, which is none of topics"
+        if not 0 <= offset <= _LARGEST_OFFSET or offset % _INDEX:
+            return f"offsets: {offset} of {key!r} is no offset; give a multiple of {_INDEX} from 0 on"
+    return None
+
+
 #: Rules of the consumer.
 CONSUMER_RULES: Final[tuple[Rule, ...]] = (
     Rule(("group",), _group_is_named),
     Rule(("topics",), _topics_are_named),
     Rule(("user",), _user_is_named),
+    Rule(("session",), _session_is_named),
+    Rule(("members", "session"), _members_are_counted),
+    Rule(("offsets", "topics"), _offsets_are_places),
+    _needs("offsets", "session"),
+    _needs("larger_offset", "session"),
     _together("user", "password"),
     _needs("tls_key", "tls_certificate"),
     _needs("tls_key_password", "tls_certificate"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
 
     from dataproxy.config.secret import Secret
@@ -91,6 +91,10 @@ class ConsumerOptions(TypedDict, total=False):
     """Options that a Consumer takes by keyword."""
 
     start: Literal["earliest", "latest", "end"] | None
+    offsets: str | list[str] | Mapping[str, int] | None
+    session: str | None
+    larger_offset: bool | str | None
+    members: int | str | None
     prefetch_bytes: int | str | None
     auto_confirm: bool | str | None
     confirm_timeout: float | str | timedelta | None

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from dataproxy.consumer.base import ConsumerBase
-from dataproxy.consumer.outcomes import check_confirmed
+from dataproxy.consumer.outcomes import SOUGHT, check_confirmed
 from dataproxy.errors import ClosedError, LocalProtocolError
 from dataproxy.problems import seconds
 
@@ -108,6 +108,8 @@ class AsyncConsumer(ConsumerBase):
         async for pack in self:
             for record in pack:
                 yield record
+                if pack.code == SOUGHT:  # the partition is read from another place: the rest is not wanted
+                    break
             if not self.config.auto_confirm:
                 self._core.end_pack(pack, True)
 
@@ -123,6 +125,14 @@ class AsyncConsumer(ConsumerBase):
             await self._change(_SLICE_S)
         if wait:
             check_confirmed(pack)
+
+    async def seek(self, partition: str, offset: int | Literal["earliest", "latest"]) -> int:
+        """Read an assigned partition from another place, and return the offset where that is.
+
+        What it does and raises is written at ``Consumer.seek``.  If the await is cancelled, the seek goes on.
+        """
+        asked = self._ask_seek(partition, offset)
+        return self._sought(partition, offset, await asyncio.wrap_future(asked))
 
     async def wait_ready(self, timeout: float | timedelta = 30.0) -> None:  # noqa: ASYNC109 - as Consumer's
         """Wait until a master has taken this consumer into its group.

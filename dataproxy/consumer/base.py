@@ -23,6 +23,7 @@ from dataproxy.consumer.group.asking import MemberOptions
 from dataproxy.consumer.group.member import Life, Member
 from dataproxy.consumer.names import Names
 from dataproxy.consumer.outcomes import check_confirmed, refusal_error
+from dataproxy.consumer.places import place_of, seek_error
 from dataproxy.consumer.state import ConsumerState
 from dataproxy.consumer.stats import ConsumerStats, Lag, lag_of, make_stats
 from dataproxy.consumer.target import Target, parse_target
@@ -35,11 +36,13 @@ from dataproxy.unmade import made_by_init
 from dataproxy.wire.tubemq.texts import BROKER_PORT, BROKER_TLS_PORT
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import Unpack
 
     from dataproxy._core.consumer.pack import Pack
     from dataproxy.config import ConsumerConfig
     from dataproxy.config.typed import ConsumerOptions
+    from dataproxy.consumer.group.asking import Reply
 
 __all__ = ["ConsumerBase"]
 
@@ -85,6 +88,11 @@ def _member_options(config: ConsumerConfig, target: Target, client: str, host: s
         register_rounds=config.register_retries,
         register_pause_s=config.register_retry_wait,
         timeout_s=config.call_timeout,
+        offsets=dict(config.offsets),
+        bound=bool(config.session),
+        session=config.session,
+        members=config.members,
+        larger_wins=config.larger_offset,
     )
 
 
@@ -241,8 +249,23 @@ class ConsumerBase:
                     f"partition {shown(key)} is not assigned",
                     hint="give keys of assignment(), each as an argument: pause(*keys)",
                 )
-        for key in partitions or held:
-            self._core.pause(held[key], paused)
+        self._state.pause(partitions or tuple(held), paused, self._core.pause)
+
+    def _ask_seek(self, partition: Any, offset: Any) -> Future[Reply]:
+        """Begin a seek.  Raises ConfigError, ClosedError, ForkedError."""
+        self._check_open()
+        if not isinstance(partition, str) or partition not in self._state.assignment:
+            raise ConfigError(f"partition {shown(partition)} is not assigned", hint="give a key of assignment()")
+        return self._driver.seek(partition, place_of(offset))
+
+    def _sought(self, partition: str, offset: Any, reply: Reply) -> int:
+        """Return where a seek has led to, or raise its problem."""
+        if reply.problem == "gone":
+            self._check_open()
+            raise ClosedError("the consumer is closed", hint="open a new one to continue")
+        if reply.problem:
+            raise seek_error(partition, offset, reply)
+        return reply.offset
 
     # --- life
 

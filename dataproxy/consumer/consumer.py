@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from dataproxy.consumer.base import ConsumerBase
-from dataproxy.consumer.outcomes import check_confirmed
+from dataproxy.consumer.outcomes import SOUGHT, check_confirmed
 from dataproxy.errors import ClosedError
 from dataproxy.problems import seconds
 
@@ -70,7 +71,10 @@ class Consumer(ConsumerBase):
         That is when the next message is asked for.  Raises as ``poll`` does; a confirm that fails is in ``stats()``.
         """
         for pack in self:
-            yield from pack
+            for record in pack:
+                yield record
+                if pack.code == SOUGHT:  # the partition is read from another place: the rest is not wanted
+                    break
             if not self.config.auto_confirm:
                 self._core.end_pack(pack, True)
 
@@ -85,6 +89,24 @@ class Consumer(ConsumerBase):
         if wait:
             self._core.wait_pack(pack, self.config.call_timeout + _ANSWER_S)
             check_confirmed(pack)
+
+    def seek(self, partition: str, offset: int | Literal["earliest", "latest"]) -> int:
+        """Read an assigned partition from another place, and return the offset where that is.
+
+        ``offset``: one that ``pack.offset`` or ``position()`` had, ``"earliest"`` for the oldest message, ``"latest"``
+        for behind the newest.  If the messages at the offset are deleted by now, reading begins at the oldest one.
+        The group's stored offset moves there at once.  Packs of the partition that wait are given back, those that are
+        out expire; every pack that comes behind this call is from the new place.
+
+        Blocks until the broker has answered.  Raises ConfigError for a partition that is not assigned and for what is
+        no offset, SeekError (the offset is behind the end, the partition was taken away, another seek came in between),
+        ClosedError, ForkedError.
+        """
+        asked = self._ask_seek(partition, offset)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return self._sought(partition, offset, asked.result(_SHORT_S))
+            self._core.check_own()
 
     def wait_ready(self, timeout: float | timedelta = 30.0) -> None:
         """Wait until a master has taken this consumer into its group.

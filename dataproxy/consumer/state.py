@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from dataproxy.consumer.driver import Watcher
@@ -27,8 +27,9 @@ class ConsumerState(Watcher):
     """
 
     def __init__(self, on_assigned: Callable[[str], Any] | None, on_revoked: Callable[[str, bool], Any] | None):
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may come while its thread has it
         self._numbers: dict[str, int] = {}
+        self._paused: set[str] = set()
         self._refusal: Refusal | None = None
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
@@ -52,15 +53,31 @@ class ConsumerState(Watcher):
         with self._lock:
             return dict(self._numbers)
 
+    def pause(self, keys: Collection[str], paused: bool, tell: Callable[[int, bool], None]) -> None:
+        """Pause partitions, or let them go on; ``tell(number, paused)`` is called for each that is read now."""
+        with self._lock:
+            for key in keys:
+                number = self._numbers.get(key)
+                if number is not None:
+                    (self._paused.add if paused else self._paused.discard)(key)
+                    tell(number, paused)
+
     def assigned(self, partition: Partition, number: int) -> None:
         """Take a partition.  Thread: driver."""
         with self._lock:
             self._numbers[partition.key] = number
+            self._paused.discard(partition.key)
         if self._on_assigned is not None:
             call, key = self._on_assigned, partition.key
             self._calls.put(lambda: call(key))
 
-    def revoked(self, partition: Partition, number: int, *, lost: bool) -> None:
+    def moved(self, partition: Partition, number: int, begin: Callable[[bool], None]) -> None:
+        """Take the new hold of a partition.  Thread: driver."""
+        with self._lock:
+            begin(partition.key in self._paused)
+            self._numbers[partition.key] = number
+
+    def revoked(self, partition: Partition, *, lost: bool) -> None:
         """Take the end of a partition, once.  Thread: driver."""
         with self._lock:
             known = self._numbers.pop(partition.key, None)

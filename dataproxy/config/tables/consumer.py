@@ -58,6 +58,39 @@ _OPTIONS: Final[tuple[Option, ...]] = (
         importance="high",
     ),
     Option(
+        "offsets",
+        "offsets",
+        (),
+        "Where a group begins that is bound to offsets: a mapping from partitions, `broker:topic:partition`, to"
+        " offsets. As text: `1:orders:0=280,1:orders:1=0`. Each partition goes to the member that names it, when"
+        " `members` of them are there. Needs `session`.",
+    ),
+    Option(
+        "session",
+        "text",
+        "",
+        "Binds the group to offsets, under this key: all members have to have the same key, `members` and"
+        " `larger_offset`. The offsets count when the group gets its first partitions. Without it each partition begins"
+        " where `start` says.",
+    ),
+    Option(
+        "larger_offset",
+        "bool",
+        False,
+        "If several members of a bound group name an offset of the same partition, the one with the largest gets it;"
+        " otherwise the one with the smallest.",
+        importance="low",
+    ),
+    Option(
+        "members",
+        "int",
+        1,
+        "How many members a group has that is bound to offsets (`session`): it gets no partitions before so many are"
+        " there.",
+        low=1,
+        high=100_000,
+    ),
+    Option(
         "prefetch_bytes",
         "size",
         64 * _MIB,

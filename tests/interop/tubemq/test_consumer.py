@@ -178,3 +178,63 @@ def test_a_group_that_wants_other_topics_is_refused(tubemq: Servers) -> None:
             assert caught.value.details["code"] == 425
             with pytest.raises(dataproxy.GroupRefusedError):
                 second.poll()
+
+
+def test_a_partition_is_read_from_other_places(tubemq: Servers, sender: Sender) -> None:
+    group = f"seek_{time.time_ns()}"
+    with Connection(tubemq.master) as master, Connection(tubemq.broker) as broker:
+        one = Sender(master, broker, "one")
+        offsets = [one.send(0, b"seek %d" % i)["appendOffset"] for i in range(50)]
+        one.close()
+    with Consumer(target(tubemq), group=group, topics=["one"], start="latest", heartbeat_interval=1) as consumer:
+        deadline = time.monotonic() + SECONDS
+        while not consumer.assignment():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (key,) = consumer.assignment()
+
+        def first() -> bytes:
+            pack = consumer.poll(20)
+            assert pack is not None
+            body = pack[0].body
+            consumer.confirm(pack)
+            return body
+
+        assert consumer.seek(key, offsets[20]) == offsets[20]
+        assert first() == b"seek 20"
+        assert consumer.seek(key, offsets[3]) == offsets[3]
+        out = consumer.poll(20)
+        assert out is not None
+        assert out[0].body == b"seek 3"
+        assert consumer.seek(key, offsets[45]) == offsets[45]  # while a pack is out
+        assert out.outcome == "expired"
+        assert first() == b"seek 45"
+        assert consumer.seek(key, "earliest") == 0
+        end = consumer.seek(key, "latest")
+        assert end == offsets[-1] + 28
+        assert consumer.poll(0.5) is None
+        with pytest.raises(dataproxy.SeekError) as caught:
+            consumer.seek(key, end + 28)
+        assert (caught.value.code, caught.value.details["end"]) == ("SEEK_BEYOND", end)
+        consumer.seek(key, offsets[10])
+    with Consumer(target(tubemq), group=group, topics=["one"], heartbeat_interval=1) as consumer:
+        pack = consumer.poll(SECONDS)  # the group's offset has moved
+        assert pack is not None
+        assert pack[0].body == b"seek 10"
+
+
+def test_a_group_that_is_bound_to_offsets(tubemq: Servers) -> None:
+    group, session = f"bound_{time.time_ns()}", f"s{time.time_ns()}"
+    with Connection(tubemq.master) as master, Connection(tubemq.broker) as broker:
+        one = Sender(master, broker, "one")
+        offsets = [one.send(0, b"bound %d" % i)["appendOffset"] for i in range(20)]
+        one.close()
+    given = {"offsets": {"1:one:0": offsets[7]}, "session": session, "heartbeat_interval": 1}
+    with Consumer(target(tubemq), group=group, topics=["one"], **given) as consumer:
+        pack = consumer.poll(SECONDS)
+        assert pack is not None
+        assert pack[0].body == b"bound 7"
+        with Consumer(target(tubemq), group=group, topics=["one"]) as other:
+            with pytest.raises(dataproxy.GroupRefusedError) as caught:
+                other.wait_ready()
+            assert caught.value.details["code"] == 424

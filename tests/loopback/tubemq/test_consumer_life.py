@@ -275,7 +275,7 @@ def test_public_names(opened: Opener) -> None:
     consumer = opened()
     assert {name for name in dir(consumer) if not name.startswith("_")} == {
         "assignment", "client", "close", "config", "confirm", "lag", "pause", "poll", "position", "records", "resume",
-        "rollback", "stats", "wait_ready",
+        "rollback", "seek", "stats", "wait_ready",
     }  # fmt: skip
 
 

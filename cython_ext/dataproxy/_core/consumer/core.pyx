@@ -15,8 +15,8 @@ from dataproxy._core.base.made cimport BY_CORE
 from dataproxy._core.base.slice cimport Slice, slice_of
 from dataproxy._core.base.status cimport ST_NO_MEMORY, ST_OK
 from dataproxy._core.consumer.exchange cimport (
-    CM_CALL, CM_CONFIRM, CM_DROP, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES, EK_ANSWER, EK_FAULT,
-    EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Tally, command_free, exchange_call, exchange_end,
+    CM_CALL, CM_CONFIRM, CM_DROP, CM_FOLLOW, CM_HOLD, CM_PAUSE, CM_RELEASE, CM_RESUME, CM_ROLL_BACK, CM_RULES,
+    EK_ANSWER, EK_BROKEN, EK_FAULT, EK_LOST, EK_RELEASED, EK_TOLD, Command, Event, Tally, command_free, exchange_call, exchange_end,
     exchange_events, exchange_post, exchange_stop, exchange_take, exchange_tally, exchange_wait_events,
     exchange_wait_ready,
 )
@@ -24,7 +24,7 @@ from dataproxy._core.consumer.fetch cimport HoldCopy, fetch_holds
 from dataproxy._core.consumer.flow cimport FlowRules
 from dataproxy._core.consumer.loop cimport Loop, loop_free, loop_open, loop_run
 from dataproxy._core.consumer.pack cimport Pack
-from dataproxy._core.consumer.tubepack cimport PO_HELD, TubePack, tubepack_hold, tubepack_let_go
+from dataproxy._core.consumer.tubepack cimport PC_REVOKED, PC_SOUGHT, PO_HELD, TubePack, tubepack_hold, tubepack_let_go
 from dataproxy._core.net.poller cimport wakeup_clear
 from dataproxy._core.net.tlscontext cimport TlsContexts
 from dataproxy._core.net.tlsholder cimport TlsHolder
@@ -42,7 +42,10 @@ cdef enum:
 cdef double LONGEST_S = 1e9
 
 
-_EVENTS = {EK_ANSWER: "answer", EK_FAULT: "fault", EK_RELEASED: "released", EK_LOST: "lost", EK_TOLD: "told"}
+_EVENTS = {
+    EK_ANSWER: "answer", EK_FAULT: "fault", EK_RELEASED: "released", EK_LOST: "lost", EK_TOLD: "told",
+    EK_BROKEN: "broken",
+}
 
 
 cdef int64_t _us(object seconds) except -1:
@@ -175,8 +178,9 @@ cdef class ConsumerCore:
         c.service, c.method, c.time_us = service, method, _us(timeout)
         self.post(c)
 
-    def hold(self, int64_t number, tuple peer, str topic, int32_t partition, str key, int64_t offset, list filters):
-        """Read packs of a partition from now on; ``filters`` are bytes."""
+    def hold(self, int64_t number, tuple peer, str topic, int32_t partition, str key, int64_t offset, list filters,
+             bint paused=False):
+        """Read packs of a partition from now on, or from the end of a pause on; ``filters`` are bytes."""
         cdef Command* c = self.command(CM_HOLD, number)
         cdef size_t size = sum([len(one) for one in filters])
         cdef uint8_t* to
@@ -199,14 +203,28 @@ cdef class ConsumerCore:
         except BaseException:
             command_free(c)
             raise
-        c.partition, c.offset = partition, offset
+        c.partition, c.offset, c.paused = partition, offset, paused
         self.holds[number] = (topic, key)
         self.post(c)
 
-    def release(self, int64_t number, double seconds):
-        """Give out nothing more of a partition; its last pack may be confirmed for so long."""
+    def release(self, int64_t number, double seconds, bint sought=False):
+        """Give out nothing more of a partition; its last pack may be confirmed for so long.
+
+        ``sought``: it is read from another place afterwards, which packs that end here say.
+        """
         cdef Command* c = self.command(CM_RELEASE, number)
         c.time_us = now_us() + _us(seconds)
+        c.code = PC_SOUGHT if sought else PC_REVOKED
+        self.post(c)
+
+    def follow(self, int64_t number, tuple peer):
+        """Read a partition at another address of its broker, from the next request on."""
+        cdef Command* c = self.command(CM_FOLLOW, number)
+        try:
+            self.take_peer(c, peer)
+        except BaseException:
+            command_free(c)
+            raise
         self.post(c)
 
     def drop(self, int64_t number, int32_t code):
