@@ -309,7 +309,7 @@ class Membership(ABC):
             if field not in known or not tasks.HasField(field):
                 continue
             number = getattr(tasks, field)
-            if number not in (NONE, self._ids[field]):
+            if number != self._ids[field]:  # without rules any more, it is that of none
                 self._ids[field] = number
                 self.rules[text] = getattr(tasks, f"{name}ControlInfo")
         if "qryPriorityId" in known and tasks.HasField("qryPriorityId"):

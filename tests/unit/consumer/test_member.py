@@ -344,6 +344,18 @@ def test_rules_stay_where_an_answer_has_none() -> None:
     assert driver.ask("HeartRequestC2M").message.defFlowCheckId == 5
 
 
+def test_rules_that_are_removed_are_followed_no_more() -> None:
+    """A master without rules of a group names the number of none, and tells a member that has another one."""
+    driver = joined()
+    driver.answer(notAllocated=True, groupFlowCheckId=6, groupFlowControlInfo="[]")
+    driver.poll(10)
+    assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == 6
+    driver.answer(notAllocated=True, groupFlowCheckId=-2, groupFlowControlInfo=" ")
+    assert driver.member.rules == {"group": " "}
+    driver.poll(10)
+    assert driver.ask("HeartRequestC2M").message.groupFlowCheckId == -2
+
+
 def test_a_broker_that_asks_gets_credentials() -> None:
     driver = joined(user="alice", password="secret")
     driver.order(10, PARTITIONS[:1])
