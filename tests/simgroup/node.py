@@ -151,9 +151,9 @@ class Node(Watcher):
     def crash(self) -> None:
         """End without a word."""
         self.world.note(f"{self.client} crashes")
-        for line in self.lines.values():
-            line.reset()
         self._end()
+        for line in self.lines.values():
+            line.end()
 
     def _end(self) -> None:
         self.alive = False

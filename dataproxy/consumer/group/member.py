@@ -77,6 +77,7 @@ class Member:
         self._queued: _Event | None = None
         self._finished: _Event | None = None
         self._reporting: _Event | None = None
+        self._missed = False  # an answer was lost that may have had an event
         self._brokers: dict[Address, float] = {}  # when each gets its next heartbeat
         self._beating: dict[Address, tuple[float, bool]] = {}  # under way: when sent, whether with credentials
         self._strict: set[Address] = set()  # brokers that ask for credentials
@@ -240,6 +241,10 @@ class Member:
         )  # fmt: skip
         if self._reporting is not None:
             message.event.CopyFrom(self._reporting.done())
+        elif self._missed:
+            # A master gives an event once, and balances nothing of the group for ten periods while it waits for the
+            # result.  It looks at no number: now it forgets a lost event, and divides anew by the report beside this.
+            message.event.CopyFrom(messages.EventProto(rebalanceId=1, opType=_DISCONNECTS[1], status=2))
         return message
 
     def _proof(self) -> dict[str, Any]:
@@ -304,7 +309,7 @@ class Member:
             elif answer.errCode == _CREDENTIALS:
                 self._master_due = now + self._options.register_pause_s
             return
-        self._reporting = None
+        self._reporting, self._missed = None, False
         self._errors, self._fresh = 0, False
         first = self._not_allocated
         if answer.HasField("notAllocated") and not answer.notAllocated:
@@ -317,7 +322,7 @@ class Member:
 
     def _begin_again(self, when: float) -> None:
         """Register again: no result of an earlier event is told, because it would count for the next one."""
-        self._registered, self._errors = False, 0
+        self._registered, self._missed, self._errors = False, False, 0
         self._finished = self._reporting = None
         if self._event is not None:
             self._event.reported = False
@@ -329,7 +334,10 @@ class Member:
 
     def _master_failed(self, about: str, now: float) -> None:
         # A member stays one: the next master says whether it knows it.
-        self._report_soon |= about == "heartbeat"
+        if about == "heartbeat":
+            self._report_soon = True
+            # Of a bound group a result would end the first assignment, in which alone its offsets count.
+            self._missed = self._event is None and not self._options.bound
         wait = self._masters.move()
         self._master_due = now + wait
         if about == "close" and self._closes >= max(2, len(self._options.masters)):
