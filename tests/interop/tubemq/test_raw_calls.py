@@ -166,7 +166,7 @@ def test_a_master_gives_partitions_and_takes_them_back(master: Connection, broke
 def test_a_result_makes_a_master_forget_an_event_whose_answer_was_lost(
     master: Connection, broker: Connection, group: str
 ) -> None:
-    """It looks at neither number nor kind of a result; without one the whole group waits for ten balances, 50 s here."""
+    """It looks at neither number nor kind of a result; without one the group waits for ten balances, 50 s here."""
     reader = Reader(broker, "three", group)
     who = {"clientId": reader.client, "groupName": group}
     ids: dict[str, Any] = {"defFlowCheckId": -2, "groupFlowCheckId": -2, "qryPriorityId": -2, "ssdStoreId": -2}
