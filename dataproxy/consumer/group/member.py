@@ -405,6 +405,9 @@ class Member:
 
     def _forget(self, holding: Holding, now: float) -> None:
         self.holdings.remove(holding)
+        if self._event is None and self.life is Life.MEMBER:
+            self._report_soon = True  # no event's result tells the master
+            self._master_due = now
         self._settle(now, holding.partition.key)
 
     def _drop(self, holding: Holding, code: int, now: float) -> None:

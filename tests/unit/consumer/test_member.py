@@ -526,3 +526,29 @@ def test_members_of_a_bound_group_wait_for_a_lost_event() -> None:
     driver.fail()
     driver.poll(1.0)
     assert not driver.ask("HeartRequestC2M").message.HasField("event")
+
+
+def test_what_is_given_back_behind_a_refusal_is_reported_at_once() -> None:
+    """The master that takes the member again is told that it holds what its packs still keep: it must hear the end."""
+    driver = holding()
+    driver.poll(10.0)
+    driver.asks = [one for one in driver.asks if one.name == "HeartRequestC2M"]
+    driver.answer(411)
+    driver.answer(450)
+    driver.poll(10.0)
+    driver.asks = [one for one in driver.asks if one.name == "RegisterRequestC2M"]
+    assert len(driver.ask("RegisterRequestC2M").message.subscribeInfo) == len(PARTITIONS)
+    driver.answer()
+    driver.answer(notAllocated=False)
+    assert not driver.asks
+    for one in PARTITIONS:
+        driver.member.released(one.key, False, driver.now)
+    driver.poll()
+    for _ in PARTITIONS:
+        assert driver.asks[0].name == "RegisterRequestC2B"
+        driver.answer()
+    assert len(driver.ask("HeartRequestC2M").message.subscribeInfo) == 2  # it left with the first one's end
+    driver.answer()
+    message = driver.ask("HeartRequestC2M").message
+    assert message.reportSubscribeInfo
+    assert not message.subscribeInfo
